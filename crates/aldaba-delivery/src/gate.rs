@@ -1,0 +1,173 @@
+//! Host control: what holds back the lanes of an origin that looks down.
+
+use crate::policy::{GateRule, Policy};
+use crate::{AppId, Class, Fault, Timestamp, Transition, Verdict};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Scheme, host and port, normalised: `https://example.com:443`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin(Arc<str>);
+
+impl Origin {
+    /// `host` as a parsed URL shows it, brackets around an IPv6 address included.
+    pub fn new(scheme: &str, host: &str, port: u16) -> Self {
+        Self(format!("{scheme}://{host}:{port}").into())
+    }
+
+    /// An origin that was written by [`Origin::as_str`].
+    pub fn from_stored(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose lanes a hold binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GateScope {
+    /// Every lane at the origin whose policy takes part: the host itself failed.
+    Host,
+    /// Only this application's lanes: its path answered badly or not at all, which says nothing
+    /// about other tenants.
+    Application(AppId),
+}
+
+/// One gate: an origin and a scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gate {
+    /// Failures in a row that count here.
+    pub failures: u32,
+    /// No request before this moment, then one probe.
+    pub held_until: Option<Timestamp>,
+    /// How long the present hold is.
+    pub hold: Duration,
+    /// A probe is on its way. It is not kept on disk: with the process that sent the probe its
+    /// answer is lost, and a gate that waited for it would never open.
+    pub probing: bool,
+}
+
+/// What a gate says to a lane whose turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    Open,
+    /// The hold is over and nobody has probed yet.
+    Probe,
+    Held(Timestamp),
+    /// A probe is on its way; its end will open or hold.
+    Probing,
+}
+
+impl Gate {
+    pub fn passage(&self, now: Timestamp) -> Passage {
+        match self.held_until {
+            None => Passage::Open,
+            Some(until) if until > now => Passage::Held(until),
+            Some(_) if self.probing => Passage::Probing,
+            Some(_) => Passage::Probe,
+        }
+    }
+
+    /// Nothing to remember: the gate can be forgotten.
+    pub fn is_clear(&self) -> bool {
+        self.held_until.is_none() && self.failures == 0
+    }
+
+    /// The scopes that can concern a lane; [`Policy::takes_part_in`] says which of them do.
+    pub fn scopes(app: AppId) -> [GateScope; 2] {
+        [GateScope::Host, GateScope::Application(app)]
+    }
+
+    /// The gate after an attempt. `probe`: this attempt was its probe. A lane whose policy takes no
+    /// part in this scope leaves it as it is.
+    #[must_use]
+    pub fn after_attempt(
+        &self,
+        scope: GateScope,
+        policy: &Policy,
+        class: &Class,
+        transition: &Transition,
+        probe: bool,
+        now: Timestamp,
+    ) -> Self {
+        let takes_part = policy.takes_part_in(scope);
+        if takes_part && opens(scope, class) {
+            return Self::default();
+        }
+        let mut next = self.clone();
+        next.probing &= !probe;
+        // A success that came between has opened the gate; what is left of the probe is an attempt
+        // like any other.
+        let probe = probe && self.held_until.is_some();
+        if !takes_part || !concerns(scope, class, probe) {
+            // Nothing was learnt. A probe that learnt nothing leaves the gate to the next one.
+            return next;
+        }
+        next.failures = self.failures.saturating_add(1);
+        if let Some(hold) = hold(policy, transition, &next, probe, now) {
+            let until = now + hold;
+            if self.held_until.is_none_or(|held| until > held) {
+                next.hold = hold;
+                next.held_until = Some(until);
+            }
+        }
+        next
+    }
+}
+
+fn opens(scope: GateScope, class: &Class) -> bool {
+    match scope {
+        GateScope::Host => class.answered() || class.fault == Fault::Silence,
+        GateScope::Application(_) => class.verdict == Verdict::Delivered,
+    }
+}
+
+fn concerns(scope: GateScope, class: &Class, probe: bool) -> bool {
+    match (scope, class.fault) {
+        (_, Fault::None | Fault::Own) => false,
+        (GateScope::Host, fault) => fault == Fault::Host,
+        // The host's failures have their own gate, but a probe that met one has failed.
+        (GateScope::Application(_), Fault::Host) => probe,
+        (GateScope::Application(_), Fault::Answer | Fault::Silence) => true,
+    }
+}
+
+fn hold(
+    policy: &Policy,
+    transition: &Transition,
+    gate: &Gate,
+    probe: bool,
+    now: Timestamp,
+) -> Option<Duration> {
+    match policy.gate {
+        GateRule::Apart => None,
+        GateRule::HostFailures { in_a_row, first, longest } => {
+            match gate.held_until {
+                None => (gate.failures >= in_a_row).then_some(first),
+                Some(_) if probe => Some(gate.hold.saturating_mul(2).clamp(first, longest)),
+                // It was on its way already when the gate closed: that must not lengthen the hold.
+                Some(_) => None,
+            }
+        }
+        GateRule::DelayOver { threshold, longest } => {
+            let own = match transition {
+                Transition::Retry { due_at } => due_at.since(now),
+                Transition::Settle(_) => Duration::ZERO,
+            };
+            // A probe may be a fresh delivery with a short delay of its own; the host is no healthier
+            // for that, so the hold grows as if the one before had been repeated.
+            let again = if probe { gate.hold.saturating_mul(2).min(longest) } else { Duration::ZERO };
+            let hold = own.max(again).min(longest);
+            (probe || hold > threshold).then_some(hold)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+use crate::policy::{EndpointFails, Policy};
+use crate::{Class, Fault, Reason, Timestamp, Transition, Verdict};
+use std::time::Duration;
+
+/// What is known of an endpoint from its attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub status: HealthStatus,
+    /// Retriable failures since the last success. Active with a count above zero is *degraded*.
+    pub failure_count: u32,
+    /// The first failure since the last success.
+    pub failing_since: Option<Timestamp>,
+    /// When the status last changed.
+    pub changed_at: Option<Timestamp>,
+    /// While failed under a policy that probes: when one delivery may go out again.
+    pub next_probe_at: Option<Timestamp>,
+    /// How far apart the probes are now.
+    pub probe_gap: Duration,
+    /// The receiver asked (`Retry-After`) for no request before this moment.
+    pub quiet_until: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HealthStatus {
+    Active,
+    /// The policy gave the endpoint up; what is accepted for it is held.
+    Failed,
+    /// The receiver said that it is gone (410).
+    Gone,
+}
+
+/// Whether a delivery may go to the endpoint now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passability {
+    Open,
+    /// Only one request, as a probe.
+    Probe,
+    /// Not before this moment; `None`: not until someone resumes it.
+    Held(Option<Timestamp>),
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            status: HealthStatus::Active,
+            failure_count: 0,
+            failing_since: None,
+            changed_at: None,
+            next_probe_at: None,
+            probe_gap: Duration::ZERO,
+            quiet_until: None,
+        }
+    }
+}
+
+impl Health {
+    pub fn degraded(&self) -> bool {
+        self.status == HealthStatus::Active && self.failure_count > 0
+    }
+
+    pub fn passability(&self, now: Timestamp) -> Passability {
+        let quiet = self.quiet_until.filter(|until| *until > now);
+        match (self.status, self.next_probe_at) {
+            (HealthStatus::Active, _) => quiet.map_or(Passability::Open, |at| Passability::Held(Some(at))),
+            (HealthStatus::Failed, Some(at)) if at <= now && quiet.is_none() => Passability::Probe,
+            (HealthStatus::Failed, Some(at)) => Passability::Held(quiet.max(Some(at))),
+            (HealthStatus::Failed, None) | (HealthStatus::Gone, _) => Passability::Held(None),
+        }
+    }
+
+    /// The endpoint's health after one attempt.
+    #[must_use]
+    pub fn after_attempt(
+        &self,
+        policy: &Policy,
+        class: &Class,
+        transition: &Transition,
+        now: Timestamp,
+    ) -> Self {
+        let mut next = match class.verdict {
+            Verdict::Delivered => self.after_success(policy),
+            Verdict::Final(Reason::EndpointGone) => {
+                Self { status: HealthStatus::Gone, next_probe_at: None, ..self.clone() }
+            }
+            // It ends its delivery only; but a probe that ended so was no success either.
+            Verdict::Final(_) => self.after_probe(policy, now),
+            Verdict::Retriable if class.fault == Fault::Own => self.after_probe(policy, now),
+            Verdict::Retriable => self.after_failure(policy, transition, now),
+        };
+        // The moment the receiver named, not the one planned for this delivery: that may lie hours
+        // later, and the endpoint's other deliveries have no part in it.
+        let asked = class.retry_after.map(|wish| now + policy.retry_after.grant(wish, now));
+        next.quiet_until = self.quiet_until.max(asked).filter(|until| *until > now);
+        if next.status != self.status {
+            next.changed_at = Some(now);
+        }
+        next
+    }
+
+    /// Someone resumed the endpoint by hand.
+    #[must_use]
+    pub fn resumed(&self, now: Timestamp) -> Self {
+        Self { changed_at: Some(now), ..Self::default() }
+    }
+
+    /// A success counts as recovery only where the policy looks for one. Otherwise it came from a
+    /// request that was on its way already, and the endpoint still waits for its owner.
+    fn after_success(&self, policy: &Policy) -> Self {
+        let recovers = match self.status {
+            HealthStatus::Active => true,
+            HealthStatus::Failed => policy.probe.is_some(),
+            HealthStatus::Gone => false,
+        };
+        let status = if recovers { HealthStatus::Active } else { self.status };
+        Self { status, changed_at: self.changed_at, ..Self::default() }
+    }
+
+    fn after_failure(&self, policy: &Policy, transition: &Transition, now: Timestamp) -> Self {
+        let used_up = matches!(transition, Transition::Settle(_));
+        let failing_since = self.failing_since.unwrap_or(now);
+        let fails = match policy.endpoint_fails {
+            EndpointFails::Never => false,
+            EndpointFails::WhenExhausted => used_up,
+            EndpointFails::WithoutSuccessFor(span) => now.since(failing_since) >= span,
+        };
+        let next = Self {
+            failure_count: self.failure_count.saturating_add(u32::from(!used_up)),
+            failing_since: Some(failing_since),
+            ..self.clone()
+        };
+        match (self.status, fails) {
+            (HealthStatus::Active, true) => next.failed(policy, now),
+            _ => next.after_probe(policy, now),
+        }
+    }
+
+    fn failed(self, policy: &Policy, now: Timestamp) -> Self {
+        let gap = policy.probe.map(|probe| probe.first_gap);
+        Self {
+            status: HealthStatus::Failed,
+            next_probe_at: gap.map(|gap| now + gap),
+            probe_gap: gap.unwrap_or_default(),
+            ..self
+        }
+    }
+
+    /// While failed, an attempt without success was a probe: the next one comes later. Attempts
+    /// that were already on their way when the endpoint failed come before the probe is due and
+    /// leave it where it is.
+    fn after_probe(&self, policy: &Policy, now: Timestamp) -> Self {
+        let mut next = self.clone();
+        let (HealthStatus::Failed, Some(at)) = (self.status, self.next_probe_at) else { return next };
+        match policy.probe {
+            Some(probe) if now >= at => {
+                next.probe_gap = self.probe_gap.saturating_mul(2).clamp(probe.first_gap, probe.longest_gap);
+                next.next_probe_at = Some(now + next.probe_gap);
+            }
+            Some(_) => {}
+            // The endpoint has been given another policy, which leaves recovery to its owner.
+            None => next.next_probe_at = None,
+        }
+        next
+    }
+}

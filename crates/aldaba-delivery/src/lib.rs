@@ -1,0 +1,29 @@
+//! The pure core of Aldaba: what a delivery is and what happens to it next.
+//!
+//! Nothing here reads a clock, draws a random number or does IO. `now` and chance are arguments and
+//! every function returns a value that says what to do; the engine carries it out. One attempt runs
+//! through it as [`Outcome`] → [`Class`] → [`Transition`], and [`Health`] and [`Gate`] consume the
+//! same class, so that retry, endpoint health and host control can never disagree about what
+//! happened.
+
+mod chance;
+mod class;
+mod gate;
+mod health;
+mod id;
+mod outcome;
+pub mod policy;
+mod retry_after;
+mod time;
+mod transition;
+
+pub use chance::Chance;
+pub use class::{Class, Fault, Verdict};
+pub use gate::{Gate, GateScope, Origin, Passage};
+pub use health::{Health, HealthStatus, Passability};
+pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId};
+pub use outcome::{Answer, Failure, FailureKind, Outcome};
+pub use policy::{Policy, PolicyError, PolicySpec};
+pub use retry_after::RetryAfter;
+pub use time::Timestamp;
+pub use transition::{Delivery, Ending, Reason, Transition};

@@ -1,0 +1,80 @@
+use crate::RetryAfter;
+use std::borrow::Cow;
+use std::fmt;
+
+/// What happened on the wire in one attempt, before any policy has judged it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Answered(Answer),
+    Failed(Failure),
+}
+
+/// A complete response head arrived in time, and its body (as far as it is kept) too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    /// The reason phrase, as sent or as the standard names it.
+    pub phrase: Cow<'static, str>,
+    pub retry_after: Option<RetryAfter>,
+}
+
+/// No usable response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: FailureKind,
+    /// The error's own words, fit to be shown to the endpoint's owner: no internal address.
+    pub detail: Cow<'static, str>,
+}
+
+/// The kinds that speak of the host (`Dns`, `Connect`, `ConnectTimeout`, `Tls`) are for the
+/// endpoint's own origin, because they can hold it back for every tenant. Where a followed redirect
+/// leads is another host: a failure there is `Broken`, or `Timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// The name could not be resolved.
+    Dns,
+    /// Refused, unreachable, or reset before the connection stood.
+    Connect,
+    /// The connection did not stand within the policy's time.
+    ConnectTimeout,
+    /// The handshake or the certificate was not acceptable.
+    Tls,
+    /// The connection stood; the whole answer did not come in time.
+    Timeout,
+    /// The connection broke after it stood.
+    Broken,
+    /// What came back was not HTTP, or broke its limits.
+    Malformed,
+    TooManyRedirects,
+    /// The guard refused the address; no packet was sent.
+    TargetForbidden,
+    /// The attempt could not be made for a reason of our own: a bug, or a payload that is gone.
+    Internal,
+}
+
+impl Outcome {
+    pub fn failed(kind: FailureKind, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::Failed(Failure { kind, detail: detail.into() })
+    }
+
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Answered(answer) => Some(answer.status),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
+/// The text that a failed attempt is recorded with.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered(Answer { status, phrase, .. }) if phrase.is_empty() => write!(f, "HTTP {status}"),
+            Self::Answered(Answer { status, phrase, .. }) => write!(f, "HTTP {status}: {phrase}"),
+            Self::Failed(Failure { kind: FailureKind::Timeout | FailureKind::ConnectTimeout, .. }) => {
+                f.write_str("Request timeout")
+            }
+            Self::Failed(failure) => f.write_str(&failure.detail),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! When to try again, what counts as success, and when to stop: data, checked once.
+
+mod builtin;
+mod overrides;
+mod schedule;
+mod status_set;
+mod validate;
+
+pub use builtin::{BUILTIN_NAMES, builtin};
+pub use overrides::{OverrideError, Overrides};
+pub use schedule::{Jitter, Schedule};
+pub use status_set::StatusSet;
+pub use validate::{
+    MAX_ATTEMPTS, MAX_DELAY, MAX_HOLD, MAX_RANGES, MAX_STEPS, MAX_TIMEOUT, MIN_GATE_CONNECT, PolicyError,
+};
+
+use crate::{GateScope, RetryAfter, Timestamp};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A policy that has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy(Arc<PolicySpec>);
+
+/// A policy as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySpec {
+    pub name: String,
+    pub schedule: Schedule,
+    pub jitter: Jitter,
+    pub limit: Limit,
+    pub timeouts: Timeouts,
+    pub success: StatusSet,
+    pub redirects: Redirects,
+    /// Answers that end the delivery at once. Every other answer that is no success is retried.
+    pub rejects: StatusSet,
+    /// Whether something that is not HTTP ends the delivery at once.
+    pub malformed_rejects: bool,
+    /// Whether 410 ends the delivery and turns the endpoint off.
+    pub gone_disables: bool,
+    pub retry_after: RetryAfterRule,
+    pub gate: GateRule,
+    pub endpoint_fails: EndpointFails,
+    /// How a failed endpoint is tried again without a hand; `None`: it is not.
+    pub probe: Option<Probe>,
+}
+
+/// When a delivery stops without success. At least one of the two is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// `None`: as many as fit before the stop date, though never more than [`MAX_ATTEMPTS`].
+    pub attempts: Option<u32>,
+    pub stop_after: Option<Duration>,
+}
+
+/// All three run at once; the first to pass ends the attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Name, connection and TLS together.
+    pub connect: Duration,
+    /// From the moment the connection stands.
+    pub answer: Duration,
+    /// Over everything, redirects included.
+    pub total: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirects {
+    /// A redirect is an answer like any other that is no success.
+    Fail,
+    /// Sent again as POST with the body, each hop vetted.
+    Follow {
+        hops: u8,
+    },
+    TakeAsSuccess,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryAfterRule {
+    /// The answers in which it is read.
+    pub statuses: StatusSet,
+    pub use_: RetryAfterUse,
+    pub shortest: Duration,
+    pub longest: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryAfterUse {
+    /// The later of the planned delay and the wish.
+    Lengthen,
+    /// The wish in place of the planned delay.
+    Replace,
+}
+
+/// The part that lanes under this policy take in host control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateRule {
+    /// Neither sets nor obeys holds.
+    Apart,
+    /// Holds after so many failures of the host itself in a row, longer each time.
+    HostFailures { in_a_row: u32, first: Duration, longest: Duration },
+    /// Holds until the next attempt, within `longest`, whenever that lies further off than the
+    /// threshold.
+    DelayOver { threshold: Duration, longest: Duration },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointFails {
+    Never,
+    /// As soon as one delivery has used up its attempts or its time.
+    WhenExhausted,
+    /// At a failure this long after the first one with no success between.
+    WithoutSuccessFor(Duration),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub first_gap: Duration,
+    pub longest_gap: Duration,
+}
+
+impl Policy {
+    pub fn new(spec: PolicySpec) -> Result<Self, PolicyError> {
+        validate::check(&spec)?;
+        Ok(Self(Arc::new(spec)))
+    }
+
+    pub fn takes_part_in_gates(&self) -> bool {
+        self.gate != GateRule::Apart
+    }
+
+    /// Whether lanes under this policy set and obey holds of that scope.
+    pub fn takes_part_in(&self, scope: GateScope) -> bool {
+        match self.gate {
+            GateRule::Apart => false,
+            GateRule::HostFailures { .. } => scope == GateScope::Host,
+            GateRule::DelayOver { .. } => true,
+        }
+    }
+}
+
+impl Deref for Policy {
+    type Target = PolicySpec;
+
+    fn deref(&self) -> &PolicySpec {
+        &self.0
+    }
+}
+
+impl RetryAfterRule {
+    pub fn ignored() -> Self {
+        Self {
+            statuses: StatusSet::default(),
+            use_: RetryAfterUse::Lengthen,
+            shortest: Duration::ZERO,
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// What is granted of a receiver's wish.
+    pub(crate) fn grant(&self, wish: RetryAfter, now: Timestamp) -> Duration {
+        wish.delay(now).max(self.shortest).min(self.longest)
+    }
+}

@@ -1,0 +1,63 @@
+use super::{MAX_ATTEMPTS, MAX_DELAY, MAX_TIMEOUT};
+use std::time::Duration;
+
+/// The settings by which an operator changes numbers of the built-in policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overrides {
+    /// `RETRY_STOP_DATE_AFTER_MINUTES`, for `persistent`.
+    pub stop_after: Duration,
+    /// `WEBHOOK_TIMEOUT_MS`, for `job-status`.
+    pub job_timeout: Duration,
+    /// `WEBHOOK_MAX_ATTEMPTS`, for `job-status`.
+    pub job_attempts: u32,
+    /// `WEBHOOK_RETRY_INTERVAL_MS`: how often the store is searched for due work that memory does
+    /// not know of. Retries themselves are on time.
+    pub sweep_interval: Duration,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            stop_after: Duration::from_secs(10_080 * 60),
+            job_timeout: Duration::from_secs(10),
+            job_attempts: 3,
+            sweep_interval: Duration::from_secs(30),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}={value}: expected a whole number from 1 to {most}")]
+pub struct OverrideError {
+    pub name: &'static str,
+    pub value: String,
+    pub most: u64,
+}
+
+impl Overrides {
+    /// Reads the four variables through `lookup`; an absent one keeps its default.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, OverrideError> {
+        let number = |name: &'static str, most: u64| match lookup(name) {
+            None => Ok(None),
+            Some(value) => match value.trim().parse::<u64>() {
+                Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+                _ => Err(OverrideError { name, value, most }),
+            },
+        };
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let mut overrides = Self::default();
+        if let Some(minutes) = number("RETRY_STOP_DATE_AFTER_MINUTES", MAX_DELAY.as_secs() / 60)? {
+            overrides.stop_after = Duration::from_secs(minutes * 60);
+        }
+        if let Some(timeout) = number("WEBHOOK_TIMEOUT_MS", millis(MAX_TIMEOUT))? {
+            overrides.job_timeout = Duration::from_millis(timeout);
+        }
+        if let Some(attempts) = number("WEBHOOK_MAX_ATTEMPTS", u64::from(MAX_ATTEMPTS))? {
+            overrides.job_attempts = u32::try_from(attempts).unwrap_or(MAX_ATTEMPTS);
+        }
+        if let Some(interval) = number("WEBHOOK_RETRY_INTERVAL_MS", millis(MAX_DELAY))? {
+            overrides.sweep_interval = Duration::from_millis(interval);
+        }
+        Ok(overrides)
+    }
+}

@@ -1,0 +1,73 @@
+use crate::Chance;
+use std::time::Duration;
+
+/// How long to wait after the n-th failure, before jitter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// `base · factor^(n − 1)`, at most `cap`.
+    Exponential { base: Duration, factor: u32, cap: Duration },
+    /// The n-th entry; past the end, the last one.
+    List(Vec<Duration>),
+}
+
+impl Schedule {
+    /// The delay after `failures` failed attempts (1 for the first).
+    pub fn delay(&self, failures: u32) -> Duration {
+        let step = failures.saturating_sub(1);
+        match self {
+            Self::Exponential { base, factor, cap } => {
+                let growth = u64::from(*factor).saturating_pow(step);
+                let millis = u64::try_from(base.as_millis()).unwrap_or(u64::MAX).saturating_mul(growth);
+                Duration::from_millis(millis).min(*cap)
+            }
+            Self::List(delays) => {
+                let step = usize::try_from(step).unwrap_or(usize::MAX);
+                delays.get(step).or(delays.last()).copied().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The longest delay before jitter.
+    pub fn longest(&self) -> Duration {
+        match self {
+            Self::Exponential { cap, .. } => *cap,
+            Self::List(delays) => delays.iter().copied().max().unwrap_or_default(),
+        }
+    }
+}
+
+/// Chance added to a delay, so that what failed together does not come back together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jitter {
+    None,
+    /// From nothing up to this much more.
+    AddUpTo(Duration),
+    /// From nothing up to this share of the delay more.
+    AddPercent(u8),
+    /// From this share less to this share more.
+    AroundPercent(u8),
+    /// Anything from nothing to the whole delay.
+    Full,
+}
+
+impl Jitter {
+    pub fn apply(self, delay: Duration, chance: Chance) -> Duration {
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let percent =
+            |share: u8| u64::try_from(u128::from(millis) * u128::from(share) / 100).unwrap_or(u64::MAX);
+        let jittered = match self {
+            Self::None => millis,
+            Self::AddUpTo(most) => {
+                let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+                millis.saturating_add(chance.share_of(most))
+            }
+            Self::AddPercent(share) => millis.saturating_add(chance.share_of(percent(share))),
+            Self::AroundPercent(share) => {
+                let spread = percent(share);
+                millis.saturating_sub(spread).saturating_add(chance.share_of(spread.saturating_mul(2)))
+            }
+            Self::Full => chance.share_of(millis),
+        };
+        Duration::from_millis(jittered)
+    }
+}

@@ -1,0 +1,190 @@
+use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet};
+use std::time::Duration;
+
+/// The most steps that a listed schedule may have.
+pub const MAX_STEPS: usize = 100;
+/// The most ranges that a set of statuses may have.
+pub const MAX_RANGES: usize = 100;
+/// The most attempts that a policy may ask for, and that any delivery gets in one round.
+pub const MAX_ATTEMPTS: u32 = 10_000;
+/// The longest delay between two attempts, and the longest life of a delivery.
+pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The longest that one attempt may take.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest that a gate may hold a host back before the next probe.
+pub const MAX_HOLD: Duration = Duration::from_secs(4096);
+/// The least time to connect for a policy that takes part in host control. With less, a healthy
+/// host would look down, and its hold binds other tenants too.
+pub const MIN_GATE_CONNECT: Duration = Duration::from_secs(1);
+
+const MAX_HOPS: u8 = 10;
+/// Moments have this grain, so a shorter time would be none.
+const GRAIN: Duration = Duration::from_millis(1);
+
+/// Which field of a policy is wrong, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {why}")]
+pub struct PolicyError {
+    pub field: &'static str,
+    pub why: String,
+}
+
+pub(super) fn check(spec: &PolicySpec) -> Result<(), PolicyError> {
+    name(&spec.name)?;
+    schedule(&spec.schedule)?;
+    jitter(spec.jitter)?;
+    limit(spec)?;
+    timeouts(spec)?;
+    statuses(spec)?;
+    retry_after(spec)?;
+    gate(spec)?;
+    health(spec)
+}
+
+fn name(name: &str) -> Result<(), PolicyError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let fits = (1..=64).contains(&name.len()) && name.chars().all(allowed);
+    ensure(fits, "name", || "use 1 to 64 letters, digits, `-`, `_` or `.`".into())
+}
+
+fn schedule(schedule: &Schedule) -> Result<(), PolicyError> {
+    match schedule {
+        Schedule::Exponential { base, factor, cap } => {
+            ensure(*base >= GRAIN, "schedule.base", || "must be at least 1 ms".into())?;
+            ensure(*factor >= 1, "schedule.factor", || "must be at least 1".into())?;
+            ensure(cap >= base, "schedule.cap", || {
+                format!("must not be below the base ({base:?}); it is {cap:?}")
+            })
+        }
+        Schedule::List(delays) => {
+            ensure(!delays.is_empty(), "schedule.delays", || "needs at least one delay".into())?;
+            ensure(delays.len() <= MAX_STEPS, "schedule.delays", || {
+                format!("has {} steps; at most {MAX_STEPS} are allowed", delays.len())
+            })?;
+            let short = delays.iter().position(|delay| *delay < GRAIN);
+            ensure(short.is_none(), "schedule.delays", || {
+                format!("step {} is below {GRAIN:?}; a retry needs a delay", short.unwrap_or(0) + 1)
+            })
+        }
+    }?;
+    ensure(schedule.longest() <= MAX_DELAY, "schedule", || {
+        format!("the longest delay is {:?}; at most {MAX_DELAY:?} is allowed", schedule.longest())
+    })
+}
+
+fn jitter(jitter: Jitter) -> Result<(), PolicyError> {
+    match jitter {
+        Jitter::None | Jitter::Full => Ok(()),
+        Jitter::AddUpTo(most) => {
+            ensure(most <= MAX_DELAY, "jitter", || format!("at most {MAX_DELAY:?} is allowed"))
+        }
+        Jitter::AddPercent(share) | Jitter::AroundPercent(share) => {
+            ensure(share <= 100, "jitter", || format!("{share} % is more than 100 %"))
+        }
+    }
+}
+
+fn limit(spec: &PolicySpec) -> Result<(), PolicyError> {
+    let limit = spec.limit;
+    ensure(limit.attempts.is_some() || limit.stop_after.is_some(), "limit", || {
+        "set a number of attempts, a stop date, or both: without one a delivery would never end".into()
+    })?;
+    if let Some(attempts) = limit.attempts {
+        ensure((1..=MAX_ATTEMPTS).contains(&attempts), "limit.attempts", || {
+            format!("must be between 1 and {MAX_ATTEMPTS}; it is {attempts}")
+        })?;
+    }
+    if let Some(stop) = limit.stop_after {
+        ensure((GRAIN..=MAX_DELAY).contains(&stop), "limit.stop_after", || {
+            format!("must be between {GRAIN:?} and {MAX_DELAY:?}; it is {stop:?}")
+        })?;
+    }
+    Ok(())
+}
+
+fn timeouts(spec: &PolicySpec) -> Result<(), PolicyError> {
+    let t = spec.timeouts;
+    for (field, value) in
+        [("timeouts.connect", t.connect), ("timeouts.answer", t.answer), ("timeouts.total", t.total)]
+    {
+        ensure((GRAIN..=MAX_TIMEOUT).contains(&value), field, || {
+            format!("must be between {GRAIN:?} and {MAX_TIMEOUT:?}; it is {value:?}")
+        })?;
+    }
+    ensure(t.connect <= t.total && t.answer <= t.total, "timeouts.total", || {
+        "must not be below the time to connect or the time to answer".into()
+    })
+}
+
+fn statuses(spec: &PolicySpec) -> Result<(), PolicyError> {
+    ensure(!spec.success.is_empty(), "success", || "needs at least one status".into())?;
+    status_set("success", &spec.success)?;
+    status_set("rejects", &spec.rejects)?;
+    status_set("retry_after.statuses", &spec.retry_after.statuses)?;
+    let taken = |s| spec.redirects == Redirects::TakeAsSuccess && (300..400).contains(&s);
+    let both = (100..=999).find(|&s| (spec.success.contains(s) || taken(s)) && spec.rejects.contains(s));
+    ensure(both.is_none(), "rejects", || format!("{} is also a success", both.unwrap_or(0)))?;
+    if let Redirects::Follow { hops } = spec.redirects {
+        ensure((1..=MAX_HOPS).contains(&hops), "redirects.follow", || {
+            format!("must be between 1 and {MAX_HOPS}; it is {hops}")
+        })?;
+    }
+    Ok(())
+}
+
+fn status_set(field: &'static str, set: &StatusSet) -> Result<(), PolicyError> {
+    let ranges = set.as_ranges();
+    ensure(ranges.len() <= MAX_RANGES, field, || {
+        format!("has {} ranges; at most {MAX_RANGES} are allowed", ranges.len())
+    })?;
+    let valid = ranges.iter().all(|&(first, last)| 100 <= first && first <= last && last <= 999);
+    ensure(valid, field, || "statuses lie between 100 and 999, low before high".into())
+}
+
+fn retry_after(spec: &PolicySpec) -> Result<(), PolicyError> {
+    let rule = &spec.retry_after;
+    let fits = rule.shortest <= rule.longest && rule.longest <= MAX_DELAY;
+    ensure(fits, "retry_after", || {
+        format!("the shortest must not be above the longest, and that not above {MAX_DELAY:?}")
+    })
+}
+
+fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
+    let longest = match spec.gate {
+        GateRule::Apart => return Ok(()),
+        GateRule::HostFailures { in_a_row, first, longest } => {
+            ensure(in_a_row >= 1, "gate.in_a_row", || "must be at least 1".into())?;
+            ensure(first >= GRAIN && first <= longest, "gate.first", || {
+                format!("must be between {GRAIN:?} and the longest hold; it is {first:?}")
+            })?;
+            longest
+        }
+        GateRule::DelayOver { threshold, longest } => {
+            ensure(threshold < longest, "gate.threshold", || "must be below the longest hold".into())?;
+            longest
+        }
+    };
+    ensure(longest <= MAX_HOLD, "gate.longest", || {
+        format!("at most {MAX_HOLD:?} is allowed; it is {longest:?}")
+    })?;
+    ensure(spec.timeouts.connect >= MIN_GATE_CONNECT, "timeouts.connect", || {
+        format!("must be at least {MIN_GATE_CONNECT:?} for a policy that takes part in host control")
+    })
+}
+
+fn health(spec: &PolicySpec) -> Result<(), PolicyError> {
+    if let EndpointFails::WithoutSuccessFor(span) = spec.endpoint_fails {
+        ensure((GRAIN..=MAX_DELAY).contains(&span), "endpoint_fails", || {
+            format!("must be between {GRAIN:?} and {MAX_DELAY:?}; it is {span:?}")
+        })?;
+    }
+    let Some(probe) = spec.probe else { return Ok(()) };
+    ensure(probe.first_gap >= Duration::from_secs(1), "probe.first_gap", || "must be at least 1 s".into())?;
+    ensure((probe.first_gap..=MAX_DELAY).contains(&probe.longest_gap), "probe.longest_gap", || {
+        format!("must be between the first gap and {MAX_DELAY:?}; it is {:?}", probe.longest_gap)
+    })
+}
+
+fn ensure(fits: bool, field: &'static str, why: impl FnOnce() -> String) -> Result<(), PolicyError> {
+    if fits { Ok(()) } else { Err(PolicyError { field, why: why() }) }
+}

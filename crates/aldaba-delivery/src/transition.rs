@@ -1,0 +1,111 @@
+use crate::policy::{MAX_ATTEMPTS, Policy, RetryAfterUse};
+use crate::{Chance, Class, Timestamp, Verdict};
+use std::time::Duration;
+
+/// The part of a delivery that decides what may still happen to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Attempts made in this round.
+    pub attempts: u32,
+    /// What the stop date counts from: the latest of creation, `deliverAt`, release and replay.
+    pub clock_start: Timestamp,
+}
+
+/// What becomes of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    Retry { due_at: Timestamp },
+    Settle(Ending),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Delivered,
+    /// Into the dead letter.
+    Dead(Reason),
+}
+
+/// Why a delivery ended without success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    Exhausted,
+    Rejected,
+    StopDate,
+    EndpointGone,
+    TargetForbidden,
+    Cancelled,
+    Expired,
+}
+
+impl Reason {
+    pub const ALL: [Self; 7] = [
+        Self::Exhausted,
+        Self::Rejected,
+        Self::StopDate,
+        Self::EndpointGone,
+        Self::TargetForbidden,
+        Self::Cancelled,
+        Self::Expired,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exhausted => "exhausted",
+            Self::Rejected => "rejected",
+            Self::StopDate => "stop_date",
+            Self::EndpointGone => "endpoint_gone",
+            Self::TargetForbidden => "target_forbidden",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl Delivery {
+    pub fn stop_at(&self, policy: &Policy) -> Option<Timestamp> {
+        policy.limit.stop_after.map(|after| self.clock_start + after)
+    }
+
+    /// Whether a delivery that could go out at `turn` must end instead: now, or where a hold would
+    /// move it to. A hold or a time without a running server can carry it past its stop date; a
+    /// delivery that was never tried gets its one attempt all the same.
+    pub fn overdue(&self, policy: &Policy, turn: Timestamp) -> bool {
+        self.attempts > 0 && self.stop_at(policy).is_some_and(|stop| turn > stop)
+    }
+}
+
+impl Transition {
+    /// What follows an attempt. `delivery.attempts` counts it already.
+    pub fn after_attempt(
+        policy: &Policy,
+        delivery: &Delivery,
+        class: &Class,
+        now: Timestamp,
+        chance: Chance,
+    ) -> Self {
+        match class.verdict {
+            Verdict::Delivered => Self::Settle(Ending::Delivered),
+            Verdict::Final(reason) => Self::Settle(Ending::Dead(reason)),
+            Verdict::Retriable => {
+                if delivery.attempts >= policy.limit.attempts.unwrap_or(MAX_ATTEMPTS) {
+                    return Self::Settle(Ending::Dead(Reason::Exhausted));
+                }
+                let due_at = now + delay(policy, delivery.attempts, class, now, chance);
+                match delivery.stop_at(policy) {
+                    Some(stop) if due_at > stop => Self::Settle(Ending::Dead(Reason::StopDate)),
+                    _ => Self::Retry { due_at },
+                }
+            }
+        }
+    }
+}
+
+fn delay(policy: &Policy, failures: u32, class: &Class, now: Timestamp, chance: Chance) -> Duration {
+    let planned = policy.jitter.apply(policy.schedule.delay(failures), chance);
+    let rule = &policy.retry_after;
+    match (class.retry_after, rule.use_) {
+        (None, _) => planned,
+        (Some(wish), RetryAfterUse::Lengthen) => planned.max(rule.grant(wish, now)),
+        (Some(wish), RetryAfterUse::Replace) => rule.grant(wish, now),
+    }
+}

@@ -1,0 +1,269 @@
+//! The endpoint's health: D4 and D5 for `public-api`, recovery for `standard`, and quiet times.
+
+mod walk;
+
+use aldaba_delivery::{
+    Chance, Class, Delivery, FailureKind, Health, HealthStatus, Outcome, Passability, Policy, RetryAfter,
+    Timestamp, Transition,
+};
+use walk::*;
+
+const DAY: u64 = 24 * 3600;
+
+fn at(seconds: u64) -> Timestamp {
+    START + secs(seconds)
+}
+
+/// The endpoint's health after the n-th attempt of a delivery.
+fn after(health: &Health, policy: &Policy, nth: u32, outcome: &Outcome, now: Timestamp) -> Health {
+    let class = Class::of(policy, outcome);
+    let delivery = Delivery { attempts: nth, clock_start: now };
+    let transition = Transition::after_attempt(policy, &delivery, &class, now, Chance(1 << 63));
+    health.after_attempt(policy, &class, &transition, now)
+}
+
+/// An endpoint under `public-api` that a delivery has just used up its retries on.
+fn failed_public_api() -> Health {
+    after(&Health::default(), &builtin("public-api"), 6, &answer(500), START)
+}
+
+/// An endpoint under `standard` that has just been failing for 5 days.
+fn failed_standard() -> Health {
+    let standard = builtin("standard");
+    let failing = after(&Health::default(), &standard, 1, &answer(500), START);
+    after(&failing, &standard, 1, &answer(500), at(5 * DAY))
+}
+
+#[test]
+fn d4_each_retriable_failure_with_retries_left_adds_one() {
+    let policy = builtin("public-api");
+    let mut health = Health::default();
+    assert!(!health.degraded());
+    for nth in 1..=5 {
+        health = after(&health, &policy, nth, &answer(503), at(nth.into()));
+        assert_eq!((health.failure_count, health.status), (nth, HealthStatus::Active));
+        assert!(health.degraded());
+        assert_eq!(health.passability(at(nth.into())), Passability::Open);
+    }
+}
+
+#[test]
+fn d4_any_success_sets_the_count_to_zero() {
+    let policy = builtin("public-api");
+    let degraded = after(&Health::default(), &policy, 1, &failure(FailureKind::Dns), START);
+    assert_eq!(after(&degraded, &policy, 1, &answer(302), at(1)), Health::default());
+}
+
+#[test]
+fn d4_a_failure_that_is_not_retriable_ends_its_delivery_only() {
+    let policy = builtin("public-api");
+    for outcome in [answer(404), failure(FailureKind::Malformed), failure(FailureKind::TargetForbidden)] {
+        assert_eq!(after(&Health::default(), &policy, 1, &outcome, START), Health::default());
+        let degraded = after(&Health::default(), &policy, 1, &answer(500), START);
+        assert_eq!(after(&degraded, &policy, 6, &outcome, at(1)), degraded);
+    }
+}
+
+#[test]
+fn d4_a_delivery_that_used_up_its_retries_fails_the_endpoint() {
+    let policy = builtin("public-api");
+    let mut health = Health::default();
+    for nth in 1..=6 {
+        health = after(&health, &policy, nth, &answer(500), at(nth.into()));
+    }
+    assert_eq!((health.status, health.failure_count), (HealthStatus::Failed, 5));
+    assert_eq!(health.changed_at, Some(at(6)));
+    assert!(!health.degraded(), "failed is more than degraded");
+}
+
+#[test]
+fn d4_nothing_is_sent_to_a_failed_endpoint_until_someone_resumes_it() {
+    assert_eq!(failed_public_api().passability(Timestamp::MAX), Passability::Held(None));
+}
+
+#[test]
+fn d4_a_failure_of_our_own_says_nothing_about_the_endpoint() {
+    let policy = builtin("public-api");
+    let internal = failure(FailureKind::Internal);
+    for nth in [1, 6] {
+        assert_eq!(after(&Health::default(), &policy, nth, &internal, START), Health::default());
+    }
+}
+
+#[test]
+fn d5_a_success_that_was_on_its_way_does_not_resume_a_failed_endpoint() {
+    let late = after(&failed_public_api(), &builtin("public-api"), 1, &answer(200), at(1));
+    assert_eq!((late.status, late.failure_count), (HealthStatus::Failed, 0));
+    assert_eq!(late.changed_at, Some(START));
+    assert_eq!(late.passability(at(1)), Passability::Held(None));
+}
+
+#[test]
+fn d5_resume_sets_active_and_the_count_to_zero_and_lets_deliveries_pass() {
+    let resumed = failed_public_api().resumed(at(60));
+    assert_eq!(resumed, Health { changed_at: Some(at(60)), ..Health::default() });
+    assert_eq!(resumed.passability(at(60)), Passability::Open);
+}
+
+#[test]
+fn d5_a_resumed_endpoint_can_fail_again() {
+    let again = after(&failed_public_api().resumed(at(60)), &builtin("public-api"), 6, &answer(500), at(61));
+    assert_eq!((again.status, again.changed_at), (HealthStatus::Failed, Some(at(61))));
+}
+
+#[test]
+fn a_delivery_that_used_up_its_time_counts_as_one_that_used_up_its_retries() {
+    let mut spec = (*builtin("public-api")).clone();
+    spec.limit.attempts = None;
+    spec.limit.stop_after = Some(secs(4));
+    let policy = Policy::new(spec).unwrap();
+    let health = after(&Health::default(), &policy, 1, &answer(500), START);
+    assert_eq!((health.status, health.failure_count), (HealthStatus::Failed, 0));
+}
+
+#[test]
+fn quick_persistent_and_job_status_never_fail_an_endpoint() {
+    for name in ["quick", "persistent", "job-status"] {
+        let policy = builtin(name);
+        let mut health = Health::default();
+        for nth in 1..=200 {
+            health = after(&health, &policy, nth, &answer(500), at(u64::from(nth) * DAY));
+        }
+        assert_eq!(health.status, HealthStatus::Active, "{name}");
+    }
+}
+
+#[test]
+fn standard_fails_the_endpoint_at_a_failure_5_days_after_the_first() {
+    let standard = builtin("standard");
+    let failing = after(&Health::default(), &standard, 1, &answer(500), START);
+    let almost = after(&failing, &standard, 8, &answer(500), at(5 * DAY - 1));
+    assert_eq!((almost.status, almost.failing_since), (HealthStatus::Active, Some(START)));
+    let failed = after(&almost, &standard, 1, &answer(500), at(5 * DAY));
+    assert_eq!((failed.status, failed.changed_at), (HealthStatus::Failed, Some(at(5 * DAY))));
+}
+
+#[test]
+fn standard_starts_its_5_days_anew_after_one_success() {
+    let standard = builtin("standard");
+    let failing = after(&Health::default(), &standard, 1, &answer(500), START);
+    let well = after(&failing, &standard, 1, &answer(204), at(4 * DAY));
+    assert_eq!(well, Health::default());
+    let failing = after(&well, &standard, 1, &answer(500), at(5 * DAY));
+    assert_eq!((failing.status, failing.failing_since), (HealthStatus::Active, Some(at(5 * DAY))));
+}
+
+#[test]
+fn standard_turns_the_endpoint_off_at_410_for_good() {
+    let standard = builtin("standard");
+    for before in [Health::default(), failed_standard()] {
+        let gone = after(&before, &standard, 1, &answer(410), at(6 * DAY));
+        assert_eq!((gone.status, gone.changed_at), (HealthStatus::Gone, Some(at(6 * DAY))));
+        assert_eq!(gone.passability(Timestamp::MAX), Passability::Held(None));
+        for outcome in [answer(200), answer(410), answer(500)] {
+            let late = after(&gone, &standard, 1, &outcome, at(7 * DAY));
+            assert_eq!((late.status, late.changed_at), (HealthStatus::Gone, Some(at(6 * DAY))));
+        }
+        assert_eq!(gone.resumed(at(8 * DAY)).passability(at(8 * DAY)), Passability::Open);
+    }
+}
+
+#[test]
+fn standard_probes_a_failed_endpoint_with_gaps_from_15_min_doubling_to_12_h() {
+    let standard = builtin("standard");
+    let mut health = failed_standard();
+    let mut gaps = vec![health.probe_gap];
+    for _ in 0..7 {
+        let due = health.next_probe_at.unwrap();
+        let just_before = Timestamp::from_millis(due.millis() - 1);
+        assert_eq!(health.passability(just_before), Passability::Held(Some(due)));
+        assert_eq!(health.passability(due), Passability::Probe);
+        health = after(&health, &standard, 1, &answer(500), due);
+        assert_eq!(health.next_probe_at, Some(due + health.probe_gap));
+        gaps.push(health.probe_gap);
+    }
+    assert_eq!(gaps, all_secs([15, 30, 60, 120, 240, 480, 720, 720].map(|minutes| minutes * 60)));
+}
+
+#[test]
+fn standard_recovers_with_the_first_success() {
+    let due = failed_standard().next_probe_at.unwrap();
+    let recovered = after(&failed_standard(), &builtin("standard"), 3, &answer(200), due);
+    assert_eq!(recovered, Health { changed_at: Some(due), ..Health::default() });
+}
+
+#[test]
+fn a_probe_that_learnt_nothing_is_followed_by_a_later_one_all_the_same() {
+    let due = failed_standard().next_probe_at.unwrap();
+    for kind in [FailureKind::Internal, FailureKind::TargetForbidden] {
+        let health = after(&failed_standard(), &builtin("standard"), 1, &failure(kind), due);
+        assert_eq!(health.next_probe_at, Some(due + secs(30 * 60)), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_failure_that_was_on_its_way_leaves_the_probe_where_it_is() {
+    let failed = failed_standard();
+    let late = after(&failed, &builtin("standard"), 1, &answer(500), at(5 * DAY + 10));
+    assert_eq!((late.next_probe_at, late.probe_gap), (failed.next_probe_at, failed.probe_gap));
+}
+
+#[test]
+fn an_endpoint_moved_to_a_policy_without_probes_waits_for_its_owner() {
+    let due = failed_standard().next_probe_at.unwrap();
+    let health = after(&failed_standard(), &builtin("quick"), 1, &answer(500), due);
+    assert_eq!(health.passability(Timestamp::MAX), Passability::Held(None));
+}
+
+#[test]
+fn a_retry_after_keeps_the_endpoint_quiet_for_as_long_as_the_receiver_asked() {
+    let asks = answer_with(429, RetryAfter::Seconds(60));
+    let health = after(&Health::default(), &builtin("standard"), 1, &asks, START);
+    assert_eq!(health.passability(at(59)), Passability::Held(Some(at(60))));
+    assert_eq!(health.passability(at(60)), Passability::Open);
+}
+
+#[test]
+fn one_deliverys_long_backoff_does_not_keep_its_endpoint_quiet() {
+    // After the 7th attempt this delivery waits for 10 h; the receiver asked for a minute only.
+    let asks = answer_with(503, RetryAfter::Seconds(60));
+    let health = after(&Health::default(), &builtin("standard"), 7, &asks, START);
+    assert_eq!(health.passability(at(59)), Passability::Held(Some(at(60))));
+    assert_eq!(health.passability(at(60)), Passability::Open);
+}
+
+#[test]
+fn a_retry_after_is_heard_on_the_last_attempt_too() {
+    let asks = answer_with(429, RetryAfter::Seconds(60));
+    for (name, last) in [("quick", 6), ("standard", 8)] {
+        let health = after(&Health::default(), &builtin(name), last, &asks, START);
+        assert_eq!(health.passability(START), Passability::Held(Some(at(60))), "{name}");
+    }
+}
+
+#[test]
+fn a_quiet_time_is_bounded_and_outlasts_later_answers() {
+    let standard = builtin("standard");
+    let forever = answer_with(429, RetryAfter::Seconds(u64::MAX));
+    let quiet = after(&Health::default(), &standard, 1, &forever, START);
+    assert_eq!(quiet.quiet_until, Some(at(DAY)));
+    for late in [answer(200), answer(500), answer_with(429, RetryAfter::Seconds(5))] {
+        assert_eq!(after(&quiet, &standard, 1, &late, at(10)).quiet_until, Some(at(DAY)));
+    }
+    assert_eq!(after(&quiet, &standard, 1, &answer(200), at(DAY)), Health::default());
+}
+
+#[test]
+fn a_probe_waits_for_the_end_of_a_quiet_time() {
+    let quiet = Health { quiet_until: Some(at(6 * DAY)), ..failed_standard() };
+    assert_eq!(quiet.passability(at(6 * DAY - 1)), Passability::Held(Some(at(6 * DAY))));
+    assert_eq!(quiet.passability(at(6 * DAY)), Passability::Probe);
+}
+
+#[test]
+fn policies_that_do_not_listen_to_retry_after_keep_no_quiet_time() {
+    let asks = answer_with(429, RetryAfter::Seconds(60));
+    for name in ["persistent", "job-status"] {
+        assert_eq!(after(&Health::default(), &builtin(name), 1, &asks, START).quiet_until, None, "{name}");
+    }
+}

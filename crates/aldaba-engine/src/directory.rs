@@ -1,0 +1,256 @@
+//! Applications and endpoints: changes go to the store, configurations are kept for matching.
+//!
+//! A kept configuration may be old for a moment. That is safe: an accept names the version it was
+//! matched by, and the store refuses it if that is no longer the one.
+
+use crate::dispatcher::{Event, Inbox};
+use crate::vault::{Secrets, Vault, VaultError};
+use crate::{Clock, Entropy, Policies, Profile};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId};
+use aldaba_signature::SigningKey;
+use aldaba_store::{
+    Application, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Store, Tenant, WhichApplication,
+};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A request that must have its effect once: a digest over the caller, the key and the path.
+pub type Once = Option<[u8; 16]>;
+
+#[derive(Clone, Debug)]
+pub struct NewApplication {
+    pub org: OrgId,
+    pub uid: Option<String>,
+    pub name: String,
+    pub throttle_rate: Option<u16>,
+    /// A JSON object of strings.
+    pub metadata: String,
+}
+
+#[derive(Debug)]
+pub struct NewEndpoint {
+    pub uid: Option<String>,
+    /// Vetted, without credentials.
+    pub url: String,
+    pub credentials: Option<(String, String)>,
+    pub description: String,
+    pub version: u16,
+    pub disabled: bool,
+    pub event_types: Vec<String>,
+    pub channels: Vec<String>,
+    pub throttle_rate: Option<u16>,
+    pub policy: String,
+    pub profile: Option<Profile>,
+    pub metadata: String,
+    /// `None`: one is made.
+    pub key: Option<SigningKey>,
+}
+
+/// What was made, or what a former request with the same key had made.
+#[derive(Clone, Debug)]
+pub enum Made<T> {
+    New(T),
+    Before(T),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is no such application or endpoint")]
+    NotFound,
+    #[error("the uid is taken")]
+    UidTaken,
+    #[error("the application has as many endpoints as it may have")]
+    TooMany,
+    #[error("`{0}` is no policy")]
+    UnknownPolicy(String),
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// The engine's side of the directory.
+pub struct Directory {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    vault: Vault,
+    policies: Policies,
+    inbox: Inbox,
+    tenants: Mutex<HashMap<WhichApplication, Arc<Tenant>>>,
+    tenants_kept: usize,
+    idempotency_kept: Duration,
+}
+
+impl Directory {
+    #[expect(clippy::too_many_arguments, reason = "called once, by the engine that owns all of these")]
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        vault: Vault,
+        policies: Policies,
+        inbox: Inbox,
+        tenants_kept: usize,
+        idempotency_kept: Duration,
+    ) -> Self {
+        let tenants = Mutex::default();
+        Self { store, clock, entropy, vault, policies, inbox, tenants, tenants_kept, idempotency_kept }
+    }
+
+    pub async fn create_application(
+        &self,
+        new: NewApplication,
+        once: Once,
+    ) -> Result<Made<Application>, ChangeError> {
+        let now = self.clock.now();
+        let application = Application {
+            id: AppId::new(now, self.entropy.bytes()),
+            org: new.org,
+            uid: new.uid,
+            name: new.name,
+            throttle_rate: new.throttle_rate,
+            metadata: new.metadata,
+            created_at: now,
+            updated_at: now,
+        };
+        let change = Change::CreateApplication {
+            application: application.clone(),
+            idempotency: self.idempotency(once),
+        };
+        match self.change(change).await? {
+            Repeat::No => Ok(Made::New(application)),
+            Repeat::Of(bytes) => {
+                let which =
+                    WhichApplication { org: application.org, key: AppId::from_bytes(bytes).to_string() };
+                let before = self.store.application(which).await?;
+                before.map(Made::Before).ok_or(ChangeError::NotFound)
+            }
+        }
+    }
+
+    pub async fn delete_application(&self, which: WhichApplication) -> Result<(), ChangeError> {
+        let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
+        let change = Change::DeleteApplication { app: application.id, at: self.clock.now() };
+        self.change(change).await.map(drop)
+    }
+
+    pub async fn create_endpoint(
+        &self,
+        which: WhichApplication,
+        new: NewEndpoint,
+        once: Once,
+    ) -> Result<Made<Endpoint>, ChangeError> {
+        if self.policies.get(&new.policy).is_none() {
+            return Err(ChangeError::UnknownPolicy(new.policy));
+        }
+        let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
+        let (app, now) = (application.id, self.clock.now());
+        let id = EndpointId::new(now, self.entropy.bytes());
+        let key = new.key.unwrap_or_else(|| SigningKey::generate_hmac(self.entropy.bytes()));
+        let secrets = Secrets { key, credentials: new.credentials };
+        let endpoint = Endpoint {
+            id,
+            app,
+            org: application.org,
+            uid: new.uid,
+            url: new.url,
+            description: new.description,
+            version: new.version,
+            disabled: new.disabled,
+            event_types: new.event_types,
+            channels: new.channels,
+            throttle_rate: new.throttle_rate,
+            policy: new.policy,
+            profile: new.profile.map(|profile| profile.name().to_owned()),
+            metadata: new.metadata,
+            sealed: self.vault.seal(app, id, &secrets, &*self.entropy),
+            created_at: now,
+            updated_at: now,
+            deleted: false,
+            health: Health::default(),
+        };
+        let change =
+            Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: self.idempotency(once) };
+        match self.change(change).await? {
+            Repeat::No => Ok(Made::New(endpoint)),
+            Repeat::Of(bytes) => {
+                let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
+                before.map(Made::Before).ok_or(ChangeError::NotFound)
+            }
+        }
+    }
+
+    pub async fn delete_endpoint(&self, app: AppId, endpoint: EndpointId) -> Result<(), ChangeError> {
+        let change = Change::DeleteEndpoint { app, endpoint, at: self.clock.now() };
+        self.change(change).await.map(drop)
+    }
+
+    /// The secret as its owner may see it: a public key for asymmetric ones.
+    pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
+        let secrets = self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?;
+        Ok(secrets.key.public_text())
+    }
+
+    /// The configuration of an application, from memory where possible.
+    pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
+        if let Some(tenant) = self.tenants.lock().get(which) {
+            return Ok(Some(tenant.clone()));
+        }
+        let Some(tenant) = self.store.tenant(which.clone()).await? else {
+            return Ok(None);
+        };
+        let tenant = Arc::new(tenant);
+        let mut tenants = self.tenants.lock();
+        if tenants.len() >= self.tenants_kept {
+            // Rare, and cheap to fill again: one read an application.
+            tenants.clear();
+        }
+        tenants.insert(which.clone(), tenant.clone());
+        Ok(Some(tenant))
+    }
+
+    /// The store has said that a configuration is old.
+    pub(crate) fn forget(&self, which: &WhichApplication) {
+        self.tenants.lock().remove(which);
+    }
+
+    fn idempotency(&self, once: Once) -> Option<IdempotencyKey> {
+        once.map(|digest| IdempotencyKey { digest, expires_at: self.clock.now() + self.idempotency_kept })
+    }
+
+    async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
+        let (answer, answered) = oneshot::channel();
+        let inbox = self.inbox.clone();
+        let done = Done::new(move |result: Result<Changed, Error>| {
+            if let Ok(Changed::Done { removed }) = &result {
+                // Lanes hear of it in the order of the commits, before anything that follows.
+                inbox.send(Event::Removed(removed.clone()));
+            }
+            let _ = answer.send(result);
+        });
+        self.store.change(change, done);
+        match answered.await.map_err(|_| Error::Closed)?? {
+            Changed::Done { .. } => Ok(Repeat::No),
+            Changed::Repeated { resource } => Ok(Repeat::Of(resource)),
+            Changed::UidTaken => Err(ChangeError::UidTaken),
+            Changed::NotFound => Err(ChangeError::NotFound),
+            Changed::TooMany => Err(ChangeError::TooMany),
+        }
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Directory")
+    }
+}
+
+enum Repeat {
+    No,
+    Of([u8; 20]),
+}

@@ -1,0 +1,299 @@
+//! The one task that owns the lanes. Everybody else tells it news through its inbox; it hands out
+//! turns and has them carried out.
+
+use crate::attempt::{Ended, Sender, Start};
+use crate::content::HeldContent;
+use crate::lane::Entry;
+use crate::recorder::{Recorder, Written, without_attempt};
+use crate::sweep::Sweep;
+use crate::target::Target;
+use crate::turns::{Action, Opening, Turns};
+use crate::{Clock, Policies, Profile, Vault};
+use aldaba_delivery::{Ending, EndpointId, Reason, Timestamp, Transition};
+use aldaba_store::{DueQuery, Endpoint, Error, Read, Record, Recorded, Store, Waiting};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long until something that the store could not do is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How much news is taken in before turns are given.
+const NEWS: usize = 512;
+
+/// A new delivery, on disk.
+pub(crate) struct Offer {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) waiting: Waiting,
+    pub(crate) content: Option<Arc<HeldContent>>,
+}
+
+/// News for the lanes.
+pub(crate) enum Event {
+    Accepted(Vec<Offer>),
+    /// Endpoints of lanes have been read: those asked for, and those there are.
+    Opened(Vec<EndpointId>, Vec<Endpoint>),
+    Refilled(DueQuery, Vec<Waiting>),
+    Ended(Box<Ended>),
+    Recorded(Box<Written>),
+    /// Endpoints were deleted.
+    Removed(Vec<EndpointId>),
+    /// A sweep has found lanes with work.
+    Found(Vec<EndpointId>),
+    /// A sweep is over; `false`: it could not be finished.
+    Swept(bool),
+    /// Hand in again what the store had no room for.
+    WriteAgain,
+    /// Start nothing more; say so when nothing is in flight any longer.
+    Stop(oneshot::Sender<()>),
+    /// How many deliveries are in flight.
+    Count(oneshot::Sender<usize>),
+}
+
+/// The way to the dispatcher. What can pile up in it is bounded by what the store's writer and the
+/// cap on requests in flight let through.
+#[derive(Clone)]
+pub(crate) struct Inbox(mpsc::UnboundedSender<Event>);
+
+impl Inbox {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Event>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    /// After the dispatcher has stopped, news has nobody to go to: everything is on disk.
+    pub(crate) fn send(&self, event: Event) {
+        let _ = self.0.send(event);
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inbox")
+    }
+}
+
+pub(crate) struct Dispatcher {
+    pub(crate) turns: Turns,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) vault: Vault,
+    pub(crate) policies: Policies,
+    pub(crate) profile: Profile,
+    pub(crate) sender: Sender,
+    pub(crate) recorder: Recorder,
+    pub(crate) inbox: Inbox,
+    pub(crate) news: mpsc::UnboundedReceiver<Event>,
+    pub(crate) sweep: Sweep,
+    /// Records that the store had no room for.
+    pub(crate) unwritten: Vec<(Record, Option<Waiting>)>,
+    pub(crate) stopping: Option<oneshot::Sender<()>>,
+    /// The longest sleep, so that a clock that was set is noticed.
+    pub(crate) longest_nap: Duration,
+}
+
+impl Dispatcher {
+    pub(crate) async fn run(mut self) {
+        loop {
+            let now = self.clock.now();
+            let next = self.run_once(now);
+            if self.stopping.is_some() && self.turns.in_flight() == 0 {
+                if let Some(stopped) = self.stopping.take() {
+                    let _ = stopped.send(());
+                }
+                return;
+            }
+            let nap = next.map_or(self.longest_nap, |at| at.since(now).min(self.longest_nap));
+            let event = if nap.is_zero() {
+                // Let attempts and reads that were just started have their turn.
+                tokio::task::yield_now().await;
+                self.news.try_recv().ok()
+            } else {
+                tokio::select! {
+                    biased;
+                    event = self.news.recv() => event,
+                    () = tokio::time::sleep(nap) => None,
+                }
+            };
+            let now = self.clock.now();
+            let mut event = event;
+            for _ in 0..NEWS {
+                let Some(news) = event else { break };
+                self.hear(news, now);
+                event = self.news.try_recv().ok();
+            }
+            if let Some(news) = event {
+                self.hear(news, now);
+            }
+        }
+    }
+
+    /// Does everything that can be done now; returns when there is more without further news.
+    fn run_once(&mut self, now: Timestamp) -> Option<Timestamp> {
+        if self.sweep.due(now) {
+            let horizon = self.sweep.start(&self.store, &self.inbox, now);
+            self.turns.forget_idle(now, horizon);
+        }
+        for action in self.turns.run_once(now) {
+            self.act(action, now);
+        }
+        if self.turns.has_ready() {
+            return Some(now);
+        }
+        self.turns.next_alarm().into_iter().chain(self.sweep.next()).min()
+    }
+
+    fn act(&mut self, action: Action, now: Timestamp) {
+        match action {
+            Action::Refill(query) => self.refill(query),
+            Action::Attempt(start) => self.sender.spawn(start),
+            Action::End(start, reason) => self.end(&start, reason, now),
+        }
+    }
+
+    fn hear(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::Accepted(offers) => self.accepted(offers, now),
+            Event::Opened(asked, endpoints) => self.opened(&asked, &endpoints, now),
+            Event::Refilled(query, rows) => self.turns.refilled(query.endpoint, &rows, query.limit),
+            Event::Ended(ended) => self.ended(*ended, now),
+            Event::Recorded(written) => self.recorded(*written, now),
+            Event::Removed(endpoints) => self.removed(endpoints, now),
+            Event::Found(endpoints) => self.found(endpoints, now),
+            Event::Swept(finished) => self.sweep.ended(finished),
+            Event::WriteAgain => self.write_again(),
+            Event::Stop(stopped) => {
+                self.turns.halted = true;
+                self.stopping = Some(stopped);
+            }
+            Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
+        }
+    }
+
+    fn accepted(&mut self, offers: Vec<Offer>, now: Timestamp) {
+        let mut unread = Vec::new();
+        for Offer { endpoint, waiting, content } in offers {
+            if self.turns.offer(endpoint, Entry { waiting, content }, now) == Opening::ReadEndpoint {
+                unread.push(endpoint);
+            }
+        }
+        self.read_endpoints(unread);
+    }
+
+    fn found(&mut self, mut endpoints: Vec<EndpointId>, now: Timestamp) {
+        endpoints.retain(|endpoint| self.turns.open(*endpoint, now) == Opening::ReadEndpoint);
+        self.read_endpoints(endpoints);
+    }
+
+    /// What waits for a deleted endpoint ends now, whether its lane was in memory or not.
+    fn removed(&mut self, endpoints: Vec<EndpointId>, now: Timestamp) {
+        for endpoint in &endpoints {
+            self.turns.open(*endpoint, now);
+        }
+        self.read_endpoints(endpoints);
+    }
+
+    fn opened(&mut self, asked: &[EndpointId], endpoints: &[Endpoint], now: Timestamp) {
+        for endpoint in endpoints {
+            let target = Target::new(endpoint, &self.policies, self.profile, &self.vault);
+            self.turns.opened(endpoint.id, target, endpoint.health.clone(), now);
+        }
+        let there = |id: &EndpointId| endpoints.iter().any(|endpoint| endpoint.id == *id);
+        for id in asked.iter().filter(|id| !there(id)) {
+            tracing::error!(endpoint = %id, "deliveries wait for an endpoint that has no row");
+            self.turns.vanished(*id);
+        }
+    }
+
+    /// An attempt is over: decide, then have it written. Only what is on disk counts.
+    fn ended(&mut self, ended: Ended, now: Timestamp) {
+        let (endpoint, seq) = (ended.start.endpoint, ended.start.waiting.seq);
+        let Some(lane) = self.turns.lanes.get_mut(&endpoint) else {
+            return;
+        };
+        let Some(judgement) = self.recorder.judge(ended, lane, &mut self.turns.gates, now) else {
+            self.turns.left_wire(endpoint, seq, None);
+            self.turns.landed(endpoint, seq, None, now);
+            return;
+        };
+        self.turns.left_wire(endpoint, seq, judgement.answered);
+        for endpoint in judgement.woken {
+            self.turns.wake(endpoint);
+        }
+        self.recorder.submit(judgement.record, judgement.again);
+    }
+
+    fn end(&mut self, start: &Start, reason: Reason, now: Timestamp) {
+        let transition = Transition::Settle(Ending::Dead(reason));
+        self.recorder.submit(without_attempt(start, transition, now), None);
+    }
+
+    fn recorded(&mut self, written: Written, now: Timestamp) {
+        let Written { record, again, result } = written;
+        match result {
+            Ok(Recorded::Applied) => self.turns.landed(record.endpoint, record.seq, again, now),
+            Ok(Recorded::Fenced) => {
+                tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
+                self.turns.landed(record.endpoint, record.seq, None, now);
+            }
+            Err(Error::Closed) => self.turns.landed(record.endpoint, record.seq, None, now),
+            Err(error) => {
+                // If nothing can be written, nothing is sent.
+                tracing::error!(%error, "cannot record attempts; sending stops until they are on disk");
+                self.turns.halted = true;
+                if self.unwritten.is_empty() {
+                    let inbox = self.inbox.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(AGAIN).await;
+                        inbox.send(Event::WriteAgain);
+                    });
+                }
+                self.unwritten.push((record, again));
+            }
+        }
+    }
+
+    /// Sending goes on at once: if there still is no room, the first of these says so again.
+    fn write_again(&mut self) {
+        self.turns.halted = self.stopping.is_some();
+        for (record, again) in self.unwritten.drain(..) {
+            self.recorder.submit(record, again);
+        }
+    }
+
+    fn read_endpoints(&self, endpoints: Vec<EndpointId>) {
+        if endpoints.is_empty() {
+            return;
+        }
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        tokio::spawn(async move {
+            if let Some(read) = until_read(|| store.lane_endpoints(endpoints.clone())).await {
+                inbox.send(Event::Opened(endpoints, read));
+            }
+        });
+    }
+
+    fn refill(&self, query: DueQuery) {
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        tokio::spawn(async move {
+            if let Some(rows) = until_read(|| store.due(query)).await {
+                inbox.send(Event::Refilled(query, rows));
+            }
+        });
+    }
+}
+
+/// Repeats a read until it succeeds. `None`: the store has closed.
+async fn until_read<T>(read: impl Fn() -> Read<T>) -> Option<T> {
+    loop {
+        match read().await {
+            Ok(value) => return Some(value),
+            Err(Error::Closed) => return None,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read from the store; trying again");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+use crate::attempt::Sender;
+use crate::content::Contents;
+use crate::directory::Directory;
+use crate::dispatcher::{Dispatcher, Event, Inbox};
+use crate::gates::Gates;
+use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::recorder::Recorder;
+use crate::sweep::Sweep;
+use crate::turns::Turns;
+use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
+use aldaba_store::{Done, Error, Store, WhichApplication};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// What an engine is made of. Everything that touches the world is brought by the caller.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub transport: Arc<dyn Transport>,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub vault: Vault,
+    pub policies: Policies,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    #[error(
+        "the data was encrypted with another key: set ALDABA_ENCRYPTION_KEY or ALDABA_JWT_SECRET to what it was, \
+         or restore the key file of the data folder"
+    )]
+    OtherKey,
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// A running engine. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    intake: Intake,
+    directory: Arc<Directory>,
+    store: Arc<dyn Store>,
+    policies: Policies,
+    clock: Arc<dyn Clock>,
+    inbox: Inbox,
+}
+
+impl Engine {
+    /// Starts delivering what waits in the store, and accepting more.
+    pub async fn start(parts: Parts, options: Options) -> Result<Self, StartError> {
+        let Parts { store, transport, clock, entropy, vault, policies } = parts;
+        check_key(&*store, &vault, &*entropy).await?;
+        let gates = Gates::restore(store.gates().await?);
+        let (inbox, news) = Inbox::new();
+        let directory = Arc::new(Directory::new(
+            store.clone(),
+            clock.clone(),
+            entropy.clone(),
+            vault.clone(),
+            policies.clone(),
+            inbox.clone(),
+            options.tenants,
+            options.idempotency_kept,
+        ));
+        let dispatcher = Dispatcher {
+            store: store.clone(),
+            clock: clock.clone(),
+            vault,
+            policies: policies.clone(),
+            profile: options.profile,
+            sender: Sender { store: store.clone(), transport, clock: clock.clone(), inbox: inbox.clone() },
+            recorder: Recorder { store: store.clone(), entropy: entropy.clone(), inbox: inbox.clone() },
+            inbox: inbox.clone(),
+            news,
+            sweep: Sweep::new(options.sweep_interval, clock.now()),
+            unwritten: Vec::new(),
+            stopping: None,
+            longest_nap: options.longest_nap,
+            turns: Turns::new(options.clone(), gates),
+        };
+        tokio::spawn(dispatcher.run());
+        let intake = Intake {
+            store: store.clone(),
+            directory: directory.clone(),
+            clock: clock.clone(),
+            entropy,
+            inbox: inbox.clone(),
+            contents: Contents::new(options.content_bytes),
+            idempotency_kept: options.idempotency_kept,
+        };
+        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox })))
+    }
+
+    /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
+    pub async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
+        self.0.intake.send(which, event).await
+    }
+
+    pub fn directory(&self) -> &Directory {
+        &self.0.directory
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    pub fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    /// How many deliveries are on the wire or not yet recorded.
+    pub async fn in_flight(&self) -> usize {
+        let (answer, answered) = oneshot::channel();
+        self.0.inbox.send(Event::Count(answer));
+        answered.await.unwrap_or(0)
+    }
+
+    /// Starts nothing more, waits for the requests in flight as long as `limit`, and closes the
+    /// store. Returns how many were still in flight: their deliveries are tried again after the
+    /// next start.
+    pub async fn shutdown(&self, limit: Duration) -> usize {
+        let (stopped, all_landed) = oneshot::channel();
+        self.0.inbox.send(Event::Stop(stopped));
+        let left = match tokio::time::timeout(limit, all_landed).await {
+            Ok(_) => 0,
+            Err(_) => self.in_flight().await,
+        };
+        if let Err(error) = self.0.store.close().await {
+            tracing::error!(%error, "the store did not close cleanly");
+        }
+        left
+    }
+}
+
+/// A start with another encryption key must stop before it writes anything with it.
+async fn check_key(store: &dyn Store, vault: &Vault, entropy: &dyn Entropy) -> Result<(), StartError> {
+    let (answer, answered) = oneshot::channel();
+    let done = Done::new(move |result| drop(answer.send(result)));
+    store.settle_setting("encryption-check", vault.check_value(entropy), done);
+    let settled = answered.await.map_err(|_| Error::Closed)??;
+    if vault.made(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parts")
+    }
+}

@@ -1,0 +1,204 @@
+//! The backlog against a model: a store whose commits are heard late and whose reads are snapshots.
+
+use super::*;
+use aldaba_delivery::MessageId;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const CAPACITY: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A row is committed, due so many milliseconds from now.
+    Accept(i64),
+    /// The lane hears of the next commit.
+    Hear,
+    Take,
+    /// One of the deliveries in flight ends; with a delay it waits again.
+    Finish(usize, Option<i64>),
+    /// A refill begins, if the lane wants one.
+    Begin,
+    /// The refill's read takes its snapshot.
+    Read,
+    /// The lane gets what was read.
+    Refilled,
+    Pass(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (-20..40i64).prop_map(Step::Accept),
+        6 => Just(Step::Hear),
+        4 => Just(Step::Take),
+        4 => (0..8usize, prop::option::of(0..60i64)).prop_map(|(which, again)| Step::Finish(which, again)),
+        3 => Just(Step::Begin),
+        2 => Just(Step::Read),
+        2 => Just(Step::Refilled),
+        1 => (1..30i64).prop_map(Step::Pass),
+    ]
+}
+
+struct Model {
+    now: i64,
+    next_seq: i64,
+    store: BTreeMap<Seq, Waiting>,
+    /// Commits that the lane has not heard of, in their order.
+    feed: VecDeque<(Seq, Heard)>,
+    in_flight: Vec<Waiting>,
+    reading: Option<(Option<Turn>, usize)>,
+    snapshot: Option<Vec<Waiting>>,
+    lane: Backlog,
+}
+
+#[derive(Clone, Copy)]
+enum Heard {
+    Accepted(Waiting),
+    Landed(Option<Waiting>),
+}
+
+impl Model {
+    fn new() -> Self {
+        Self {
+            now: 0,
+            next_seq: 1,
+            store: BTreeMap::new(),
+            feed: VecDeque::new(),
+            in_flight: Vec::new(),
+            reading: None,
+            snapshot: None,
+            lane: Backlog::new(CAPACITY),
+        }
+    }
+
+    fn run(&mut self, step: &Step) {
+        match *step {
+            Step::Accept(delay) => self.accept(delay),
+            Step::Hear => self.hear(),
+            Step::Take => drop(self.take()),
+            Step::Finish(which, again) => self.finish(which, again),
+            Step::Begin => {
+                if let Some(query) = self.lane.begin_refill(Timestamp::from_millis(self.now)) {
+                    self.reading = Some(query);
+                }
+            }
+            Step::Read => self.read(),
+            Step::Refilled => self.refilled(),
+            Step::Pass(millis) => self.now += millis,
+        }
+        assert!(self.lane.buffer.len() <= CAPACITY, "the buffer outgrew its capacity");
+    }
+
+    fn accept(&mut self, delay: i64) {
+        let seq = Seq(self.next_seq);
+        self.next_seq += 1;
+        let waiting = Waiting {
+            seq,
+            message: MessageId::from_bytes([0; 20]),
+            due_at: Timestamp::from_millis(self.now + delay),
+            attempts: 0,
+            clock_start: Timestamp::from_millis(self.now),
+        };
+        self.store.insert(seq, waiting);
+        self.feed.push_back((seq, Heard::Accepted(waiting)));
+    }
+
+    fn hear(&mut self) {
+        match self.feed.pop_front() {
+            Some((_, Heard::Accepted(waiting))) => self.lane.offer(Entry { waiting, content: None }),
+            Some((seq, Heard::Landed(again))) => self.lane.landed(seq, again),
+            None => {}
+        }
+    }
+
+    fn take(&mut self) -> bool {
+        let Some(entry) = self.lane.take(Timestamp::from_millis(self.now)) else {
+            return false;
+        };
+        let taken = entry.waiting;
+        assert!(!self.in_flight.contains(&taken), "{taken:?} was taken twice");
+        assert_eq!(self.store.get(&taken.seq), Some(&taken), "a row was taken that does not wait like that");
+        self.in_flight.push(taken);
+        true
+    }
+
+    fn finish(&mut self, which: usize, again: Option<i64>) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let waiting = self.in_flight.remove(which % self.in_flight.len());
+        let again = again.map(|delay| Waiting {
+            due_at: Timestamp::from_millis(self.now + delay),
+            attempts: waiting.attempts + 1,
+            ..waiting
+        });
+        match again {
+            Some(again) => drop(self.store.insert(waiting.seq, again)),
+            None => drop(self.store.remove(&waiting.seq)),
+        }
+        self.feed.push_back((waiting.seq, Heard::Landed(again)));
+    }
+
+    fn read(&mut self) {
+        let (Some((after, limit)), None) = (self.reading, &self.snapshot) else {
+            return;
+        };
+        let mut rows: Vec<_> = self.store.values().copied().collect();
+        rows.retain(|row| after.is_none_or(|after| row.turn() > after));
+        rows.sort_by_key(Waiting::turn);
+        rows.truncate(limit);
+        self.snapshot = Some(rows);
+    }
+
+    fn refilled(&mut self) {
+        if let (Some(rows), Some((_, limit))) = (self.snapshot.take(), self.reading) {
+            self.reading = None;
+            self.lane.refilled(&rows, limit);
+        }
+    }
+
+    /// With the world at rest, everything that waits must come out.
+    fn drain(&mut self) {
+        self.now += 1000;
+        for _ in 0..10_000 {
+            self.read();
+            self.refilled();
+            while !self.feed.is_empty() {
+                self.hear();
+            }
+            while self.take() {}
+            while !self.in_flight.is_empty() {
+                self.finish(0, None);
+            }
+            if self.store.is_empty() && self.feed.is_empty() {
+                return;
+            }
+            self.run(&Step::Begin);
+        }
+        panic!("rows were never taken: {:?}", self.store);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_waiting_row_is_taken_and_none_twice(steps in prop::collection::vec(step(), 1..200)) {
+        let mut model = Model::new();
+        for step in &steps {
+            model.run(step);
+        }
+        model.drain();
+    }
+}
+
+#[test]
+fn a_lane_that_has_heard_nothing_reads_the_store_before_it_takes() {
+    let mut model = Model::new();
+    model.accept(0);
+    model.hear();
+    assert!(!model.take(), "rows before the new one may be in the store");
+    model.run(&Step::Begin);
+    model.run(&Step::Read);
+    model.run(&Step::Refilled);
+    assert!(model.take());
+}

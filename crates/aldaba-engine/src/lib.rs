@@ -1,0 +1,41 @@
+//! The delivery engine. Every file is a stage of a message's life:
+//!
+//! [`intake`] accepts an event in one commit · [`dispatcher`] owns the lanes · [`turns`] decides
+//! whose turn it is · [`lane`] is the queue of one endpoint · [`gates`] hold back origins that look
+//! down · [`attempt`] signs and sends · [`recorder`] judges and writes · [`sweep`] finds what memory
+//! does not know of.
+//!
+//! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
+//! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
+
+mod attempt;
+mod clock;
+mod content;
+mod directory;
+mod dispatcher;
+mod engine;
+mod entropy;
+mod gates;
+mod intake;
+mod lane;
+mod options;
+mod policies;
+mod profile;
+mod recorder;
+mod sweep;
+mod target;
+mod transport;
+mod turns;
+mod vault;
+pub mod wire;
+
+pub use clock::{Clock, RuntimeClock, SystemClock};
+pub use directory::{ChangeError, Directory, Made, NewApplication, NewEndpoint, Once};
+pub use engine::{Engine, Parts, StartError};
+pub use entropy::{Entropy, SystemEntropy};
+pub use intake::{NewEvent, SendError, Sent};
+pub use options::Options;
+pub use policies::Policies;
+pub use profile::{Profile, UnknownProfile};
+pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
+pub use vault::{Secrets, Vault, VaultError};

@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+/// The engine's limits. Everything that can grow has one.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Attempts that are on the wire or not yet recorded, in all.
+    pub in_flight: usize,
+    /// Requests at once to one endpoint: where a lane starts, and how far it grows while answers
+    /// come quickly.
+    pub lane_start: usize,
+    pub lane_most: usize,
+    /// Waiting deliveries that one lane keeps in memory; the rest stay in the store.
+    pub lane_buffer: usize,
+    /// Payload bytes kept in memory for waiting deliveries, in all. Past it they are read again at
+    /// their turn.
+    pub content_bytes: usize,
+    /// How often the store is searched for due work that memory does not know of.
+    pub sweep_interval: Duration,
+    /// How long a lane with nothing to do stays in memory.
+    pub lane_idle: Duration,
+    /// The longest sleep of the dispatcher, so that a clock that was set is noticed.
+    pub longest_nap: Duration,
+    /// How many applications' configurations are kept in memory.
+    pub tenants: usize,
+    /// The wire profile of endpoints that name none.
+    pub profile: crate::Profile,
+    /// How long an idempotency key is remembered.
+    pub idempotency_kept: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            in_flight: 4096,
+            lane_start: 8,
+            lane_most: 64,
+            lane_buffer: 256,
+            content_bytes: 64 * 1024 * 1024,
+            sweep_interval: Duration::from_secs(30),
+            lane_idle: Duration::from_secs(60),
+            longest_nap: Duration::from_secs(1),
+            tenants: 10_000,
+            profile: crate::Profile::Standard,
+            idempotency_kept: Duration::from_secs(24 * 3600),
+        }
+    }
+}

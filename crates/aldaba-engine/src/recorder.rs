@@ -1,0 +1,154 @@
+//! From the end of an attempt to its record: outcome → class → transition, health and gates, then
+//! one durable write.
+
+use crate::Entropy;
+use crate::attempt::{End, Ended, Start};
+use crate::dispatcher::{Event, Inbox};
+use crate::gates::Gates;
+use crate::lane::Lane;
+use aldaba_delivery::{
+    AttemptId, Class, Delivery, Ending, EndpointId, Outcome, Reason, Timestamp, Transition,
+};
+use aldaba_store::{Done, Error, NewAttempt, Record, Recorded, Store, Trigger, Waiting};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) inbox: Inbox,
+}
+
+/// What the end of an attempt came to.
+pub(crate) struct Judgement {
+    pub(crate) record: Record,
+    /// How the waiting delivery looks afterwards, if it still waits.
+    pub(crate) again: Option<Waiting>,
+    /// Whether the receiver spoke, and after how long; `None` when nothing was sent.
+    pub(crate) answered: Option<(bool, Duration)>,
+    /// Lanes that waited for this attempt's probe.
+    pub(crate) woken: Vec<EndpointId>,
+}
+
+impl Recorder {
+    /// Judges an attempt and brings the lane's health and the gates up to date. `None`: it was
+    /// called off, and there is nothing to record.
+    pub(crate) fn judge(
+        &self,
+        ended: Ended,
+        lane: &mut Lane,
+        gates: &mut Gates,
+        now: Timestamp,
+    ) -> Option<Judgement> {
+        let Ended { start, end } = ended;
+        match end {
+            End::CalledOff => None,
+            End::ContentGone => {
+                let woken = gates.called_off(&start.target, start.probes);
+                let record = without_attempt(&start, Transition::Settle(Ending::Dead(Reason::Expired)), now);
+                Some(Judgement { record, again: None, answered: None, woken })
+            }
+            End::Sent { response, started_at, took } => {
+                let policy = &start.target.policy;
+                let class = Class::of(policy, &response.outcome);
+                let delivery = Delivery {
+                    attempts: start.waiting.attempts.saturating_add(1),
+                    clock_start: start.waiting.clock_start,
+                };
+                let transition =
+                    Transition::after_attempt(policy, &delivery, &class, now, self.entropy.chance());
+                let health = lane.health.after_attempt(policy, &class, &transition, now);
+                let news = gates.after_attempt(&start.target, &class, &transition, start.probes, now);
+                let success = transition == Transition::Settle(Ending::Delivered);
+                if !success {
+                    report(&start, &delivery, &transition, &response.outcome);
+                }
+                let attempt = NewAttempt {
+                    id: AttemptId::new(started_at, self.entropy.bytes()),
+                    started_at,
+                    duration: took,
+                    status_code: response.outcome.status(),
+                    failure: match &response.outcome {
+                        Outcome::Answered(_) => None,
+                        Outcome::Failed(failure) => Some(failure.kind),
+                    },
+                    error: if success { String::new() } else { response.outcome.to_string() },
+                    response: response.body,
+                    trigger: Trigger::Scheduled,
+                    success,
+                };
+                let changed = health != lane.health;
+                lane.health = health;
+                let record = Record {
+                    attempt: Some(attempt),
+                    health: changed.then(|| lane.health.clone()),
+                    gates: news.changed,
+                    ..without_attempt(&start, transition, now)
+                };
+                let again = again(&start, &delivery, &transition);
+                Some(Judgement {
+                    record,
+                    again,
+                    answered: Some((class.answered(), took)),
+                    woken: news.woken,
+                })
+            }
+        }
+    }
+
+    /// Hands a record to the store; the lane hears when it is on disk.
+    pub(crate) fn submit(&self, record: Record, again: Option<Waiting>) {
+        let inbox = self.inbox.clone();
+        let copy = record.clone();
+        let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
+            let result = result.map(|mut results| results.pop().unwrap_or(Recorded::Fenced));
+            inbox.send(Event::Recorded(Box::new(Written { record: copy, again, result })));
+        });
+        self.store.record(vec![record], done);
+    }
+}
+
+/// A record whose fate is known.
+pub(crate) struct Written {
+    pub(crate) record: Record,
+    pub(crate) again: Option<Waiting>,
+    pub(crate) result: Result<Recorded, Error>,
+}
+
+/// The record of a delivery that changes without an attempt.
+pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timestamp) -> Record {
+    Record {
+        seq: start.waiting.seq,
+        app: start.target.app,
+        endpoint: start.endpoint,
+        message: start.waiting.message,
+        attempts_before: start.waiting.attempts,
+        attempt: None,
+        transition,
+        at: now,
+        health: None,
+        gates: Vec::new(),
+    }
+}
+
+fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<Waiting> {
+    match *transition {
+        Transition::Settle(_) => None,
+        Transition::Retry { due_at } => {
+            Some(Waiting { due_at, attempts: delivery.attempts, ..start.waiting })
+        }
+    }
+}
+
+fn report(start: &Start, delivery: &Delivery, transition: &Transition, outcome: &Outcome) {
+    tracing::warn!(
+        endpoint = %start.endpoint,
+        message_id = %start.waiting.message,
+        attempt = delivery.attempts,
+        maxAttempts = start.target.policy.limit.attempts,
+        willRetry = matches!(transition, Transition::Retry { .. }),
+        error = %outcome,
+        "Webhook delivery failed"
+    );
+}

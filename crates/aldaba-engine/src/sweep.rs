@@ -1,0 +1,82 @@
+//! Finds lanes with work that memory does not know of: all of it after a start, later what comes
+//! within reach as time passes.
+
+use crate::dispatcher::{Event, Inbox};
+use aldaba_delivery::Timestamp;
+use aldaba_store::{Error, LanesCursor, LanesQuery, Seq, Store, Turn};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many waiting deliveries one read walks over.
+const PAGE: usize = 10_000;
+/// Every so many sweeps starts from the beginning, in case something was missed.
+const WHOLE: u32 = 20;
+
+/// When and from where to sweep.
+pub(crate) struct Sweep {
+    interval: Duration,
+    next_at: Timestamp,
+    running: Option<Timestamp>,
+    swept_until: Option<Timestamp>,
+    count: u32,
+}
+
+impl Sweep {
+    pub(crate) fn new(interval: Duration, now: Timestamp) -> Self {
+        Self { interval, next_at: now, running: None, swept_until: None, count: 0 }
+    }
+
+    pub(crate) fn due(&self, now: Timestamp) -> bool {
+        self.running.is_none() && self.next_at <= now
+    }
+
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.running.is_none().then_some(self.next_at)
+    }
+
+    /// Starts a sweep and returns how far it reaches: what is due later is found by a later one.
+    pub(crate) fn start(&mut self, store: &Arc<dyn Store>, inbox: &Inbox, now: Timestamp) -> Timestamp {
+        let until = self.swept_until.unwrap_or(now).max(now + self.interval * 2);
+        let from = self.swept_until.filter(|_| !self.count.is_multiple_of(WHOLE));
+        self.count = self.count.wrapping_add(1);
+        self.running = Some(until);
+        self.next_at = now + self.interval;
+        let (store, inbox) = (store.clone(), inbox.clone());
+        tokio::spawn(async move {
+            let result = walk(&*store, &inbox, from, until).await;
+            if let Err(error) = &result
+                && *error != Error::Closed
+            {
+                tracing::warn!(%error, "cannot search for due deliveries; trying again soon");
+            }
+            inbox.send(Event::Swept(result.is_ok()));
+        });
+        until
+    }
+
+    pub(crate) fn ended(&mut self, finished: bool) {
+        let until = self.running.take();
+        if finished {
+            self.swept_until = until;
+        }
+    }
+}
+
+async fn walk(
+    store: &dyn Store,
+    inbox: &Inbox,
+    from: Option<Timestamp>,
+    until: Timestamp,
+) -> Result<(), Error> {
+    let mut after = from.map(|due_at| LanesCursor(Turn { due_at, seq: Seq(i64::MAX) }));
+    loop {
+        let page = store.lanes(LanesQuery { after, until, limit: PAGE }).await?;
+        if !page.lanes.is_empty() {
+            inbox.send(Event::Found(page.lanes.into_iter().map(|(endpoint, _)| endpoint).collect()));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use crate::{Policies, Profile, Vault};
+use aldaba_delivery::{AppId, Origin, Policy};
+use aldaba_signature::SigningKey;
+use aldaba_store::Endpoint;
+use http::HeaderValue;
+use std::sync::Arc;
+use url::Url;
+
+/// What a lane needs to know of its endpoint in order to send.
+pub(crate) struct Target {
+    pub(crate) app: AppId,
+    pub(crate) policy: Policy,
+    pub(crate) profile: Profile,
+    pub(crate) throttle_rate: Option<u16>,
+    pub(crate) deleted: bool,
+    pub(crate) origin: Origin,
+    /// `Err`: why nothing can be sent there.
+    pub(crate) address: Result<Address, &'static str>,
+}
+
+pub(crate) struct Address {
+    pub(crate) url: Arc<Url>,
+    pub(crate) keys: Vec<SigningKey>,
+    pub(crate) authorization: Option<HeaderValue>,
+}
+
+impl Target {
+    pub(crate) fn new(endpoint: &Endpoint, policies: &Policies, default: Profile, vault: &Vault) -> Self {
+        let named = endpoint.profile.as_deref().and_then(|name| name.parse().ok());
+        let address = Address::new(endpoint, vault);
+        let origin = match &address {
+            Ok(address) => origin(&address.url),
+            Err(_) => Origin::new("none", "", 0),
+        };
+        Self {
+            app: endpoint.app,
+            policy: policies.of(&endpoint.policy).clone(),
+            profile: named.unwrap_or(default),
+            throttle_rate: endpoint.throttle_rate,
+            deleted: endpoint.deleted,
+            origin,
+            address,
+        }
+    }
+}
+
+impl Address {
+    fn new(endpoint: &Endpoint, vault: &Vault) -> Result<Self, &'static str> {
+        let url = Url::parse(&endpoint.url).map_err(|_| "the endpoint's URL cannot be read")?;
+        let secrets = vault
+            .open(endpoint.app, endpoint.id, &endpoint.sealed)
+            .map_err(|_| "the endpoint's secret cannot be opened with the configured encryption key")?;
+        let authorization = secrets.credentials.map(|(user, password)| basic(&user, &password));
+        Ok(Self { url: Arc::new(url), keys: vec![secrets.key], authorization })
+    }
+}
+
+fn origin(url: &Url) -> Origin {
+    Origin::new(url.scheme(), url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0))
+}
+
+fn basic(user: &str, password: &str) -> HeaderValue {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+    let mut value = HeaderValue::from_str(&format!("Basic {text}")).expect("base64 is a header value");
+    value.set_sensitive(true);
+    value
+}

@@ -1,0 +1,37 @@
+use aldaba_delivery::Outcome;
+use aldaba_delivery::policy::{Redirects, Timeouts};
+use bytes::Bytes;
+use http::HeaderMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use url::Url;
+
+/// The most that is kept of a response body.
+pub const RESPONSE_KEPT: usize = 16 * 1024;
+
+/// How requests leave. The server's is [`crate::wire::Wire`]; a simulation brings a faulty one.
+pub trait Transport: Send + Sync + 'static {
+    /// Makes at most one request on the wire (redirect hops aside) and reports how it went. It ends
+    /// within the timeouts of the request, whatever the receiver does.
+    fn send(&self, request: WireRequest) -> Sending;
+}
+
+pub type Sending = Pin<Box<dyn Future<Output = WireResponse> + Send>>;
+
+/// One signed request, ready to go.
+#[derive(Clone, Debug)]
+pub struct WireRequest {
+    pub url: Arc<Url>,
+    /// All but `host` and `content-length`.
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub timeouts: Timeouts,
+    pub redirects: Redirects,
+}
+
+#[derive(Clone, Debug)]
+pub struct WireResponse {
+    pub outcome: Outcome,
+    /// At most [`RESPONSE_KEPT`] bytes, undecoded.
+    pub body: Bytes,
+}

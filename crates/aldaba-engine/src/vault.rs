@@ -1,0 +1,107 @@
+//! Secrets at rest: sealed with XChaCha20-Poly1305, bound to the tenant and the endpoint they
+//! belong to, so that a sealed secret moved to another row does not open.
+
+use crate::Entropy;
+use aldaba_delivery::{AppId, EndpointId};
+use aldaba_signature::SigningKey;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const NONCE: usize = 24;
+const FORMAT: u8 = 1;
+/// What the check value says once it is opened.
+const CHECK: &[u8] = b"aldaba encryption key check";
+
+/// What is secret about an endpoint.
+#[derive(Clone)]
+pub struct Secrets {
+    pub key: SigningKey,
+    /// User and password from the URL, sent as basic authentication.
+    pub credentials: Option<(String, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Plain {
+    key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    credentials: Option<(String, String)>,
+}
+
+/// Seals and opens secrets with one key.
+#[derive(Clone)]
+pub struct Vault {
+    cipher: XChaCha20Poly1305,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a stored secret cannot be opened with the configured encryption key")]
+pub struct VaultError;
+
+impl Vault {
+    pub fn new(key: [u8; 32]) -> Self {
+        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+    }
+
+    pub fn seal(&self, app: AppId, endpoint: EndpointId, secrets: &Secrets, entropy: &dyn Entropy) -> Vec<u8> {
+        let plain = Plain { key: secrets.key.secret_text().to_string(), credentials: secrets.credentials.clone() };
+        let plain = serde_json::to_vec(&plain).expect("strings serialise");
+        self.seal_bytes(&bound_to(app, endpoint), &plain, entropy)
+    }
+
+    pub fn open(&self, app: AppId, endpoint: EndpointId, sealed: &[u8]) -> Result<Secrets, VaultError> {
+        let plain = self.open_bytes(&bound_to(app, endpoint), sealed)?;
+        let plain: Plain = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
+        let key = SigningKey::parse(&plain.key).map_err(|_| VaultError)?;
+        Ok(Secrets { key, credentials: plain.credentials })
+    }
+
+    /// A value by which a later start can tell whether it has the same key.
+    pub fn check_value(&self, entropy: &dyn Entropy) -> Vec<u8> {
+        self.seal_bytes(b"check", CHECK, entropy)
+    }
+
+    pub fn made(&self, check_value: &[u8]) -> bool {
+        self.open_bytes(b"check", check_value).is_ok_and(|plain| plain == CHECK)
+    }
+
+    fn seal_bytes(&self, bound_to: &[u8], plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
+        let nonce: [u8; NONCE] = entropy.bytes();
+        let payload = Payload { msg: plain, aad: bound_to };
+        let boxed = self.cipher.encrypt(&XNonce::from(nonce), payload).expect("a short text fits");
+        let mut sealed = Vec::with_capacity(1 + NONCE + boxed.len());
+        sealed.push(FORMAT);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(&boxed);
+        sealed
+    }
+
+    fn open_bytes(&self, bound_to: &[u8], sealed: &[u8]) -> Result<Vec<u8>, VaultError> {
+        let (&FORMAT, rest) = sealed.split_first().ok_or(VaultError)? else {
+            return Err(VaultError);
+        };
+        let (nonce, boxed) = rest.split_first_chunk::<NONCE>().ok_or(VaultError)?;
+        let payload = Payload { msg: boxed, aad: bound_to };
+        self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| VaultError)
+    }
+}
+
+fn bound_to(app: AppId, endpoint: EndpointId) -> [u8; 40] {
+    let mut bytes = [0; 40];
+    bytes[..20].copy_from_slice(app.as_bytes());
+    bytes[20..].copy_from_slice(endpoint.as_bytes());
+    bytes
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Vault")
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets")
+    }
+}

@@ -1,0 +1,202 @@
+use super::stream::Stream;
+use crate::transport::RESPONSE_KEPT;
+use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
+use bytes::{Bytes, BytesMut};
+use http::header::{LOCATION, RETRY_AFTER};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper::ext::ReasonPhrase;
+use hyper_util::rt::TokioIo;
+use std::borrow::Cow;
+use std::error::Error as _;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+/// The most bytes of a response head. More than 100 headers are refused by the parser itself.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// The most characters of a reason phrase that are kept.
+const MAX_PHRASE: usize = 200;
+
+/// A whole answer.
+pub(super) struct Exchanged {
+    pub(super) answer: Answer,
+    pub(super) body: Bytes,
+    pub(super) location: Option<HeaderValue>,
+    /// The connection, if it can carry another request.
+    pub(super) reusable: Option<Stream>,
+}
+
+/// No answer.
+pub(super) struct Interrupted {
+    pub(super) failure: Failure,
+    /// Not a byte of the request has left, so that sending it again is no repetition.
+    pub(super) unsent: bool,
+}
+
+type Connection = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
+
+/// Sends one request over a connection and reads its answer. The connection is driven here and not
+/// by a task of its own: whoever drops this future (a deadline) closes the socket with it.
+pub(super) async fn exchange(
+    stream: Stream,
+    request: Request<Full<Bytes>>,
+) -> Result<Exchanged, Interrupted> {
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| Interrupted {
+        failure: Failure { kind: FailureKind::Internal, detail: error.to_string().into() },
+        unsent: true,
+    })?;
+    let mut line = Line { connection, ended: false };
+
+    let response = match line.drive(sender.try_send_request(request)).await {
+        Some(Ok(response)) => response,
+        Some(Err(error)) => return Err(line.interrupted(Some(error.error()))),
+        None => return Err(line.interrupted(None)),
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(malformed("the receiver switched protocols (101) without being asked").into());
+    }
+    let (answer, location, body) = read_head(response);
+    let (body, complete) = read_body(&mut line, body).await?;
+    let reusable = if complete { line.release(&sender).await } else { None };
+    Ok(Exchanged { answer, body, location, reusable })
+}
+
+/// A connection that moves while something is waited for.
+struct Line {
+    connection: Connection,
+    ended: bool,
+}
+
+impl Line {
+    /// Waits for what comes over the connection. `None` if the connection ended without it.
+    async fn drive<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        std::future::poll_fn(|cx| {
+            // Asked before and after: the first tells the connection what is wanted, the second
+            // takes what it has brought.
+            if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            if !self.ended {
+                self.ended = Pin::new(&mut self.connection).poll(cx).is_ready();
+            }
+            match work.as_mut().poll(cx) {
+                Poll::Ready(output) => Poll::Ready(Some(output)),
+                Poll::Pending if self.ended => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// The bare stream, if the connection stands ready for another request.
+    async fn release(mut self, sender: &http1::SendRequest<Full<Bytes>>) -> Option<Stream> {
+        // One turn lets the connection finish its books, and notice an end or bytes that nobody
+        // asked for.
+        std::future::poll_fn(|cx| {
+            self.ended = self.ended || Pin::new(&mut self.connection).poll(cx).is_ready();
+            Poll::Ready(())
+        })
+        .await;
+        if self.ended || !sender.is_ready() {
+            return None;
+        }
+        let parts = self.connection.into_parts();
+        parts.read_buf.is_empty().then(|| parts.io.into_inner())
+    }
+
+    fn interrupted(self, error: Option<&hyper::Error>) -> Interrupted {
+        let stream = self.connection.into_parts().io.into_inner();
+        let unsent = !stream.has_written();
+        let failure = match error {
+            Some(error) if error.is_parse() => malformed(format!("not acceptable as HTTP: {error}")),
+            Some(error) if error.is_user() => {
+                Failure { kind: FailureKind::Internal, detail: error.to_string().into() }
+            }
+            _ => {
+                let how = error
+                    .and_then(io_kind)
+                    .map_or(Cow::Borrowed("connection closed"), |kind| Cow::Owned(kind.to_string()));
+                let when = match (unsent, stream.has_read()) {
+                    (true, _) => "before the request was sent",
+                    (false, false) => "before any answer",
+                    (false, true) => "in the middle of the response head",
+                };
+                broken(format!("{how} {when}"))
+            }
+        };
+        Interrupted { failure, unsent }
+    }
+}
+
+fn read_head(mut response: Response<Incoming>) -> (Answer, Option<HeaderValue>, Incoming) {
+    let status = response.status();
+    let phrase = match response.extensions().get::<ReasonPhrase>() {
+        Some(sent) => {
+            let sent = String::from_utf8_lossy(sent.as_bytes());
+            Cow::Owned(sent.chars().filter(|c| !c.is_control()).take(MAX_PHRASE).collect())
+        }
+        None => Cow::Borrowed(status.canonical_reason().unwrap_or_default()),
+    };
+    let wishes = response.headers().get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
+    let answer = Answer { status: status.as_u16(), phrase, retry_after: RetryAfter::parse(wishes) };
+    let location = response.headers_mut().remove(LOCATION);
+    (answer, location, response.into_body())
+}
+
+/// What is kept of the body, and whether it has been read to its end. Past what is kept nothing is
+/// read: the status has said what there is to say.
+async fn read_body(line: &mut Line, mut body: Incoming) -> Result<(Bytes, bool), Interrupted> {
+    let mut kept = BytesMut::new();
+    while !body.is_end_stream() {
+        let frame = match line.drive(body.frame()).await {
+            Some(Some(Ok(frame))) => frame,
+            Some(Some(Err(error))) => return Err(body_failure(&error).into()),
+            Some(None) => break,
+            None => return Err(broken("connection closed in the middle of the response body").into()),
+        };
+        let Some(data) = frame.data_ref() else { continue };
+        let room = RESPONSE_KEPT - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room || (kept.len() == RESPONSE_KEPT && !body.is_end_stream()) {
+            return Ok((kept.freeze(), false));
+        }
+    }
+    Ok((kept.freeze(), true))
+}
+
+fn body_failure(error: &hyper::Error) -> Failure {
+    match io_kind(error) {
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+            malformed("the response body is not framed as HTTP: a chunk or a trailer is invalid")
+        }
+        Some(io::ErrorKind::UnexpectedEof) | None => {
+            broken("connection closed in the middle of the response body")
+        }
+        Some(kind) => broken(format!("{kind} in the middle of the response body")),
+    }
+}
+
+fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
+    error.source()?.downcast_ref::<io::Error>().map(io::Error::kind)
+}
+
+fn malformed(detail: impl Into<Cow<'static, str>>) -> Failure {
+    Failure { kind: FailureKind::Malformed, detail: detail.into() }
+}
+
+fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
+    Failure { kind: FailureKind::Broken, detail: detail.into() }
+}
+
+/// Once an answer has begun, the request has left.
+impl From<Failure> for Interrupted {
+    fn from(failure: Failure) -> Self {
+        Self { failure, unsent: false }
+    }
+}

@@ -1,0 +1,103 @@
+use super::exchange::Exchanged;
+use super::target::request_target;
+use aldaba_delivery::policy::Redirects;
+use aldaba_delivery::{Failure, FailureKind};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http_body_util::Full;
+use std::sync::Arc;
+use url::{Position, Url};
+
+/// What is meant for one origin only.
+const FOR_THE_ORIGIN: [HeaderName; 5] = [
+    AUTHORIZATION,
+    PROXY_AUTHORIZATION,
+    COOKIE,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-auth-token"),
+];
+
+/// One request of possibly several: the endpoint's own, then one for each redirect.
+pub(super) struct Hop {
+    pub(super) url: Arc<Url>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    /// How many redirects may still be followed; `None` if they are answers like any other.
+    left: Option<u8>,
+    /// Whether the request still goes to the origin that the endpoint names.
+    pub(super) at_home: bool,
+}
+
+impl Hop {
+    pub(super) fn first(url: Arc<Url>, headers: HeaderMap, body: Bytes, redirects: Redirects) -> Self {
+        let left = match redirects {
+            Redirects::Follow { hops } => Some(hops),
+            Redirects::Fail | Redirects::TakeAsSuccess => None,
+        };
+        Self { url, headers, body, left, at_home: true }
+    }
+
+    pub(super) fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
+        let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
+        let host = &self.url[Position::BeforeHost..Position::AfterPort];
+        let host = HeaderValue::from_str(host).map_err(|error| unusable(error.to_string()))?;
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target;
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        Ok(request)
+    }
+
+    /// Where the answer sends this request, if it is to be followed there.
+    pub(super) fn onward(&mut self, exchanged: &Exchanged) -> Result<Option<Self>, Failure> {
+        let (Some(left), 301 | 302 | 303 | 307 | 308, Some(location)) =
+            (self.left, exchanged.answer.status, &exchanged.location)
+        else {
+            return Ok(None);
+        };
+        let Some(left) = left.checked_sub(1) else {
+            return Err(Failure {
+                kind: FailureKind::TooManyRedirects,
+                detail: "too many redirects, or a loop of them".into(),
+            });
+        };
+        let url = self.destination(location)?;
+        let same_origin = url.origin() == self.url.origin();
+        let mut headers = std::mem::take(&mut self.headers);
+        if !same_origin {
+            for name in FOR_THE_ORIGIN {
+                headers.remove(name);
+            }
+        }
+        let body = self.body.clone();
+        Ok(Some(Self {
+            url: Arc::new(url),
+            headers,
+            body,
+            left: Some(left),
+            at_home: self.at_home && same_origin,
+        }))
+    }
+
+    fn destination(&self, location: &HeaderValue) -> Result<Url, Failure> {
+        let text = location.to_str().ok().and_then(|text| self.url.join(text).ok());
+        let Some(mut url) = text else {
+            return Err(Failure {
+                kind: FailureKind::Malformed,
+                detail: "the redirect's location is no URL".into(),
+            });
+        };
+        // Whatever another host writes there, it is no secret of this endpoint.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_fragment(None);
+        Ok(url)
+    }
+}
+
+fn unusable(why: String) -> Failure {
+    Failure { kind: FailureKind::Internal, detail: why.into() }
+}

@@ -1,0 +1,171 @@
+use super::guard::Guard;
+use aldaba_delivery::Origin;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Uri};
+use percent_encoding::percent_decode_str;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use thiserror::Error;
+use url::{Host, Url};
+
+/// A URL that an endpoint may have, normalised: no user, no password, no fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetUrl {
+    pub url: Url,
+    pub credentials: Option<Credentials>,
+}
+
+/// User and password that stood in a URL. They become basic auth and are kept as a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+}
+
+/// Why an endpoint may not have a URL, in words for whoever wrote it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum UrlRefused {
+    #[error("the URL must begin with http:// or https://")]
+    Scheme,
+    #[error("the URL holds a control character, or blanks around it: remove them or percent-encode them")]
+    ControlCharacter,
+    #[error("the URL cannot be read: {0}")]
+    Unreadable(String),
+    #[error("port 0 cannot be reached: give the port that the receiver listens on")]
+    Port,
+    #[error("user and password in the URL must be UTF-8 text (percent-encoded), the user without a colon")]
+    Credentials,
+    #[error(
+        "the URL leads to a private, local or reserved address: give a public one, or ask the operator of \
+         this server to allow the network (ALDABA_ALLOW_NETWORKS)"
+    )]
+    Forbidden,
+}
+
+/// Where a request goes, as far as the URL alone tells.
+#[derive(Debug)]
+pub(super) struct Target<'a> {
+    pub(super) url: &'a Url,
+    pub(super) origin: Origin,
+    pub(super) secure: bool,
+    pub(super) host: TargetHost,
+    pub(super) port: u16,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TargetHost {
+    /// Addresses that need no name server and have been judged.
+    Addresses(Vec<IpAddr>),
+    /// A name whose addresses must be judged once they are known.
+    Name(Box<str>),
+}
+
+impl Guard {
+    /// Judges a URL that somebody wants for an endpoint. A name that turns out to lead to a forbidden
+    /// address is found only when it is resolved, at each attempt.
+    pub fn parse_url(&self, text: &str) -> Result<TargetUrl, UrlRefused> {
+        // The parser would drop these silently; what is judged must be what was written.
+        if text.chars().any(char::is_control) || text.trim() != text {
+            return Err(UrlRefused::ControlCharacter);
+        }
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        if !matches!(scheme.as_deref(), Some("http" | "https")) {
+            return Err(UrlRefused::Scheme);
+        }
+        let mut url = Url::parse(text).map_err(|error| UrlRefused::Unreadable(error.to_string()))?;
+        let credentials = Credentials::split_off(&mut url)?;
+        url.set_fragment(None);
+        self.judge(&url)?;
+        request_target(&url)?;
+        Ok(TargetUrl { url, credentials })
+    }
+
+    /// Judges the host that the parser saw: every spelling of an address has become an address there.
+    pub(super) fn judge<'a>(&self, url: &'a Url) -> Result<Target<'a>, UrlRefused> {
+        let secure = match url.scheme() {
+            "https" => true,
+            "http" => false,
+            _ => return Err(UrlRefused::Scheme),
+        };
+        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or(UrlRefused::Port)?;
+        let host = match url.host() {
+            Some(Host::Ipv4(address)) => self.literal(address.into())?,
+            Some(Host::Ipv6(address)) => self.literal(address.into())?,
+            Some(Host::Domain(name)) => self.name(name)?,
+            None => return Err(UrlRefused::Unreadable("it has no host".to_owned())),
+        };
+        let origin = Origin::new(url.scheme(), url.host_str().unwrap_or_default(), port);
+        Ok(Target { url, origin, secure, host, port })
+    }
+
+    fn literal(&self, address: IpAddr) -> Result<TargetHost, UrlRefused> {
+        if self.allows(address) {
+            Ok(TargetHost::Addresses(vec![address.to_canonical()]))
+        } else {
+            Err(UrlRefused::Forbidden)
+        }
+    }
+
+    fn name(&self, name: &str) -> Result<TargetHost, UrlRefused> {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if name.is_empty() {
+            return Err(UrlRefused::Unreadable("it has no host".to_owned()));
+        }
+        if let Ok(address) = name.parse() {
+            return self.literal(address);
+        }
+        if name == "localhost" || name.ends_with(".localhost") {
+            return self.localhost();
+        }
+        Ok(TargetHost::Name(name.into()))
+    }
+
+    /// These names mean this machine and are never asked of a name server. An operator who allows
+    /// one family of loopback addresses means that one.
+    fn localhost(&self) -> Result<TargetHost, UrlRefused> {
+        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        addresses.retain(|address| self.allows(*address));
+        if addresses.is_empty() { Err(UrlRefused::Forbidden) } else { Ok(TargetHost::Addresses(addresses)) }
+    }
+}
+
+/// Path and query as they stand in the request line.
+pub(super) fn request_target(url: &Url) -> Result<Uri, UrlRefused> {
+    let text = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    text.parse().map_err(|error: http::uri::InvalidUri| UrlRefused::Unreadable(error.to_string()))
+}
+
+impl Credentials {
+    fn split_off(url: &mut Url) -> Result<Option<Self>, UrlRefused> {
+        if url.username().is_empty() && url.password().is_none() {
+            return Ok(None);
+        }
+        let user = percent_decode_str(url.username()).decode_utf8().map_err(|_| UrlRefused::Credentials)?;
+        let password = percent_decode_str(url.password().unwrap_or_default())
+            .decode_utf8()
+            .map_err(|_| UrlRefused::Credentials)?;
+        // A colon ends the user's name in basic auth; behind it everything would count as password.
+        if user.contains(':') || user.chars().chain(password.chars()).any(char::is_control) {
+            return Err(UrlRefused::Credentials);
+        }
+        let credentials = Self { user: user.into_owned(), password: password.into_owned() };
+        let cleared = url.set_username("").and_then(|()| url.set_password(None));
+        cleared.map_err(|()| UrlRefused::Credentials)?;
+        Ok(Some(credentials))
+    }
+
+    /// The value of the `authorization` header, marked as sensitive.
+    pub fn basic_auth(&self) -> HeaderValue {
+        let encoded = STANDARD.encode(format!("{}:{}", self.user, self.password));
+        let mut value = HeaderValue::try_from(format!("Basic {encoded}")).expect("base64 is a header value");
+        value.set_sensitive(true);
+        value
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}

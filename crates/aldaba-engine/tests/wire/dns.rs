@@ -1,0 +1,216 @@
+//! Name servers that misbehave, and names that lead inside.
+
+use crate::receiver::{OK, Receiver};
+use crate::{answer, assert_failed, hasty, options, post, send};
+use aldaba_delivery::FailureKind;
+use aldaba_engine::wire::{Wire, WireOptions};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UdpSocket};
+
+const A: u16 = 1;
+
+/// What a name is answered with.
+enum Script {
+    Addresses(Vec<Ipv4Addr>),
+    Code(u8),
+    Silence,
+}
+
+/// What the script is for the first label of each name.
+fn script(label: &str) -> Script {
+    match label {
+        "here" => Script::Addresses(vec![Ipv4Addr::LOCALHOST]),
+        // All of them are judged, the forbidden one at the end too.
+        "many" => Script::Addresses(vec![Ipv4Addr::LOCALHOST; 1000]),
+        "many-and-one-inside" => {
+            let mut addresses = vec![Ipv4Addr::LOCALHOST; 999];
+            addresses.push(Ipv4Addr::new(127, 0, 0, 2));
+            Script::Addresses(addresses)
+        }
+        "inside" => Script::Addresses(vec![Ipv4Addr::new(127, 0, 0, 2)]),
+        "both" => Script::Addresses(vec![Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)]),
+        "metadata" => Script::Addresses(vec![Ipv4Addr::new(169, 254, 169, 254)]),
+        "none" => Script::Addresses(vec![]),
+        "servfail" => Script::Code(2),
+        "refused" => Script::Code(5),
+        "silent" => Script::Silence,
+        _ => Script::Code(3),
+    }
+}
+
+struct NameServer {
+    address: SocketAddr,
+    queries: Arc<AtomicUsize>,
+}
+
+impl NameServer {
+    async fn start() -> Self {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let udp = UdpSocket::bind(address).await.unwrap();
+        let queries = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&queries);
+        tokio::spawn(async move {
+            let mut packet = [0; 4096];
+            while let Ok((length, from)) = udp.recv_from(&mut packet).await {
+                counter.fetch_add(1, Ordering::SeqCst);
+                if let Some(reply) = reply(&packet[..length], Some(512)) {
+                    let _ = udp.send_to(&reply, from).await;
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = tcp.accept().await {
+                tokio::spawn(async move {
+                    while let Ok(length) = stream.read_u16().await {
+                        let mut packet = vec![0; length.into()];
+                        stream.read_exact(&mut packet).await.unwrap();
+                        let Some(reply) = reply(&packet, None) else { continue };
+                        let length = u16::try_from(reply.len()).unwrap().to_be_bytes();
+                        stream.write_all(&[&length[..], &reply].concat()).await.unwrap();
+                    }
+                });
+            }
+        });
+        Self { address, queries }
+    }
+
+    fn wire(&self) -> Wire {
+        Wire::new(WireOptions { name_servers: Some(vec![self.address]), ..options() }).unwrap()
+    }
+}
+
+fn reply(query: &[u8], limit: Option<usize>) -> Option<Vec<u8>> {
+    let (label, question_end) = question(query);
+    let wanted = u16::from_be_bytes([query[question_end - 4], query[question_end - 3]]);
+    let (code, addresses) = match script(&label) {
+        Script::Silence => return None,
+        Script::Code(code) => (code, vec![]),
+        Script::Addresses(addresses) if wanted == A => (0, addresses),
+        Script::Addresses(_) => (0, vec![]),
+    };
+    let truncated = limit.is_some_and(|limit| question_end + addresses.len() * 16 > limit);
+    let addresses = if truncated { vec![] } else { addresses };
+    let mut reply = query[..2].to_vec();
+    reply.extend([0x81 | if truncated { 2 } else { 0 }, 0x80 | code, 0, 1]);
+    reply.extend(u16::try_from(addresses.len()).unwrap().to_be_bytes());
+    reply.extend([0, 0, 0, 0]);
+    reply.extend(&query[12..question_end]);
+    for address in addresses {
+        reply.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        reply.extend(address.octets());
+    }
+    Some(reply)
+}
+
+fn question(query: &[u8]) -> (String, usize) {
+    let first = String::from_utf8(query[13..13 + usize::from(query[12])].to_vec()).unwrap();
+    let mut at = 12;
+    while query[at] != 0 {
+        at += 1 + usize::from(query[at]);
+    }
+    (first, at + 5)
+}
+
+#[tokio::test]
+async fn a_name_is_resolved_and_asked_for_once() {
+    let server = NameServer::start().await;
+    let mut receiver = Receiver::answering(OK).await;
+    let wire = server.wire();
+    let url = format!("http://here.test:{}/", receiver.address.port());
+    let requests = (0..50).map(|_| send(&wire, post(&url)));
+    for response in futures_util::future::join_all(requests).await {
+        assert_eq!(answer(&response).status, 200);
+    }
+    assert_eq!(server.queries.load(Ordering::SeqCst), 2, "one for each family of addresses");
+    let host = format!("host: here.test:{}\r\n", receiver.address.port());
+    assert!(receiver.request().await.head.contains(&host));
+}
+
+#[tokio::test]
+async fn failures_of_the_name_are_told_apart() {
+    let server = NameServer::start().await;
+    let wire = server.wire();
+    for (name, words) in [
+        ("nobody.test", "NXDOMAIN"),
+        ("none.test", "has no addresses"),
+        ("servfail.test", "SERVFAIL"),
+        ("refused.test", "REFUSED"),
+        (&format!("{}.test", "a".repeat(64)), "not a valid name"),
+    ] {
+        let response = send(&wire, post(format!("http://{name}/"))).await;
+        assert_failed(&response, FailureKind::Dns, words);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_name_server_ends_the_attempt_in_time() {
+    let server = NameServer::start().await;
+    let wire = server.wire();
+    let response = send(&wire, hasty("http://silent.test/")).await;
+    assert_failed(&response, FailureKind::ConnectTimeout, "resolving the host name took too long");
+    let response = send(&wire, post("http://silent.test/")).await;
+    assert_failed(&response, FailureKind::Dns, "did not answer in time");
+}
+
+#[tokio::test]
+async fn silent_names_do_not_delay_others() {
+    let server = NameServer::start().await;
+    let receiver = Receiver::answering(OK).await;
+    let wire = server.wire();
+    let silent = (0..500).map(|n| {
+        let wire = wire.clone();
+        tokio::spawn(async move { send(&wire, hasty(format!("http://silent.n{n}.test/"))).await })
+    });
+    let silent: Vec<_> = silent.collect();
+    tokio::task::yield_now().await;
+    let response = send(&wire, hasty(format!("http://here.test:{}/", receiver.address.port()))).await;
+    assert_eq!(answer(&response).status, 200);
+    for response in silent {
+        assert_failed(&response.await.unwrap(), FailureKind::ConnectTimeout, "");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_addresses_are_one_target() {
+    let server = NameServer::start().await;
+    let receiver = Receiver::answering(OK).await;
+    let url = format!("http://many.test:{}/", receiver.address.port());
+    assert_eq!(answer(&send(&server.wire(), post(url)).await).status, 200);
+    assert_eq!((receiver.connections(), receiver.requests()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_gets_no_packet() {
+    let server = NameServer::start().await;
+    let wire = server.wire();
+    let canary = Receiver::start_at("127.0.0.2:0", |_| async {}).await;
+    let outside = Receiver::start_at(&format!("127.0.0.1:{}", canary.address.port()), |_| async {}).await;
+    for name in ["inside", "both", "many-and-one-inside", "metadata"] {
+        let url = format!("http://{name}.test:{}/", canary.address.port());
+        let response = send(&wire, post(url)).await;
+        assert_failed(&response, FailureKind::TargetForbidden, "private, local or reserved");
+    }
+    assert_eq!((canary.connections(), outside.connections()), (0, 0));
+}
+
+#[tokio::test]
+async fn this_machine_is_never_asked_for_by_name() {
+    let server = NameServer::start().await;
+    let receiver = Receiver::answering(OK).await;
+    let wire = server.wire();
+    for host in ["localhost", "app.localhost", "localhost."] {
+        let url = format!("http://{host}:{}/", receiver.address.port());
+        assert_eq!(answer(&send(&wire, post(url)).await).status, 200);
+    }
+    assert_eq!(server.queries.load(Ordering::SeqCst), 0);
+
+    let guarded =
+        Wire::new(WireOptions { name_servers: Some(vec![server.address]), ..WireOptions::default() });
+    let response =
+        send(&guarded.unwrap(), post(format!("http://localhost:{}/", receiver.address.port()))).await;
+    assert_failed(&response, FailureKind::TargetForbidden, "private, local or reserved");
+}

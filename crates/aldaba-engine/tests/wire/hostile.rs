@@ -1,0 +1,373 @@
+//! Receivers that misbehave: each gives an outcome of its own, in time.
+
+use crate::receiver::{OK, Receiver};
+use crate::{SHORT, answer, assert_failed, hasty, post, send, wire};
+use aldaba_delivery::{FailureKind, RetryAfter};
+use aldaba_engine::{RESPONSE_KEPT, WireRequest};
+use bytes::Bytes;
+use std::time::Duration;
+use tokio::net::{TcpSocket, TcpStream};
+
+#[tokio::test]
+async fn a_request_arrives_as_it_was_given() {
+    let mut receiver = Receiver::answering(OK).await;
+    let mut request = post(format!("http://{}/a%20path?b={{c}}&d", receiver.address));
+    request.headers.insert("webhook-id", "msg_1".parse().unwrap());
+    let response = send(&wire(), request).await;
+
+    assert_eq!((answer(&response).status, &answer(&response).phrase[..]), (200, "OK"));
+    assert_eq!(response.body, "ok");
+    let arrived = receiver.request().await;
+    assert_eq!(arrived.body, b"{\"hello\":\"world\"}");
+    let mut lines: Vec<&str> = arrived.head.trim_end().lines().collect();
+    assert_eq!(lines.remove(0), "POST /a%20path?b={c}&d HTTP/1.1");
+    lines.sort_unstable();
+    let host = format!("host: {}", receiver.address);
+    assert_eq!(lines, ["content-length: 17", &host, "webhook-id: msg_1"]);
+}
+
+#[tokio::test]
+async fn an_empty_body_is_sent_with_its_length() {
+    let mut receiver = Receiver::answering(OK).await;
+    let response = send(&wire(), WireRequest { body: Bytes::new(), ..post(receiver.url()) }).await;
+    assert_eq!(answer(&response).status, 200);
+    assert!(receiver.request().await.head.contains("content-length: 0\r\n"));
+}
+
+#[tokio::test]
+async fn a_receiver_that_never_accepts_runs_into_the_connect_timeout() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Its queue is full once a connection is left hanging.
+    let mut queue = Vec::new();
+    while let Ok(Ok(stream)) =
+        tokio::time::timeout(Duration::from_millis(50), TcpStream::connect(address)).await
+    {
+        queue.push(stream);
+    }
+    let response = send(&wire(), hasty(format!("http://{address}/"))).await;
+    assert_failed(&response, FailureKind::ConnectTimeout, "connecting took too long");
+}
+
+#[tokio::test]
+async fn a_port_where_nobody_listens_is_refused() {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let response = send(&wire(), post(format!("http://{address}/"))).await;
+    assert_failed(&response, FailureKind::Connect, "connection refused");
+}
+
+#[tokio::test]
+async fn a_silent_receiver_is_dropped_at_the_deadline() {
+    let mut receiver = Receiver::start(|mut line| async move {
+        line.request().await;
+        line.until_closed().await;
+    })
+    .await;
+    let response = send(&wire(), hasty(receiver.url())).await;
+    assert_failed(&response, FailureKind::Timeout, "in time");
+    receiver.closed().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_closes_its_socket_at_once() {
+    let mut receiver = Receiver::start(|mut line| async move {
+        line.request().await;
+        line.until_closed().await;
+    })
+    .await;
+    let wire = wire();
+    tokio::select! {
+        biased;
+        _ = send(&wire, post(receiver.url())) => panic!("nobody answers"),
+        _ = receiver.request() => {}
+    }
+    receiver.closed().await;
+}
+
+#[tokio::test]
+async fn the_answer_timeout_counts_by_itself() {
+    let receiver = Receiver::start(|mut line| async move { line.until_closed().await }).await;
+    let mut request = post(receiver.url());
+    request.timeouts.answer = SHORT;
+    let wire = wire();
+    let sent = tokio::time::timeout(SHORT * 4, send(&wire, request)).await.expect("long before the total");
+    assert_failed(&sent, FailureKind::Timeout, "in time");
+}
+
+#[tokio::test]
+async fn a_receiver_that_never_reads_runs_into_the_deadline() {
+    let receiver = Receiver::start(|line| async move {
+        std::future::pending::<()>().await;
+        drop(line);
+    })
+    .await;
+    let body = Bytes::from(vec![b'x'; 16 << 20]);
+    let response = send(&wire(), WireRequest { body, ..hasty(receiver.url()) }).await;
+    assert_failed(&response, FailureKind::Timeout, "in time");
+}
+
+#[tokio::test]
+async fn an_answer_before_the_body_was_read_counts() {
+    let receiver = Receiver::start(|mut line| async move {
+        line.write(b"HTTP/1.1 413 Too Big For Me\r\ncontent-length: 0\r\n\r\n").await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let body = Bytes::from(vec![b'x'; 16 << 20]);
+    let wire = wire();
+    let response = send(&wire, WireRequest { body, ..post(receiver.url()) }).await;
+    assert_eq!((answer(&response).status, &answer(&response).phrase[..]), (413, "Too Big For Me"));
+    assert_eq!(wire.idle_connections(), 0);
+}
+
+#[tokio::test]
+async fn a_trickle_ends_at_the_deadline() {
+    let head = "HTTP/1.1 200 OK\r\n";
+    let cases = [
+        format!("{head}x-filler: {}\r\n\r\n", "a".repeat(1000)),
+        format!("{head}content-length: 1000\r\n\r\n{}", "a".repeat(1000)),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{}", "1\r\na\r\n".repeat(200)),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{}5\r\nhello\r\n0\r\n\r\n", "0".repeat(12)),
+    ];
+    for case in cases {
+        let split = case.find("\r\n\r\n").filter(|_| !case.contains("filler")).map_or(0, |end| end + 4);
+        let mut receiver = Receiver::start(move |mut line| {
+            let case = case.clone();
+            async move {
+                line.request().await;
+                line.write(&case.as_bytes()[..split]).await;
+                line.trickle(&case.as_bytes()[split..]).await;
+            }
+        })
+        .await;
+        let response = send(&wire(), hasty(receiver.url())).await;
+        assert_failed(&response, FailureKind::Timeout, "in time");
+        receiver.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn of_an_endless_body_the_beginning_is_kept() {
+    let heads: [(&[u8], &[u8]); 3] = [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 10737418240\r\n\r\n", b"aaaaaaaaaaaaaaaa"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"10\r\naaaaaaaaaaaaaaaa\r\n"),
+        (b"HTTP/1.0 200 OK\r\n\r\n", b"aaaaaaaaaaaaaaaa"),
+    ];
+    for (head, chunk) in heads {
+        let mut receiver = Receiver::start(move |mut line| async move {
+            line.request().await;
+            line.write(head).await;
+            line.write_forever(&chunk.repeat(100)).await;
+        })
+        .await;
+        let wire = wire();
+        let response = send(&wire, post(receiver.url())).await;
+        assert_eq!(answer(&response).status, 200);
+        assert_eq!(response.body, vec![b'a'; RESPONSE_KEPT]);
+        assert_eq!(wire.idle_connections(), 0);
+        receiver.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_just_the_kept_size_leaves_the_connection_usable() {
+    let answer_bytes =
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {RESPONSE_KEPT}\r\n\r\n{}", "a".repeat(RESPONSE_KEPT));
+    let receiver = Receiver::answering_once(answer_bytes).await;
+    let wire = wire();
+    let response = send(&wire, post(receiver.url())).await;
+    assert_eq!(response.body.len(), RESPONSE_KEPT);
+    assert_eq!(wire.idle_connections(), 1);
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_not_decoded() {
+    let bomb: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xed, 0xc1];
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", bomb.len());
+    let receiver = Receiver::answering_once([head.as_bytes(), bomb].concat()).await;
+    let response = send(&wire(), post(receiver.url())).await;
+    assert_eq!(response.body, bomb);
+}
+
+#[tokio::test]
+async fn a_body_shorter_than_announced_is_broken_or_late() {
+    let short = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort";
+    let receiver = Receiver::answering_and_closing(short).await;
+    assert_failed(
+        &send(&wire(), post(receiver.url())).await,
+        FailureKind::Broken,
+        "in the middle of the response body",
+    );
+    let receiver = Receiver::answering_once(short).await;
+    assert_failed(&send(&wire(), hasty(receiver.url())).await, FailureKind::Timeout, "in time");
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel";
+    let receiver = Receiver::answering_and_closing(chunked).await;
+    assert_failed(
+        &send(&wire(), post(receiver.url())).await,
+        FailureKind::Broken,
+        "in the middle of the response body",
+    );
+}
+
+#[tokio::test]
+async fn bytes_after_the_announced_end_make_the_connection_useless() {
+    let receiver =
+        Receiver::answering_once("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 500 Oops\r\n\r\n")
+            .await;
+    let wire = wire();
+    for _ in 0..3 {
+        let response = send(&wire, post(receiver.url())).await;
+        assert_eq!((answer(&response).status, &response.body[..]), (200, &b"ok"[..]));
+    }
+    assert_eq!(receiver.connections(), 3);
+}
+
+#[tokio::test]
+async fn a_body_may_end_with_the_connection() {
+    let receiver = Receiver::answering_and_closing("HTTP/1.0 200 OK\r\n\r\nuntil the end").await;
+    let response = send(&wire(), post(receiver.url())).await;
+    assert_eq!((answer(&response).status, &response.body[..]), (200, &b"until the end"[..]));
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_malformed() {
+    let cases = [
+        "SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(),
+        "HTTP/1.1 20 OK\r\n\r\n".to_owned(),
+        "HTTP/9.9 200 OK\r\n\r\n".to_owned(),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+        "\0\0\0\0\0\0\0\0".to_owned(),
+        "HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: abc\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".to_owned(),
+        format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101)),
+        format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)),
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nhello\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhelloXX".to_owned(),
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n".to_owned(),
+    ];
+    for case in cases {
+        let beginning = case[..case.len().min(60)].to_owned();
+        let receiver = Receiver::answering_once(case).await;
+        let response = send(&wire(), hasty(receiver.url())).await;
+        eprintln!("{beginning:?}: {:?}", response.outcome);
+        assert_failed(&response, FailureKind::Malformed, "");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_headers_are_read() {
+    let head = format!("HTTP/1.1 204 No Content\r\n{}\r\n", "x: y\r\n".repeat(100));
+    let receiver = Receiver::answering_once(head).await;
+    assert_eq!(answer(&send(&wire(), post(receiver.url())).await).status, 204);
+}
+
+#[tokio::test]
+async fn a_flood_of_interim_answers_ends_at_the_deadline() {
+    let mut receiver = Receiver::start(|mut line| async move {
+        line.request().await;
+        line.write_forever(&b"HTTP/1.1 102 Processing\r\n\r\n".repeat(100)).await;
+    })
+    .await;
+    assert_failed(&send(&wire(), hasty(receiver.url())).await, FailureKind::Timeout, "in time");
+    receiver.closed().await;
+}
+
+#[tokio::test]
+async fn interim_answers_before_the_real_one_are_passed_over() {
+    let bytes = [
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    ];
+    let receiver = Receiver::answering_once(bytes.concat()).await;
+    assert_eq!(answer(&send(&wire(), post(receiver.url())).await).status, 200);
+}
+
+#[tokio::test]
+async fn resets_and_ends_are_told_apart_by_when_they_come() {
+    let cases: [(&[u8], bool, &str); 6] = [
+        (b"", true, "connection reset before any answer"),
+        (b"", false, "connection closed before any answer"),
+        (b"HTTP/1.1 200 OK\r\nx: y", true, "connection reset in the middle of the response head"),
+        (b"HTTP/1.1 200 OK\r\nx: y", false, "connection closed in the middle of the response head"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc",
+            true,
+            "connection reset in the middle of the response body",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc",
+            false,
+            "connection closed in the middle of the response body",
+        ),
+    ];
+    for (bytes, reset, words) in cases {
+        // The reset must not overtake the bytes: it waits until the wire must have read them.
+        let receiver = Receiver::start(move |mut line| async move {
+            line.request().await;
+            line.write(bytes).await;
+            if reset {
+                if !bytes.is_empty() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                line.reset();
+            }
+        })
+        .await;
+        let response = send(&wire(), post(receiver.url())).await;
+        assert_failed(&response, FailureKind::Broken, words);
+        assert_eq!(receiver.requests(), 1, "a request that has left is never repeated");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_on_accept_is_broken() {
+    let receiver = Receiver::start(|line| async move { line.reset() }).await;
+    let response = send(&wire(), post(receiver.url())).await;
+    assert_failed(&response, FailureKind::Broken, "");
+}
+
+#[tokio::test]
+async fn a_wish_to_wait_is_read_only_where_it_is_clear() {
+    let cases = [
+        ("retry-after: 120\r\n", Some(RetryAfter::Seconds(120))),
+        ("retry-after: 315360000\r\n", Some(RetryAfter::Seconds(315_360_000))),
+        ("retry-after: 99999999999999999999999\r\n", Some(RetryAfter::Seconds(u64::MAX))),
+        ("retry-after: 7\r\nRetry-After: 7\r\n", Some(RetryAfter::Seconds(7))),
+        ("retry-after: 7\r\nretry-after: 8\r\n", None),
+        ("retry-after: -5\r\n", None),
+        ("retry-after: 1e300\r\n", None),
+        ("retry-after: inf\r\n", None),
+        ("retry-after: NaN\r\n", None),
+        ("retry-after:\r\n", None),
+        ("", None),
+    ];
+    for (header, wish) in cases {
+        let receiver =
+            Receiver::answering_once(format!("HTTP/1.1 503 Busy\r\n{header}content-length: 0\r\n\r\n")).await;
+        let response = send(&wire(), post(receiver.url())).await;
+        assert_eq!(answer(&response).retry_after, wish, "{header:?}");
+    }
+}
+
+#[tokio::test]
+async fn any_status_and_phrase_is_an_answer() {
+    let cases: [(&str, u16, &str); 5] = [
+        ("299 Whatever", 299, "Whatever"),
+        ("599", 599, ""),
+        ("999 ", 999, ""),
+        ("204 No Content", 204, "No Content"),
+        ("304 Not Modified", 304, "Not Modified"),
+    ];
+    for (line, status, phrase) in cases {
+        let receiver = Receiver::answering_and_closing(format!("HTTP/1.1 {line}\r\n\r\n")).await;
+        let response = send(&wire(), post(receiver.url())).await;
+        assert_eq!((answer(&response).status, &answer(&response).phrase[..]), (status, phrase));
+    }
+}

@@ -1,0 +1,82 @@
+//! The wire against receivers, name servers and URLs that misbehave.
+
+mod dns;
+mod guard;
+mod hostile;
+mod pool;
+mod receiver;
+mod redirects;
+mod tls;
+
+use aldaba_delivery::policy::{Redirects, Timeouts};
+use aldaba_delivery::{Answer, FailureKind, Outcome};
+use aldaba_engine::wire::{Wire, WireOptions};
+use aldaba_engine::{RESPONSE_KEPT, Transport, WireRequest, WireResponse};
+use bytes::Bytes;
+use http::HeaderMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The deadline of requests that are meant to run into it.
+const SHORT: Duration = Duration::from_millis(300);
+/// A deadline that no test here should reach.
+const LONG: Duration = Duration::from_secs(10);
+/// How much later than its deadline an attempt may end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A wire that may talk to this machine under one of its addresses only.
+fn wire() -> Wire {
+    Wire::new(options()).unwrap()
+}
+
+fn options() -> WireOptions {
+    WireOptions { allow_networks: vec!["127.0.0.1/32".parse().unwrap()], ..WireOptions::default() }
+}
+
+fn post(url: impl AsRef<str>) -> WireRequest {
+    WireRequest {
+        url: Arc::new(url.as_ref().parse().unwrap()),
+        headers: HeaderMap::new(),
+        body: Bytes::from_static(b"{\"hello\":\"world\"}"),
+        timeouts: within(LONG),
+        redirects: Redirects::Fail,
+    }
+}
+
+/// A request with so little time that a receiver which stalls is noticed quickly.
+fn hasty(url: impl AsRef<str>) -> WireRequest {
+    WireRequest { timeouts: within(SHORT), ..post(url) }
+}
+
+fn within(total: Duration) -> Timeouts {
+    Timeouts { connect: total, answer: total, total }
+}
+
+/// Sends, and holds the wire to its promise: an end in time, and never more kept than allowed.
+async fn send(wire: &Wire, request: WireRequest) -> WireResponse {
+    let limit = request.timeouts.total + GRACE;
+    let response =
+        tokio::time::timeout(limit, wire.send(request)).await.expect("it ends within its deadline");
+    assert!(response.body.len() <= RESPONSE_KEPT);
+    response
+}
+
+#[track_caller]
+fn assert_failed(response: &WireResponse, kind: FailureKind, words: &str) {
+    match &response.outcome {
+        Outcome::Failed(failure) => {
+            assert_eq!(failure.kind, kind, "{failure:?}");
+            assert!(failure.detail.contains(words), "{failure:?} should speak of {words:?}");
+            assert!(!failure.detail.contains("127.0.0."), "{failure:?} shows an address");
+        }
+        Outcome::Answered(answer) => panic!("answered: {answer:?}"),
+    }
+}
+
+#[track_caller]
+fn answer(response: &WireResponse) -> &Answer {
+    match &response.outcome {
+        Outcome::Answered(answer) => answer,
+        Outcome::Failed(failure) => panic!("failed: {failure:?}"),
+    }
+}

@@ -1,0 +1,121 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+/// The shortest symmetric secret, in bytes.
+pub const MIN_SECRET: usize = 24;
+/// The longest symmetric secret, in bytes.
+pub const MAX_SECRET: usize = 75;
+
+pub(crate) const HMAC_PREFIX: &str = "whsec_";
+const ED25519_PREFIX: &str = "whsk_";
+pub(crate) const PUBLIC_PREFIX: &str = "whpk_";
+
+/// A key that signs. Its memory is overwritten when it is dropped, and it never shows itself in
+/// debug output.
+#[derive(Clone)]
+pub struct SigningKey(pub(crate) Kind);
+
+#[derive(Clone)]
+pub(crate) enum Kind {
+    Hmac(Zeroizing<Vec<u8>>),
+    Ed25519(Box<ed25519_dalek::SigningKey>),
+}
+
+/// Why a text is no key. No variant holds any of the text.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum KeyError {
+    #[error("the key must begin with {0}")]
+    Prefix(&'static str),
+    #[error("what follows the key's prefix must be standard base64 with padding")]
+    Base64,
+    #[error("a `whsec_` secret must be {MIN_SECRET} to {MAX_SECRET} bytes long, this one is {0}")]
+    SecretLength(usize),
+    #[error("a `whsk_` key must be 64 bytes long (seed, then public key), this one is {0}")]
+    PairLength(usize),
+    #[error("the two halves of the `whsk_` key do not belong together")]
+    PairMismatch,
+    #[error("a `whpk_` key must be 32 bytes long, this one is {0}")]
+    PublicLength(usize),
+    #[error("the `whpk_` key is no point on the curve, or a weak one")]
+    PublicInvalid,
+}
+
+impl SigningKey {
+    /// Reads `whsec_…` or `whsk_…`.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        if let Some(encoded) = text.strip_prefix(HMAC_PREFIX) {
+            Self::hmac(decode(encoded)?)
+        } else if let Some(encoded) = text.strip_prefix(ED25519_PREFIX) {
+            Self::ed25519_pair(&decode(encoded)?)
+        } else {
+            Err(KeyError::Prefix("`whsec_` or `whsk_`"))
+        }
+    }
+
+    pub fn generate_hmac(random: [u8; MIN_SECRET]) -> Self {
+        Self(Kind::Hmac(Zeroizing::new(random.to_vec())))
+    }
+
+    pub fn generate_ed25519(seed: [u8; 32]) -> Self {
+        Self(Kind::Ed25519(Box::new(ed25519_dalek::SigningKey::from_bytes(&seed))))
+    }
+
+    /// What may be shown to whoever verifies: the secret itself where it is shared, the public half
+    /// where there is one.
+    pub fn public_text(&self) -> String {
+        match &self.0 {
+            Kind::Hmac(secret) => encode(HMAC_PREFIX, secret),
+            Kind::Ed25519(key) => encode(PUBLIC_PREFIX, key.verifying_key().as_bytes()),
+        }
+    }
+
+    /// The whole key as [`SigningKey::parse`] reads it: to be sealed, never to be shown.
+    pub fn secret_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(match &self.0 {
+            Kind::Hmac(secret) => encode(HMAC_PREFIX, secret),
+            Kind::Ed25519(key) => encode(ED25519_PREFIX, &*Zeroizing::new(key.to_keypair_bytes())),
+        })
+    }
+
+    pub fn is_asymmetric(&self) -> bool {
+        matches!(self.0, Kind::Ed25519(_))
+    }
+
+    pub(crate) fn hmac(secret: Zeroizing<Vec<u8>>) -> Result<Self, KeyError> {
+        if (MIN_SECRET..=MAX_SECRET).contains(&secret.len()) {
+            Ok(Self(Kind::Hmac(secret)))
+        } else {
+            Err(KeyError::SecretLength(secret.len()))
+        }
+    }
+
+    fn ed25519_pair(bytes: &[u8]) -> Result<Self, KeyError> {
+        let pair: &[u8; 64] = bytes.try_into().map_err(|_| KeyError::PairLength(bytes.len()))?;
+        let key = ed25519_dalek::SigningKey::from_keypair_bytes(pair).map_err(|_| KeyError::PairMismatch)?;
+        Ok(Self(Kind::Ed25519(Box::new(key))))
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Hmac(_) => "SigningKey(hmac)",
+            Kind::Ed25519(_) => "SigningKey(ed25519)",
+        })
+    }
+}
+
+pub(crate) fn decode(encoded: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    STANDARD.decode(encoded).map(Zeroizing::new).map_err(|_| KeyError::Base64)
+}
+
+fn encode(prefix: &str, bytes: &[u8]) -> String {
+    // The length is known, so the text never grows and leaves no copy behind.
+    let mut text = String::with_capacity(prefix.len() + bytes.len().div_ceil(3) * 4);
+    text.push_str(prefix);
+    STANDARD.encode_string(bytes, &mut text);
+    text
+}

@@ -1,0 +1,197 @@
+use crate::key::{HMAC_PREFIX, Kind, PUBLIC_PREFIX, decode};
+use crate::sign::{ED25519_VERSION, HMAC_VERSION, contiguous, hmac_sha256};
+use crate::{KeyError, SigningKey};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt;
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+/// How far a timestamp may lie from now, in both directions.
+pub const DEFAULT_TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// The most signatures that are looked at in one header. A sender has a handful of keys; without a
+/// bound a header full of Ed25519 signatures would be a cheap way to burn a receiver's time.
+pub const MAX_SIGNATURES: usize = 32;
+
+/// A key that verifies: a shared secret (`whsec_…`) or a public key (`whpk_…`).
+#[derive(Clone)]
+pub struct VerifyingKey(Known);
+
+#[derive(Clone)]
+enum Known {
+    Hmac(Zeroizing<Vec<u8>>),
+    Ed25519(Box<ed25519_dalek::VerifyingKey>),
+}
+
+/// Checks what arrives against all keys that are valid now: while a key is being rotated there are
+/// several.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    keys: Vec<VerifyingKey>,
+    tolerance: Duration,
+}
+
+/// Why a message is not taken. Only `Mismatch` means that the content or the key was wrong.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum VerifyError {
+    #[error("the timestamp is no number of seconds")]
+    TimestampInvalid,
+    #[error("the timestamp lies too far in the past: the message is old, or a clock is wrong")]
+    TooOld,
+    #[error("the timestamp lies too far in the future: a clock is wrong")]
+    TooNew,
+    #[error("the header holds no signature of a kind that the keys can check")]
+    NoUsableSignature,
+    #[error("no signature fits the message and the keys")]
+    Mismatch,
+}
+
+impl VerifyingKey {
+    /// Reads `whsec_…` or `whpk_…`.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        if text.starts_with(HMAC_PREFIX) {
+            SigningKey::parse(text).map(|key| Self::from(&key))
+        } else if let Some(encoded) = text.strip_prefix(PUBLIC_PREFIX) {
+            Self::public(&decode(encoded)?)
+        } else {
+            Err(KeyError::Prefix("`whsec_` or `whpk_`"))
+        }
+    }
+
+    fn public(bytes: &[u8]) -> Result<Self, KeyError> {
+        let bytes: &[u8; 32] = bytes.try_into().map_err(|_| KeyError::PublicLength(bytes.len()))?;
+        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::PublicInvalid)?;
+        if key.is_weak() {
+            return Err(KeyError::PublicInvalid);
+        }
+        Ok(Self(Known::Ed25519(Box::new(key))))
+    }
+}
+
+impl From<&SigningKey> for VerifyingKey {
+    fn from(key: &SigningKey) -> Self {
+        Self(match &key.0 {
+            Kind::Hmac(secret) => Known::Hmac(secret.clone()),
+            Kind::Ed25519(key) => Known::Ed25519(Box::new(key.verifying_key())),
+        })
+    }
+}
+
+impl fmt::Debug for VerifyingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Known::Hmac(_) => "VerifyingKey(hmac)",
+            Known::Ed25519(_) => "VerifyingKey(ed25519)",
+        })
+    }
+}
+
+impl Verifier {
+    pub fn new(keys: impl IntoIterator<Item = VerifyingKey>) -> Self {
+        Self { keys: keys.into_iter().collect(), tolerance: DEFAULT_TOLERANCE }
+    }
+
+    pub fn with_tolerance(self, tolerance: Duration) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// Takes the three headers as they came, the body's exact bytes, and the time of day.
+    pub fn verify(
+        &self,
+        id: &str,
+        timestamp: &str,
+        signatures: &str,
+        body: &[u8],
+        now_secs: i64,
+    ) -> Result<(), VerifyError> {
+        self.check_timestamp(timestamp, now_secs)?;
+        self.check_signatures(&format!("{id}.{timestamp}."), signatures, body)
+    }
+
+    fn check_timestamp(&self, timestamp: &str, now_secs: i64) -> Result<(), VerifyError> {
+        // Digits only: `+5` and `-0` would parse, and their signed text is not what a sender writes.
+        if timestamp.is_empty() || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(VerifyError::TimestampInvalid);
+        }
+        let sent: i64 = timestamp.parse().map_err(|_| VerifyError::TimestampInvalid)?;
+        let tolerance = i64::try_from(self.tolerance.as_secs()).unwrap_or(i64::MAX);
+        let age = now_secs.saturating_sub(sent);
+        if age > tolerance {
+            Err(VerifyError::TooOld)
+        } else if age < -tolerance {
+            Err(VerifyError::TooNew)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_signatures(&self, head: &str, signatures: &str, body: &[u8]) -> Result<(), VerifyError> {
+        let given: Vec<Given> =
+            signatures.split_ascii_whitespace().take(MAX_SIGNATURES).filter_map(Given::read).collect();
+        let mut usable = false;
+        for key in &self.keys {
+            let fits = match &key.0 {
+                Known::Hmac(secret) => {
+                    let mut candidates = given.iter().filter_map(Given::hmac).peekable();
+                    if candidates.peek().is_none() {
+                        continue;
+                    }
+                    let expected = hmac_sha256(secret, head, body);
+                    candidates.fold(false, |fits, given| fits | bool::from(given.ct_eq(&expected)))
+                }
+                Known::Ed25519(key) => {
+                    let mut candidates = given.iter().filter_map(Given::ed25519).peekable();
+                    if candidates.peek().is_none() {
+                        continue;
+                    }
+                    let message = contiguous(head, body);
+                    candidates.any(|given| key.verify_strict(&message, given).is_ok())
+                }
+            };
+            if fits {
+                return Ok(());
+            }
+            usable = true;
+        }
+        Err(if usable { VerifyError::Mismatch } else { VerifyError::NoUsableSignature })
+    }
+}
+
+/// One signature of the header, decoded.
+enum Given {
+    Hmac([u8; 32]),
+    Ed25519(Box<ed25519_dalek::Signature>),
+}
+
+impl Given {
+    /// Versions that are unknown and texts that are no signature are passed over: a sender may add
+    /// schemes that this receiver has never heard of.
+    fn read(text: &str) -> Option<Self> {
+        let (version, encoded) = text.split_once(',')?;
+        match version {
+            HMAC_VERSION => Some(Self::Hmac(STANDARD.decode(encoded).ok()?.try_into().ok()?)),
+            ED25519_VERSION => {
+                let bytes: [u8; 64] = STANDARD.decode(encoded).ok()?.try_into().ok()?;
+                Some(Self::Ed25519(Box::new(ed25519_dalek::Signature::from_bytes(&bytes))))
+            }
+            _ => None,
+        }
+    }
+
+    fn hmac(&self) -> Option<&[u8; 32]> {
+        match self {
+            Self::Hmac(signature) => Some(signature),
+            Self::Ed25519(_) => None,
+        }
+    }
+
+    fn ed25519(&self) -> Option<&ed25519_dalek::Signature> {
+        match self {
+            Self::Ed25519(signature) => Some(signature),
+            Self::Hmac(_) => None,
+        }
+    }
+}

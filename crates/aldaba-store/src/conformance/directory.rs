@@ -1,0 +1,274 @@
+//! Applications, endpoints and settings.
+
+use super::scene::{ask, made};
+use super::{Scene, at};
+use crate::{Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, Store, WhichApplication};
+use aldaba_delivery::{Health, HealthStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub async fn an_application_is_found_by_id_and_by_uid(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let application = Application { uid: Some("sol".into()), ..scene.new_application() };
+    assert_eq!(scene.create_application(&application).await, made());
+    for key in [application.id.to_string(), "sol".into()] {
+        let found = scene.store.application(scene.which(&key)).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&application));
+        let tenant = scene.store.tenant(scene.which(&key)).await.unwrap().unwrap();
+        assert_eq!(tenant.application, application);
+    }
+    assert_eq!(scene.store.application(scene.which("luna")).await.unwrap(), None);
+}
+
+pub async fn another_organization_finds_nothing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let application = Application { uid: Some("sol".into()), ..scene.new_application() };
+    scene.create_application(&application).await;
+    let other = scene.id();
+    for key in [application.id.to_string(), "sol".into()] {
+        let which = WhichApplication { org: other, key };
+        assert_eq!(scene.store.application(which.clone()).await.unwrap(), None);
+        assert!(scene.store.tenant(which).await.unwrap().is_none());
+    }
+    // Its uid is free there.
+    let theirs = Application { org: other, uid: Some("sol".into()), ..scene.new_application() };
+    assert_eq!(scene.create_application(&theirs).await, made());
+}
+
+pub async fn a_taken_uid_changes_nothing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let first = Application { uid: Some("sol".into()), ..scene.new_application() };
+    scene.create_application(&first).await;
+    let second = Application { uid: Some("sol".into()), ..scene.new_application() };
+    assert_eq!(scene.create_application(&second).await, Changed::UidTaken);
+    assert_eq!(scene.store.application(scene.which(&second.id.to_string())).await.unwrap(), None);
+
+    let endpoint = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    assert_eq!(scene.create_endpoint(&endpoint).await, made());
+    let version = scene.tenant(first.id).await.unwrap().version;
+    let same = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    assert_eq!(scene.create_endpoint(&same).await, Changed::UidTaken);
+    let tenant = scene.tenant(first.id).await.unwrap();
+    assert_eq!((tenant.version, tenant.endpoints.len()), (version, 1));
+    // Another application may use the same name for an endpoint of its own.
+    let other = scene.new_application();
+    scene.create_application(&other).await;
+    let theirs = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(other.id) };
+    assert_eq!(scene.create_endpoint(&theirs).await, made());
+}
+
+pub async fn a_uid_can_be_used_again_after_a_delete(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let first = Application { uid: Some("sol".into()), ..scene.new_application() };
+    scene.create_application(&first).await;
+    let door = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    scene.create_endpoint(&door).await;
+    scene.change(Change::DeleteEndpoint { app: first.id, endpoint: door.id, at: at(1) }).await;
+    let again = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    assert_eq!(scene.create_endpoint(&again).await, made());
+    let found = scene.store.endpoint(first.id, "door".into()).await.unwrap();
+    assert_eq!(found.map(|endpoint| endpoint.id), Some(again.id));
+
+    scene.change(Change::DeleteApplication { app: first.id, at: at(1) }).await;
+    let second = Application { uid: Some("sol".into()), ..scene.new_application() };
+    assert_eq!(scene.create_application(&second).await, made());
+    assert_eq!(scene.store.application(scene.which("sol")).await.unwrap(), Some(second));
+}
+
+pub async fn a_repeated_creation_changes_nothing_and_names_the_first(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let key = IdempotencyKey { expires_at: at(100), ..scene.key() };
+    let first = scene.new_application();
+    let create = |application: &Application| {
+        scene.change(Change::CreateApplication { application: application.clone(), idempotency: Some(key) })
+    };
+    assert_eq!(create(&first).await, made());
+    let second = Application { created_at: at(99), ..scene.new_application() };
+    assert_eq!(create(&second).await, Changed::Repeated { resource: *first.id.as_bytes() });
+    assert_eq!(scene.store.application(scene.which(&second.id.to_string())).await.unwrap(), None);
+    let later = Application { created_at: at(100), ..scene.new_application() };
+    assert_eq!(create(&later).await, made());
+
+    let key = scene.key();
+    let create = |endpoint: &Endpoint| {
+        scene.change(Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: Some(key) })
+    };
+    let door = scene.new_endpoint(first.id);
+    assert_eq!(create(&door).await, made());
+    let version = scene.tenant(first.id).await.unwrap().version;
+    let repeated = create(&scene.new_endpoint(first.id)).await;
+    assert_eq!(repeated, Changed::Repeated { resource: *door.id.as_bytes() });
+    assert_eq!(scene.tenant(first.id).await.unwrap().version, version);
+}
+
+pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let application = scene.new_application();
+    scene.create_application(&application).await;
+    let endpoint = Endpoint {
+        uid: Some("door".into()),
+        description: "la puerta".into(),
+        version: 3,
+        disabled: true,
+        event_types: vec!["a.b".into(), "c\n,d".into()],
+        channels: vec!["x".into()],
+        throttle_rate: Some(9),
+        policy: "persistent".into(),
+        profile: Some("svix".into()),
+        metadata: r#"{"k":"v"}"#.into(),
+        created_at: at(3),
+        updated_at: at(4),
+        health: Health {
+            status: HealthStatus::Active,
+            failure_count: 2,
+            failing_since: Some(at(1)),
+            probe_gap: Duration::from_millis(1),
+            ..Health::default()
+        },
+        ..scene.new_endpoint(application.id)
+    };
+    assert_eq!(scene.create_endpoint(&endpoint).await, made());
+    for key in [endpoint.id.to_string(), "door".into()] {
+        let found = scene.store.endpoint(application.id, key).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&endpoint));
+    }
+    assert_eq!(scene.store.lane_endpoints(vec![endpoint.id]).await.unwrap(), [endpoint.clone()]);
+    assert_eq!(scene.store.endpoint(scene.id(), endpoint.id.to_string()).await.unwrap(), None);
+    assert_eq!(*scene.tenant(application.id).await.unwrap().endpoints[0], endpoint);
+}
+
+pub async fn an_endpoint_needs_its_application(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    assert_eq!(scene.create_endpoint(&scene.new_endpoint(scene.id())).await, Changed::NotFound);
+    let application = scene.new_application();
+    scene.create_application(&application).await;
+    scene.change(Change::DeleteApplication { app: application.id, at: at(1) }).await;
+    assert_eq!(scene.create_endpoint(&scene.new_endpoint(application.id)).await, Changed::NotFound);
+}
+
+pub async fn every_change_raises_the_version(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let application = scene.new_application();
+    scene.create_application(&application).await;
+    let version = async || scene.tenant(application.id).await.unwrap().version;
+    let created = version().await;
+    let endpoint = scene.new_endpoint(application.id);
+    scene.create_endpoint(&endpoint).await;
+    let with_endpoint = version().await;
+    assert!(with_endpoint > created);
+    scene.change(Change::DeleteEndpoint { app: application.id, endpoint: endpoint.id, at: at(1) }).await;
+    let without = version().await;
+    assert!(without > with_endpoint);
+    // Another application's change is none of this one.
+    scene.with_endpoints(1).await;
+    assert_eq!(version().await, without);
+}
+
+pub async fn a_deleted_endpoint_is_found_by_lanes_only(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let app = tenant.application.id;
+    let (gone, left) = (tenant.endpoints[0].id, tenant.endpoints[1].id);
+    scene.accepted(&scene.event(&tenant)).await;
+    let change = Change::DeleteEndpoint { app, endpoint: gone, at: at(1) };
+    assert_eq!(scene.change(change).await, Changed::Done { removed: vec![gone] });
+    assert_eq!(scene.store.endpoint(app, gone.to_string()).await.unwrap(), None);
+    let page = Page { after: None, limit: 10 };
+    let listed = scene.store.endpoints(app, page, Order::Ascending).await.unwrap();
+    assert_eq!(listed.iter().map(|endpoint| endpoint.id).collect::<Vec<_>>(), [left]);
+    assert_eq!(scene.tenant(app).await.unwrap().endpoints.len(), 1);
+    // Its waiting delivery still has to end.
+    assert_eq!(scene.due(gone).await.len(), 1);
+    let mut found = scene.store.lane_endpoints(vec![gone, left, scene.id()]).await.unwrap();
+    found.sort_by_key(|endpoint| endpoint.id);
+    let found: Vec<_> = found.iter().map(|endpoint| (endpoint.id, endpoint.deleted)).collect();
+    assert_eq!(found, [(gone, true), (left, false)]);
+}
+
+pub async fn a_deleted_application_takes_its_endpoints_along(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(3).await;
+    let other = scene.with_endpoints(1).await;
+    let app = tenant.application.id;
+    let [a, b, c] = [0, 1, 2].map(|n| tenant.endpoints[n].id);
+    scene.change(Change::DeleteEndpoint { app, endpoint: b, at: at(1) }).await;
+    let Changed::Done { mut removed } = scene.change(Change::DeleteApplication { app, at: at(2) }).await
+    else {
+        panic!("not deleted");
+    };
+    removed.sort();
+    assert_eq!(removed, [a, c]);
+    assert!(scene.tenant(app).await.is_none());
+    assert_eq!(scene.store.application(scene.which(&app.to_string())).await.unwrap(), None);
+    let page = Page { after: None, limit: 10 };
+    let listed = scene.store.applications(scene.org, page, Order::Ascending).await.unwrap();
+    assert_eq!(listed, [other.application]);
+    for endpoint in [a, b, c] {
+        assert_eq!(scene.store.endpoint(app, endpoint.to_string()).await.unwrap(), None);
+    }
+    let found = scene.store.lane_endpoints(vec![a, b, c]).await.unwrap();
+    assert!(found.len() == 3 && found.iter().all(|endpoint| endpoint.deleted));
+}
+
+pub async fn deleting_twice_finds_nothing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let other = scene.with_endpoints(0).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    // An endpoint belongs to one application only.
+    let elsewhere = Change::DeleteEndpoint { app: other.application.id, endpoint, at: at(1) };
+    assert_eq!(scene.change(elsewhere).await, Changed::NotFound);
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
+    let again = Change::DeleteEndpoint { app, endpoint, at: at(2) };
+    assert_eq!(scene.change(again).await, Changed::NotFound);
+    scene.change(Change::DeleteApplication { app, at: at(3) }).await;
+    assert_eq!(scene.change(Change::DeleteApplication { app, at: at(4) }).await, Changed::NotFound);
+    assert_eq!(
+        scene.change(Change::DeleteApplication { app: scene.id(), at: at(4) }).await,
+        Changed::NotFound
+    );
+}
+
+pub async fn lists_run_both_ways_page_by_page(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let mut applications = Vec::new();
+    for _ in 0..3 {
+        applications.push(scene.with_endpoints(2).await.application);
+    }
+    let list = async |after, order| {
+        let page = Page { after, limit: 2 };
+        scene.store.applications(scene.org, page, order).await.unwrap()
+    };
+    let [a, b, c] = &applications[..] else { unreachable!() };
+    assert_eq!(list(None, Order::Ascending).await, [a.clone(), b.clone()]);
+    assert_eq!(list(Some(b.id), Order::Ascending).await, [c.clone()]);
+    assert_eq!(list(None, Order::Descending).await, [c.clone(), b.clone()]);
+    assert_eq!(list(Some(b.id), Order::Descending).await, [a.clone()]);
+    assert_eq!(list(Some(a.id), Order::Descending).await, []);
+
+    let tenant = scene.tenant(a.id).await.unwrap();
+    let [first, second] = [0, 1].map(|n| tenant.endpoints[n].id);
+    let list = async |after, order| {
+        let page = Page { after, limit: 1 };
+        let endpoints = scene.store.endpoints(a.id, page, order).await.unwrap();
+        endpoints.iter().map(|endpoint| endpoint.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(None, Order::Ascending).await, [first]);
+    assert_eq!(list(Some(first), Order::Ascending).await, [second]);
+    assert_eq!(list(None, Order::Descending).await, [second]);
+    assert_eq!(list(Some(second), Order::Descending).await, [first]);
+    assert_eq!(list(Some(first), Order::Descending).await, []);
+}
+
+pub async fn the_first_setting_stays(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let settle = |value: &[u8]| {
+        let value = value.to_vec();
+        ask(|done| scene.store.settle_setting("check", value, done))
+    };
+    assert_eq!(scene.store.setting("check").await.unwrap(), None);
+    assert_eq!(settle(b"first").await.unwrap(), b"first");
+    assert_eq!(settle(b"second").await.unwrap(), b"first");
+    assert_eq!(scene.store.setting("check").await.unwrap().unwrap(), b"first");
+    assert_eq!(scene.store.setting("other").await.unwrap(), None);
+}

@@ -1,0 +1,113 @@
+//! The suite that every backend passes.
+//!
+//! A case is a claim about a [`Store`] that is empty and its own. It knows nothing of the backend:
+//! no file, no clock, no sleep. A backend's test file gets one test for each case:
+//!
+//! ```ignore
+//! fn run(case: aldaba_store::conformance::Case) {
+//!     // Make an empty store, drive `case(store)` to its end.
+//! }
+//! aldaba_store::conformance_tests!(tests run);
+//! ```
+
+pub mod accepting;
+pub mod directory;
+pub mod endings;
+pub mod history;
+pub mod lanes;
+pub mod order;
+pub mod recording;
+mod scene;
+
+pub use scene::{Scene, at};
+
+use crate::Store;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// One claim. It panics where the store does not keep it.
+pub type Case = fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// All cases with their names, for those who run them in a loop.
+pub const CASES: &[(&str, Case)] = crate::conformance_tests!(cases);
+
+/// `conformance_tests!(tests run)` makes one `#[test]` of each case, given a `fn run(Case)`.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($what:ident $($run:path)?) => {
+        $crate::conformance_tests! { @$what [$($run)?]
+            accepting::an_event_is_stored_as_it_was_given,
+            accepting::deliveries_get_numbers_without_a_gap_in_their_order,
+            accepting::the_clock_of_a_delivery_starts_when_it_may_first_go_out,
+            accepting::an_event_without_endpoints_is_stored,
+            accepting::a_repeated_idempotency_key_stores_nothing_and_names_the_first_message,
+            accepting::a_key_used_twice_in_one_batch_counts_once,
+            accepting::an_idempotency_key_counts_even_when_the_version_is_stale,
+            accepting::an_expired_idempotency_key_may_be_used_again,
+            accepting::idempotency_keys_of_two_applications_do_not_meet,
+            accepting::a_taken_event_id_stores_nothing_and_names_its_message,
+            accepting::a_refused_event_leaves_its_idempotency_key_free,
+            accepting::a_stale_version_stores_nothing,
+            accepting::an_unknown_or_deleted_application_is_stale,
+            accepting::one_conflict_never_fails_its_neighbours,
+            accepting::the_same_message_twice_is_stored_once,
+            accepting::a_large_payload_comes_back_whole,
+            recording::a_delivered_message_is_settled_with_its_attempt,
+            recording::a_retry_moves_the_delivery_and_counts_the_attempt,
+            recording::an_ending_without_an_attempt_counts_none,
+            recording::every_reason_comes_back,
+            recording::every_kind_of_failure_comes_back,
+            recording::a_late_record_is_fenced,
+            recording::a_fenced_record_writes_nothing,
+            recording::a_settled_delivery_is_fenced,
+            recording::one_fenced_record_never_fails_its_neighbours,
+            recording::a_delivery_that_never_was_is_fenced,
+            recording::health_is_kept_with_the_endpoint,
+            recording::gates_are_kept_until_they_are_clear,
+            order::a_read_after_done_sees_the_write,
+            order::done_calls_come_in_commit_order,
+            order::news_of_a_row_come_before_news_of_its_next_change,
+            order::every_write_is_answered_once,
+            lanes::due_is_ordered_by_turn_and_starts_after_the_cursor,
+            lanes::due_names_only_its_own_endpoint,
+            lanes::a_retry_changes_the_turn,
+            lanes::settled_deliveries_leave_due_and_lanes,
+            lanes::lanes_names_each_endpoint_once_a_page_and_resumes,
+            lanes::lanes_stops_at_its_horizon,
+            lanes::equal_due_times_are_walked_by_number,
+            lanes::contents_come_in_the_order_asked_for,
+            lanes::waiting_counts_what_is_not_settled,
+            directory::an_application_is_found_by_id_and_by_uid,
+            directory::another_organization_finds_nothing,
+            directory::a_taken_uid_changes_nothing,
+            directory::a_uid_can_be_used_again_after_a_delete,
+            directory::a_repeated_creation_changes_nothing_and_names_the_first,
+            directory::an_endpoint_comes_back_as_it_was_given,
+            directory::an_endpoint_needs_its_application,
+            directory::every_change_raises_the_version,
+            directory::a_deleted_endpoint_is_found_by_lanes_only,
+            directory::a_deleted_application_takes_its_endpoints_along,
+            directory::deleting_twice_finds_nothing,
+            directory::lists_run_both_ways_page_by_page,
+            directory::the_first_setting_stays,
+            history::a_message_is_found_by_id_and_by_event_id,
+            history::messages_are_listed_both_ways_page_by_page,
+            history::attempts_are_listed_both_ways_page_by_page,
+            history::deliveries_of_a_message_come_in_order_with_their_states,
+            endings::a_living_store_says_so,
+            endings::what_was_handed_over_is_written_before_the_store_closes,
+            endings::a_closed_store_says_so,
+        }
+    };
+    (@tests [$run:path] $($module:ident::$case:ident,)*) => {
+        $(
+            #[test]
+            fn $case() {
+                $run(|store| ::std::boxed::Box::pin($crate::conformance::$module::$case(store)));
+            }
+        )*
+    };
+    (@cases [] $($module:ident::$case:ident,)*) => {
+        &[$((stringify!($case), |store| ::std::boxed::Box::pin($crate::conformance::$module::$case(store))),)*]
+    };
+}

@@ -1,0 +1,34 @@
+use aldaba_delivery::{AppId, MessageId, Timestamp};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// What goes out: shared by all the deliveries of a message while it is in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    pub event_type: Arc<str>,
+    /// The exact bytes received.
+    pub payload: Bytes,
+}
+
+/// An event on its way into the store.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    pub id: MessageId,
+    pub content: Arc<Content>,
+    /// Sorted, without repeats; empty: none were given.
+    pub channels: Vec<String>,
+    /// The sender's own name for it, unique within the application.
+    pub event_id: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// An accepted event as it is read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub id: MessageId,
+    pub app: AppId,
+    pub content: Content,
+    pub channels: Vec<String>,
+    pub event_id: Option<String>,
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,113 @@
+//! Applications and their endpoints.
+
+use crate::{Done, IdempotencyKey, Order, Page, Read};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Timestamp};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Application {
+    pub id: AppId,
+    pub org: OrgId,
+    pub uid: Option<String>,
+    pub name: String,
+    pub throttle_rate: Option<u16>,
+    /// A JSON object of strings.
+    pub metadata: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub id: EndpointId,
+    pub app: AppId,
+    pub org: OrgId,
+    pub uid: Option<String>,
+    /// Without credentials: those are among the sealed secrets.
+    pub url: String,
+    pub description: String,
+    pub version: u16,
+    /// Turned off by its operator.
+    pub disabled: bool,
+    /// Sorted, without repeats; empty: all.
+    pub event_types: Vec<String>,
+    /// Sorted, without repeats; empty: all.
+    pub channels: Vec<String>,
+    pub throttle_rate: Option<u16>,
+    pub policy: String,
+    /// `None`: the server's default.
+    pub profile: Option<String>,
+    /// A JSON object of strings.
+    pub metadata: String,
+    /// Signing keys and credentials, encrypted. The store never looks inside.
+    pub sealed: Vec<u8>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted: bool,
+    pub health: Health,
+}
+
+/// An application with all that is needed to match a message: one version of it.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    pub application: Application,
+    pub version: u64,
+    pub endpoints: Vec<Arc<Endpoint>>,
+}
+
+/// How a caller names an application, an endpoint or a message: by id or by its own name for it.
+pub type Key = String;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WhichApplication {
+    pub org: OrgId,
+    pub key: Key,
+}
+
+/// A change of the directory. Each raises the version of its application.
+#[derive(Clone, Debug)]
+pub enum Change {
+    CreateApplication { application: Application, idempotency: Option<IdempotencyKey> },
+    DeleteApplication { app: AppId, at: Timestamp },
+    CreateEndpoint { endpoint: Endpoint, idempotency: Option<IdempotencyKey> },
+    DeleteEndpoint { app: AppId, endpoint: EndpointId, at: Timestamp },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Made. The endpoints that were deleted with it are named, so that their lanes can end.
+    Done {
+        removed: Vec<EndpointId>,
+    },
+    /// The idempotency key was used before; nothing was changed. The bytes of the id made then.
+    Repeated {
+        resource: [u8; 20],
+    },
+    /// The uid belongs to another one (an application's, or an endpoint's of the application).
+    UidTaken,
+    NotFound,
+    /// The application has as many endpoints as it may have.
+    TooMany,
+}
+
+pub trait Directory {
+    /// One change, one transaction.
+    fn change(&self, change: Change, done: Done<Changed>);
+
+    fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>>;
+
+    fn application(&self, which: WhichApplication) -> Read<Option<Application>>;
+
+    fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>>;
+
+    /// By id or uid; deleted ones are not found.
+    fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>>;
+
+    fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>>;
+
+    /// A small value that belongs to the installation as a whole.
+    fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>>;
+
+    /// Stores it unless one is there; returns the one that is there afterwards.
+    fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>);
+}

@@ -1,0 +1,19 @@
+/// Why the store could not do what was asked, sorted by who must act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The caller should come back later: too much is waiting to be written.
+    #[error("the store is busy: too much is waiting to be written")]
+    Busy,
+    /// The operator must make room. Nothing of the write was kept.
+    #[error("the disk is full: free some space, writing goes on by itself")]
+    Full,
+    /// The server is stopping.
+    #[error("the store is closed")]
+    Closed,
+    /// A read took longer than the store allows.
+    #[error("the read took too long")]
+    Timeout,
+    /// The operator must look at the disk or the database. Nothing more can be written safely.
+    #[error("the store has failed: {0}")]
+    Failed(String),
+}

@@ -1,0 +1,89 @@
+//! What is read about the past.
+
+use crate::{Key, Message, Read, Seq};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, Timestamp};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// A part of a list: `limit` items on the far side of `after`, in the list's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page<Id> {
+    pub after: Option<Id>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Ascending,
+    Descending,
+}
+
+/// Why a request was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    Scheduled,
+    Manual,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub id: AttemptId,
+    pub seq: Seq,
+    pub message: MessageId,
+    pub endpoint: EndpointId,
+    pub started_at: Timestamp,
+    pub duration: Duration,
+    pub status_code: Option<u16>,
+    pub failure: Option<FailureKind>,
+    pub error: String,
+    pub response: Bytes,
+    pub trigger: Trigger,
+    pub success: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptScope {
+    Endpoint(EndpointId),
+    Message(MessageId),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct AttemptsQuery {
+    pub scope: AttemptScope,
+    pub page: Page<AttemptId>,
+    pub order: Order,
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    Waiting { due_at: Timestamp },
+    Delivered { at: Timestamp },
+    Dead { at: Timestamp, reason: Reason },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryStatus {
+    pub seq: Seq,
+    pub endpoint: EndpointId,
+    pub message: MessageId,
+    pub attempts: u32,
+    pub clock_start: Timestamp,
+    pub state: DeliveryState,
+}
+
+pub trait History {
+    /// By id or event id.
+    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>>;
+
+    /// Newest first when descending.
+    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>>;
+
+    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>>;
+
+    /// The deliveries of one message, in the order of their numbers.
+    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>>;
+
+    /// How many deliveries wait, in all.
+    fn waiting(&self) -> Read<u64>;
+}

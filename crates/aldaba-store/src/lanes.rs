@@ -1,0 +1,84 @@
+//! What the lanes read: which deliveries wait, in the order of their turns.
+
+use crate::{Content, Endpoint, Read};
+use aldaba_delivery::{AppId, EndpointId, Gate, GateScope, MessageId, Origin, Timestamp};
+
+/// The number of a delivery: given by the store, growing in the order of acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub i64);
+
+/// The place of a waiting delivery in its lane. Two deliveries never share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Turn {
+    pub due_at: Timestamp,
+    pub seq: Seq,
+}
+
+/// A delivery that is not settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    pub seq: Seq,
+    pub message: MessageId,
+    pub due_at: Timestamp,
+    pub attempts: u32,
+    pub clock_start: Timestamp,
+}
+
+impl Waiting {
+    pub fn turn(&self) -> Turn {
+        Turn { due_at: self.due_at, seq: self.seq }
+    }
+}
+
+/// Refills a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct DueQuery {
+    pub endpoint: EndpointId,
+    /// Only turns after this one.
+    pub after: Option<Turn>,
+    pub limit: usize,
+}
+
+/// Finds lanes with work, walking all waiting deliveries in the order of their due time.
+#[derive(Clone, Copy, Debug)]
+pub struct LanesQuery {
+    pub after: Option<LanesCursor>,
+    /// Only deliveries due at or before this moment.
+    pub until: Timestamp,
+    /// How many waiting deliveries to walk over at most.
+    pub limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanesCursor(pub Turn);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LanesPage {
+    /// Each endpoint once, with the first due time seen for it in this page.
+    pub lanes: Vec<(EndpointId, Timestamp)>,
+    /// Where to go on; `None`: nothing more is due by `until`.
+    pub next: Option<LanesCursor>,
+}
+
+/// A gate as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateRecord {
+    pub origin: Origin,
+    pub scope: GateScope,
+    pub gate: Gate,
+}
+
+pub trait Lanes {
+    /// Waiting deliveries of one endpoint, in the order of their turns.
+    fn due(&self, query: DueQuery) -> Read<Vec<Waiting>>;
+
+    fn lanes(&self, query: LanesQuery) -> Read<LanesPage>;
+
+    /// What these messages say; `None` where it is gone.
+    fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>>;
+
+    /// Endpoints by id, deleted ones included: their waiting deliveries still have to end.
+    fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>>;
+
+    fn gates(&self) -> Read<Vec<GateRecord>>;
+}

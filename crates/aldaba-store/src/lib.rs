@@ -1,0 +1,56 @@
+//! Where Aldaba keeps what it promised.
+//!
+//! This crate is a contract ([`Store`]), its backends ([`sqlite`]) and one suite (`conformance`)
+//! that every backend passes, the simulated one of the simulation tests too.
+//!
+//! # Writes
+//!
+//! A write is handed over together with what to do once its fate is known ([`Done`]). The rules
+//! that the engine builds on:
+//!
+//! 1. One call is one transaction, and its operations each have a result of their own: a conflict
+//!    never fails a neighbour.
+//! 2. `Done` is called exactly once, after the commit is on disk (or the write has failed).
+//! 3. **`Done` calls come in the order of the commits, and all those of one commit before the next
+//!    commit begins.** A lane relies on it: news of a row always reaches it before news of that
+//!    row's next change.
+//! 4. `Done` must not block: it runs on the backend's writer.
+//! 5. A read that starts after a `Done` was called sees that write.
+//!
+//! Reads are snapshots: they may lag behind writes that commit while they run.
+
+mod content;
+mod directory;
+mod error;
+mod history;
+mod lanes;
+mod write;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod sqlite;
+
+pub use content::{Content, Message, NewMessage};
+pub use directory::{Application, Change, Changed, Directory, Endpoint, Key, Tenant, WhichApplication};
+pub use error::Error;
+pub use history::{
+    Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
+};
+pub use lanes::{DueQuery, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting};
+pub use write::{
+    Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
+};
+
+use std::pin::Pin;
+
+/// A read under way.
+pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+
+/// Everything that the server needs of a database.
+pub trait Store: Accepts + Records + Lanes + Directory + History + Send + Sync + 'static {
+    /// A short sign of life: an error if the store can no longer do its work.
+    fn check(&self) -> Read<()>;
+
+    /// Finishes what has been handed over, then closes. Later writes fail with [`Error::Closed`].
+    fn close(&self) -> Read<()>;
+}

@@ -1,0 +1,116 @@
+//! An event comes in: message, deliveries and keys.
+
+use super::keys::{KeyKind, Keys, UniqueKey};
+use super::names;
+use crate::{Accept, Accepted, Seq};
+use aldaba_delivery::{AppId, MessageId};
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use std::collections::HashMap;
+
+pub(super) struct Accepting<'c> {
+    connection: &'c Connection,
+    keys: Keys<'c>,
+    version: CachedStatement<'c>,
+    message: CachedStatement<'c>,
+    delivery: CachedStatement<'c>,
+    /// The versions of the applications met in this batch; `None`: there is no such application.
+    versions: HashMap<AppId, Option<u64>>,
+}
+
+impl<'c> Accepting<'c> {
+    pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            keys: Keys::new(connection)?,
+            version: connection
+                .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
+            message: connection.prepare_cached(
+                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+            )?,
+            delivery: connection.prepare_cached(
+                "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?4)",
+            )?,
+            versions: HashMap::new(),
+        })
+    }
+
+    pub(super) fn accept(&mut self, accept: &Accept) -> rusqlite::Result<Accepted> {
+        let message = &accept.message;
+        let owner = accept.app.as_bytes();
+        let key = |kind, key| UniqueKey { owner, kind, key };
+        let used = accept.idempotency.as_ref().map(|used| (key(KeyKind::Idempotency, &used.digest), used));
+        let event_id = message.event_id.as_ref().map(|id| key(KeyKind::EventId, id.as_bytes()));
+
+        if let Some((key, _)) = used
+            && let Some(first) = self.keys.find(key, message.created_at)?
+        {
+            return Ok(Accepted::Repeated { message: MessageId::from_bytes(first) });
+        }
+        if self.version(accept.app)? != Some(accept.version) {
+            return Ok(Accepted::Stale);
+        }
+        if let Some(key) = event_id
+            && let Some(first) = self.keys.find(key, message.created_at)?
+        {
+            return Ok(Accepted::EventIdTaken { message: MessageId::from_bytes(first) });
+        }
+        if !self.insert_message(accept)? {
+            // The very same message was handed in twice.
+            return Ok(Accepted::Repeated { message: message.id });
+        }
+        let first = self.insert_deliveries(accept)?;
+        if let Some(key) = event_id {
+            self.keys.keep(key, message.id.as_bytes(), None)?;
+        }
+        if let Some((key, used)) = used {
+            self.keys.keep(key, message.id.as_bytes(), Some(used.expires_at))?;
+        }
+        Ok(Accepted::New { first })
+    }
+
+    fn version(&mut self, app: AppId) -> rusqlite::Result<Option<u64>> {
+        if let Some(version) = self.versions.get(&app) {
+            return Ok(*version);
+        }
+        let version = self
+            .version
+            .query_row((app.as_bytes(),), |row| row.get::<_, i64>(0))
+            .optional()?
+            .map(|version| version as u64);
+        self.versions.insert(app, version);
+        Ok(version)
+    }
+
+    fn insert_message(&mut self, accept: &Accept) -> rusqlite::Result<bool> {
+        let message = &accept.message;
+        let inserted = self.message.execute((
+            accept.app.as_bytes(),
+            message.id.as_bytes(),
+            message.created_at.millis(),
+            &*message.content.event_type,
+            names::write(&message.channels),
+            &message.event_id,
+            &message.content.payload[..],
+        ))?;
+        Ok(inserted == 1)
+    }
+
+    /// The number of the first delivery. The writer is alone, so the others follow without a gap.
+    fn insert_deliveries(&mut self, accept: &Accept) -> rusqlite::Result<Seq> {
+        let message = &accept.message;
+        let mut first = None;
+        for delivery in &accept.deliveries {
+            // The stop date counts from when the delivery may first go out.
+            let clock_start = message.created_at.max(delivery.due_at);
+            self.delivery.execute((
+                delivery.endpoint.as_bytes(),
+                message.id.as_bytes(),
+                delivery.due_at.millis(),
+                clock_start.millis(),
+            ))?;
+            first.get_or_insert_with(|| self.connection.last_insert_rowid());
+        }
+        Ok(Seq(first.unwrap_or_default()))
+    }
+}

@@ -1,0 +1,99 @@
+//! One commit: many operations, each with a result of its own.
+
+use super::accept::Accepting;
+use super::counters::Counters;
+use super::failure::{describe, explain};
+use super::op::{Op, Outcome};
+use super::record::Recording;
+use super::{change, setting};
+use crate::Error;
+use rusqlite::{Connection, ErrorCode};
+
+/// How often the writer waits for a lock that another program holds on the file, each time for as
+/// long as the connection's busy timeout.
+const PATIENCE: usize = 12;
+
+/// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in
+/// order. An error concerns them all: nothing of them was kept, or (with [`Error::Failed`]) nobody
+/// knows what was.
+pub fn run_batch(connection: &Connection, rules: Rules, ops: &[Op]) -> Result<Vec<Outcome>, Error> {
+    begin(connection)?;
+    apply(connection, rules, ops)
+        .and_then(|outcomes| connection.prepare_cached("COMMIT")?.execute(()).map(|_| outcomes))
+        .map_err(|error| roll_back(connection, &error))
+}
+
+/// What the operations are held to.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub endpoints_per_application: usize,
+}
+
+fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<Vec<Outcome>> {
+    let mut outcomes = Vec::with_capacity(ops.len());
+    let mut accepting = None;
+    let mut recording = None;
+    let mut counters = Counters::default();
+    for op in ops {
+        outcomes.push(match op {
+            Op::Accept(batch) => {
+                let accepting = prepared(&mut accepting, || Accepting::new(connection))?;
+                Outcome::Accept(
+                    batch.iter().map(|accept| accepting.accept(accept)).collect::<Result<_, _>>()?,
+                )
+            }
+            Op::Record(batch) => {
+                let recording = prepared(&mut recording, || Recording::new(connection))?;
+                let record = |record| recording.record(record, &mut counters);
+                Outcome::Record(batch.iter().map(record).collect::<Result<_, _>>()?)
+            }
+            Op::Change(change) => {
+                // It may raise a version that accepts have looked up.
+                accepting = None;
+                Outcome::Change(change::apply(connection, rules, change)?)
+            }
+            Op::SettleSetting { name, value } => {
+                Outcome::SettleSetting(setting::settle(connection, name, value)?)
+            }
+        });
+    }
+    counters.write(connection)?;
+    Ok(outcomes)
+}
+
+/// Statements are looked up once in a batch, and only where there is work for them.
+fn prepared<T>(slot: &mut Option<T>, make: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<&mut T> {
+    match slot {
+        Some(value) => Ok(value),
+        None => Ok(slot.insert(make()?)),
+    }
+}
+
+fn begin(connection: &Connection) -> Result<(), Error> {
+    let mut result = Ok(());
+    for _ in 0..PATIENCE {
+        result =
+            connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute(())).map(drop);
+        match &result {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                tracing::warn!("another program holds a lock on the database: nothing can be written");
+            }
+            _ => break,
+        }
+    }
+    result.map_err(|error| explain(&error))
+}
+
+fn roll_back(connection: &Connection, error: &rusqlite::Error) -> Error {
+    // SQLite may have rolled back by itself already.
+    if !connection.is_autocommit()
+        && let Err(second) = connection.execute_batch("ROLLBACK")
+    {
+        return Error::Failed(format!("{}; rolling back failed too: {}", describe(error), describe(&second)));
+    }
+    match explain(error) {
+        Error::Full => Error::Full,
+        // Nobody interrupts the writer.
+        _ => Error::Failed(describe(error)),
+    }
+}

@@ -1,0 +1,191 @@
+//! Changes of the directory. Expected conflicts are looked for first, so that none is an error.
+
+use super::batch::Rules;
+use super::codes::Code;
+use super::keys::{KeyKind, Keys, UniqueKey};
+use super::names;
+use super::rows::{count, nanos};
+use crate::{Application, Change, Changed, Endpoint, IdempotencyKey};
+use aldaba_delivery::{AppId, EndpointId, Timestamp};
+use rusqlite::{Connection, params};
+
+pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Result<Changed> {
+    match change {
+        Change::CreateApplication { application, idempotency } => {
+            let owner = application.org.as_bytes();
+            once(connection, owner, idempotency.as_ref(), application.created_at, || {
+                create_application(connection, application)
+                    .map(|changed| (changed, *application.id.as_bytes()))
+            })
+        }
+        Change::DeleteApplication { app, at } => delete_application(connection, *app, *at),
+        Change::CreateEndpoint { endpoint, idempotency } => {
+            let owner = endpoint.app.as_bytes();
+            once(connection, owner, idempotency.as_ref(), endpoint.created_at, || {
+                create_endpoint(connection, rules, endpoint).map(|changed| (changed, *endpoint.id.as_bytes()))
+            })
+        }
+        Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
+    }
+}
+
+/// Runs `create` unless the key has been used; keeps the key if something was made.
+fn once(
+    connection: &Connection,
+    owner: &[u8; 20],
+    idempotency: Option<&IdempotencyKey>,
+    now: Timestamp,
+    create: impl FnOnce() -> rusqlite::Result<(Changed, [u8; 20])>,
+) -> rusqlite::Result<Changed> {
+    let Some(IdempotencyKey { digest, expires_at }) = idempotency else {
+        return create().map(|(changed, _)| changed);
+    };
+    let mut keys = Keys::new(connection)?;
+    let key = UniqueKey { owner, kind: KeyKind::Idempotency, key: digest };
+    if let Some(resource) = keys.find(key, now)? {
+        return Ok(Changed::Repeated { resource });
+    }
+    let (changed, resource) = create()?;
+    if matches!(changed, Changed::Done { .. }) {
+        keys.keep(key, &resource, Some(*expires_at))?;
+    }
+    Ok(changed)
+}
+
+fn create_application(connection: &Connection, application: &Application) -> rusqlite::Result<Changed> {
+    if let Some(uid) = &application.uid {
+        let mut taken = connection.prepare_cached("SELECT 1 FROM application WHERE org = ?1 AND uid = ?2")?;
+        if taken.exists((application.org.as_bytes(), uid))? {
+            return Ok(Changed::UidTaken);
+        }
+    }
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO application (id, org, uid, name, throttle_rate, version, created_at, updated_at, metadata)
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+    )?;
+    let inserted = insert.execute((
+        application.id.as_bytes(),
+        application.org.as_bytes(),
+        &application.uid,
+        &application.name,
+        application.throttle_rate,
+        application.created_at.millis(),
+        application.updated_at.millis(),
+        &application.metadata,
+    ))?;
+    Ok(made(inserted, application.id.as_bytes()))
+}
+
+fn delete_application(connection: &Connection, app: AppId, at: Timestamp) -> rusqlite::Result<Changed> {
+    let mut delete = connection.prepare_cached(
+        "UPDATE application SET deleted = 1, uid = NULL, version = version + 1, updated_at = ?2
+         WHERE id = ?1 AND deleted = 0",
+    )?;
+    if delete.execute((app.as_bytes(), at.millis()))? == 0 {
+        return Ok(Changed::NotFound);
+    }
+    let mut find =
+        connection.prepare_cached("SELECT id FROM endpoint WHERE app = ?1 AND deleted = 0 ORDER BY id")?;
+    let removed = find
+        .query_map((app.as_bytes(),), |row| row.get(0).map(EndpointId::from_bytes))?
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut delete = connection.prepare_cached(
+        "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?2 WHERE app = ?1 AND deleted = 0",
+    )?;
+    delete.execute((app.as_bytes(), at.millis()))?;
+    Ok(Changed::Done { removed })
+}
+
+fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -> rusqlite::Result<Changed> {
+    let app = endpoint.app.as_bytes();
+    let mut found =
+        connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND org = ?2 AND deleted = 0")?;
+    if !found.exists((app, endpoint.org.as_bytes()))? {
+        return Ok(Changed::NotFound);
+    }
+    if let Some(uid) = &endpoint.uid {
+        let mut taken = connection.prepare_cached("SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2")?;
+        if taken.exists((app, uid))? {
+            return Ok(Changed::UidTaken);
+        }
+    }
+    let mut counted =
+        connection.prepare_cached("SELECT count(*) FROM endpoint WHERE app = ?1 AND deleted = 0")?;
+    if counted.query_row((app,), |row| row.get::<_, i64>(0))? >= count(rules.endpoints_per_application) {
+        return Ok(Changed::TooMany);
+    }
+    let inserted = insert_endpoint(connection, endpoint)?;
+    raise_version(connection, endpoint.app)?;
+    Ok(made(inserted, endpoint.id.as_bytes()))
+}
+
+fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Result<usize> {
+    let health = &endpoint.health;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO endpoint (id, app, org, uid, disabled, version, throttle_rate, created_at, updated_at,
+             health_status, health_failure_count, health_failing_since, health_changed_at,
+             health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
+             event_types, channels, metadata, sealed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+             ?21, ?22, ?23, ?24)
+         ON CONFLICT DO NOTHING",
+    )?;
+    insert.execute(params![
+        endpoint.id.as_bytes(),
+        endpoint.app.as_bytes(),
+        endpoint.org.as_bytes(),
+        endpoint.uid,
+        endpoint.disabled,
+        endpoint.version,
+        endpoint.throttle_rate,
+        endpoint.created_at.millis(),
+        endpoint.updated_at.millis(),
+        health.status.code(),
+        health.failure_count,
+        health.failing_since.map(Timestamp::millis),
+        health.changed_at.map(Timestamp::millis),
+        health.next_probe_at.map(Timestamp::millis),
+        nanos(health.probe_gap),
+        health.quiet_until.map(Timestamp::millis),
+        endpoint.policy,
+        endpoint.profile,
+        endpoint.url,
+        endpoint.description,
+        names::write(&endpoint.event_types),
+        names::write(&endpoint.channels),
+        endpoint.metadata,
+        endpoint.sealed,
+    ])
+}
+
+fn delete_endpoint(
+    connection: &Connection,
+    app: AppId,
+    endpoint: EndpointId,
+    at: Timestamp,
+) -> rusqlite::Result<Changed> {
+    let mut delete = connection.prepare_cached(
+        "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?3
+         WHERE id = ?1 AND app = ?2 AND deleted = 0",
+    )?;
+    if delete.execute((endpoint.as_bytes(), app.as_bytes(), at.millis()))? == 0 {
+        return Ok(Changed::NotFound);
+    }
+    raise_version(connection, app)?;
+    Ok(Changed::Done { removed: vec![endpoint] })
+}
+
+fn raise_version(connection: &Connection, app: AppId) -> rusqlite::Result<()> {
+    let mut raise =
+        connection.prepare_cached("UPDATE application SET version = version + 1 WHERE id = ?1")?;
+    raise.execute((app.as_bytes(),))?;
+    Ok(())
+}
+
+/// Nothing inserted: the very same one was handed in twice.
+fn made(inserted: usize, id: &[u8; 20]) -> Changed {
+    match inserted {
+        0 => Changed::Repeated { resource: *id },
+        _ => Changed::Done { removed: Vec::new() },
+    }
+}

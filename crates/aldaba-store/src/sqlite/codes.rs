@@ -1,0 +1,94 @@
+//! The numbers that stand for names in the tables. A number that was released keeps its meaning.
+
+use crate::Trigger;
+use aldaba_delivery::{FailureKind, HealthStatus, Reason};
+use rusqlite::types::Type;
+
+/// A stored value that this version does not know: written by a newer one, or damaged.
+#[derive(Debug, thiserror::Error)]
+#[error("the database holds a {what} that this version does not know: {found}")]
+pub(super) struct Unknown {
+    pub(super) what: &'static str,
+    pub(super) found: String,
+}
+
+impl Unknown {
+    pub(super) fn number(what: &'static str, found: i64) -> rusqlite::Error {
+        Self { what, found: found.to_string() }.into_error(Type::Integer)
+    }
+
+    pub(super) fn text(what: &'static str, found: &str) -> rusqlite::Error {
+        Self { what, found: format!("{found:?}") }.into_error(Type::Text)
+    }
+
+    fn into_error(self, column: Type) -> rusqlite::Error {
+        rusqlite::Error::FromSqlConversionFailure(0, column, Box::new(self))
+    }
+}
+
+/// A name that is stored as a number.
+pub(super) trait Code: Sized {
+    fn code(self) -> i64;
+    fn from_code(code: i64) -> rusqlite::Result<Self>;
+}
+
+macro_rules! codes {
+    ($type:ident, $what:literal, $($name:ident = $code:literal),+ $(,)?) => {
+        impl Code for $type {
+            fn code(self) -> i64 {
+                match self {
+                    $(Self::$name => $code,)+
+                }
+            }
+
+            fn from_code(code: i64) -> rusqlite::Result<Self> {
+                match code {
+                    $($code => Ok(Self::$name),)+
+                    _ => Err(Unknown::number($what, code)),
+                }
+            }
+        }
+    };
+}
+
+codes!(
+    Reason,
+    "reason of a dead delivery",
+    Exhausted = 1,
+    Rejected = 2,
+    StopDate = 3,
+    EndpointGone = 4,
+    TargetForbidden = 5,
+    Cancelled = 6,
+    Expired = 7,
+);
+
+codes!(
+    FailureKind,
+    "kind of failure",
+    Dns = 1,
+    Connect = 2,
+    ConnectTimeout = 3,
+    Tls = 4,
+    Timeout = 5,
+    Broken = 6,
+    Malformed = 7,
+    TooManyRedirects = 8,
+    TargetForbidden = 9,
+    Internal = 10,
+);
+
+codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2);
+
+codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
+
+/// The states of a delivery, without what belongs to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Waiting,
+    Delivered,
+    Dead,
+}
+
+// The partial indexes of the schema name the number of `Waiting`.
+codes!(State, "state of a delivery", Waiting = 0, Delivered = 1, Dead = 2);

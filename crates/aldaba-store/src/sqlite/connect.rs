@@ -1,0 +1,74 @@
+//! Connections, and proof that they are what durability needs.
+
+use super::OpenError;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+/// Before this version a write-ahead log could be corrupted by a checkpoint at the wrong moment.
+const OLDEST_SQLITE: i32 = 3_051_003;
+const PAGE_BYTES: u32 = 4096;
+const WRITER_CACHE_KIB: i64 = 32 * 1024;
+const READER_CACHE_KIB: i64 = 4 * 1024;
+/// More than the statements of this crate.
+const STATEMENTS: usize = 128;
+/// How long to wait for a lock that another program holds, such as a shell on the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) fn check_version() -> Result<(), OpenError> {
+    match rusqlite::version_number() {
+        found if found >= OLDEST_SQLITE => Ok(()),
+        _ => Err(OpenError::OldSqlite { found: rusqlite::version().to_owned() }),
+    }
+}
+
+pub(super) fn writer(file: &Path, largest: Option<u32>) -> Result<Connection, OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::database(file, &error);
+    let connection = Connection::open(file).map_err(failed)?;
+    prepare(&connection, WRITER_CACHE_KIB).map_err(failed)?;
+    // Before WAL mode: in it the size of a page is settled.
+    connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(failed)?;
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
+    // SQLite's own checkpoints swallow errors; ours (`checkpoint.rs`) do not.
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(())).map_err(failed)?;
+    if let Some(pages) = largest {
+        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(failed)?;
+    }
+    expect(&connection, file, "journal_mode", "wal")?;
+    expect(&connection, file, "synchronous", "2")?;
+    Ok(connection)
+}
+
+pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::database(file, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(failed)?;
+    prepare(&connection, READER_CACHE_KIB).map_err(failed)?;
+    connection.pragma_update(None, "query_only", true).map_err(failed)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "cache_size", -cache_kib)
+}
+
+/// A setting that did not take, on an odd file system for example, must not go unnoticed.
+fn expect(connection: &Connection, file: &Path, pragma: &'static str, wanted: &str) -> Result<(), OpenError> {
+    let found: rusqlite::types::Value = connection
+        .pragma_query_value(None, pragma, |row| row.get(0))
+        .map_err(|error| OpenError::database(file, &error))?;
+    let found = match found {
+        rusqlite::types::Value::Text(text) => text,
+        rusqlite::types::Value::Integer(number) => number.to_string(),
+        other => format!("{other:?}"),
+    };
+    if found == wanted {
+        return Ok(());
+    }
+    Err(OpenError::Pragma { file: file.to_owned(), pragma, wanted: wanted.to_owned(), found })
+}

@@ -1,0 +1,106 @@
+//! Counters per endpoint and minute, so that nothing ever has to count raw rows. They are summed up
+//! in memory over a batch and written in the same commit as what they count.
+
+use crate::Record;
+use aldaba_delivery::{Ending, EndpointId, Transition};
+use rusqlite::{Connection, params_from_iter};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The columns of `endpoint_minute` that are added up, in the order of [`Minute::counts`].
+const COLUMNS: [&str; 18] = [
+    "attempts",
+    "successes",
+    "retries",
+    "delivered",
+    "dead",
+    "within_5",
+    "within_10",
+    "within_25",
+    "within_50",
+    "within_100",
+    "within_250",
+    "within_500",
+    "within_1000",
+    "within_2500",
+    "within_5000",
+    "within_10000",
+    "within_30000",
+    "slower",
+];
+const ATTEMPTS: usize = 0;
+const SUCCESSES: usize = 1;
+const RETRIES: usize = 2;
+const DELIVERED: usize = 3;
+const DEAD: usize = 4;
+const HISTOGRAM: usize = 5;
+/// The upper bounds of the histogram, in milliseconds; what is above them all is `slower`.
+const WITHIN_MILLIS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000];
+
+#[derive(Debug, Default)]
+pub(super) struct Counters(BTreeMap<(EndpointId, i64), Minute>);
+
+#[derive(Debug, Default)]
+struct Minute {
+    counts: [i64; COLUMNS.len()],
+}
+
+impl Counters {
+    pub(super) fn count(&mut self, record: &Record) {
+        let minute = record.at.millis().div_euclid(60_000);
+        let counts = &mut self.0.entry((record.endpoint, minute)).or_default().counts;
+        if let Some(attempt) = &record.attempt {
+            counts[ATTEMPTS] += 1;
+            counts[SUCCESSES] += i64::from(attempt.success);
+            counts[HISTOGRAM + bucket(attempt.duration)] += 1;
+        }
+        match record.transition {
+            Transition::Retry { .. } => counts[RETRIES] += 1,
+            Transition::Settle(Ending::Delivered) => counts[DELIVERED] += 1,
+            Transition::Settle(Ending::Dead(_)) => counts[DEAD] += 1,
+        }
+    }
+
+    pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let mut add = connection.prepare_cached(&statement())?;
+        for ((endpoint, minute), Minute { counts }) in &self.0 {
+            let key: [&dyn rusqlite::ToSql; 2] = [endpoint.as_bytes(), minute];
+            add.execute(params_from_iter(key.into_iter().chain(counts.iter().map(|count| count as _))))?;
+        }
+        Ok(())
+    }
+}
+
+fn statement() -> String {
+    let marks = vec!["?"; COLUMNS.len()].join(", ");
+    let sums = COLUMNS.map(|column| format!("{column} = {column} + excluded.{column}")).join(", ");
+    format!(
+        "INSERT INTO endpoint_minute (endpoint, minute, {}) VALUES (?, ?, {marks})
+         ON CONFLICT DO UPDATE SET {sums}",
+        COLUMNS.join(", ")
+    )
+}
+
+fn bucket(duration: Duration) -> usize {
+    let over = |&&bound: &&u64| duration > Duration::from_millis(bound);
+    WITHIN_MILLIS.iter().take_while(over).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_histogram_has_a_column_for_every_bound_and_one_beyond() {
+        assert_eq!(COLUMNS.len(), HISTOGRAM + WITHIN_MILLIS.len() + 1);
+        for (column, bound) in COLUMNS[HISTOGRAM..].iter().zip(WITHIN_MILLIS) {
+            assert_eq!(*column, format!("within_{bound}"));
+        }
+        assert_eq!(COLUMNS[HISTOGRAM + bucket(Duration::from_millis(5))], "within_5");
+        assert_eq!(COLUMNS[HISTOGRAM + bucket(Duration::from_micros(5001))], "within_10");
+        assert_eq!(COLUMNS[HISTOGRAM + bucket(Duration::MAX)], "slower");
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads of the past.
+
+use super::directory::list;
+use super::keys::{self, KeyKind};
+use super::rows;
+use crate::{Attempt, AttemptScope, AttemptsQuery, DeliveryStatus, Key, Message, Order, Page};
+use aldaba_delivery::{AppId, MessageId, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+/// By id first, then by event id.
+pub(super) fn message(connection: &Connection, app: AppId, key: &Key) -> rusqlite::Result<Option<Message>> {
+    let mut find = connection
+        .prepare_cached(&format!("SELECT {} FROM message WHERE app = ?1 AND id = ?2", rows::MESSAGE))?;
+    let mut by_id = |id: MessageId| find.query_row((app.as_bytes(), id.as_bytes()), rows::message).optional();
+    if let Ok(id) = key.parse()
+        && let Some(found) = by_id(id)?
+    {
+        return Ok(Some(found));
+    }
+    let named = connection
+        .prepare_cached(keys::FIND)?
+        .query_row(
+            (app.as_bytes(), KeyKind::EventId as i64, key.as_bytes(), Timestamp::MIN.millis()),
+            |row| row.get(0),
+        )
+        .optional()?;
+    named.map_or(Ok(None), |id| by_id(MessageId::from_bytes(id)))
+}
+
+pub(super) fn messages(
+    connection: &Connection,
+    app: AppId,
+    page: Page<MessageId>,
+    order: Order,
+) -> rusqlite::Result<Vec<Message>> {
+    let select = format!("SELECT {} FROM message WHERE app = ?1", rows::MESSAGE);
+    list(connection, &select, app.as_bytes(), page, order, rows::message)
+}
+
+pub(super) fn attempts(connection: &Connection, query: AttemptsQuery) -> rusqlite::Result<Vec<Attempt>> {
+    let (column, owner) = match &query.scope {
+        AttemptScope::Endpoint(endpoint) => ("endpoint", endpoint.as_bytes()),
+        AttemptScope::Message(message) => ("message", message.as_bytes()),
+    };
+    let select =
+        format!("SELECT {} FROM attempt INDEXED BY attempt_{column} WHERE {column} = ?1", rows::ATTEMPT);
+    list(connection, &select, owner, query.page, query.order, rows::attempt)
+}
+
+pub(super) fn deliveries(
+    connection: &Connection,
+    message: MessageId,
+) -> rusqlite::Result<Vec<DeliveryStatus>> {
+    connection
+        .prepare_cached(&format!("SELECT {} FROM delivery WHERE message = ?1 ORDER BY seq", rows::DELIVERY))?
+        .query_map((message.as_bytes(),), rows::delivery)?
+        .collect()
+}
+
+pub(super) fn waiting(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT count(*) FROM delivery INDEXED BY delivery_due WHERE state = 0")?
+        .query_row((), |row| row.get::<_, i64>(0))
+        .map(|waiting| waiting as u64)
+}

@@ -1,0 +1,57 @@
+//! What must not happen twice.
+
+use aldaba_delivery::Timestamp;
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KeyKind {
+    EventId = 0,
+    Idempotency = 1,
+}
+
+/// One key of an application or an organization.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UniqueKey<'a> {
+    pub(super) owner: &'a [u8; 20],
+    pub(super) kind: KeyKind,
+    pub(super) key: &'a [u8],
+}
+
+pub(super) const FIND: &str = "SELECT resource FROM unique_key
+    WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND (expires_at IS NULL OR expires_at > ?4)";
+
+pub(super) struct Keys<'c> {
+    find: CachedStatement<'c>,
+    keep: CachedStatement<'c>,
+}
+
+impl<'c> Keys<'c> {
+    pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            find: connection.prepare_cached(FIND)?,
+            // An expired key may be used again: it counts as absent, and its row is taken over.
+            keep: connection.prepare_cached(
+                "INSERT OR REPLACE INTO unique_key (owner, kind, key, resource, expires_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?,
+        })
+    }
+
+    /// The bytes of the id that the key led to.
+    pub(super) fn find(&mut self, key: UniqueKey<'_>, now: Timestamp) -> rusqlite::Result<Option<[u8; 20]>> {
+        let UniqueKey { owner, kind, key } = key;
+        self.find.query_row((owner, kind as i64, key, now.millis()), |row| row.get(0)).optional()
+    }
+
+    /// `expires_at`: `None` as long as the resource is kept.
+    pub(super) fn keep(
+        &mut self,
+        key: UniqueKey<'_>,
+        resource: &[u8; 20],
+        expires_at: Option<Timestamp>,
+    ) -> rusqlite::Result<()> {
+        let UniqueKey { owner, kind, key } = key;
+        self.keep.execute((owner, kind as i64, key, resource, expires_at.map(Timestamp::millis)))?;
+        Ok(())
+    }
+}

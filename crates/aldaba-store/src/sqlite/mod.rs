@@ -1,0 +1,217 @@
+//! The embedded backend: SQLite in one folder.
+//!
+//! One thread writes ([`run_batch`] in a loop), a few read. Everything that arrives while a commit
+//! is syncing goes into the next one, so the disk decides how many operations share an fsync.
+
+mod accept;
+mod batch;
+mod change;
+mod checkpoint;
+mod codes;
+mod connect;
+mod counters;
+mod directory;
+mod failure;
+mod history;
+mod keys;
+mod lanes;
+mod lock;
+mod migrations;
+mod names;
+mod op;
+mod open;
+mod options;
+mod queue;
+mod readers;
+mod record;
+mod rows;
+mod setting;
+mod watchdog;
+mod writer;
+
+pub use batch::{Rules, run_batch};
+pub use op::{Op, Outcome};
+pub use open::OpenError;
+pub use options::Options;
+
+use crate::{
+    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
+    Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
+    Order, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
+use failure::Failure;
+use op::Reply;
+use parking_lot::Mutex;
+use queue::Queue;
+use readers::Readers;
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::watch;
+
+/// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
+#[derive(Debug)]
+pub struct SqliteStore {
+    queue: Arc<Queue>,
+    readers: Arc<Readers>,
+    failure: Arc<Failure>,
+    log_pages: Arc<AtomicU32>,
+    closed: watch::Sender<bool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SqliteStore {
+    /// Takes the folder for this store alone, and brings its database to the present schema.
+    pub fn open(options: &Options) -> Result<Self, OpenError> {
+        open::open(options)
+    }
+
+    /// Resolves once the store has failed for good, with the reason. The process should end with it:
+    /// what the disk holds is uncertain, and only a fresh start reads it again.
+    pub fn failed(&self) -> impl Future<Output = String> + Send + 'static {
+        self.failure.wait()
+    }
+
+    /// How many pages the write-ahead log had after the last commit.
+    pub fn log_pages(&self) -> u32 {
+        self.log_pages.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, op: Op, reply: Reply) {
+        self.queue.put(op, reply, &self.failure);
+    }
+
+    fn read<T, F>(&self, read: F) -> Read<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.readers.read(&self.failure, read)
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.queue.close();
+        // The last owner may have been a `Done`: the writer's thread can not wait for itself.
+        if let Some(thread) = self.thread.get_mut().take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn check(&self) -> Read<()> {
+        if let Some(error) = self.failure.get() {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        self.read(|connection| {
+            connection.prepare_cached("SELECT 1 FROM setting LIMIT 1")?.exists(()).map(drop)
+        })
+    }
+
+    fn close(&self) -> Read<()> {
+        self.queue.close();
+        let mut closed = self.closed.subscribe();
+        let failure = Arc::clone(&self.failure);
+        Box::pin(async move {
+            // The sender lives in the store and in the thread; if both are gone it is closed too.
+            let _ = closed.wait_for(|closed| *closed).await;
+            failure.get().map_or(Ok(()), Err)
+        })
+    }
+}
+
+impl Accepts for SqliteStore {
+    fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>) {
+        self.write(Op::Accept(batch), Reply::Accept(done));
+    }
+}
+
+impl Records for SqliteStore {
+    fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
+        self.write(Op::Record(batch), Reply::Record(done));
+    }
+}
+
+impl Lanes for SqliteStore {
+    fn due(&self, query: DueQuery) -> Read<Vec<Waiting>> {
+        self.read(move |connection| lanes::due(connection, query))
+    }
+
+    fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
+        self.read(move |connection| lanes::lanes(connection, query))
+    }
+
+    fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
+        self.read(move |connection| lanes::contents(connection, &messages))
+    }
+
+    fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
+        self.read(move |connection| lanes::lane_endpoints(connection, &endpoints))
+    }
+
+    fn gates(&self) -> Read<Vec<GateRecord>> {
+        self.read(lanes::gates)
+    }
+}
+
+impl Directory for SqliteStore {
+    fn change(&self, change: Change, done: Done<Changed>) {
+        self.write(Op::Change(Box::new(change)), Reply::Change(done));
+    }
+
+    fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>> {
+        self.read(move |connection| directory::tenant(connection, &which))
+    }
+
+    fn application(&self, which: WhichApplication) -> Read<Option<Application>> {
+        self.read(move |connection| directory::application(connection, &which))
+    }
+
+    fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
+        self.read(move |connection| directory::applications(connection, org, page, order))
+    }
+
+    fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>> {
+        self.read(move |connection| directory::endpoint(connection, app, &key))
+    }
+
+    fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
+        self.read(move |connection| directory::endpoints(connection, app, page, order))
+    }
+
+    fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {
+        self.read(move |connection| setting::read(connection, name))
+    }
+
+    fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>) {
+        self.write(Op::SettleSetting { name, value }, Reply::SettleSetting(done));
+    }
+}
+
+impl History for SqliteStore {
+    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>> {
+        self.read(move |connection| history::message(connection, app, &key))
+    }
+
+    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>> {
+        self.read(move |connection| history::messages(connection, app, page, order))
+    }
+
+    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>> {
+        self.read(move |connection| history::attempts(connection, query))
+    }
+
+    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
+        self.read(move |connection| history::deliveries(connection, message))
+    }
+
+    fn waiting(&self) -> Read<u64> {
+        self.read(history::waiting)
+    }
+}

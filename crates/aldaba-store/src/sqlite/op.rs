@@ -1,0 +1,99 @@
+//! What the writer is asked to do, what comes of it, and who wants to know.
+
+use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// One call: all of it is in one commit.
+#[derive(Debug)]
+pub enum Op {
+    Accept(Vec<Accept>),
+    Record(Vec<Record>),
+    Change(Box<Change>),
+    SettleSetting { name: &'static str, value: Vec<u8> },
+}
+
+/// What became of one [`Op`], of the same name.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Accept(Vec<Accepted>),
+    Record(Vec<Recorded>),
+    Change(Changed),
+    SettleSetting(Vec<u8>),
+}
+
+/// Who waits for an [`Outcome`], of the same name.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Accept(Done<Vec<Accepted>>),
+    Record(Done<Vec<Recorded>>),
+    Change(Done<Changed>),
+    SettleSetting(Done<Vec<u8>>),
+}
+
+/// In the order of their turns. A result comes first: until it is written its delivery is neither
+/// settled nor due again, and nothing is gained by accepting more than can be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Result,
+    Accept,
+    Command,
+}
+
+impl Class {
+    pub(super) const ALL: [Self; 3] = [Self::Result, Self::Accept, Self::Command];
+}
+
+impl Op {
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self::Record(_) => Class::Result,
+            Self::Accept(_) => Class::Accept,
+            Self::Change(_) | Self::SettleSetting { .. } => Class::Command,
+        }
+    }
+
+    /// How much work it is. An event that goes to many endpoints is as many operations.
+    pub(super) fn operations(&self) -> usize {
+        match self {
+            Self::Accept(batch) => {
+                batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
+            }
+            Self::Record(batch) => batch.len().max(1),
+            Self::Change(_) | Self::SettleSetting { .. } => 1,
+        }
+    }
+
+    /// The bytes that it keeps in memory, as far as a caller decides how many they are.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Accept(batch) => {
+                batch.iter().map(|a| a.message.content.payload.len() + size_of_val(&a.deliveries[..])).sum()
+            }
+            Self::Record(batch) => {
+                batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()
+            }
+            Self::Change(_) => 0,
+            Self::SettleSetting { value, .. } => value.len(),
+        }
+    }
+}
+
+impl Reply {
+    /// Tells the one who waits. A panic of theirs is theirs: the writer goes on for the others.
+    pub(super) fn call(self, result: Result<Outcome, Error>) {
+        let told = catch_unwind(AssertUnwindSafe(|| match (self, result) {
+            (Self::Accept(done), Ok(Outcome::Accept(outcome))) => done.call(Ok(outcome)),
+            (Self::Record(done), Ok(Outcome::Record(outcome))) => done.call(Ok(outcome)),
+            (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
+            (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
+            (Self::Accept(done), Err(error)) => done.call(Err(error)),
+            (Self::Record(done), Err(error)) => done.call(Err(error)),
+            (Self::Change(done), Err(error)) => done.call(Err(error)),
+            (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
+            (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
+        }));
+        if told.is_err() {
+            tracing::error!("what was to be done after a write panicked; the write itself is not affected");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! From a folder to a running store.
+
+use super::batch::Rules;
+use super::checkpoint::Checkpoints;
+use super::failure::{Failure, describe};
+use super::lock::FolderLock;
+use super::queue::{Queue, Room};
+use super::readers::Readers;
+use super::writer::Writer;
+use super::{Options, SqliteStore, connect, migrations};
+use parking_lot::Mutex;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+const DATABASE_FILE: &str = "aldaba.db";
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot use the data folder {}: {source}", folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
+    #[error(
+        "the data folder {} is in use by another Aldaba: stop that one first, or give this one a folder \
+         of its own",
+        folder.display()
+    )]
+    Locked { folder: PathBuf },
+    #[error("this program is linked to SQLite {found}, which can corrupt its log: 3.51.3 or newer is needed")]
+    OldSqlite { found: String },
+    #[error(
+        "{} is not safe to use: {pragma} is {found} where {wanted} is needed. Is the data folder on a \
+         network file system? Move it to a local disk",
+        file.display()
+    )]
+    Pragma { file: PathBuf, pragma: &'static str, wanted: String, found: String },
+    #[error(
+        "{} was written by a newer version of Aldaba (schema {found}, this one knows {known}): run that \
+         version, or restore a backup",
+        file.display()
+    )]
+    FromTheFuture { file: PathBuf, found: i64, known: i64 },
+    #[error("{} could not be brought to schema {version}: {message}", file.display())]
+    Migration { file: PathBuf, version: i64, message: String },
+    #[error("cannot open the database {}: {message}", file.display())]
+    Database { file: PathBuf, message: String },
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+impl OpenError {
+    pub(super) fn database(file: &Path, error: &rusqlite::Error) -> Self {
+        Self::Database { file: file.to_owned(), message: describe(error) }
+    }
+}
+
+pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
+    connect::check_version()?;
+    create_folder(&options.folder)
+        .map_err(|source| OpenError::Folder { folder: options.folder.clone(), source })?;
+    let lock = FolderLock::take(&options.folder)?;
+    let file = options.folder.join(DATABASE_FILE);
+    let connection = connect::writer(&file, options.largest_file_pages)?;
+    migrations::migrate(&connection, &file)?;
+    let connections =
+        (0..options.readers.max(1)).map(|_| connect::reader(&file)).collect::<Result<Vec<_>, _>>()?;
+
+    let queue = Arc::new(Queue::new(
+        Room { operations: options.queue_operations, bytes: options.queue_bytes },
+        Room { operations: options.batch_operations, bytes: options.batch_bytes },
+    ));
+    let failure = Arc::new(Failure::none());
+    let (readers, reader_threads) =
+        Readers::start(connections, options.queue_reads, options.read_limit).map_err(OpenError::Thread)?;
+    let closed = watch::Sender::new(false);
+    let log_pages = Arc::default();
+    let writer = Writer {
+        connection,
+        rules: Rules { endpoints_per_application: options.endpoints_per_application },
+        checkpoints: Checkpoints { pages: options.checkpoint_pages, longest_log: options.longest_log_pages },
+        queue: Arc::clone(&queue),
+        failure: Arc::clone(&failure),
+        log_pages: Arc::clone(&log_pages),
+        readers: Arc::clone(&readers),
+        reader_threads,
+        lock,
+        closed: closed.clone(),
+    };
+    let thread = std::thread::Builder::new()
+        .name("aldaba-writer".into())
+        .spawn(move || writer.run())
+        .map_err(|error| {
+            readers.close();
+            OpenError::Thread(error)
+        })?;
+    Ok(SqliteStore { queue, readers, failure, log_pages, closed, thread: Mutex::new(Some(thread)) })
+}
+
+/// Only the owner may look inside: there are payloads and keys in it.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    // The folder's own name must survive a loss of power as well.
+    #[cfg(unix)]
+    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::File::open(parent)?.sync_all()?;
+    }
+    Ok(())
+}

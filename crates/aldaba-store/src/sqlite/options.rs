@@ -1,0 +1,52 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a [`SqliteStore`](super::SqliteStore) is opened. Everything that can grow has a limit here.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The data folder; made when it is missing.
+    pub folder: PathBuf,
+    /// Operations that may wait for the writer. Beyond: [`Error::Busy`](crate::Error::Busy).
+    pub queue_operations: usize,
+    /// Bytes of payload and the like that may wait for the writer. Beyond: `Busy`.
+    pub queue_bytes: usize,
+    /// Operations in one commit; a single call with more is still one commit.
+    pub batch_operations: usize,
+    /// Bytes in one commit; a single call with more is still one commit.
+    pub batch_bytes: usize,
+    /// Threads that read, each with a connection of its own.
+    pub readers: usize,
+    /// Reads that may wait for a thread. Beyond: `Busy`.
+    pub queue_reads: usize,
+    /// How long one read may take. Beyond: [`Error::Timeout`](crate::Error::Timeout).
+    pub read_limit: Duration,
+    /// Beyond: [`Changed::TooMany`](crate::Changed::TooMany).
+    pub endpoints_per_application: usize,
+    /// Pages in the write-ahead log that are not in the database file yet, before they are copied
+    /// over.
+    pub checkpoint_pages: u32,
+    /// Pages in the write-ahead log before the writer waits for readers in order to start it over.
+    pub longest_log_pages: u32,
+    /// Pages of 4 KiB that the database file may have; `None`: as many as the disk can hold. Beyond:
+    /// [`Error::Full`](crate::Error::Full).
+    pub largest_file_pages: Option<u32>,
+}
+
+impl Options {
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            queue_operations: 65_536,
+            queue_bytes: 64 << 20,
+            batch_operations: 512,
+            batch_bytes: 8 << 20,
+            readers: 4,
+            queue_reads: 4096,
+            read_limit: Duration::from_secs(1),
+            endpoints_per_application: 10_000,
+            checkpoint_pages: 4096,
+            longest_log_pages: 65_536,
+            largest_file_pages: None,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Between rows and values. A value that this version does not know is an error, never a panic.
+
+use super::codes::{Code, State, Unknown};
+use super::names;
+use crate::{
+    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, Seq, Waiting,
+};
+use aldaba_delivery::{AppId, Gate, GateScope, Health, Id, Origin, Timestamp};
+use bytes::Bytes;
+use rusqlite::Row;
+use rusqlite::types::Type;
+use std::time::Duration;
+
+pub(super) const APPLICATION: &str = "id, org, uid, name, throttle_rate, metadata, created_at, updated_at";
+
+pub(super) fn application(row: &Row<'_>) -> rusqlite::Result<Application> {
+    Ok(Application {
+        id: id(row, 0)?,
+        org: id(row, 1)?,
+        uid: row.get(2)?,
+        name: row.get(3)?,
+        throttle_rate: row.get(4)?,
+        metadata: row.get(5)?,
+        created_at: moment(row, 6)?,
+        updated_at: moment(row, 7)?,
+    })
+}
+
+pub(super) const ENDPOINT: &str =
+    "id, app, org, uid, url, description, version, disabled, event_types, channels,
+    throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
+    health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
+    health_quiet_until";
+
+pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
+    Ok(Endpoint {
+        id: id(row, 0)?,
+        app: id(row, 1)?,
+        org: id(row, 2)?,
+        uid: row.get(3)?,
+        url: row.get(4)?,
+        description: row.get(5)?,
+        version: row.get(6)?,
+        disabled: row.get(7)?,
+        event_types: list(row, 8)?,
+        channels: list(row, 9)?,
+        throttle_rate: row.get(10)?,
+        policy: row.get(11)?,
+        profile: row.get(12)?,
+        metadata: row.get(13)?,
+        sealed: row.get(14)?,
+        created_at: moment(row, 15)?,
+        updated_at: moment(row, 16)?,
+        deleted: row.get(17)?,
+        health: Health {
+            status: Code::from_code(row.get(18)?)?,
+            failure_count: row.get(19)?,
+            failing_since: moment_or_none(row, 20)?,
+            changed_at: moment_or_none(row, 21)?,
+            next_probe_at: moment_or_none(row, 22)?,
+            probe_gap: span(row, 23)?,
+            quiet_until: moment_or_none(row, 24)?,
+        },
+    })
+}
+
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload";
+
+pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: id(row, 0)?,
+        app: id(row, 1)?,
+        channels: list(row, 2)?,
+        event_id: row.get(3)?,
+        created_at: moment(row, 4)?,
+        content: content(row, 5)?,
+    })
+}
+
+/// From two columns: `event_type, payload`.
+pub(super) fn content(row: &Row<'_>, first: usize) -> rusqlite::Result<Content> {
+    Ok(Content { event_type: row.get(first)?, payload: blob(row, first + 1)? })
+}
+
+pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {
+    Ok(Waiting {
+        seq: Seq(row.get(0)?),
+        message: id(row, 1)?,
+        due_at: moment(row, 2)?,
+        attempts: row.get(3)?,
+        clock_start: moment(row, 4)?,
+    })
+}
+
+pub(super) const DELIVERY: &str = "seq, endpoint, message, attempts, clock_start, state, due_at, coalesce(settled_at, 0), coalesce(reason, 0)";
+
+pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
+    let state = match State::from_code(row.get(5)?)? {
+        State::Waiting => DeliveryState::Waiting { due_at: moment(row, 6)? },
+        State::Delivered => DeliveryState::Delivered { at: moment(row, 7)? },
+        State::Dead => DeliveryState::Dead { at: moment(row, 7)?, reason: Code::from_code(row.get(8)?)? },
+    };
+    Ok(DeliveryStatus {
+        seq: Seq(row.get(0)?),
+        endpoint: id(row, 1)?,
+        message: id(row, 2)?,
+        attempts: row.get(3)?,
+        clock_start: moment(row, 4)?,
+        state,
+    })
+}
+
+pub(super) const ATTEMPT: &str =
+    "id, seq, message, endpoint, started_at, duration, status_code, failure, error,
+    response, made_by, success";
+
+pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        id: id(row, 0)?,
+        seq: Seq(row.get(1)?),
+        message: id(row, 2)?,
+        endpoint: id(row, 3)?,
+        started_at: moment(row, 4)?,
+        duration: span(row, 5)?,
+        status_code: row.get(6)?,
+        failure: row.get::<_, Option<i64>>(7)?.map(Code::from_code).transpose()?,
+        error: row.get(8)?,
+        response: blob(row, 9)?,
+        trigger: Code::from_code(row.get(10)?)?,
+        success: row.get(11)?,
+    })
+}
+
+pub(super) const GATE: &str = "origin, scope, failures, held_until, hold, probing";
+
+pub(super) fn gate(row: &Row<'_>) -> rusqlite::Result<GateRecord> {
+    let origin: String = row.get(0)?;
+    let scope: Vec<u8> = row.get(1)?;
+    let scope = match scope.is_empty() {
+        true => GateScope::Host,
+        false => GateScope::Application(AppId::from_slice(&scope).map_err(wrong_id)?),
+    };
+    Ok(GateRecord {
+        origin: Origin::from_stored(&origin),
+        scope,
+        gate: Gate {
+            failures: row.get(2)?,
+            held_until: moment_or_none(row, 3)?,
+            hold: span(row, 4)?,
+            probing: row.get(5)?,
+        },
+    })
+}
+
+/// The host itself is written as an empty scope.
+pub(super) fn scope_bytes(scope: &GateScope) -> &[u8] {
+    match scope {
+        GateScope::Host => &[],
+        GateScope::Application(app) => app.as_bytes(),
+    }
+}
+
+/// 292 years are enough for a span.
+pub(super) fn nanos(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// A limit or a count as SQLite knows numbers.
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn id<K: aldaba_delivery::IdKind>(row: &Row<'_>, column: usize) -> rusqlite::Result<Id<K>> {
+    row.get(column).map(Id::from_bytes)
+}
+
+fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+    row.get(column).map(Timestamp::from_millis)
+}
+
+fn moment_or_none(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+}
+
+fn span(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
+    let nanos: i64 = row.get(column)?;
+    u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| Unknown::number("span of time", nanos))
+}
+
+fn list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    names::read(row.get_ref(column)?.as_str()?)
+}
+
+fn blob(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
+    Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
+}
+
+fn wrong_id(error: aldaba_delivery::IdError) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Blob, Box::new(error))
+}

@@ -1,0 +1,88 @@
+//! Ends reads that take too long: a long read keeps the write-ahead log from starting over.
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::InterruptHandle;
+use std::time::Duration;
+
+/// A read is looked at this often within its limit, so it may last this much of the limit longer.
+const LOOKS: u32 = 4;
+
+pub(super) struct Watchdog {
+    tick: Duration,
+    handles: Vec<InterruptHandle>,
+    reads: Mutex<Reads>,
+    changed: Condvar,
+}
+
+struct Reads {
+    /// For each reader: how many looks its present read has lasted.
+    running: Vec<Option<u32>>,
+    closed: bool,
+}
+
+/// While it lives, its reader's read is watched.
+pub(super) struct Watched<'a> {
+    watchdog: &'a Watchdog,
+    reader: usize,
+}
+
+impl Watchdog {
+    pub(super) fn new(handles: Vec<InterruptHandle>, limit: Duration) -> Self {
+        let reads = Reads { running: handles.iter().map(|_| None).collect(), closed: false };
+        Self { tick: limit / LOOKS, handles, reads: Mutex::new(reads), changed: Condvar::new() }
+    }
+
+    pub(super) fn over(&self, reader: usize) -> Watched<'_> {
+        let mut reads = self.reads.lock();
+        let idle = reads.running.iter().all(Option::is_none);
+        reads.running[reader] = Some(0);
+        drop(reads);
+        if idle {
+            self.changed.notify_one();
+        }
+        Watched { watchdog: self, reader }
+    }
+
+    /// The thread: asleep while nothing is read.
+    pub(super) fn run(&self) {
+        let mut reads = self.reads.lock();
+        while !reads.closed {
+            if reads.running.iter().all(Option::is_none) {
+                self.changed.wait(&mut reads);
+            } else if self.changed.wait_for(&mut reads, self.tick).timed_out() {
+                self.look(&mut reads);
+            }
+        }
+    }
+
+    /// Interrupts under the lock, so that a read can not end and another one begin in between. A
+    /// read of several statements may be met between two of them, where an interrupt does nothing:
+    /// it is repeated at every look.
+    fn look(&self, reads: &mut Reads) {
+        for (looks, handle) in reads.running.iter_mut().zip(&self.handles) {
+            if let Some(looks) = looks {
+                *looks += 1;
+                if *looks > LOOKS {
+                    handle.interrupt();
+                }
+            }
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.reads.lock().closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.watchdog.reads.lock().running[self.reader] = None;
+    }
+}
+
+impl std::fmt::Debug for Watchdog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watchdog").field("tick", &self.tick).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! The writer's thread: a thin shell around [`run_batch`].
+
+use super::batch::{Rules, run_batch};
+use super::checkpoint::{self, Checkpoints};
+use super::failure::Failure;
+use super::lock::FolderLock;
+use super::op::{Op, Outcome, Reply};
+use super::queue::Queue;
+use super::readers::{ReaderThreads, Readers};
+use crate::Error;
+use rusqlite::Connection;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::watch;
+
+/// What the thread owns. It lives until the store is closed and everything handed over is written.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) rules: Rules,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) queue: Arc<Queue>,
+    pub(super) failure: Arc<Failure>,
+    pub(super) log_pages: Arc<AtomicU32>,
+    pub(super) readers: Arc<Readers>,
+    pub(super) reader_threads: ReaderThreads,
+    pub(super) lock: FolderLock,
+    pub(super) closed: watch::Sender<bool>,
+}
+
+impl Writer {
+    pub(super) fn run(self) {
+        while let Some(batch) = self.queue.take() {
+            let outcomes = self.commit(&batch.ops);
+            answer(batch.replies, outcomes);
+            // After the answers: nobody waits for it but the next commit.
+            self.copy_log();
+        }
+        self.close();
+    }
+
+    fn commit(&self, ops: &[Op]) -> Result<Vec<Outcome>, Error> {
+        if let Some(failed) = self.failure.get() {
+            return Err(failed);
+        }
+        let run = || run_batch(&self.connection, self.rules, ops);
+        let outcomes = catch_unwind(AssertUnwindSafe(run))
+            .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
+        self.note(outcomes)
+    }
+
+    fn copy_log(&self) {
+        if self.failure.get().is_some() {
+            return;
+        }
+        match self.note(self.checkpoints.after_commit(&self.connection)) {
+            Ok(log) => self.log_pages.store(log.pages, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied over"),
+        }
+    }
+
+    /// An error that nobody can promise anything after ends the store.
+    fn note<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Failed(message)) = &result {
+            self.failure.mark(message);
+        }
+        result
+    }
+
+    /// The readers end first: the log can only be emptied once nobody reads in it.
+    fn close(self) {
+        self.readers.close();
+        self.reader_threads.join();
+        if self.failure.get().is_none()
+            && let Err(error) = checkpoint::last(&self.connection)
+        {
+            tracing::warn!(%error, "the write-ahead log could not be emptied; it is read at the next start");
+        }
+        drop(self.connection);
+        drop(self.lock);
+        self.closed.send_replace(true);
+    }
+}
+
+fn answer(replies: Vec<Reply>, outcomes: Result<Vec<Outcome>, Error>) {
+    match outcomes {
+        Ok(outcomes) => {
+            replies.into_iter().zip(outcomes).for_each(|(reply, outcome)| reply.call(Ok(outcome)))
+        }
+        Err(error) => replies.into_iter().for_each(|reply| reply.call(Err(error.clone()))),
+    }
+}

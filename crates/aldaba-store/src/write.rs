@@ -1,0 +1,121 @@
+//! The two writes of the hot path: an event comes in, a result is recorded.
+
+use crate::{Error, GateRecord, NewMessage, Seq, Trigger};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, Timestamp, Transition};
+use bytes::Bytes;
+use std::fmt;
+use std::time::Duration;
+
+/// What to do once the fate of a write is known.
+pub struct Done<T>(Box<dyn FnOnce(Result<T, Error>) + Send>);
+
+impl<T> Done<T> {
+    pub fn new(then: impl FnOnce(Result<T, Error>) + Send + 'static) -> Self {
+        Self(Box::new(then))
+    }
+
+    pub fn call(self, result: Result<T, Error>) {
+        (self.0)(result);
+    }
+}
+
+impl<T> fmt::Debug for Done<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Done")
+    }
+}
+
+/// Takes events in.
+pub trait Accepts {
+    /// One commit for the whole batch, one result for each event, in order. [`Error::Busy`] at once
+    /// when too many operations or bytes are waiting.
+    fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>);
+}
+
+/// One event, matched to its endpoints.
+#[derive(Clone, Debug)]
+pub struct Accept {
+    pub app: AppId,
+    /// The version of the application's configuration that the endpoints were matched by.
+    pub version: u64,
+    pub message: NewMessage,
+    pub deliveries: Vec<NewDelivery>,
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewDelivery {
+    pub endpoint: EndpointId,
+    pub due_at: Timestamp,
+}
+
+/// A request that must have its effect once. The digest covers the caller, the key and the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    pub digest: [u8; 16],
+    pub expires_at: Timestamp,
+}
+
+/// What became of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// Stored. Its deliveries got the numbers from `first` on, in their order.
+    New { first: Seq },
+    /// The idempotency key was used before: nothing was stored, this is the first one's message.
+    Repeated { message: MessageId },
+    /// The application already has a message with this event id; nothing was stored.
+    EventIdTaken { message: MessageId },
+    /// The application has changed or is gone: match again. Nothing was stored.
+    Stale,
+}
+
+/// Records what happened to deliveries.
+pub trait Records {
+    /// One commit for the whole batch: attempt rows, transitions, health, gates and counters. Never
+    /// refused as busy: the number of results is bounded by the requests in flight.
+    fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>);
+}
+
+/// One result, with everything that it changes.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub seq: Seq,
+    pub app: AppId,
+    pub endpoint: EndpointId,
+    pub message: MessageId,
+    /// The fence: the delivery must still be waiting with this many attempts, or nothing is written.
+    pub attempts_before: u32,
+    /// Absent when the delivery ends without one: overdue, cancelled.
+    pub attempt: Option<NewAttempt>,
+    pub transition: Transition,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The endpoint's health, where it changed.
+    pub health: Option<Health>,
+    /// Gates that changed; a clear gate is removed.
+    pub gates: Vec<GateRecord>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAttempt {
+    pub id: AttemptId,
+    pub started_at: Timestamp,
+    pub duration: Duration,
+    pub status_code: Option<u16>,
+    /// How it failed, when no answer came.
+    pub failure: Option<FailureKind>,
+    /// The text of a failure; empty for a success.
+    pub error: String,
+    /// What is kept of the response body.
+    pub response: Bytes,
+    pub trigger: Trigger,
+    /// Whether the attempt was a success under the policy.
+    pub success: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    Applied,
+    /// The delivery is no longer what the record was made for. Nothing was written.
+    Fenced,
+}

@@ -1,0 +1,125 @@
+use super::auth::Organization;
+use super::body::Pending;
+use super::ids::{self, Ids};
+use super::json::{self, Fields};
+use super::page::PageQuery;
+use super::query::Query;
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{AppId, OrgId, Timestamp};
+use aldaba_engine::{ChangeError, Made, NewApplication};
+use aldaba_store::{Application, Order, WhichApplication};
+use axum::extract::{FromRequestParts, State};
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+const LONGEST_NAME: usize = 4096;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ApplicationOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    id: AppId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<&'a str>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_limit: Option<u16>,
+    throttle_rate: Option<u16>,
+    metadata: &'a RawValue,
+    #[serde(serialize_with = "json::time")]
+    created_at: Timestamp,
+    #[serde(serialize_with = "json::time")]
+    updated_at: Timestamp,
+}
+
+fn render(application: &Application) -> ApplicationOut<'_> {
+    ApplicationOut {
+        id: application.id,
+        uid: application.uid.as_deref(),
+        name: &application.name,
+        rate_limit: application.throttle_rate,
+        throttle_rate: application.throttle_rate,
+        metadata: json::raw(&application.metadata),
+        created_at: application.created_at,
+        updated_at: application.updated_at,
+    }
+}
+
+fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
+    let mut fields = Fields::parse(body)?;
+    let name = fields.required_string("name");
+    let name = fields.checked("name", name, |name| match name {
+        name if name.is_empty() => Err("must have at least one character".into()),
+        name if name.len() > LONGEST_NAME => Err(format!("may be {LONGEST_NAME} bytes long at most")),
+        name if name.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
+        _ => Ok(()),
+    });
+    let uid = fields.string("uid");
+    let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "app_"));
+    let metadata = fields.metadata();
+    fields.not_yet(&["throttleRate", "rateLimit"]);
+    fields.finish()?;
+    Ok(NewApplication { org, uid, name: name.unwrap_or_default(), throttle_rate: None, metadata })
+}
+
+/// `get_if_exists`: an application with this uid that is there already will do.
+pub(super) struct GetIfExists(bool);
+
+impl FromRequestParts<Api> for GetIfExists {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        Query::of(parts).boolean("get_if_exists", false).map(Self)
+    }
+}
+
+pub(super) async fn create(
+    State(api): State<Api>,
+    GetIfExists(get_if_exists): GetIfExists,
+    Organization(org): Organization,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let once = pending.once;
+    let new = read(org, &pending.read().await?.bytes)?;
+    let uid = new.uid.clone();
+    match (api.engine.directory().create_application(new, once).await, uid) {
+        (Ok(Made::New(made) | Made::Before(made)), _) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
+        (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
+            let there = api.application(Caller::Organization(org), uid).await?;
+            Ok(json::answer(StatusCode::OK, &render(&there)))
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    query: PageQuery<AppId>,
+    Organization(org): Organization,
+) -> Result<Response, Error> {
+    let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
+    let found = api.engine.store().applications(org, page, order).await?;
+    Ok(query.list(found, false, |application| application.id).render(render))
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+) -> Result<Response, Error> {
+    let application = api.application(caller, key).await?;
+    Ok(json::answer(StatusCode::OK, &render(&application)))
+}
+
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(key): Ids<String>,
+) -> Result<StatusCode, Error> {
+    api.engine.directory().delete_application(WhichApplication { org, key }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,132 @@
+//! A request's body, read only after the caller has been let in.
+
+use super::{Api, Error};
+use aldaba_engine::Once;
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequest, Request};
+use bytes::{Buf, Bytes, BytesMut};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode, Uri};
+use http_body_util::BodyExt;
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// What a request may be larger than its payload.
+const ENVELOPE: usize = 64 * 1024;
+/// The whole body must be there after so many times the limit for one piece of it, so that nobody
+/// holds a connection for long by sending a byte now and then.
+const PIECES_OF_TIME: u32 = 6;
+
+/// A body that has not been read yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    body: Body,
+    /// From `idempotency-key`.
+    pub(super) once: Once,
+    limit: usize,
+    progress: Duration,
+}
+
+/// A body that has been read.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) bytes: Bytes,
+    /// Whether the memory belongs to this body alone. A small body lies in the connection's read
+    /// buffer, and keeping a part of it would keep all of that.
+    own: bool,
+}
+
+impl Received {
+    /// A part of the body to keep.
+    pub(super) fn keep(&self, part: &[u8]) -> Bytes {
+        if self.own { self.bytes.slice_ref(part) } else { Bytes::copy_from_slice(part) }
+    }
+}
+
+impl FromRequest<Api> for Pending {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Error> {
+        let (parts, body) = request.into_parts();
+        let once = once(&parts.headers, &parts.uri);
+        let limit = api.limits.payload + ENVELOPE;
+        Ok(Self { body, once, limit, progress: api.limits.progress })
+    }
+}
+
+impl Pending {
+    pub(super) async fn read(self) -> Result<Received, Error> {
+        let whole = self.progress * PIECES_OF_TIME;
+        tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))
+    }
+
+    async fn read_pieces(mut self) -> Result<Received, Error> {
+        let announced = self.body.size_hint().lower();
+        if announced > self.limit as u64 {
+            return Err(self.too_large());
+        }
+        let Some(first) = self.piece().await? else {
+            return Ok(Received { bytes: Bytes::new(), own: false });
+        };
+        if self.body.is_end_stream() {
+            let bytes = self.within_limit(first.len()).map(|()| first)?;
+            return Ok(Received { bytes, own: false });
+        }
+        let expected = usize::try_from(announced).unwrap_or(self.limit).max(first.len());
+        let mut all = BytesMut::with_capacity(expected);
+        all.extend_from_slice(&first);
+        drop(first);
+        while let Some(piece) = self.piece().await? {
+            self.within_limit(all.len() + piece.remaining())?;
+            all.extend_from_slice(&piece);
+        }
+        Ok(Received { bytes: all.freeze(), own: true })
+    }
+
+    async fn piece(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            let frame = tokio::time::timeout(self.progress, self.body.frame()).await;
+            match frame.map_err(|_| too_slow(self.progress))? {
+                None => return Ok(None),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Ok(Some(data)),
+                    // Trailers mean nothing here.
+                    Err(_) => continue,
+                },
+                Some(Err(_)) => {
+                    let detail = "The request's body broke off";
+                    return Err(Error::new(StatusCode::BAD_REQUEST, "incomplete_body", detail));
+                }
+            }
+        }
+    }
+
+    fn within_limit(&self, length: usize) -> Result<(), Error> {
+        if length <= self.limit { Ok(()) } else { Err(self.too_large()) }
+    }
+
+    fn too_large(&self) -> Error {
+        Error::too_large(format!("The request's body is larger than {} bytes", self.limit))
+    }
+}
+
+fn too_slow(limit: Duration) -> Error {
+    let detail = format!("The request's body did not come within {} s", limit.as_secs());
+    Error::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
+}
+
+/// The digest by which a repeat of a request is known: caller, key and path. The body is not part of
+/// it: a repeat gets what the first one made.
+fn once(headers: &HeaderMap, uri: &Uri) -> Once {
+    let key = headers.get("idempotency-key")?;
+    let caller = headers.get(AUTHORIZATION)?;
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    // A header holds no NUL, so the parts cannot run into each other.
+    let mut hash = Sha256::new();
+    for part in [caller.as_bytes(), key.as_bytes(), path.as_bytes()] {
+        hash.update(part);
+        hash.update([0]);
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    digest.first_chunk().copied()
+}

@@ -1,0 +1,88 @@
+//! The endpoints that a message goes to, and how far it has come with each.
+
+use super::attempt::Status;
+use super::endpoint::some_items;
+use super::ids::Ids;
+use super::json;
+use super::page::PageQuery;
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{EndpointId, Timestamp};
+use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint};
+use axum::extract::State;
+use axum::response::Response;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DestinationOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    id: EndpointId,
+    uid: Option<&'a str>,
+    url: &'a str,
+    description: &'a str,
+    disabled: bool,
+    version: u16,
+    event_types: Option<&'a [String]>,
+    filter_types: Option<&'a [String]>,
+    channels: Option<&'a [String]>,
+    throttle_rate: Option<u16>,
+    rate_limit: Option<u16>,
+    #[serde(serialize_with = "json::time")]
+    created_at: Timestamp,
+    #[serde(serialize_with = "json::time")]
+    updated_at: Timestamp,
+    #[serde(flatten)]
+    status: Status,
+    #[serde(serialize_with = "json::optional_time")]
+    next_attempt: Option<Timestamp>,
+}
+
+fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationOut<'a> {
+    let (status, next_attempt) = match delivery.state {
+        DeliveryState::Delivered { .. } => (Status::SUCCESS, None),
+        DeliveryState::Dead { .. } => (Status::FAIL, None),
+        DeliveryState::Waiting { due_at } if delivery.attempts == 0 => (Status::PENDING, Some(due_at)),
+        // Its newest attempt has failed; the next one is named beside it.
+        DeliveryState::Waiting { due_at } => (Status::FAIL, Some(due_at)),
+    };
+    let event_types = some_items(&endpoint.event_types);
+    DestinationOut {
+        id: endpoint.id,
+        uid: endpoint.uid.as_deref(),
+        url: &endpoint.url,
+        description: &endpoint.description,
+        disabled: endpoint.disabled,
+        version: endpoint.version,
+        event_types,
+        filter_types: event_types,
+        channels: some_items(&endpoint.channels),
+        throttle_rate: endpoint.throttle_rate,
+        rate_limit: endpoint.throttle_rate,
+        created_at: endpoint.created_at,
+        updated_at: endpoint.updated_at,
+        status,
+        next_attempt,
+    }
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    query: PageQuery<EndpointId>,
+    caller: Caller,
+    Ids((app, message)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let application = api.application(caller, app).await?;
+    let message = api.message(application.id, message).await?;
+    let mut deliveries = api.engine.store().deliveries(message.id).await?;
+    deliveries.sort_by_key(|delivery| delivery.endpoint);
+    let deliveries = query.cut(deliveries, |delivery| delivery.endpoint);
+    let ids = deliveries.iter().map(|delivery| delivery.endpoint).collect();
+    let endpoints = api.engine.store().lane_endpoints(ids).await?;
+    let endpoints: BTreeMap<_, _> = endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
+    let with_endpoint = |delivery: DeliveryStatus| Some((endpoints.get(&delivery.endpoint)?, delivery));
+    let found: Vec<_> = deliveries.into_iter().filter_map(with_endpoint).collect();
+    let listed = query.list(found, false, |(endpoint, _)| endpoint.id);
+    Ok(listed.render(|(endpoint, delivery)| render(delivery, endpoint)))
+}

@@ -1,0 +1,216 @@
+use super::body::Pending;
+use super::ids::{self, Ids};
+use super::json::{self, Fields};
+use super::page::PageQuery;
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{EndpointId, Timestamp};
+use aldaba_engine::wire::Credentials;
+use aldaba_engine::{Made, NewEndpoint, Policies, Profile};
+use aldaba_signature::SigningKey;
+use aldaba_store::{Application, Endpoint, Order, WhichApplication};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+const LONGEST_URL: usize = 8192;
+const LONGEST_DESCRIPTION: usize = 4096;
+const MOST_EVENT_TYPES: usize = 1000;
+const MOST_CHANNELS: usize = 10;
+
+/// SDKs of the first generation ask for `version` and read `filterTypes` and `rateLimit`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EndpointOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    id: EndpointId,
+    uid: Option<&'a str>,
+    url: &'a str,
+    description: &'a str,
+    disabled: bool,
+    version: u16,
+    event_types: Option<&'a [String]>,
+    filter_types: Option<&'a [String]>,
+    channels: Option<&'a [String]>,
+    throttle_rate: Option<u16>,
+    rate_limit: Option<u16>,
+    policy: &'a str,
+    profile: Option<&'a str>,
+    metadata: &'a RawValue,
+    #[serde(serialize_with = "json::time")]
+    created_at: Timestamp,
+    #[serde(serialize_with = "json::time")]
+    updated_at: Timestamp,
+}
+
+fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
+    let event_types = some_items(&endpoint.event_types);
+    EndpointOut {
+        id: endpoint.id,
+        uid: endpoint.uid.as_deref(),
+        url: &endpoint.url,
+        description: &endpoint.description,
+        disabled: endpoint.disabled,
+        version: endpoint.version,
+        event_types,
+        filter_types: event_types,
+        channels: some_items(&endpoint.channels),
+        throttle_rate: endpoint.throttle_rate,
+        rate_limit: endpoint.throttle_rate,
+        policy: &endpoint.policy,
+        profile: endpoint.profile.as_deref(),
+        metadata: json::raw(&endpoint.metadata),
+        created_at: endpoint.created_at,
+        updated_at: endpoint.updated_at,
+    }
+}
+
+/// An empty set is written as null: no filter.
+pub(super) fn some_items(items: &[String]) -> Option<&[String]> {
+    (!items.is_empty()).then_some(items)
+}
+
+fn read(api: &Api, body: &[u8]) -> Result<NewEndpoint, Error> {
+    let mut fields = Fields::parse(body)?;
+    let url = fields.required_string("url");
+    let url = fields.checked("url", url, |url| match url.len() {
+        ..=LONGEST_URL => Ok(()),
+        length => Err(format!("may be {LONGEST_URL} bytes long at most; it is {length}")),
+    });
+    let target = url.and_then(|url| match api.guard.parse_url(&url) {
+        Ok(target) => Some(target),
+        Err(refused) => {
+            fields.problem("url", refused.to_string());
+            None
+        }
+    });
+    let description = fields.string_or("description", "");
+    let description = fields.checked("description", Some(description), |text| match text {
+        text if text.len() > LONGEST_DESCRIPTION => {
+            Err(format!("may be {LONGEST_DESCRIPTION} bytes long at most"))
+        }
+        text if text.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
+        _ => Ok(()),
+    });
+    let uid = fields.string("uid");
+    let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "ep_"));
+    let version = fields.count("version").unwrap_or(1);
+    let disabled = fields.boolean_or("disabled", false);
+    let (throttle_rate, rate_limit) = (fields.count("throttleRate"), fields.count("rateLimit"));
+    if fields.has("eventTypes") && fields.has("filterTypes") {
+        fields.problem("eventTypes", "is given twice: `filterTypes` is another name for it");
+    }
+    let event_types = fields.set("eventTypes", MOST_EVENT_TYPES, ids::name);
+    let filter_types = fields.set("filterTypes", MOST_EVENT_TYPES, ids::name);
+    let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
+    let metadata = fields.metadata();
+    let key = signing_key(&mut fields);
+    let policy = policy(api, &mut fields);
+    let profile = profile(&mut fields);
+    fields.not_yet(&["headers"]);
+    fields.finish()?;
+    let target = target.ok_or_else(Error::server)?;
+    Ok(NewEndpoint {
+        uid,
+        url: target.url.into(),
+        credentials: target.credentials.map(|Credentials { user, password }| (user, password)),
+        description: description.unwrap_or_default(),
+        version,
+        disabled,
+        event_types: if event_types.is_empty() { filter_types } else { event_types },
+        channels,
+        throttle_rate: throttle_rate.or(rate_limit),
+        policy,
+        profile,
+        metadata,
+        key,
+    })
+}
+
+fn signing_key(fields: &mut Fields) -> Option<SigningKey> {
+    let text = fields.string("secret")?;
+    SigningKey::parse(&text).map_err(|error| fields.problem("secret", error.to_string())).ok()
+}
+
+fn policy(api: &Api, fields: &mut Fields) -> String {
+    let policies = api.engine.policies();
+    let given = fields.string("policy");
+    let known = fields.checked("policy", given, |name| match policies.get(name) {
+        Some(_) => Ok(()),
+        None => {
+            let names = policies.names().collect::<Vec<_>>().join(", ");
+            Err(format!("`{name}` is no policy; there are: {names}"))
+        }
+    });
+    known.unwrap_or_else(|| Policies::DEFAULT.to_owned())
+}
+
+fn profile(fields: &mut Fields) -> Option<Profile> {
+    let name = fields.string("profile")?;
+    name.parse::<Profile>().map_err(|error| fields.problem("profile", error.to_string())).ok()
+}
+
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(caller, key).await?;
+    let once = pending.once;
+    let new = read(&api, &pending.read().await?.bytes)?;
+    let Application { org, id, .. } = application;
+    let which = WhichApplication { org, key: id.to_string() };
+    let (Made::New(made) | Made::Before(made)) =
+        api.engine.directory().create_endpoint(which, new, once).await?;
+    Ok(json::answer(StatusCode::CREATED, &render(&made)))
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    query: PageQuery<EndpointId>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+) -> Result<Response, Error> {
+    let application = api.application(caller, key).await?;
+    let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
+    let found = api.engine.store().endpoints(application.id, page, order).await?;
+    Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
+}
+
+async fn find(api: &Api, caller: Caller, (app, endpoint): (String, String)) -> Result<Endpoint, Error> {
+    let application = api.application(caller, app).await?;
+    api.endpoint(application.id, endpoint).await
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    Ok(json::answer(StatusCode::OK, &render(&endpoint)))
+}
+
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    api.engine.directory().delete_endpoint(endpoint.app, endpoint.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn secret(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    let key = api.engine.directory().shown_secret(&endpoint)?;
+    Ok(json::answer(StatusCode::OK, &json!({"key": key})))
+}

@@ -1,0 +1,165 @@
+//! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
+
+use aldaba_engine::{ChangeError, SendError};
+use aldaba_store::Error as StoreError;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use std::borrow::Cow;
+
+#[derive(Debug)]
+pub(crate) struct Error {
+    status: StatusCode,
+    body: Body,
+    /// Seconds after which it is worth trying again.
+    retry_after: Option<u16>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Body {
+    Plain { code: &'static str, detail: Cow<'static, str> },
+    Problems { detail: Vec<Problem> },
+}
+
+/// One thing that is wrong with a request, and where.
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem {
+    loc: Vec<String>,
+    msg: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl Problem {
+    pub(crate) fn value(loc: &[&str], msg: impl Into<String>) -> Self {
+        Self::new(loc, msg, "value_error")
+    }
+
+    pub(crate) fn decode(loc: &[&str], msg: impl Into<String>) -> Self {
+        Self::new(loc, msg, "value_error.jsondecode")
+    }
+
+    fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
+        Self { loc: loc.iter().map(|part| (*part).to_owned()).collect(), msg: msg.into(), kind }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::problems(vec![problem])
+    }
+}
+
+impl Error {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, body: Body::Plain { code, detail: detail.into() }, retry_after: None }
+    }
+
+    pub(crate) fn problems(detail: Vec<Problem>) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body: Body::Problems { detail }, retry_after: None }
+    }
+
+    pub(crate) fn not_found(what: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", what)
+    }
+
+    pub(crate) fn malformed_query(detail: String) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "generic_error", detail)
+    }
+
+    pub(crate) fn conflict(detail: &'static str) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", detail)
+    }
+
+    pub(crate) fn too_large(detail: String) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail)
+    }
+
+    /// The cause is in the log; a caller can do nothing with it.
+    pub(crate) fn server() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Something went wrong on the server")
+    }
+
+    fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u16) -> Self {
+        Self { retry_after: Some(seconds), ..Self::new(status, code, detail) }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+        match error {
+            StoreError::Busy => {
+                Self::later(unavailable, "busy", "The server is busy. Nothing was stored; try again", 1)
+            }
+            StoreError::Timeout => {
+                Self::later(unavailable, "timeout", "Reading took too long. Try again, with a smaller limit", 1)
+            }
+            StoreError::Closed => Self::later(unavailable, "stopping", "The server is stopping. Try again", 1),
+            StoreError::Full => Self::later(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk_full",
+                "The server's disk is full. Nothing was stored; try again once there is room",
+                10,
+            ),
+            StoreError::Failed(cause) => {
+                tracing::error!(cause, "a request met a failed store");
+                Self::new(unavailable, "store_failed", "The server's store has failed; see its log")
+            }
+        }
+    }
+}
+
+impl From<ChangeError> for Error {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::NotFound => Self::not_found("There is no such application or endpoint"),
+            ChangeError::UidTaken => Self::conflict("Another one already has this uid"),
+            ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
+            ChangeError::UnknownPolicy(name) => {
+                Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
+            }
+            ChangeError::Vault(cause) => {
+                tracing::error!(%cause, "a stored secret cannot be opened");
+                Self::server()
+            }
+            ChangeError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::NotFound => Self::not_found("There is no such application"),
+            SendError::EventIdTaken(_) => {
+                Self::conflict("The application already has a message with this eventId")
+            }
+            SendError::Unsettled => Self::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unsettled",
+                "The application's configuration keeps changing. Nothing was stored; try again",
+                1,
+            ),
+            SendError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.body).unwrap_or_default();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,26 @@
+use super::{Api, json};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::json;
+
+/// Whether the server can do its work. Queue and cache are in the database and in memory; they are
+/// named because clients of this API look for them.
+pub(super) async fn check(State(api): State<Api>) -> Response {
+    match api.engine.store().check().await {
+        Ok(()) => {
+            let ok = json!({"status": "ok"});
+            json::answer(StatusCode::OK, &json!({"database": ok, "queue": ok, "cache": ok}))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the health check fails");
+            let down = json!({"status": "error"});
+            let body = json!({"database": down, "queue": down, "cache": {"status": "ok"}});
+            json::answer(StatusCode::SERVICE_UNAVAILABLE, &body)
+        }
+    }
+}
+
+pub(super) async fn ping() -> StatusCode {
+    StatusCode::NO_CONTENT
+}

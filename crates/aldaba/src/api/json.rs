@@ -1,0 +1,259 @@
+//! JSON in and out.
+
+use super::error::{Error, Problem};
+use aldaba_delivery::Timestamp;
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fmt::Display;
+
+const METADATA_BYTES: usize = 4096;
+
+pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Response {
+    sized_answer(status, body, 256)
+}
+
+/// With an idea of the answer's size, so that its buffer does not have to grow.
+pub(super) fn sized_answer(status: StatusCode, body: &impl Serialize, size: usize) -> Response {
+    let mut bytes = Vec::with_capacity(size);
+    if let Err(error) = serde_json::to_writer(&mut bytes, body) {
+        tracing::error!(%error, "an answer cannot be written as JSON");
+        return Error::server().into_response();
+    }
+    let mut response = (status, bytes).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// What has a text of its own: ids.
+pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// RFC 3339 in UTC with microseconds.
+pub(super) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
+    serializer.collect_str(&format_args!("{moment:.6}"))
+}
+
+pub(super) fn optional_time<S: Serializer>(
+    moment: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match moment {
+        Some(moment) => time(moment, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// JSON that was stored as text, as it stands.
+pub(super) fn raw(stored: &str) -> &RawValue {
+    serde_json::from_str(stored).unwrap_or_else(|_| empty())
+}
+
+pub(super) fn empty() -> &'static RawValue {
+    serde_json::from_str("{}").expect("an empty object is JSON")
+}
+
+/// The fields of a request's body, taken one by one. What is wrong is collected, so that one answer
+/// names all of it.
+#[derive(Debug)]
+pub(super) struct Fields {
+    fields: Map<String, Value>,
+    problems: Vec<Problem>,
+}
+
+impl Fields {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Error> {
+        match serde_json::from_slice(body) {
+            Ok(fields) => Ok(Self { fields, problems: Vec::new() }),
+            Err(_) if body.trim_ascii().is_empty() => {
+                Err(Problem::decode(&["body"], "the body is empty; expected a JSON object").into())
+            }
+            Err(error) => Err(Problem::decode(&["body"], error.to_string()).into()),
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<(), Error> {
+        if self.problems.is_empty() { Ok(()) } else { Err(Error::problems(self.problems)) }
+    }
+
+    pub(super) fn problem(&mut self, field: &str, message: impl Into<String>) {
+        self.problems.push(Problem::value(&["body", field], message));
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    /// A field that may be left out or null.
+    fn optional(&mut self, name: &str) -> Option<Value> {
+        self.fields.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Keeps a value that `check` likes; reports the others.
+    pub(super) fn checked<T>(
+        &mut self,
+        name: &str,
+        value: Option<T>,
+        check: impl FnOnce(&T) -> Result<(), String>,
+    ) -> Option<T> {
+        let value = value?;
+        match check(&value) {
+            Ok(()) => Some(value),
+            Err(message) => {
+                self.problem(name, message);
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, name: &str, value: &Value, expected: &str) {
+        let message = format!("expected {expected}, not {}", kind(value));
+        self.problems.push(Problem::decode(&["body", name], message));
+    }
+
+    pub(super) fn string(&mut self, name: &str) -> Option<String> {
+        match self.optional(name)? {
+            Value::String(text) => Some(text),
+            other => {
+                self.wrong(name, &other, "a string");
+                None
+            }
+        }
+    }
+
+    pub(super) fn required_string(&mut self, name: &str) -> Option<String> {
+        match self.fields.get(name) {
+            Some(Value::Null) => self.wrong(name, &Value::Null, "a string"),
+            Some(_) => return self.string(name),
+            None => self.problems.push(Problem::decode(&["body", name], "this field is required")),
+        }
+        None
+    }
+
+    /// A string that may be left out but not be null.
+    pub(super) fn string_or(&mut self, name: &str, default: &str) -> String {
+        if !self.has(name) {
+            return default.to_owned();
+        }
+        self.required_string(name).unwrap_or_default()
+    }
+
+    /// A boolean that may be left out but not be null.
+    pub(super) fn boolean_or(&mut self, name: &str, default: bool) -> bool {
+        match self.fields.remove(name) {
+            None => default,
+            Some(Value::Bool(value)) => value,
+            Some(other) => {
+                self.wrong(name, &other, "true or false");
+                default
+            }
+        }
+    }
+
+    /// A whole number from 1 to 65535.
+    pub(super) fn count(&mut self, name: &str) -> Option<u16> {
+        let value = self.optional(name)?;
+        match value.as_u64().and_then(|number| u16::try_from(number).ok()) {
+            Some(number) if number > 0 => return Some(number),
+            _ if value.is_number() => self.problem(name, "must be a whole number from 1 to 65535"),
+            _ => self.wrong(name, &value, "a whole number"),
+        }
+        None
+    }
+
+    pub(super) fn object(&mut self, name: &str) {
+        match self.fields.remove(name) {
+            None | Some(Value::Object(_)) => {}
+            Some(other) => self.wrong(name, &other, "a JSON object"),
+        }
+    }
+
+    /// A list of strings as a set: sorted, without repeats. Absent: empty.
+    pub(super) fn set(
+        &mut self,
+        name: &str,
+        most: usize,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Vec<String> {
+        let items = match self.optional(name) {
+            None => return Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                self.wrong(name, &other, "a list of strings");
+                return Vec::new();
+            }
+        };
+        if !(1..=most).contains(&items.len()) {
+            let message = format!("must have 1 to {most} items (or be null); it has {}", items.len());
+            self.problem(name, message);
+            return Vec::new();
+        }
+        let mut set = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let place = format!("[{index}]");
+            let loc = ["body", name, place.as_str()];
+            match item {
+                Value::String(text) => match check(&text) {
+                    Ok(()) => set.push(text),
+                    Err(message) => self.problems.push(Problem::value(&loc, message)),
+                },
+                other => {
+                    let message = format!("expected a string, not {}", kind(&other));
+                    self.problems.push(Problem::decode(&loc, message));
+                }
+            }
+        }
+        set.sort_unstable();
+        set.dedup();
+        set
+    }
+
+    /// `metadata`: an object of strings, kept as text.
+    pub(super) fn metadata(&mut self) -> String {
+        let name = "metadata";
+        let object = match self.optional(name) {
+            None => return "{}".into(),
+            Some(Value::Object(object)) => object,
+            Some(other) => {
+                self.wrong(name, &other, "an object of strings");
+                return "{}".into();
+            }
+        };
+        for (key, value) in object.iter().filter(|(_, value)| !value.is_string()) {
+            let message = format!("expected a string, not {}", kind(value));
+            self.problems.push(Problem::decode(&["body", name, key], message));
+        }
+        let text = Value::Object(object).to_string();
+        if text.len() > METADATA_BYTES {
+            let message = format!("may be {METADATA_BYTES} bytes of JSON at most; it is {}", text.len());
+            self.problem(name, message);
+        }
+        text
+    }
+
+    /// Refuses fields that belong to the API but are not served yet: taking them and doing nothing
+    /// would be a lie.
+    pub(super) fn not_yet(&mut self, names: &[&str]) {
+        for name in names {
+            if self.optional(name).is_some() {
+                self.problem(name, "is not supported yet; leave it out");
+            }
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,155 @@
+use super::auth::Organization;
+use super::body::Pending;
+use super::endpoint::some_items;
+use super::error::Problem;
+use super::ids::{self, Ids};
+use super::json;
+use super::message_in::MessageIn;
+use super::page::PageQuery;
+use super::query::WithContent;
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_engine::{NewEvent, Sent};
+use aldaba_store::{Message, Order, Page, WhichApplication};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Messages that are read at a time, and payload bytes after which a page ends early. A page of the
+/// largest messages would otherwise be a quarter of a gigabyte.
+const SLICE: usize = 16;
+const PAGE_BYTES: usize = 8 << 20;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    id: MessageId,
+    event_id: Option<&'a str>,
+    event_type: &'a str,
+    /// The bytes as they came in, not written anew: what callers see is what receivers get.
+    payload: &'a RawValue,
+    channels: Option<&'a [String]>,
+    #[serde(serialize_with = "json::time")]
+    timestamp: Timestamp,
+}
+
+fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
+    let payload = std::str::from_utf8(&message.content.payload).unwrap_or("{}");
+    MessageOut {
+        id: message.id,
+        event_id: message.event_id.as_deref(),
+        event_type: &message.content.event_type,
+        payload: if content.0 { json::raw(payload) } else { json::empty() },
+        channels: some_items(&message.channels),
+        timestamp: message.created_at,
+    }
+}
+
+pub(super) async fn create(
+    State(api): State<Api>,
+    content: WithContent,
+    Organization(org): Organization,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
+    let which = WhichApplication { org, key };
+    let once = pending.once;
+    let body = pending.read().await?;
+    let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
+        Ok(input) => input,
+        Err(error) => {
+            // An unknown application comes before a bad body; the good path need not look it up twice.
+            api.application(Caller::Organization(org), which.key).await?;
+            return Err(error);
+        }
+    };
+    let event = NewEvent {
+        event_type: (&*input.event_type).into(),
+        payload: body.keep(input.payload.get().as_bytes()),
+        channels: input.channels.clone(),
+        event_id: input.event_id.clone(),
+        once,
+    };
+    match api.engine.send(&which, event).await? {
+        Sent::New { message, at } => {
+            let out = MessageOut {
+                id: message,
+                event_id: input.event_id.as_deref(),
+                event_type: &input.event_type,
+                payload: if content.0 { input.payload } else { json::empty() },
+                channels: some_items(&input.channels),
+                timestamp: at,
+            };
+            let size = if content.0 { 256 + input.payload.get().len() } else { 256 };
+            Ok(json::sized_answer(StatusCode::ACCEPTED, &out, size))
+        }
+        Sent::Before { message } => {
+            let application = api.application(Caller::Organization(org), which.key).await?;
+            let message = api.message(application.id, message.to_string()).await?;
+            Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content)))
+        }
+    }
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    content: WithContent,
+    caller: Caller,
+    Ids((app, key)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let application = api.application(caller, app).await?;
+    let message = api.message(application.id, key).await?;
+    Ok(json::answer(StatusCode::OK, &render(&message, content)))
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    content: WithContent,
+    query: PageQuery<MessageId>,
+    caller: Caller,
+    Ids(app): Ids<String>,
+) -> Result<Response, Error> {
+    query.query.not_yet(&["channel", "before", "after", "event_types", "tag"])?;
+    let application = api.application(caller, app).await?;
+    let (page, order) = query.ask(Order::Descending);
+    let (messages, more) = read_page(&api, application.id, page, order, content).await?;
+    Ok(query.list(messages, more, |message| message.id).render(|message| render(message, content)))
+}
+
+/// Reads a page in slices and ends it early when it gets heavy; says whether it did.
+async fn read_page(
+    api: &Api,
+    app: AppId,
+    page: Page<MessageId>,
+    order: Order,
+    content: WithContent,
+) -> Result<(Vec<Message>, bool), Error> {
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    let mut after = page.after;
+    while messages.len() < page.limit {
+        let limit = SLICE.min(page.limit - messages.len());
+        let slice = api.engine.store().messages(app, Page { after, limit }, order).await?;
+        let (last, full) = (slice.last().map(|message| message.id), slice.len() == limit);
+        for mut message in slice {
+            if content.0 {
+                bytes += message.content.payload.len();
+            } else {
+                message.content.payload = bytes::Bytes::new();
+            }
+            messages.push(message);
+        }
+        if bytes > PAGE_BYTES && full {
+            return Ok((messages, true));
+        }
+        if !full {
+            break;
+        }
+        after = last;
+    }
+    Ok((messages, false))
+}

@@ -1,0 +1,194 @@
+//! The body of a message on its way in: the one body that is read for every delivery, so it is
+//! parsed once, and only where its fields stand. The payload itself is checked and never built.
+
+use super::error::{Error, Problem};
+use super::ids;
+use super::json::Fields;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+const MOST_CHANNELS: usize = 10;
+/// How deep a payload may be nested.
+const DEEPEST: usize = 128;
+/// Part of the API, not served yet.
+const NOT_YET: [&str; 6] = [
+    "application",
+    "deliverAt",
+    "tags",
+    "payloadRetentionPeriod",
+    "payloadRetentionHours",
+    "transformationsParams",
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow)]
+    event_type: Cow<'a, str>,
+    #[serde(borrow, alias = "data")]
+    payload: &'a RawValue,
+    #[serde(default)]
+    event_id: Option<String>,
+    #[serde(default)]
+    channels: Option<Vec<String>>,
+    #[serde(default)]
+    application: Option<IgnoredAny>,
+    #[serde(default)]
+    deliver_at: Option<IgnoredAny>,
+    #[serde(default)]
+    tags: Option<IgnoredAny>,
+    #[serde(default)]
+    payload_retention_period: Option<IgnoredAny>,
+    #[serde(default)]
+    payload_retention_hours: Option<IgnoredAny>,
+    #[serde(default)]
+    transformations_params: Option<IgnoredAny>,
+}
+
+/// A message whose parts are all acceptable.
+#[derive(Debug)]
+pub(super) struct MessageIn<'a> {
+    pub(super) event_type: Cow<'a, str>,
+    /// As it stands in the request: this is what will be signed and sent.
+    pub(super) payload: &'a RawValue,
+    pub(super) event_id: Option<String>,
+    /// Sorted, without repeats; empty: none.
+    pub(super) channels: Vec<String>,
+}
+
+impl<'a> MessageIn<'a> {
+    pub(super) fn parse(body: &'a [u8], most_payload: usize) -> Result<Self, Error> {
+        match serde_json::from_slice::<Body<'a>>(body) {
+            Ok(parsed) if acceptable(&parsed) => {
+                let payload = parsed.payload.get();
+                if payload.len() > most_payload {
+                    return Err(Error::too_large(format!(
+                        "The payload is {} bytes long; {most_payload} are allowed",
+                        payload.len()
+                    )));
+                }
+                if too_deep(payload.as_bytes()) {
+                    let message = format!("is nested more than {DEEPEST} levels deep");
+                    return Err(Problem::value(&["body", "payload"], message).into());
+                }
+                let mut channels = parsed.channels.unwrap_or_default();
+                channels.sort_unstable();
+                channels.dedup();
+                let Body { event_type, payload, event_id, .. } = parsed;
+                Ok(Self { event_type, payload, event_id, channels })
+            }
+            Ok(_) => Err(explain(body, None)),
+            Err(error) => Err(explain(body, Some(&error))),
+        }
+    }
+}
+
+fn acceptable(body: &Body<'_>) -> bool {
+    let not_yet = [
+        &body.application,
+        &body.deliver_at,
+        &body.tags,
+        &body.payload_retention_period,
+        &body.payload_retention_hours,
+        &body.transformations_params,
+    ];
+    not_yet.iter().all(|field| field.is_none())
+        && ids::name(&body.event_type).is_ok()
+        && body.payload.get().starts_with('{')
+        && body.event_id.as_ref().is_none_or(|id| ids::uid(id, "msg_").is_ok())
+        && body.channels.as_ref().is_none_or(|channels| {
+            (1..=MOST_CHANNELS).contains(&channels.len()) && channels.iter().all(|c| ids::channel(c).is_ok())
+        })
+}
+
+/// Reads a body that is not acceptable once more, field by field, in order to name all that is wrong.
+fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
+    let mut fields = match Fields::parse(body) {
+        Ok(fields) => fields,
+        Err(error) => return error,
+    };
+    let event_type = fields.required_string("eventType");
+    fields.checked("eventType", event_type, |name| ids::name(name));
+    match (fields.has("payload"), fields.has("data")) {
+        (true, true) => fields.problem("payload", "is given twice: `data` is another name for it"),
+        (true, false) => fields.object("payload"),
+        (false, true) => fields.object("data"),
+        (false, false) => fields.problem("payload", "this field is required"),
+    }
+    let event_id = fields.string("eventId");
+    fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
+    fields.set("channels", MOST_CHANNELS, ids::channel);
+    fields.not_yet(&NOT_YET);
+    let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
+    fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
+}
+
+/// Whether valid JSON is nested deeper than allowed.
+fn too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for &byte in json {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEEPEST {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::response::IntoResponse;
+    use http::StatusCode;
+
+    fn nested(levels: usize) -> String {
+        let inner = levels - 1;
+        format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
+    }
+
+    fn status(body: &str) -> Option<StatusCode> {
+        MessageIn::parse(body.as_bytes(), 1024).err().map(|error| error.into_response().status())
+    }
+
+    #[test]
+    fn the_payload_is_the_exact_text_of_the_request() {
+        let payload = "{ \"b\" : 1.0,\"a\":1e3, \"a\":\"\\u00e9\\/\" , \"n\":123456789012345678901234567890}";
+        let body = format!("{{\"eventType\":\"a.b\", \"payload\" : {payload} , \"channels\":[\"y\",\"x\",\"y\"]}}");
+        let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+        assert_eq!(parsed.payload.get(), payload);
+        assert_eq!(parsed.channels, ["x", "y"]);
+    }
+
+    #[test]
+    fn nesting_is_allowed_up_to_its_limit_and_brackets_in_strings_are_no_nesting() {
+        let body = |payload: &str| format!("{{\"eventType\":\"a\",\"payload\":{payload}}}");
+        assert_eq!(status(&body(&nested(128))), None);
+        assert_eq!(status(&body(&nested(129))), Some(StatusCode::UNPROCESSABLE_ENTITY));
+        assert_eq!(status(&body(&format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(500)))), None);
+    }
+
+    #[test]
+    fn a_payload_over_its_limit_is_too_large() {
+        let body = |length: usize| format!("{{\"eventType\":\"a\",\"payload\":{{\"a\":\"{}\"}}}}", "x".repeat(length));
+        assert_eq!(status(&body(1024 - 8)), None);
+        assert_eq!(status(&body(1024 - 7)), Some(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+}

@@ -1,0 +1,127 @@
+//! Lists come in pages, forwards or backwards from an item.
+
+use super::query::Query;
+use super::{Api, Error, error::Problem, json};
+use aldaba_delivery::IdError;
+use aldaba_store::{Order, Page};
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Serialize;
+use std::fmt::Display;
+use std::str::FromStr;
+
+const DEFAULT_LIMIT: usize = 50;
+const MOST: usize = 250;
+
+/// What a list may be asked for. `Id` is how its items are named.
+pub(super) struct PageQuery<Id> {
+    limit: usize,
+    /// Start beside this item.
+    beside: Option<Id>,
+    /// Towards the list's beginning.
+    backwards: bool,
+    pub(super) order: Option<Order>,
+    pub(super) query: Query,
+}
+
+impl<Id: FromStr<Err = IdError>> FromRequestParts<Api> for PageQuery<Id> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        let query = Query::of(parts);
+        let limit = limit(&query)?;
+        let (beside, backwards) = match query.get("iterator").as_deref() {
+            None | Some("") => (None, false),
+            Some(text) => {
+                let (id, backwards) = text.strip_prefix('-').map_or((text, false), |id| (id, true));
+                let wrong = |error: IdError| Problem::value(&["query", "iterator"], error.to_string());
+                (Some(id.parse().map_err(wrong)?), backwards)
+            }
+        };
+        let order = match query.get("order").as_deref() {
+            None => None,
+            Some("ascending") => Some(Order::Ascending),
+            Some("descending") => Some(Order::Descending),
+            Some(other) => {
+                let detail = format!("order={other}: expected ascending or descending");
+                return Err(Error::malformed_query(detail));
+            }
+        };
+        Ok(Self { limit, beside, backwards, order, query })
+    }
+}
+
+fn limit(query: &Query) -> Result<usize, Error> {
+    let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
+    let malformed = |_| Error::malformed_query(format!("limit={text}: expected a whole number"));
+    let limit = text.parse::<u64>().map_err(malformed)?;
+    let fits = usize::try_from(limit).ok().filter(|limit| (1..=MOST).contains(limit));
+    let problem = || Problem::value(&["query", "limit"], format!("must be between 1 and {MOST}; it is {limit}"));
+    fits.ok_or_else(|| problem().into())
+}
+
+impl<Id: Copy + Ord + Display> PageQuery<Id> {
+    /// What to ask the store for: one item more than wanted tells whether there are others.
+    pub(super) fn ask(&self, order: Order) -> (Page<Id>, Order) {
+        let order = match (self.backwards, order) {
+            (false, order) => order,
+            (true, Order::Ascending) => Order::Descending,
+            (true, Order::Descending) => Order::Ascending,
+        };
+        (Page { after: self.beside, limit: self.limit + 1 }, order)
+    }
+
+    /// The same for a list that is already in memory, in ascending order.
+    pub(super) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T> {
+        match self.beside {
+            None => {}
+            Some(beside) if self.backwards => items.retain(|item| id(item) < beside),
+            Some(beside) => items.retain(|item| id(item) > beside),
+        }
+        if self.backwards {
+            items.reverse();
+        }
+        items.truncate(self.limit + 1);
+        items
+    }
+
+    /// The page of what the store gave. `more` says that others follow though fewer were taken.
+    pub(super) fn list<T>(&self, mut items: Vec<T>, more: bool, id: impl Fn(&T) -> Id) -> Listed<T> {
+        let done = items.len() <= self.limit && !more;
+        items.truncate(self.limit);
+        if self.backwards {
+            items.reverse();
+        }
+        let iterator = items.last().map(|item| id(item).to_string());
+        let prev_iterator = items.first().map(|item| format!("-{}", id(item)));
+        Listed { items, iterator, prev_iterator, done }
+    }
+}
+
+/// A page whose items are still to be rendered.
+pub(super) struct Listed<T> {
+    pub(super) items: Vec<T>,
+    iterator: Option<String>,
+    prev_iterator: Option<String>,
+    done: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a, R> {
+    data: Vec<R>,
+    iterator: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prev_iterator: &'a Option<String>,
+    done: bool,
+}
+
+impl<T> Listed<T> {
+    pub(super) fn render<'a, R: Serialize>(&'a self, item: impl FnMut(&'a T) -> R) -> Response {
+        let Self { items, iterator, prev_iterator, done } = self;
+        let data = items.iter().map(item).collect();
+        json::answer(StatusCode::OK, &List { data, iterator, prev_iterator, done: *done })
+    }
+}

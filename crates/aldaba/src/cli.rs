@@ -1,0 +1,237 @@
+//! The command line.
+
+use crate::config::{self, Loaded, Sources};
+use crate::data_folder::{DataFolder, FolderError};
+use crate::server::{Server, StartError};
+use crate::{keys, logging, token};
+use aldaba_delivery::OrgId;
+use aldaba_engine::{Clock, SystemClock, SystemEntropy};
+use clap::{Args, Parser, Subcommand};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// As in sysexits.h, so that a supervisor can tell them apart.
+const EXIT_CONFIGURATION: u8 = 78;
+const EXIT_STORE_FAILED: i32 = 74;
+const EXIT_SECOND_SIGNAL: i32 = 130;
+
+/// A webhook delivery server: accepts events, keeps them on disk, and knocks until somebody answers.
+#[derive(Debug, Parser)]
+#[command(name = "aldaba", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server
+    Serve(Serve),
+    /// API tokens
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+/// Every other setting is an ALDABA_… variable or a key of the file: see docs/configuration.md.
+#[derive(Debug, Args)]
+struct Serve {
+    /// Address and port of the API [default: 127.0.0.1:8071]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    #[command(flatten)]
+    place: Place,
+    /// For PostgreSQL, which this version cannot use yet
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// Folder of the database and the secrets, made when it is missing [default: ./aldaba-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<String>,
+    /// A TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Print a new API token, alone, on standard output. Works beside a running server
+    Create {
+        #[command(flatten)]
+        place: Place,
+        /// The organization that the token speaks for
+        #[arg(long, value_name = "ORG_ID", default_value = token::DEFAULT_ORGANIZATION)]
+        org: OrgId,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: std::net::SocketAddr, source: std::io::Error },
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Runs a command. `program` is the name it was called by.
+pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> ExitCode {
+    let done = match cli.command {
+        Command::Serve(command) => serve(command, program, variables),
+        Command::Token { command: TokenCommand::Create { place, org } } => create_token(place, org, variables),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("aldaba: {failure}");
+            match failure {
+                Failure::Config(_) => ExitCode::from(EXIT_CONFIGURATION),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn create_token(place: Place, org: OrgId, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+    let Loaded { config, .. } = load(Vec::new(), place, variables)?;
+    let entropy = SystemEntropy::new();
+    let secret = match &config.jwt_secret {
+        // The folder is not needed then, and may be another machine's.
+        Some(secret) => secret.0.clone(),
+        None => keys::jwt_secret(&config, &DataFolder::open(config.data())?, &entropy)?,
+    };
+    let token = token::issue_token(secret.as_bytes(), org, SystemClock::new().now());
+    writeln!(std::io::stdout(), "{token}")?;
+    Ok(())
+}
+
+fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+    let Serve { listen, place, database_url } = command;
+    let flags = [("listen", listen), ("database_url", database_url)];
+    let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    let loaded = load(flags, place, variables)?;
+    logging::start(&loaded.config);
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve_until_stopped(loaded, program))
+}
+
+async fn serve_until_stopped(loaded: Loaded, program: &str) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let Loaded { config, file, .. } = loaded;
+    let address = config.listen;
+    let listener =
+        TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, source })?;
+    let token_command = token_command(program, &config, file.as_deref());
+    let server = Server::start(listener, config).await?;
+    announce(server.address(), &token_command)?;
+    let stop = async move {
+        signals.next().await;
+        tokio::spawn(async move {
+            signals.next().await;
+            tracing::warn!("told to stop a second time: ending at once");
+            std::process::exit(EXIT_SECOND_SIGNAL);
+        });
+    };
+    if let Err(failure) = server.run(stop).await {
+        tracing::error!("{failure}");
+        // At once: closing would wait for a disk that has failed.
+        std::process::exit(EXIT_STORE_FAILED);
+    }
+    Ok(())
+}
+
+fn load(
+    mut flags: Vec<(&'static str, String)>,
+    place: Place,
+    variables: BTreeMap<String, String>,
+) -> Result<Loaded, config::Error> {
+    flags.extend(place.data.map(|data| ("data", data)));
+    config::load(&Sources { flags, file: place.config, variables })
+}
+
+fn announce(address: std::net::SocketAddr, token_command: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "Aldaba listens on http://{address}")?;
+    writeln!(out, "For an API token: {token_command}")?;
+    out.flush()
+}
+
+/// The command that makes a token for this server, ready to be copied.
+fn token_command(program: &str, config: &config::Config, file: Option<&Path>) -> String {
+    let mut command = format!("{} token create", quoted(program));
+    match (&config.jwt_secret, file) {
+        (_, Some(file)) => command = format!("{command} --config {}", quoted(&file.display().to_string())),
+        (Some(_), None) => return format!("{command}   (with the same ALDABA_JWT_SECRET)"),
+        (None, None) => {}
+    }
+    format!("{command} --data {}", quoted(&config.data().display().to_string()))
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The two ways in which a process is asked to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Secret};
+
+    #[test]
+    fn the_token_command_can_be_copied_into_a_shell() {
+        let mut config = Config::default();
+        let command = |config: &Config, file| token_command("./aldaba", config, file);
+        assert_eq!(command(&config, None), "./aldaba token create --data ./aldaba-data");
+        config.store.folder = "it's here".into();
+        assert_eq!(command(&config, None), "./aldaba token create --data 'it'\\''s here'");
+        let file = Path::new("a.toml");
+        assert!(command(&config, Some(file)).contains("--config a.toml --data "));
+        config.jwt_secret = Some(Secret("hidden".into()));
+        assert_eq!(command(&config, None), "./aldaba token create   (with the same ALDABA_JWT_SECRET)");
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,15 @@
+//! The server as a library, so that tests (and other programs) can start it in their own process.
+//!
+//! Nothing here reads the environment or holds global state: [`config::Config`] is passed in, and
+//! two servers can live in one process. Only `main.rs` looks at arguments, variables and signals.
+
+mod api;
+pub mod cli;
+pub mod config;
+mod data_folder;
+mod keys;
+mod logging;
+pub mod server;
+mod token;
+
+pub use token::{DEFAULT_ORGANIZATION, issue_token};

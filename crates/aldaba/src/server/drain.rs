@@ -1,0 +1,68 @@
+//! The rest of a body that nobody wants.
+//!
+//! An answer that leaves before the body has come (401, 413) closes the connection under a client
+//! that is still sending, and many clients then see a broken connection in place of the answer. So
+//! the rest is read and thrown away, up to a limit.
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+const MOST: usize = 8 << 20;
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// A request's body that is read to its end even when it is dropped before.
+#[derive(Debug)]
+pub(super) struct Drained {
+    body: Option<Incoming>,
+}
+
+impl Drained {
+    pub(super) fn new(body: Incoming) -> Self {
+        Self { body: Some(body) }
+    }
+}
+
+impl Body for Drained {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
+    }
+}
+
+impl Drop for Drained {
+    fn drop(&mut self) {
+        let rest = self.body.take().filter(|body| !body.is_end_stream());
+        if let (Some(rest), Ok(runtime)) = (rest, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(tokio::time::timeout(LONGEST, discard(rest)));
+        }
+    }
+}
+
+async fn discard(mut body: Incoming) {
+    let mut read = 0;
+    while read < MOST
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        read += frame.data_ref().map_or(0, Bytes::len);
+    }
+}

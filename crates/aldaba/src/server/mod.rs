@@ -1,0 +1,108 @@
+//! The server: a data folder, an engine and an API on a socket that the caller brings.
+
+mod accept;
+mod drain;
+mod request;
+mod stall;
+
+use crate::api::{Api, Parts as ApiParts, router};
+use crate::config::Config;
+use crate::data_folder::{DataFolder, FolderError};
+use crate::keys;
+use crate::token::Tokens;
+use aldaba_delivery::PolicyError;
+use aldaba_engine::wire::{Wire, WireError, WireOptions};
+use aldaba_engine::{Clock, Engine, Entropy, Parts, Policies, SystemClock, SystemEntropy, Vault};
+use aldaba_store::sqlite::{OpenError, SqliteStore};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// A server that has started and listens, but does not answer before [`run`](Self::run).
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    store: Arc<SqliteStore>,
+    wire: Wire,
+    engine: Engine,
+    api: Api,
+    config: Config,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error("a setting makes a built-in policy impossible: {0}")]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error(transparent)]
+    Engine(#[from] aldaba_engine::StartError),
+    #[error("the listening socket does not say its address: {0}")]
+    Listener(#[from] std::io::Error),
+}
+
+/// The store cannot be trusted any more; only a fresh start can read what is on the disk.
+#[derive(Debug, thiserror::Error)]
+#[error("the store has failed, and nothing more can be written safely: {0}. Check the disk, then start again")]
+pub struct StoreFailed(pub String);
+
+impl Server {
+    pub async fn start(listener: TcpListener, config: Config) -> Result<Self, StartError> {
+        let address = listener.local_addr()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
+        let policies = Policies::new(&config.overrides)?;
+        let folder = DataFolder::open(config.data())?;
+        let tokens = Tokens::new(keys::jwt_secret(&config, &folder, &*entropy)?.as_bytes());
+        let vault = Vault::new(keys::encryption_key(&config, &folder, &*entropy)?);
+        let options = WireOptions { allow_networks: config.allow_networks.clone(), ..WireOptions::default() };
+        let wire = Wire::new(options)?;
+        let store = Arc::new(open(&config).await?);
+        let parts =
+            Parts { store: store.clone(), transport: Arc::new(wire.clone()), clock, entropy, vault, policies };
+        let engine = Engine::start(parts, config.engine.clone()).await?;
+        let (guard, limits) = (wire.guard(), config.limits.clone());
+        let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits });
+        Ok(Self { listener, address, store, wire, engine, api, config })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` resolves, then lets the requests in flight end, within the limit of the
+    /// configuration.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), StoreFailed> {
+        let connections = accept::Connections::serve(self.listener, router(self.api), &self.config.limits);
+        tokio::select! {
+            biased;
+            failure = self.store.failed() => return Err(StoreFailed(failure)),
+            () = stop => {}
+        }
+        tracing::info!("stopping: no new requests, those in flight may end");
+        let clock = self.engine.clock().clone();
+        let (begun, limit) = (clock.monotonic(), self.config.shutdown);
+        // Half of the time at most: the deliveries in flight need some of it too.
+        connections.stop(limit / 2).await;
+        let spent = clock.monotonic().saturating_sub(begun);
+        let left = self.engine.shutdown(limit.saturating_sub(spent)).await;
+        self.wire.shutdown();
+        if left > 0 {
+            tracing::warn!(left, "deliveries were still in flight; they are sent again after the next start");
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Opening reads and may migrate, on a disk that may be slow.
+async fn open(config: &Config) -> Result<SqliteStore, OpenError> {
+    let options = config.store.clone();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
+    opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+}

@@ -1,0 +1,79 @@
+use super::drain::Drained;
+use crate::api::Error;
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use http::header::EXPECT;
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
+use hyper::body::Incoming;
+use std::panic::AssertUnwindSafe;
+use tower::Service;
+
+/// Answers requests; a clone for each connection.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    router: Router,
+}
+
+impl Requests {
+    pub(super) fn new(router: Router) -> Self {
+        Self { router }
+    }
+
+    pub(super) async fn answer(mut self, mut request: Request<Incoming>) -> Response {
+        if let Some(uri) = without_trailing_slash(request.uri()) {
+            *request.uri_mut() = uri;
+        }
+        // A client that waits for leave before it sends its body has nothing to be drained.
+        let request = if request.headers().contains_key(EXPECT) {
+            request.map(Body::new)
+        } else {
+            request.map(|body| Body::new(Drained::new(body)))
+        };
+        // A router is always ready. A panic must cost one request, not the others of the connection.
+        match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(_) => {
+                tracing::error!("a request made the server panic; this is a bug");
+                Error::server().into_response()
+            }
+        }
+    }
+}
+
+/// `/app/` means `/app`.
+fn without_trailing_slash(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    if !path.ends_with('/') || path.len() == 1 {
+        return None;
+    }
+    let path = match path.trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    };
+    let path_and_query = match uri.query() {
+        Some(query) => format!("{path}?{query}").parse(),
+        None => path.parse::<PathAndQuery>(),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path_and_query.ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trailing_slash_is_dropped_and_the_query_kept() {
+        let stripped = |uri: &str| without_trailing_slash(&uri.parse().unwrap()).map(|uri| uri.to_string());
+        assert_eq!(stripped("/api/v1/app/"), Some("/api/v1/app".into()));
+        assert_eq!(stripped("/api/v1/app/?limit=1"), Some("/api/v1/app?limit=1".into()));
+        assert_eq!(stripped("/api/v1/app"), None);
+        assert_eq!(stripped("/"), None);
+        assert_eq!(stripped("//"), Some("/".into()));
+    }
+}

@@ -1,0 +1,82 @@
+//! The server as its users meet it: a process, its port, its command line.
+//!
+//! Blocking and small on purpose: what drives the server shares no code with it.
+
+#![allow(dead_code, reason = "each test uses its own part of this module")]
+
+mod client;
+mod receiver;
+
+pub(crate) use client::Client;
+pub(crate) use receiver::Receiver;
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_aldaba");
+
+/// A running server; killed without mercy when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    /// Starts it on `data` and waits until it says that it listens.
+    pub(crate) fn start(data: &Path, address: SocketAddr) -> Self {
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--listen", &address.to_string(), "--data"])
+            .arg(data)
+            .env("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8")
+            .env("ALDABA_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let output = child.stdout.take().expect("it has an output");
+        let mut lines = BufReader::new(output).lines();
+        let listening = lines.by_ref().map_while(Result::ok).any(|line| line.contains(&address.to_string()));
+        assert!(listening, "the server never said that it listens");
+        // Keep its output flowing, so that a full pipe cannot stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    /// SIGKILL: what a power switch or the kernel's out-of-memory killer does to a process.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("the server is killed");
+        self.child.wait().expect("the server is gone");
+    }
+
+    /// SIGTERM, and its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status().expect("a signal is sent");
+        self.child.wait().expect("the server ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A token, as an operator makes one.
+pub(crate) fn token(data: &Path) -> String {
+    let output = Command::new(BINARY)
+        .args(["token", "create", "--data"])
+        .arg(data)
+        .output()
+        .expect("the command runs");
+    assert!(output.status.success(), "token create: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a token is text").trim().to_owned()
+}
+
+pub(crate) fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("it has an address")
+}

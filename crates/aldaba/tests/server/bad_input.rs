@@ -1,0 +1,333 @@
+//! What is wrong with a request is said in the answer, and nothing is stored.
+
+use crate::client::Reply;
+use crate::running::Running;
+use http::Method;
+use serde_json::{Value, json};
+
+/// The places that a 422 complains about.
+#[track_caller]
+fn places(reply: &Reply) -> Vec<String> {
+    let problems = reply.expect(422);
+    let problems = problems["detail"].as_array().expect("a list of problems");
+    for problem in problems {
+        assert!(problem["msg"].as_str().is_some_and(|msg| !msg.is_empty()), "{problem}");
+        assert!(problem["type"].as_str().is_some_and(|kind| kind.starts_with("value_error")), "{problem}");
+    }
+    let place = |problem: &Value| {
+        let parts: Vec<_> = problem["loc"].as_array().unwrap().iter().map(|part| part.as_str().unwrap()).collect();
+        parts.join(".")
+    };
+    problems.iter().map(place).collect()
+}
+
+#[track_caller]
+fn says(reply: &Reply, status: u16, code: &str) {
+    let body = reply.expect(status);
+    assert_eq!(body["code"], code, "{body}");
+    assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{body}");
+    assert_eq!(reply.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_json_objects_are_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for path in ["/app".to_owned(), format!("/app/{app}/endpoint"), format!("/app/{app}/msg")] {
+        for body in ["", "  ", "{", "nonsense", "[]", "\"text\"", "{\"name\":}", "{\"name\":\"a\"} x", "\u{0}"] {
+            assert_eq!(places(&server.client.post(&path, body).await), ["body"], "{path} {body:?}");
+        }
+        let not_text = server.client.post(&path, &b"{\"name\":\"\xff\",\"eventType\":\"a\",\"url\":\"\xff\"}"[..]).await;
+        assert_eq!(places(&not_text), ["body"], "{path}");
+    }
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn messages_that_are_not_acceptable_are_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let long = "x".repeat(257);
+    for (body, place) in [
+        (json!({"payload": {}}), "body.eventType"),
+        (json!({"eventType": null, "payload": {}}), "body.eventType"),
+        (json!({"eventType": 5, "payload": {}}), "body.eventType"),
+        (json!({"eventType": "", "payload": {}}), "body.eventType"),
+        (json!({"eventType": "a b", "payload": {}}), "body.eventType"),
+        (json!({"eventType": long, "payload": {}}), "body.eventType"),
+        (json!({"eventType": "a"}), "body.payload"),
+        (json!({"eventType": "a", "payload": null}), "body.payload"),
+        (json!({"eventType": "a", "payload": []}), "body.payload"),
+        (json!({"eventType": "a", "payload": "text"}), "body.payload"),
+        (json!({"eventType": "a", "data": 5}), "body.data"),
+        (json!({"eventType": "a", "payload": {}, "data": {}}), "body.payload"),
+        (json!({"eventType": "a", "payload": {}, "eventId": "a/b"}), "body.eventId"),
+        (json!({"eventType": "a", "payload": {}, "eventId": "msg_mine"}), "body.eventId"),
+        (json!({"eventType": "a", "payload": {}, "channels": []}), "body.channels"),
+        (json!({"eventType": "a", "payload": {}, "channels": "x"}), "body.channels"),
+        (json!({"eventType": "a", "payload": {}, "channels": ["x", "a b"]}), "body.channels.[1]"),
+        (json!({"eventType": "a", "payload": {}, "channels": ["x", 7]}), "body.channels.[1]"),
+        (json!({"eventType": "a", "payload": {}, "channels": vec!["x"; 11]}), "body.channels"),
+        (json!({"eventType": "a", "payload": {}, "deliverAt": "2030-01-01T00:00:00Z"}), "body.deliverAt"),
+        (json!({"eventType": "a", "payload": {}, "tags": ["x"]}), "body.tags"),
+        (json!({"eventType": "a", "payload": {}, "payloadRetentionPeriod": 5}), "body.payloadRetentionPeriod"),
+        (json!({"eventType": "a", "payload": {}, "transformationsParams": {}}), "body.transformationsParams"),
+        (json!({"eventType": "a", "payload": {}, "application": {"name": "a"}}), "body.application"),
+    ] {
+        let reply = server.client.post(&format!("/app/{app}/msg"), body.to_string()).await;
+        assert_eq!(places(&reply), [place], "{body}");
+    }
+    let twice = r#"{"eventType":"a","payload":{},"payload":{}}"#;
+    assert_eq!(places(&server.client.post(&format!("/app/{app}/msg"), twice).await), ["body"]);
+    let deep = format!(r#"{{"eventType":"a","payload":{{"a":{}{}}}}}"#, "[".repeat(128), "]".repeat(128));
+    assert_eq!(places(&server.client.post(&format!("/app/{app}/msg"), deep).await), ["body.payload"]);
+    let all_at_once = json!({"eventType": "a b", "payload": [], "channels": []}).to_string();
+    let reply = server.client.post(&format!("/app/{app}/msg"), all_at_once).await;
+    assert_eq!(places(&reply), ["body.eventType", "body.payload", "body.channels"]);
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn fields_that_are_null_count_as_absent_and_unknown_ones_are_ignored() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let body = json!({"eventType": "a", "payload": {}, "eventId": null, "channels": null, "tags": null,
+        "deliverAt": null, "application": null, "transformationsParams": null, "newerField": [1]});
+    server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_payload_over_one_mebibyte_is_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let path = format!("/app/{app}/msg?with_content=false");
+    let body = |payload: usize| {
+        format!(r#"{{"eventType":"a","payload":{{"a":"{}"}}}}"#, "x".repeat(payload - r#"{"a":""}"#.len()))
+    };
+    server.client.post(&path, body(1 << 20)).await.expect(202);
+    says(&server.client.post(&path, body((1 << 20) + 1)).await, 413, "payload_too_large");
+    // Larger than any request may be: the answer arrives although the body is still being sent.
+    says(&server.client.post(&path, body(5 << 20)).await, 413, "payload_too_large");
+    assert_eq!(server.stored(&app).await, [1, 0, 1]);
+}
+
+#[tokio::test]
+async fn an_unknown_application_endpoint_or_message_is_not_found() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let nobody = "app_23rb8YdGqMT0qIzpgGwdXfHirMu";
+    let message = r#"{"eventType":"a","payload":{}}"#;
+    for unknown in [nobody, "no-such-uid", "app_short"] {
+        says(&server.client.post(&format!("/app/{unknown}/msg"), message).await, 404, "not_found");
+        // It comes before what is wrong with the body.
+        says(&server.client.post(&format!("/app/{unknown}/msg"), "{").await, 404, "not_found");
+        says(&server.client.post(&format!("/app/{unknown}/endpoint"), "{").await, 404, "not_found");
+        for path in ["", "/endpoint", "/msg", "/attempt/msg/x", "/attempt/endpoint/x", "/endpoint/x/secret"] {
+            says(&server.client.get(&format!("/app/{unknown}{path}")).await, 404, "not_found");
+        }
+        says(&server.client.delete(&format!("/app/{unknown}")).await, 404, "not_found");
+    }
+    for path in ["endpoint/x", "endpoint/x/secret", "msg/x", "msg/x/endpoint", "attempt/msg/x", "attempt/endpoint/x"] {
+        says(&server.client.get(&format!("/app/{app}/{path}")).await, 404, "not_found");
+    }
+    says(&server.client.delete(&format!("/app/{app}/endpoint/x")).await, 404, "not_found");
+    says(&server.client.get("/app/%ff").await, 404, "not_found");
+    let strange = server.client.post("/app/a%20b/msg", message).await;
+    assert_eq!(places(&strange), ["path.app_id_or_uid"]);
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_have_a_json_body_too() {
+    let server = Running::start().await;
+    says(&server.client.get("/nothing/here").await, 404, "not_found");
+    says(&server.client.get("//nothing").await, 404, "not_found");
+    says(&server.client.send(Method::PUT, "/health", &[], bytes::Bytes::new()).await, 405, "method_not_allowed");
+    says(&server.client.delete("/app").await, 405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn endpoint_urls_that_lead_inside_are_refused_in_every_spelling() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for url in [
+        "http://127.0.0.1/",
+        "http://127.0.0.1:8071/api",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0177.0.0.1/",
+        "http://127.1/",
+        "http://127.0.0.1./",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[64:ff9b::10.0.0.1]/",
+        "http://localhost/",
+        "http://LOCALHOST:99/",
+        "http://a.localhost/",
+        "http://10.0.0.1/",
+        "http://192.168.1.1/",
+        "http://172.16.0.1/",
+        "http://169.254.169.254/latest/meta-data",
+        "http://168.63.129.16/",
+        "http://0.0.0.0/",
+        "http://[fe80::1]/",
+        "http://[fd00::1]/",
+        "http://user:pass@127.0.0.1/",
+        "http://example.com@127.0.0.1/",
+        "http://１２７.０.０.１/",
+        "http://%31%32%37.0.0.1/",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "/only/a/path",
+        "example.com",
+        "http://",
+        "http://exa\u{7f}mple.com/\r\nx: y",
+        "",
+    ] {
+        let reply = server.client.post(&format!("/app/{app}/endpoint"), json!({"url": url}).to_string()).await;
+        assert_eq!(places(&reply), ["body.url"], "{url}");
+    }
+    let long = json!({"url": format!("https://example.com/{}", "x".repeat(9000))}).to_string();
+    assert_eq!(places(&server.client.post(&format!("/app/{app}/endpoint"), long).await), ["body.url"]);
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn endpoints_that_are_not_acceptable_are_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let large = json!({"metadata": {"a": "x".repeat(4096)}});
+    for (more, place) in [
+        (json!({"url": null}), "body.url"),
+        (json!({"url": 5}), "body.url"),
+        (json!({"policy": "eager"}), "body.policy"),
+        (json!({"policy": 5}), "body.policy"),
+        (json!({"profile": "acme"}), "body.profile"),
+        (json!({"description": null}), "body.description"),
+        (json!({"description": "a\u{0}b"}), "body.description"),
+        (json!({"disabled": null}), "body.disabled"),
+        (json!({"disabled": "yes"}), "body.disabled"),
+        (json!({"uid": "ep_mine"}), "body.uid"),
+        (json!({"uid": ""}), "body.uid"),
+        (json!({"version": 0}), "body.version"),
+        (json!({"rateLimit": 0}), "body.rateLimit"),
+        (json!({"throttleRate": 65536}), "body.throttleRate"),
+        (json!({"throttleRate": "5"}), "body.throttleRate"),
+        (json!({"eventTypes": []}), "body.eventTypes"),
+        (json!({"eventTypes": ["a b"]}), "body.eventTypes.[0]"),
+        (json!({"eventTypes": ["a"], "filterTypes": ["a"]}), "body.eventTypes"),
+        (json!({"channels": ["a/b"]}), "body.channels.[0]"),
+        (json!({"metadata": {"a": 1}}), "body.metadata.a"),
+        (json!({"metadata": []}), "body.metadata"),
+        (large, "body.metadata"),
+        (json!({"secret": "short"}), "body.secret"),
+        (json!({"secret": "whsec_c2hvcnQ="}), "body.secret"),
+        (json!({"headers": {"x-a": "b"}}), "body.headers"),
+    ] {
+        let mut body = json!({"url": "https://example.com/"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let reply = server.client.post(&format!("/app/{app}/endpoint"), body.to_string()).await;
+        assert_eq!(places(&reply), [place], "{more}");
+    }
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn an_unknown_policy_is_refused_with_the_names_of_those_there_are() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let body = json!({"url": "https://example.com/", "policy": "eager"}).to_string();
+    let problem = server.client.post(&format!("/app/{app}/endpoint"), body).await.expect(422);
+    let message = problem["detail"][0]["msg"].as_str().unwrap();
+    for name in ["eager", "standard", "quick", "persistent", "job-status", "public-api"] {
+        assert!(message.contains(name), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn applications_that_are_not_acceptable_are_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for (body, place) in [
+        (json!({}), "body.name"),
+        (json!({"name": null}), "body.name"),
+        (json!({"name": ""}), "body.name"),
+        (json!({"name": "a\u{1}"}), "body.name"),
+        (json!({"name": "a", "uid": "app_mine"}), "body.uid"),
+        (json!({"name": "a", "uid": "a b"}), "body.uid"),
+        (json!({"name": "a", "uid": "x".repeat(257)}), "body.uid"),
+        (json!({"name": "a", "metadata": {"a": null}}), "body.metadata.a"),
+        (json!({"name": "a", "throttleRate": 5}), "body.throttleRate"),
+    ] {
+        assert_eq!(places(&server.client.post("/app", body.to_string()).await), [place], "{body}");
+    }
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn queries_are_checked_before_the_token() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let nobody = server.client.anonymous();
+    let msg = format!("/app/{app}/msg");
+    for path in [
+        "/app?limit=many".to_owned(),
+        "/app?limit=-1".to_owned(),
+        "/app?order=upwards".to_owned(),
+        format!("{msg}?with_content=maybe"),
+    ] {
+        says(&nobody.get(&path).await, 400, "generic_error");
+    }
+    says(&nobody.post("/app?get_if_exists=perhaps", "{}").await, 400, "generic_error");
+    for (path, place) in [
+        ("/app?limit=251".to_owned(), "query.limit"),
+        ("/app?limit=0".to_owned(), "query.limit"),
+        ("/app?iterator=nonsense".to_owned(), "query.iterator"),
+        ("/app?iterator=ep_23rb8YdGqMT0qIzpgGwdXfHirMu".to_owned(), "query.iterator"),
+        ("/app?iterator=app_!!!b8YdGqMT0qIzpgGwdXfHirMu".to_owned(), "query.iterator"),
+    ] {
+        assert_eq!(places(&nobody.get(&path).await), [place], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn filters_that_are_not_served_yet_are_refused_and_unknown_parameters_ignored() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let endpoint = server.endpoint(&app, json!({})).await;
+    let message = server.message(&app, "a").await;
+    let of_endpoint = format!("/app/{app}/attempt/endpoint/{}", endpoint["id"].as_str().unwrap());
+    let of_message = format!("/app/{app}/attempt/msg/{message}");
+    for (path, names) in [
+        (&format!("/app/{app}/msg"), &["channel", "before", "after", "event_types", "tag"][..]),
+        (&of_endpoint, &["status", "status_code_class", "channel", "event_types", "before", "after"]),
+        (&of_message, &["status", "status_code_class", "endpoint_id", "before"]),
+    ] {
+        for name in names {
+            let reply = server.client.get(&format!("{path}?{name}=1")).await;
+            assert_eq!(places(&reply), [format!("query.{name}")], "{path}");
+        }
+        server.client.get(&format!("{path}?expanded_statuses=true&with_msg=false&x=y")).await.expect(200);
+    }
+    let listed = server.client.get(&format!("{of_message}?event_types[]=a")).await;
+    assert_eq!(places(&listed), ["query.event_types"]);
+}
+
+#[tokio::test]
+async fn an_event_id_or_a_uid_is_taken_once() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let message = r#"{"eventType":"a","payload":{},"eventId":"once"}"#;
+    let msg = format!("/app/{app}/msg");
+    server.client.post(&msg, message).await.expect(202);
+    says(&server.client.post(&msg, message).await, 409, "conflict");
+    let endpoint = r#"{"url":"https://example.com/","uid":"mine"}"#;
+    server.client.post(&format!("/app/{app}/endpoint"), endpoint).await.expect(201);
+    says(&server.client.post(&format!("/app/{app}/endpoint"), endpoint).await, 409, "conflict");
+    let application = r#"{"name":"a","uid":"mine"}"#;
+    server.client.post("/app", application).await.expect(201);
+    says(&server.client.post("/app", application).await, 409, "conflict");
+    assert_eq!(server.stored(&app).await, [2, 1, 1]);
+}

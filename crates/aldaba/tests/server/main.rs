@@ -1,0 +1,14 @@
+//! The whole server, started in this process (or, in `command_line`, as the program it is) and
+//! spoken to over sockets.
+
+mod bad_input;
+mod client;
+mod command_line;
+mod connections;
+mod delivery;
+mod idempotency;
+mod pages;
+mod receiver;
+mod resources;
+mod running;
+mod tokens;

@@ -1,0 +1,64 @@
+//! The other side: a receiver of webhooks that shows what arrived.
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
+    arrivals: mpsc::UnboundedReceiver<Arrival>,
+}
+
+impl Receiver {
+    /// Answers every request with this status and text.
+    pub(crate) async fn answering(status: u16, text: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (arrived, arrivals) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let arrived = arrived.clone();
+                let answer = move |request: Request<Incoming>| {
+                    let arrived = arrived.clone();
+                    async move {
+                        let (parts, body) = request.into_parts();
+                        let body = body.collect().await.unwrap().to_bytes();
+                        let path = parts.uri.to_string();
+                        let _ = arrived.send(Arrival { path, headers: parts.headers, body });
+                        let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+                        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                        Ok::<_, Infallible>(response)
+                    }
+                };
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service_fn(answer));
+                tokio::spawn(connection);
+            }
+        });
+        Self { address, arrivals }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) async fn next(&mut self) -> Arrival {
+        let next = tokio::time::timeout(Duration::from_secs(20), self.arrivals.recv()).await;
+        next.expect("something arrives in time").unwrap()
+    }
+}

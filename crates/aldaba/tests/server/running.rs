@@ -1,0 +1,90 @@
+use crate::client::Client;
+use aldaba::config::Config;
+use aldaba::server::{Server, StoreFailed};
+use aldaba::{DEFAULT_ORGANIZATION, issue_token};
+use aldaba_delivery::Timestamp;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) const JWT_SECRET: &str = "the secret of the tests, long enough";
+/// When the tests' tokens were made; they last ten years.
+pub(crate) const ISSUED: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+
+/// A server in this process, with a data folder of its own.
+pub(crate) struct Running {
+    pub(crate) client: Client,
+    pub(crate) address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Result<(), StoreFailed>>,
+    folder: TempDir,
+}
+
+pub(crate) fn token(org: &str) -> String {
+    issue_token(JWT_SECRET.as_bytes(), org.parse().unwrap(), ISSUED)
+}
+
+impl Running {
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// Deliveries may go to this machine.
+    pub(crate) async fn delivering() -> Self {
+        Self::with(|config| config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()]).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), change).await
+    }
+
+    pub(crate) async fn within(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        config.store.folder = folder.path().join("data");
+        config.jwt_secret = Some(aldaba::config::Secret(JWT_SECRET.into()));
+        change(&mut config);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server::start(listener, config).await.unwrap();
+        let address = server.address();
+        let (stop, stopped) = oneshot::channel();
+        let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        let authorization = Some(format!("Bearer {}", token(DEFAULT_ORGANIZATION)));
+        Self { client: Client { address, authorization }, address, stop, ended, folder }
+    }
+
+    /// Stops it in order and gives its folder back.
+    pub(crate) async fn stop(self) -> TempDir {
+        let _ = self.stop.send(());
+        self.ended.await.unwrap().unwrap();
+        self.folder
+    }
+
+    pub(crate) async fn application(&self) -> String {
+        self.client.post("/app", r#"{"name":"an application"}"#).await.expect(201)["id"].as_str().unwrap().into()
+    }
+
+    pub(crate) async fn endpoint(&self, app: &str, more: Value) -> Value {
+        let mut body = json!({"url": "https://example.com/hook"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.client.post(&format!("/app/{app}/endpoint"), body.to_string()).await.expect(201)
+    }
+
+    pub(crate) async fn message(&self, app: &str, event_type: &str) -> String {
+        let body = json!({"eventType": event_type, "payload": {"a": 1}});
+        let sent = self.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(202);
+        sent["id"].as_str().unwrap().into()
+    }
+
+    /// How many applications, endpoints and messages there are.
+    pub(crate) async fn stored(&self, app: &str) -> [usize; 3] {
+        let mut counts = [0; 3];
+        let lists = ["/app".to_owned(), format!("/app/{app}/endpoint"), format!("/app/{app}/msg")];
+        for (count, path) in counts.iter_mut().zip(lists) {
+            *count = self.client.get(&path).await.expect(200)["data"].as_array().unwrap().len();
+        }
+        counts
+    }
+}

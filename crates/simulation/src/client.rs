@@ -1,0 +1,271 @@
+//! The client of the server: it carries out the orders of the scenario, asks again where that is
+//! safe, and remembers what it was promised.
+
+use crate::entropy::Dice;
+use crate::process::Process;
+use crate::scenario::{Door, Event, Order, Scenario, What, url};
+use crate::world::World;
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
+use aldaba_engine::{
+    ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, Once, SendError, Sent,
+};
+use aldaba_store::{Error, WhichApplication};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the client knows. It outlives the server.
+#[derive(Debug)]
+pub struct Notes {
+    progress: Vec<Progress>,
+    endpoints: BTreeMap<usize, (AppId, EndpointId)>,
+    /// The messages that each event was accepted as.
+    pub accepted: BTreeMap<usize, Vec<MessageId>>,
+    /// Answers that no fault explains.
+    pub surprises: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Due(Timestamp),
+    /// Asked, and not answered yet.
+    Asked,
+    /// Answered; will ask once more all the same.
+    Again(Timestamp),
+    Over,
+}
+
+/// What an order came to.
+enum Answer {
+    Done,
+    /// Refused for now; nothing was kept.
+    Refused,
+    /// Nobody can say; only a repeatable order may be repeated.
+    Unknown,
+}
+
+impl Notes {
+    pub fn new(scenario: &Scenario) -> Self {
+        Self {
+            progress: scenario.orders.iter().map(|order| Progress::Due(order.at)).collect(),
+            endpoints: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            surprises: Vec::new(),
+        }
+    }
+
+    pub fn all_over(&self) -> bool {
+        self.progress.iter().all(|progress| *progress == Progress::Over)
+    }
+}
+
+/// The client's side of one life of the server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub world: Arc<World>,
+    pub engine: Engine,
+    pub process: Arc<Process>,
+}
+
+impl Client {
+    /// Makes the tenants, and the endpoints that are there from the beginning.
+    pub async fn set_up(&self) -> Result<(), ChangeError> {
+        let scenario = &self.world.scenario;
+        for tenant in 0..scenario.tenants {
+            let application = NewApplication {
+                org: scenario.org,
+                uid: Some(uid(tenant)),
+                name: uid(tenant),
+                throttle_rate: None,
+                metadata: "{}".into(),
+            };
+            self.engine.directory().create_application(application, None).await?;
+        }
+        for (number, door) in scenario.doors.iter().enumerate().filter(|(_, door)| !door.late) {
+            self.create_endpoint(number, door).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a task for every order that is not over.
+    pub fn start(&self) {
+        let now = self.process.now();
+        let mut notes = self.world.notes.lock();
+        for (number, order) in self.world.scenario.orders.iter().enumerate() {
+            let before = notes.progress[number];
+            let next = match before {
+                // The answer was lost in a crash.
+                Progress::Asked if order.is_safe_to_repeat() => Progress::Due(now + Duration::from_secs(2)),
+                Progress::Asked => Progress::Over,
+                other => other,
+            };
+            notes.progress[number] = next;
+            if next != Progress::Over {
+                let client = self.clone();
+                tokio::spawn(async move { client.carry_out(number).await });
+            }
+        }
+    }
+
+    async fn carry_out(&self, number: usize) {
+        let order = &self.world.scenario.orders[number];
+        let mut dice = Dice::of(self.world.scenario.seed ^ (number as u64) << 20, "client");
+        loop {
+            let progress = self.world.notes.lock().progress[number];
+            let (Progress::Due(at) | Progress::Again(at)) = progress else {
+                return;
+            };
+            self.process.sleep_until(at).await;
+            if self.process.is_dead() {
+                return;
+            }
+            self.world.notes.lock().progress[number] = Progress::Asked;
+            let answer = self.ask(order).await;
+            if self.process.is_dead() {
+                return;
+            }
+            let now = self.process.now();
+            let first = matches!(progress, Progress::Due(_));
+            self.world.notes.lock().progress[number] = match answer {
+                Answer::Done if first && order.asks_again() => {
+                    Progress::Again(now + dice.millis(1, 2 * 3_600_000))
+                }
+                Answer::Done => Progress::Over,
+                Answer::Refused => Progress::Due(now + dice.millis(500, 60_000)),
+                Answer::Unknown if order.is_safe_to_repeat() => {
+                    Progress::Due(now + dice.millis(500, 60_000))
+                }
+                Answer::Unknown => Progress::Over,
+            };
+        }
+    }
+
+    async fn ask(&self, order: &Order) -> Answer {
+        match &order.what {
+            What::Send(event) if event.twice && event.is_safe_to_repeat() => {
+                let (first, second) = tokio::join!(self.send(event), self.send(event));
+                if matches!(first, Answer::Done) { second } else { first }
+            }
+            What::Send(event) => self.send(event).await,
+            What::CreateEndpoint { door } => {
+                let made = self.create_endpoint(*door, &self.world.scenario.doors[*door]).await;
+                self.changed(made)
+            }
+            What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
+        }
+    }
+
+    async fn send(&self, event: &Event) -> Answer {
+        let name = event.number;
+        let padding = ".".repeat(event.padding);
+        let new = NewEvent {
+            event_type: event.event_type.into(),
+            payload: format!(r#"{{"event":{name},"padding":"{padding}"}}"#).into(),
+            channels: event.channels.clone(),
+            event_id: event.has_event_id.then(|| format!("event-{name}")),
+            once: if event.has_key { once("send", name) } else { None },
+        };
+        let sent = self.engine.send(&which(&self.world.scenario, event.tenant), new).await;
+        if self.process.is_dead() {
+            return Answer::Unknown;
+        }
+        let now = self.process.now();
+        self.world.log.lock().note(now, || format!("event {name}: {sent:?}"));
+        let mut notes = self.world.notes.lock();
+        match sent {
+            Ok(Sent::New { message, .. } | Sent::Before { message }) => {
+                notes.accepted.entry(name).or_default().push(message);
+                Answer::Done
+            }
+            Err(SendError::EventIdTaken(message)) if event.has_event_id => {
+                notes.accepted.entry(name).or_default().push(message);
+                Answer::Done
+            }
+            Err(SendError::Store(Error::Busy | Error::Full | Error::Timeout) | SendError::Unsettled) => {
+                Answer::Refused
+            }
+            Err(SendError::Store(Error::Closed)) => Answer::Unknown,
+            Err(error) => {
+                notes.surprises.push(format!("event {name} was answered with `{error}`"));
+                Answer::Done
+            }
+        }
+    }
+
+    async fn create_endpoint(&self, number: usize, door: &Door) -> Result<(), ChangeError> {
+        let new = NewEndpoint {
+            uid: None,
+            url: url(number, door),
+            credentials: None,
+            description: String::new(),
+            version: 1,
+            disabled: false,
+            event_types: door.event_types.clone(),
+            channels: door.channels.clone(),
+            throttle_rate: door.throttle_rate,
+            policy: door.policy.into(),
+            profile: door.profile,
+            metadata: "{}".into(),
+            key: Some(door.key.clone()),
+        };
+        let which = which(&self.world.scenario, door.tenant);
+        let made = self.engine.directory().create_endpoint(which, new, once("door", number)).await?;
+        let (Made::New(endpoint) | Made::Before(endpoint)) = made;
+        if !self.process.is_dead() {
+            self.world.notes.lock().endpoints.insert(number, (endpoint.app, endpoint.id));
+        }
+        Ok(())
+    }
+
+    async fn delete_endpoint(&self, door: usize) -> Answer {
+        let Some((app, endpoint)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+            return Answer::Refused;
+        };
+        match self.engine.directory().delete_endpoint(app, endpoint).await {
+            // An earlier request had done it, and its answer was lost.
+            Err(ChangeError::NotFound) => Answer::Done,
+            other => self.changed(other),
+        }
+    }
+
+    fn changed(&self, result: Result<(), ChangeError>) -> Answer {
+        match result {
+            Ok(()) => Answer::Done,
+            Err(ChangeError::Store(Error::Closed)) => Answer::Unknown,
+            Err(ChangeError::Store(_)) => Answer::Refused,
+            Err(error) => {
+                self.world.notes.lock().surprises.push(format!("a change was answered with `{error}`"));
+                Answer::Done
+            }
+        }
+    }
+}
+
+impl Order {
+    fn is_safe_to_repeat(&self) -> bool {
+        match &self.what {
+            What::Send(event) => event.is_safe_to_repeat(),
+            What::CreateEndpoint { .. } | What::DeleteEndpoint { .. } => true,
+        }
+    }
+
+    fn asks_again(&self) -> bool {
+        matches!(&self.what, What::Send(event) if event.again && event.is_safe_to_repeat())
+    }
+}
+
+fn uid(tenant: usize) -> String {
+    format!("tenant-{tenant}")
+}
+
+fn which(scenario: &Scenario, tenant: usize) -> WhichApplication {
+    WhichApplication { org: scenario.org, key: uid(tenant) }
+}
+
+/// A key of its own for every event and endpoint.
+fn once(kind: &str, number: usize) -> Once {
+    let mut dice = Dice::of(number as u64, kind);
+    let mut digest = [0; 16];
+    digest.fill_with(|| dice.throw().to_le_bytes()[0]);
+    Some(digest)
+}

@@ -1,0 +1,141 @@
+//! What happened, in one order over all lives of the server.
+
+use aldaba_delivery::{AppId, EndpointId, FailureKind, GateScope, MessageId, Origin, Timestamp, Transition};
+use aldaba_store::{NewAttempt, Recorded, Seq};
+use std::time::Duration;
+
+/// The position of something in the one order of everything.
+pub type Step = u64;
+
+#[derive(Debug, Default)]
+pub struct Log {
+    steps: Step,
+    pub requests: Vec<Request>,
+    pub records: Vec<RecordCommit>,
+    pub accepts: Vec<AcceptCommit>,
+    pub refusals: Vec<Refusal>,
+    pub deletions: Vec<Deletion>,
+    pub lives: Vec<Life>,
+    /// One line for everything that happened, if wanted.
+    pub trace: Option<Vec<String>>,
+}
+
+/// One request as the receiver's side saw it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub step: Step,
+    pub at: Timestamp,
+    pub life: usize,
+    /// The endpoint's number in the scenario.
+    pub door: usize,
+    pub message: MessageId,
+    pub signed: bool,
+    /// `None`: it was on the wire when the process died.
+    pub end: Option<RequestEnd>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct RequestEnd {
+    pub step: Step,
+    pub at: Timestamp,
+    pub fate: Fate,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Answered { status: u16, retry_after: Option<Duration> },
+    Failed(FailureKind),
+    Panicked,
+}
+
+/// A result that reached the disk, or was fenced.
+#[derive(Clone, Debug)]
+pub struct RecordCommit {
+    pub step: Step,
+    pub at: Timestamp,
+    pub life: usize,
+    pub seq: Seq,
+    pub endpoint: EndpointId,
+    pub decided_at: Timestamp,
+    pub attempt: Option<NewAttempt>,
+    pub transition: Transition,
+    pub gates: Vec<Hold>,
+    pub result: Recorded,
+}
+
+/// A gate that was written as held.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    pub origin: Origin,
+    pub scope: GateScope,
+    pub until: Timestamp,
+}
+
+/// An event that reached the disk.
+#[derive(Clone, Debug)]
+pub struct AcceptCommit {
+    pub app: AppId,
+    pub message: MessageId,
+    /// The endpoints that subscribed to it at that moment.
+    pub wanted: Vec<EndpointId>,
+}
+
+/// The store told the engine that results could not be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    pub step: Step,
+    pub at: Timestamp,
+    pub life: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Deletion {
+    pub at: Timestamp,
+    pub endpoint: EndpointId,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    pub began: Timestamp,
+    pub ended: Timestamp,
+    pub last_step: Step,
+    pub end: LifeEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifeEnd {
+    /// The store was not ready, so that the server gave up starting.
+    NotStarted,
+    Killed,
+    /// Stopped with so many deliveries still in flight.
+    Stopped { left: usize },
+    /// The end of the run.
+    Settled,
+    /// The end of the run, with deliveries that should have settled.
+    TimedOut,
+}
+
+impl Log {
+    pub fn step(&mut self) -> Step {
+        self.steps += 1;
+        self.steps
+    }
+
+    pub fn note(&mut self, at: Timestamp, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{} {}", at.millis(), line()));
+        }
+    }
+}
+
+impl LifeEnd {
+    /// Whether requests may have been cut off by it.
+    pub fn cuts(self) -> bool {
+        match self {
+            Self::Killed | Self::TimedOut => true,
+            Self::Stopped { left } => left > 0,
+            Self::NotStarted | Self::Settled => false,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! One life of the server.
+
+use aldaba_delivery::Timestamp;
+use aldaba_engine::{Clock, RuntimeClock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Once dead, nothing that its tasks still do until their runtime is dropped may leave a mark on
+/// the world: the store, the wire and the client look here first.
+#[derive(Debug)]
+pub struct Process {
+    pub number: usize,
+    pub clock: Arc<RuntimeClock>,
+    dead: AtomicBool,
+    died: Notify,
+}
+
+impl Process {
+    /// Must be called on the runtime that the process lives on.
+    pub fn new(number: usize, now: Timestamp) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            clock: Arc::new(RuntimeClock::new(now)),
+            dead: AtomicBool::new(false),
+            died: Notify::new(),
+        })
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    pub fn die(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+        self.died.notify_one();
+    }
+
+    /// Resolves when the process has died.
+    pub async fn death(&self) {
+        self.died.notified().await;
+    }
+
+    pub async fn sleep_until(&self, at: Timestamp) {
+        tokio::time::sleep(at.since(self.now())).await;
+    }
+}
+
+/// Sleeps unless there is no time to sleep: a throw of the dice may well be zero.
+pub async fn pause(span: Duration) {
+    if !span.is_zero() {
+        tokio::time::sleep(span).await;
+    }
+}

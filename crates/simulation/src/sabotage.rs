@@ -1,0 +1,40 @@
+//! Planted bugs, which show that the checks can fail.
+
+/// What is broken on purpose. Each is caught by the check that is named with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// The client hears of a commit before it is on disk: I1.
+    AckBeforeCommit,
+    /// A result is confirmed and never written: I1 or I5.
+    LoseRecord,
+    /// A crash leaves the first half of a batch on disk: I1.
+    TearCommit,
+    /// An idempotency key or an event id is not looked up: I2.
+    ForgetKeys,
+    /// Fan-out is not checked against the configuration's version: I1.
+    AcceptStale,
+    /// A lane's read names deliveries that have ended: I3 or I5.
+    RaiseTheDead,
+    /// A lane's read leaves a waiting delivery out: I1.
+    HideRow,
+    /// The due time of a retry is lost: the schedule.
+    ForgetDue,
+    /// One attempt leaves as two requests: I5.
+    SendTwice,
+    /// A failed attempt is repeated inside the transport: I4.
+    RetryInside,
+    /// The body that goes out is not the one that was signed.
+    ChangeBody,
+    /// The engine is not told of `Retry-After`: I9.
+    HideRetryAfter,
+    /// The engine is not told of throttle rates: I9.
+    HideThrottle,
+    /// The engine may send more at once to an endpoint than was configured: I9.
+    WidenLanes,
+    /// A refused result is reported as written: I6.
+    HideRefusal,
+    /// The engine is not told that an endpoint was deleted.
+    HideDelete,
+    /// The engine is told of every answer as of a success: what is delivered must have arrived.
+    PretendSuccess,
+}

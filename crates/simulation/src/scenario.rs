@@ -1,0 +1,144 @@
+//! Who takes part in a run and what goes wrong in it, all from one seed.
+
+mod make;
+
+use crate::receiver::{Mood, Spell};
+use crate::sabotage::Sabotage;
+use crate::store::{CrashPoint, Faults};
+use aldaba_delivery::policy::Overrides;
+use aldaba_delivery::{OrgId, Origin, Timestamp};
+use aldaba_engine::{Options, Policies, Profile};
+use aldaba_signature::SigningKey;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub start: Timestamp,
+    /// From here on everything works.
+    pub faults_end: Timestamp,
+    /// By when everything must have settled.
+    pub limit: Timestamp,
+    pub org: OrgId,
+    pub tenants: usize,
+    pub doors: Vec<Door>,
+    /// Moods of whole hosts.
+    pub hosts: Vec<Vec<Spell>>,
+    pub orders: Vec<Order>,
+    /// The lives that end before their time; the last one, which ends when all is settled, follows.
+    pub lives: Vec<LifePlan>,
+    pub options: Options,
+    pub overrides: Overrides,
+    pub faults: Faults,
+    pub sabotage: Option<Sabotage>,
+}
+
+/// An endpoint to be, and the receiver behind it. Its number is the path of its URL.
+#[derive(Clone, Debug)]
+pub struct Door {
+    pub tenant: usize,
+    pub host: usize,
+    pub policy: &'static str,
+    pub profile: Option<Profile>,
+    pub event_types: Vec<String>,
+    pub channels: Vec<String>,
+    pub throttle_rate: Option<u16>,
+    pub key: SigningKey,
+    pub moods: Vec<Spell>,
+    /// Made by an order in the middle of the run, not before it.
+    pub late: bool,
+}
+
+/// Something that the client wants.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub at: Timestamp,
+    pub what: What,
+}
+
+#[derive(Clone, Debug)]
+pub enum What {
+    Send(Event),
+    CreateEndpoint { door: usize },
+    DeleteEndpoint { door: usize },
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub number: usize,
+    pub tenant: usize,
+    pub event_type: &'static str,
+    pub channels: Vec<String>,
+    pub has_event_id: bool,
+    pub has_key: bool,
+    /// Two requests at once, where that is safe.
+    pub twice: bool,
+    /// The client asks again later although it was answered.
+    pub again: bool,
+    /// Bytes that the payload is filled up with.
+    pub padding: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct LifePlan {
+    pub length: Duration,
+    pub end: PlannedEnd,
+    /// Dies here, if it comes to it before `length` is over.
+    pub crash: Option<CrashPoint>,
+    pub downtime: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum PlannedEnd {
+    Kill,
+    Stop { limit: Duration },
+}
+
+impl Scenario {
+    pub fn new(seed: u64) -> Self {
+        make::scenario(seed)
+    }
+
+    /// The same run with a bug in it.
+    #[must_use]
+    pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
+        self.sabotage = Some(sabotage);
+        self.faults.sabotage = Some(sabotage);
+        self
+    }
+
+    pub fn policies(&self) -> Policies {
+        Policies::new(&self.overrides).expect("the built-in policies are valid")
+    }
+
+    pub fn mood(&self, door: usize, now: Timestamp) -> Mood {
+        let door = &self.doors[door];
+        let spells = self.hosts[door.host].iter().chain(&door.moods);
+        let mut present = spells.filter(|spell| spell.span.contains(now) && now < self.faults_end);
+        present.next().map_or(Mood::Healthy, |spell| spell.mood)
+    }
+
+    pub fn origin(&self, door: usize) -> Origin {
+        Origin::new("https", &host(self.doors[door].host), 443)
+    }
+}
+
+impl Event {
+    /// Whether asking again cannot make a second message.
+    pub fn is_safe_to_repeat(&self) -> bool {
+        self.has_event_id || self.has_key
+    }
+}
+
+/// The path of an endpoint's URL is the number of its door.
+pub fn url(number: usize, door: &Door) -> String {
+    format!("https://{}/{number}", host(door.host))
+}
+
+pub fn door_number(path: &str) -> Option<usize> {
+    path.rsplit('/').next()?.parse().ok()
+}
+
+fn host(number: usize) -> String {
+    format!("host-{number}.example")
+}

@@ -1,0 +1,218 @@
+use super::{Door, Event, LifePlan, Order, PlannedEnd, Scenario, What};
+use crate::entropy::Dice;
+use crate::receiver::{Mood, Spell};
+use crate::store::{CrashPoint, Faults, Span, Stage};
+use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
+use aldaba_delivery::{OrgId, Timestamp};
+use aldaba_engine::{Options, Profile};
+use aldaba_signature::SigningKey;
+use std::time::Duration;
+
+/// 2026-01-01.
+const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+/// Nothing fails while the tenants are set up.
+const SETUP: Duration = Duration::from_secs(60);
+/// The slowest policies wait 12 hours for the next attempt or probe, and a receiver may ask for a
+/// few hours more.
+const TO_SETTLE: Duration = hours(48);
+const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
+const CHANNELS: [&str; 2] = ["north", "south"];
+
+const fn hours(hours: u64) -> Duration {
+    Duration::from_secs(hours * 3600)
+}
+
+pub(super) fn scenario(seed: u64) -> Scenario {
+    let mut dice = Dice::of(seed, "scenario");
+    // Mostly hours; sometimes so long that an endpoint without success is given up.
+    let length = dice.pick(&[hours(1), hours(1), hours(4), hours(12), hours(30), hours(72), hours(150)]);
+    let faults_end = START + SETUP + length;
+    let tenants = usize::try_from(dice.between(1, 4)).unwrap_or(1);
+    let host_count = usize::try_from(dice.between(1, 4)).unwrap_or(1);
+    let doors: Vec<_> = (0..dice.between(1, 12)).map(|_| door(&mut dice, tenants, host_count, length)).collect();
+    let hosts = (0..host_count).map(|_| host_moods(&mut dice, length)).collect();
+    let orders = orders(&mut dice, &doors, tenants, length);
+    let lives = lives(&mut dice, length, doors.len() + tenants);
+    let span = Span { from: START + SETUP, to: faults_end };
+    Scenario {
+        seed,
+        start: START,
+        faults_end,
+        limit: faults_end + TO_SETTLE,
+        org: OrgId::new(START, [7; 15]),
+        tenants,
+        options: options(&mut dice, length),
+        overrides: Overrides {
+            stop_after: dice.pick(&[hours(168), hours(168), hours(12), hours(2)]),
+            ..Overrides::default()
+        },
+        faults: faults(&mut dice, span, length),
+        doors,
+        hosts,
+        orders,
+        lives,
+        sabotage: None,
+    }
+}
+
+fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door {
+    let mut listed = |names: &[&str]| -> Vec<String> {
+        if dice.percent(60) { Vec::new() } else { vec![dice.pick(names).to_owned()] }
+    };
+    let (event_types, channels) = (listed(&EVENT_TYPES), listed(&CHANNELS));
+    let policy = dice.pick(&BUILTIN_NAMES);
+    let mut secret = [0; 32];
+    secret.fill_with(|| dice.throw().to_le_bytes()[0]);
+    let key = if dice.percent(20) {
+        SigningKey::generate_ed25519(secret)
+    } else {
+        SigningKey::generate_hmac(std::array::from_fn(|n| secret[n]))
+    };
+    Door {
+        tenant: dice.index(tenants),
+        host: dice.index(hosts),
+        policy,
+        profile: dice.percent(20).then_some(Profile::Svix),
+        event_types,
+        channels,
+        throttle_rate: dice.percent(25).then(|| dice.pick(&[1, 2, 5, 20])),
+        key,
+        moods: (0..dice.between(0, 3)).map(|_| spell(dice, length)).collect(),
+        late: dice.percent(20),
+    }
+}
+
+fn spell(dice: &mut Dice, length: Duration) -> Spell {
+    // Once a receiver is gone it stays so: rare, or little would be left to watch.
+    let gone = dice.percent(3);
+    let wish = Duration::from_secs(dice.pick(&[1, 5, 60, 600, 7200]));
+    let mood = dice.pick(&[
+        Mood::Slow,
+        Mood::Flaky,
+        Mood::Flaky,
+        Mood::Answers(500),
+        Mood::Answers(204),
+        Mood::Answers(400),
+        Mood::Answers(302),
+        Mood::TooMany(wish),
+        Mood::Unavailable(wish),
+        Mood::Silent,
+        Mood::Breaks,
+        Mood::Panics,
+    ]);
+    Spell { span: part_of(dice, length), mood: if gone { Mood::Answers(410) } else { mood } }
+}
+
+fn host_moods(dice: &mut Dice, length: Duration) -> Vec<Spell> {
+    let mood = |dice: &mut Dice| dice.pick(&[Mood::Refuses, Mood::Unresolved]);
+    (0..dice.between(0, 2)).map(|_| Spell { span: part_of(dice, length), mood: mood(dice) }).collect()
+}
+
+/// Seldom nearly all of it, mostly a small part.
+fn part_of(dice: &mut Dice, length: Duration) -> Span {
+    let share = u32::try_from(dice.pick(&[1_u64, 2, 10, 10, 50])).unwrap_or(1);
+    let span = dice.span(Duration::from_secs(1), length / share);
+    let from = START + SETUP + dice.span(Duration::ZERO, length.saturating_sub(span));
+    Span { from, to: from + span }
+}
+
+fn orders(dice: &mut Dice, doors: &[Door], tenants: usize, length: Duration) -> Vec<Order> {
+    let mut orders = Vec::new();
+    let most = dice.pick(&[50, 100, 150, 250, 400]);
+    while orders.len() < most {
+        // Together, or over up to ten minutes.
+        let burst = dice.pick(&[1, 1, 3, 10, 30, 60]);
+        let spread = dice.pick(&[0, 200, 5000, 600_000]);
+        let at = START + SETUP + dice.span(Duration::ZERO, length);
+        for _ in 0..burst {
+            let event = event(dice, orders.len(), tenants);
+            orders.push(Order { at: at + dice.millis(0, spread), what: What::Send(event) });
+        }
+    }
+    for (number, door) in doors.iter().enumerate() {
+        let mut at = START + SETUP;
+        if door.late {
+            at = at + dice.span(Duration::ZERO, length);
+            orders.push(Order { at, what: What::CreateEndpoint { door: number } });
+        }
+        if dice.percent(15) {
+            let at = at + dice.span(Duration::ZERO, length);
+            orders.push(Order { at, what: What::DeleteEndpoint { door: number } });
+        }
+    }
+    orders
+}
+
+fn event(dice: &mut Dice, number: usize, tenants: usize) -> Event {
+    let channels = match dice.between(0, 3) {
+        0 => vec![dice.pick(&CHANNELS).to_owned()],
+        1 => CHANNELS.map(str::to_owned).to_vec(),
+        _ => Vec::new(),
+    };
+    Event {
+        number,
+        tenant: dice.index(tenants),
+        event_type: dice.pick(&EVENT_TYPES),
+        channels,
+        has_event_id: dice.percent(30),
+        has_key: dice.percent(50),
+        twice: dice.percent(10),
+        again: dice.percent(10),
+        padding: dice.index(200),
+    }
+}
+
+fn lives(dice: &mut Dice, length: Duration, setup_commits: usize) -> Vec<LifePlan> {
+    let count = dice.between(0, 5);
+    let share = length / u32::try_from(count + 1).unwrap_or(1);
+    (0..count)
+        .map(|_| LifePlan {
+            length: SETUP + dice.span(Duration::from_secs(1), share * 2),
+            end: if dice.percent(30) {
+                PlannedEnd::Stop { limit: dice.millis(0, 40_000) }
+            } else {
+                PlannedEnd::Kill
+            },
+            crash: dice.percent(50).then(|| CrashPoint {
+                commit: setup_commits as u64 + 2 + dice.between(1, 200),
+                stage: dice.pick(&[Stage::BeforeCommit, Stage::BeforeDone, Stage::AmongDones]),
+            }),
+            downtime: dice.span(Duration::from_millis(10), dice.pick(&[Duration::from_secs(60), hours(3)])),
+        })
+        .collect()
+}
+
+fn options(dice: &mut Dice, length: Duration) -> Options {
+    let lane_start = dice.pick(&[1, 2, 8]);
+    Options {
+        in_flight: dice.pick(&[8, 8, 16, 64, 4096]),
+        lane_start,
+        lane_most: lane_start.max(dice.pick(&[1, 2, 4, 16])),
+        lane_buffer: dice.pick(&[1, 4, 4, 8, 32, 256]),
+        content_bytes: dice.pick(&[0, 2000, 20_000, 64 << 20]),
+        sweep_interval: (length / 500).max(Duration::from_secs(30)),
+        lane_idle: Duration::from_secs(dice.pick(&[1, 60, 3600])),
+        // Nobody sets the clock here, and idle time must cost nothing.
+        longest_nap: hours(24 * 365),
+        tenants: dice.pick(&[1, 10_000]),
+        ..Options::default()
+    }
+}
+
+fn faults(dice: &mut Dice, active: Span, length: Duration) -> Faults {
+    let full = (0..dice.pick(&[0, 0, 1, 2])).map(|_| {
+        let from = active.from + dice.span(Duration::ZERO, length);
+        let to = (from + dice.span(Duration::from_secs(1), Duration::from_secs(1800))).min(active.to);
+        Span { from, to }
+    });
+    Faults {
+        active,
+        full: full.collect(),
+        slow_commits: dice.pick(&[0, 1, 10]),
+        busy: dice.pick(&[0, 2, 20]),
+        slow_reads: dice.pick(&[0, 5, 40]),
+        failing_reads: dice.pick(&[0, 2, 10]),
+        crash: None,
+        sabotage: None,
+    }
+}

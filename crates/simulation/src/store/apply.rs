@@ -1,0 +1,165 @@
+//! Events and results reach the disk.
+
+use super::disk::{Disk, KeyRow, UniqueKey, as_waiting};
+use crate::sabotage::Sabotage;
+use aldaba_delivery::{EndpointId, Ending, MessageId, Timestamp, Transition};
+use aldaba_store::{
+    Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, NewAttempt,
+    NewMessage, Record, Recorded, Seq, Waiting,
+};
+
+impl Disk {
+    pub(super) fn accept(&mut self, accept: &Accept, sabotage: Option<Sabotage>) -> Accepted {
+        let message = &accept.message;
+        let owner = *accept.app.as_bytes();
+        let used = accept.idempotency.map(|key| (UniqueKey::Idempotency(owner, key.digest), key.expires_at));
+        let event_id = message.event_id.clone().map(|id| UniqueKey::EventId(owner, id));
+        let find = |key: &UniqueKey| match sabotage {
+            Some(Sabotage::ForgetKeys) => None,
+            _ => self.key(key, message.created_at).map(MessageId::from_bytes),
+        };
+        if let Some(first) = used.as_ref().and_then(|(key, _)| find(key)) {
+            return Accepted::Repeated { message: first };
+        }
+        let version = self.applications.get(&accept.app).filter(|row| !row.deleted).map(|row| row.version);
+        let stale = version != Some(accept.version);
+        if stale && (version.is_none() || sabotage != Some(Sabotage::AcceptStale)) {
+            return Accepted::Stale;
+        }
+        if let Some(first) = event_id.as_ref().and_then(find) {
+            return Accepted::EventIdTaken { message: first };
+        }
+        if self.messages.contains_key(&(accept.app, message.id)) {
+            return Accepted::Repeated { message: message.id };
+        }
+        self.insert_message(accept, message);
+        let first = self.insert_deliveries(accept);
+        let resource = *message.id.as_bytes();
+        if let Some(key) = event_id {
+            self.keys.insert(key, KeyRow { resource, expires_at: None });
+        }
+        if let Some((key, expires_at)) = used {
+            self.keys.insert(key, KeyRow { resource, expires_at: Some(expires_at) });
+        }
+        Accepted::New { first }
+    }
+
+    /// The endpoints that should get a message at this moment, found without the engine's help.
+    pub(super) fn subscribers(&self, accept: &Accept) -> Vec<EndpointId> {
+        let message = &accept.message;
+        let subscribed = |endpoint: &&Endpoint| {
+            let of_type = endpoint.event_types.is_empty()
+                || endpoint.event_types.iter().any(|name| **name == *message.content.event_type);
+            let of_channel = endpoint.channels.is_empty()
+                || endpoint.channels.iter().any(|name| message.channels.contains(name));
+            endpoint.app == accept.app && !endpoint.deleted && !endpoint.disabled && of_type && of_channel
+        };
+        self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()
+    }
+
+    fn insert_message(&mut self, accept: &Accept, message: &NewMessage) {
+        let row = Message {
+            id: message.id,
+            app: accept.app,
+            content: (*message.content).clone(),
+            channels: message.channels.clone(),
+            event_id: message.event_id.clone(),
+            created_at: message.created_at,
+        };
+        self.messages.insert((accept.app, message.id), row);
+    }
+
+    fn insert_deliveries(&mut self, accept: &Accept) -> Seq {
+        let message = &accept.message;
+        let mut first = None;
+        for delivery in &accept.deliveries {
+            self.last_seq += 1;
+            let seq = Seq(self.last_seq);
+            first.get_or_insert(seq);
+            let waiting = Waiting {
+                seq,
+                message: message.id,
+                due_at: delivery.due_at,
+                attempts: 0,
+                clock_start: message.created_at.max(delivery.due_at),
+            };
+            self.put_in_lane(delivery.endpoint, waiting);
+            let row = DeliveryStatus {
+                seq,
+                endpoint: delivery.endpoint,
+                message: message.id,
+                attempts: 0,
+                clock_start: waiting.clock_start,
+                state: DeliveryState::Waiting { due_at: delivery.due_at },
+            };
+            self.deliveries.insert(seq, row);
+            self.of_message.entry(message.id).or_default().push(seq);
+        }
+        first.unwrap_or(Seq(0))
+    }
+
+    pub(super) fn record(&mut self, record: &Record, sabotage: Option<Sabotage>) -> Recorded {
+        let Some(row) = self.deliveries.get_mut(&record.seq) else {
+            return Recorded::Fenced;
+        };
+        let Some(before) = as_waiting(row).filter(|row| row.attempts == record.attempts_before) else {
+            return Recorded::Fenced;
+        };
+        let endpoint = row.endpoint;
+        row.attempts += u32::from(record.attempt.is_some());
+        row.state = state_after(record, before.due_at, sabotage);
+        let after = as_waiting(row);
+        self.take_from_lane(endpoint, before.turn());
+        if let Some(after) = after {
+            self.put_in_lane(endpoint, after);
+        }
+        self.insert_attempt(record);
+        if let (Some(health), Some(endpoint)) = (&record.health, self.endpoints.get_mut(&record.endpoint)) {
+            endpoint.health = health.clone();
+        }
+        for GateRecord { origin, scope, gate } in &record.gates {
+            let key = (origin.clone(), *scope);
+            if gate.is_clear() {
+                self.gates.remove(&key);
+            } else {
+                self.gates.insert(key, gate.clone());
+            }
+        }
+        Recorded::Applied
+    }
+
+    pub(super) fn insert_attempt(&mut self, record: &Record) {
+        if let Some(attempt) = &record.attempt {
+            self.attempts.insert(attempt.id, attempt_row(record, attempt));
+        }
+    }
+}
+
+fn state_after(record: &Record, due_before: Timestamp, sabotage: Option<Sabotage>) -> DeliveryState {
+    match record.transition {
+        Transition::Retry { .. } if sabotage == Some(Sabotage::ForgetDue) => {
+            DeliveryState::Waiting { due_at: due_before }
+        }
+        Transition::Retry { due_at } => DeliveryState::Waiting { due_at },
+        Transition::Settle(Ending::Delivered) => DeliveryState::Delivered { at: record.at },
+        Transition::Settle(Ending::Dead(reason)) => DeliveryState::Dead { at: record.at, reason },
+    }
+}
+
+fn attempt_row(record: &Record, attempt: &NewAttempt) -> Attempt {
+    let attempt = attempt.clone();
+    Attempt {
+        id: attempt.id,
+        seq: record.seq,
+        message: record.message,
+        endpoint: record.endpoint,
+        started_at: attempt.started_at,
+        duration: attempt.duration,
+        status_code: attempt.status_code,
+        failure: attempt.failure,
+        error: attempt.error,
+        response: attempt.response,
+        trigger: attempt.trigger,
+        success: attempt.success,
+    }
+}

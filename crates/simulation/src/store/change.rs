@@ -1,0 +1,119 @@
+//! Changes of the directory reach the disk.
+
+use super::disk::{ApplicationRow, Disk, KeyRow, UniqueKey};
+use aldaba_delivery::{AppId, EndpointId, Timestamp};
+use aldaba_store::{Application, Change, Changed, Endpoint, IdempotencyKey};
+
+impl Disk {
+    pub(super) fn change(&mut self, change: &Change) -> Changed {
+        match change {
+            Change::CreateApplication { application, idempotency } => {
+                let (owner, id) = (*application.org.as_bytes(), *application.id.as_bytes());
+                self.once(owner, *idempotency, application.created_at, id, |disk| {
+                    disk.create_application(application)
+                })
+            }
+            Change::CreateEndpoint { endpoint, idempotency } => {
+                let (owner, id) = (*endpoint.app.as_bytes(), *endpoint.id.as_bytes());
+                self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
+            }
+            Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
+            Change::DeleteEndpoint { app, endpoint, at } => self.delete_endpoint(*app, *endpoint, *at),
+        }
+    }
+
+    pub(super) fn settle_setting(&mut self, name: &'static str, value: &[u8]) -> Vec<u8> {
+        self.settings.entry(name).or_insert_with(|| value.to_vec()).clone()
+    }
+
+    /// Runs `create` unless the key has been used; keeps the key if something was made.
+    fn once(
+        &mut self,
+        owner: [u8; 20],
+        idempotency: Option<IdempotencyKey>,
+        now: Timestamp,
+        resource: [u8; 20],
+        create: impl FnOnce(&mut Self) -> Changed,
+    ) -> Changed {
+        let Some(IdempotencyKey { digest, expires_at }) = idempotency else {
+            return create(self);
+        };
+        let key = UniqueKey::Idempotency(owner, digest);
+        if let Some(resource) = self.key(&key, now) {
+            return Changed::Repeated { resource };
+        }
+        let changed = create(self);
+        if matches!(changed, Changed::Done { .. }) {
+            self.keys.insert(key, KeyRow { resource, expires_at: Some(expires_at) });
+        }
+        changed
+    }
+
+    fn create_application(&mut self, application: &Application) -> Changed {
+        let same_name = |row: &ApplicationRow| {
+            row.application.org == application.org && row.application.uid == application.uid
+        };
+        if application.uid.is_some() && self.applications.values().any(same_name) {
+            return Changed::UidTaken;
+        }
+        if self.applications.contains_key(&application.id) {
+            return Changed::Repeated { resource: *application.id.as_bytes() };
+        }
+        let row = ApplicationRow { application: application.clone(), version: 1, deleted: false };
+        self.applications.insert(application.id, row);
+        Changed::Done { removed: Vec::new() }
+    }
+
+    fn create_endpoint(&mut self, endpoint: &Endpoint) -> Changed {
+        let same_name = |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid;
+        let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
+        let Some(owner) = self.applications.get_mut(&endpoint.app) else {
+            return Changed::NotFound;
+        };
+        if owner.deleted || owner.application.org != endpoint.org {
+            return Changed::NotFound;
+        }
+        if taken {
+            return Changed::UidTaken;
+        }
+        if self.endpoints.contains_key(&endpoint.id) {
+            return Changed::Repeated { resource: *endpoint.id.as_bytes() };
+        }
+        owner.version += 1;
+        self.endpoints.insert(endpoint.id, endpoint.clone());
+        Changed::Done { removed: Vec::new() }
+    }
+
+    fn delete_application(&mut self, app: AppId, at: Timestamp) -> Changed {
+        let Some(row) = self.applications.get_mut(&app).filter(|row| !row.deleted) else {
+            return Changed::NotFound;
+        };
+        row.deleted = true;
+        row.version += 1;
+        row.application.uid = None;
+        row.application.updated_at = at;
+        let mut removed = Vec::new();
+        for endpoint in self.endpoints.values_mut().filter(|row| row.app == app && !row.deleted) {
+            remove(endpoint, at);
+            removed.push(endpoint.id);
+        }
+        Changed::Done { removed }
+    }
+
+    fn delete_endpoint(&mut self, app: AppId, id: EndpointId, at: Timestamp) -> Changed {
+        let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| row.app == app && !row.deleted) else {
+            return Changed::NotFound;
+        };
+        remove(endpoint, at);
+        if let Some(owner) = self.applications.get_mut(&app) {
+            owner.version += 1;
+        }
+        Changed::Done { removed: vec![id] }
+    }
+}
+
+fn remove(endpoint: &mut Endpoint, at: Timestamp) {
+    endpoint.deleted = true;
+    endpoint.uid = None;
+    endpoint.updated_at = at;
+}

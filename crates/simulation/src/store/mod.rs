@@ -1,0 +1,129 @@
+//! A store in memory that keeps the contract, and breaks down as a real one may.
+//!
+//! [`Disk`] is what survives, `queue` is what a crash loses, `writer` moves the one to the other in
+//! batches. Reads are snapshots that may be late and old.
+
+mod apply;
+mod change;
+mod disk;
+mod faults;
+mod query;
+mod queue;
+mod reads;
+mod writer;
+
+pub use disk::Disk;
+pub use faults::{CrashPoint, Faults, Span, Stage};
+
+use crate::entropy::Dice;
+use crate::log::Log;
+use crate::process::{Process, pause};
+use aldaba_store::{Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, Store};
+use parking_lot::Mutex;
+use queue::{Op, Queue};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The store of one life of the server. Clones are handles to the same one.
+#[derive(Clone, Debug)]
+pub struct SimStore {
+    disk: Arc<Mutex<Disk>>,
+    log: Arc<Mutex<Log>>,
+    process: Arc<Process>,
+    faults: Arc<Faults>,
+    dice: Arc<Mutex<Dice>>,
+    queue: Arc<Queue>,
+    closed: Arc<watch::Sender<bool>>,
+}
+
+impl SimStore {
+    /// Must be called on the runtime that the process lives on: the writer is a task of it.
+    pub fn start(
+        disk: Arc<Mutex<Disk>>,
+        log: Arc<Mutex<Log>>,
+        process: Arc<Process>,
+        faults: Faults,
+        dice: Dice,
+    ) -> Self {
+        let store = Self {
+            disk,
+            log,
+            process,
+            faults: Arc::new(faults),
+            dice: Arc::new(Mutex::new(dice)),
+            queue: Arc::default(),
+            closed: Arc::new(watch::Sender::new(false)),
+        };
+        tokio::spawn(store.clone().write());
+        store
+    }
+
+    /// Whether an event or a command is refused at once.
+    fn busy(&self) -> bool {
+        self.faults.is_busy(self.process.now(), &mut self.dice.lock())
+    }
+
+    fn put(&self, op: Op) {
+        if self.process.is_dead() {
+            return;
+        }
+        if let Err(op) = self.queue.put(op) {
+            op.refuse(Error::Closed);
+        }
+    }
+
+    fn read<T, F>(&self, read: F) -> Read<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Disk) -> T + Send + 'static,
+    {
+        if *self.closed.borrow() {
+            return Box::pin(std::future::ready(Err(Error::Closed)));
+        }
+        let plan = self.faults.read(self.process.now(), &mut self.dice.lock());
+        let disk = Arc::clone(&self.disk);
+        // A snapshot that is taken at once is taken before anybody waits for it.
+        let mut read = Some(read);
+        let mut take = move |disk: &Disk| read.take().map(|read| read(disk));
+        let early = if plan.before.is_zero() { take(&disk.lock()) } else { None };
+        Box::pin(async move {
+            pause(plan.before).await;
+            let snapshot = match early {
+                Some(snapshot) => Some(snapshot),
+                None => take(&disk.lock()),
+            };
+            pause(plan.after).await;
+            snapshot.filter(|_| !plan.fails).ok_or(Error::Timeout)
+        })
+    }
+}
+
+impl Store for SimStore {
+    fn check(&self) -> Read<()> {
+        self.read(|_| ())
+    }
+
+    fn close(&self) -> Read<()> {
+        self.queue.close();
+        let mut closed = self.closed.subscribe();
+        Box::pin(async move {
+            let _ = closed.wait_for(|closed| *closed).await;
+            Ok(())
+        })
+    }
+}
+
+impl Accepts for SimStore {
+    fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>) {
+        if self.busy() {
+            return done.call(Err(Error::Busy));
+        }
+        self.put(Op::Accept(batch, done));
+    }
+}
+
+impl Records for SimStore {
+    fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
+        self.put(Op::Record(batch, done));
+    }
+}

@@ -1,0 +1,155 @@
+//! What can be read of the disk.
+
+use super::disk::{ApplicationRow, Disk, UniqueKey};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
+use aldaba_store::{
+    Application, Attempt, AttemptScope, AttemptsQuery, Content, DeliveryStatus, DueQuery, Endpoint,
+    GateRecord, LanesCursor, LanesPage, LanesQuery, Message, Order, Page, Seq, Tenant, Turn, Waiting,
+    WhichApplication,
+};
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Before every turn there is.
+const START: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
+const END: Turn = Turn { due_at: Timestamp::MAX, seq: Seq(i64::MAX) };
+
+impl Disk {
+    pub(super) fn due(&self, query: DueQuery) -> Vec<Waiting> {
+        let after = Bound::Excluded((query.endpoint, query.after.unwrap_or(START)));
+        let until = Bound::Included((query.endpoint, END));
+        self.lanes.range((after, until)).map(|(_, waiting)| *waiting).take(query.limit).collect()
+    }
+
+    pub(super) fn lanes(&self, query: LanesQuery) -> LanesPage {
+        let LanesCursor(after) = query.after.unwrap_or(LanesCursor(START));
+        let limit = query.limit.max(1);
+        let mut page = LanesPage::default();
+        let mut seen = BTreeSet::new();
+        let mut walked = 0;
+        let waiting = self.turns.range((Bound::Excluded(after), Bound::Unbounded));
+        for (turn, endpoint) in waiting.take_while(|(turn, _)| turn.due_at <= query.until).take(limit) {
+            walked += 1;
+            if seen.insert(*endpoint) {
+                page.lanes.push((*endpoint, turn.due_at));
+            }
+            page.next = Some(LanesCursor(*turn));
+        }
+        if walked < limit {
+            page.next = None;
+        }
+        page
+    }
+
+    pub(super) fn contents(&self, messages: &[(AppId, MessageId)]) -> Vec<Option<Content>> {
+        messages.iter().map(|key| self.messages.get(key).map(|message| message.content.clone())).collect()
+    }
+
+    pub(super) fn lane_endpoints(&self, ids: &[EndpointId]) -> Vec<Endpoint> {
+        ids.iter().filter_map(|id| self.endpoints.get(id).cloned()).collect()
+    }
+
+    pub(super) fn gates(&self) -> Vec<GateRecord> {
+        let record = |((origin, scope), gate): (&(_, _), &aldaba_delivery::Gate)| GateRecord {
+            origin: Clone::clone(origin),
+            scope: *scope,
+            gate: gate.clone(),
+        };
+        self.gates.iter().map(record).collect()
+    }
+
+    fn application_row(&self, which: &WhichApplication) -> Option<&ApplicationRow> {
+        let ours = |row: &&ApplicationRow| row.application.org == which.org && !row.deleted;
+        let by_id = which.key.parse().ok().and_then(|id: AppId| self.applications.get(&id)).filter(ours);
+        by_id.or_else(|| {
+            let named = |row: &&ApplicationRow| row.application.uid.as_ref() == Some(&which.key);
+            self.applications.values().filter(ours).find(named)
+        })
+    }
+
+    pub(super) fn tenant(&self, which: &WhichApplication) -> Option<Tenant> {
+        let row = self.application_row(which)?;
+        let ours = |endpoint: &&Endpoint| endpoint.app == row.application.id && !endpoint.deleted;
+        Some(Tenant {
+            application: row.application.clone(),
+            version: row.version,
+            endpoints: self.endpoints.values().filter(ours).map(|row| Arc::new(row.clone())).collect(),
+        })
+    }
+
+    pub(super) fn application(&self, which: &WhichApplication) -> Option<Application> {
+        self.application_row(which).map(|row| row.application.clone())
+    }
+
+    pub(super) fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Vec<Application> {
+        let ours = |row: &&ApplicationRow| row.application.org == org && !row.deleted;
+        let rows = self.applications.values().filter(ours).map(|row| &row.application);
+        paged(rows, |application| application.id, page, order)
+    }
+
+    pub(super) fn endpoint(&self, app: AppId, key: &str) -> Option<Endpoint> {
+        let ours = |endpoint: &&Endpoint| endpoint.app == app && !endpoint.deleted;
+        let by_id = key.parse().ok().and_then(|id: EndpointId| self.endpoints.get(&id)).filter(ours);
+        let named = || self.endpoints.values().filter(ours).find(|row| row.uid.as_deref() == Some(key));
+        by_id.or_else(named).cloned()
+    }
+
+    pub(super) fn endpoints_of(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Vec<Endpoint> {
+        let rows = self.endpoints.values().filter(|row| row.app == app && !row.deleted);
+        paged(rows, |endpoint| endpoint.id, page, order)
+    }
+
+    pub(super) fn message(&self, app: AppId, key: &str) -> Option<Message> {
+        let by_id = |id: MessageId| self.messages.get(&(app, id));
+        let named = || {
+            let key = UniqueKey::EventId(*app.as_bytes(), key.to_owned());
+            self.key(&key, Timestamp::MIN).and_then(|id| by_id(MessageId::from_bytes(id)))
+        };
+        key.parse().ok().and_then(by_id).or_else(named).cloned()
+    }
+
+    pub(super) fn messages_of(&self, app: AppId, page: Page<MessageId>, order: Order) -> Vec<Message> {
+        let rows = self.messages.values().filter(|row| row.app == app);
+        paged(rows, |message| message.id, page, order)
+    }
+
+    pub(super) fn attempts(&self, query: AttemptsQuery) -> Vec<Attempt> {
+        let wanted = |attempt: &&Attempt| match query.scope {
+            AttemptScope::Endpoint(endpoint) => attempt.endpoint == endpoint,
+            AttemptScope::Message(message) => attempt.message == message,
+        };
+        paged(self.attempts.values().filter(wanted), |attempt| attempt.id, query.page, query.order)
+    }
+
+    pub(super) fn deliveries(&self, message: MessageId) -> Vec<DeliveryStatus> {
+        let seqs = self.of_message.get(&message).into_iter().flatten();
+        seqs.filter_map(|seq| self.deliveries.get(seq).cloned()).collect()
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.turns.len() as u64
+    }
+}
+
+/// A page of rows that come in the order of their ids.
+fn paged<'a, T: Clone + 'a, Id: Ord + Copy>(
+    rows: impl DoubleEndedIterator<Item = &'a T>,
+    id: impl Fn(&T) -> Id,
+    page: Page<Id>,
+    order: Order,
+) -> Vec<T> {
+    match order {
+        Order::Ascending => rows
+            .filter(|row| page.after.is_none_or(|after| id(row) > after))
+            .take(page.limit)
+            .cloned()
+            .collect(),
+        Order::Descending => rows
+            .rev()
+            .filter(|row| page.after.is_none_or(|after| id(row) < after))
+            .take(page.limit)
+            .cloned()
+            .collect(),
+    }
+}

@@ -1,0 +1,102 @@
+//! What waits for the writer: lost in a crash.
+
+use aldaba_store::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use tokio::sync::Notify;
+
+#[derive(Debug)]
+pub(super) enum Op {
+    Record(Vec<Record>, Done<Vec<Recorded>>),
+    Accept(Vec<Accept>, Done<Vec<Accepted>>),
+    Change(Box<Change>, Done<Changed>),
+    SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
+}
+
+/// A write whose fate is known, and who waits for it.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Record(Done<Vec<Recorded>>, Vec<Recorded>),
+    Accept(Done<Vec<Accepted>>, Vec<Accepted>),
+    Change(Done<Changed>, Changed),
+    SettleSetting(Done<Vec<u8>>, Vec<u8>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    lines: Mutex<Lines>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    /// Results, events, commands: in the order of their turns.
+    waiting: [VecDeque<Op>; 3],
+    closed: bool,
+}
+
+impl Queue {
+    /// Hands an operation over; gives it back when the store is closed.
+    pub(super) fn put(&self, op: Op) -> Result<(), Op> {
+        let mut lines = self.lines.lock();
+        if lines.closed {
+            return Err(op);
+        }
+        let line = match op {
+            Op::Record(..) => 0,
+            Op::Accept(..) => 1,
+            Op::Change(..) | Op::SettleSetting(..) => 2,
+        };
+        lines.waiting[line].push_back(op);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Everything that waits. `None`: closed, and empty.
+    pub(super) async fn take(&self) -> Option<Vec<Op>> {
+        loop {
+            {
+                let mut lines = self.lines.lock();
+                let batch: Vec<_> = lines.waiting.iter_mut().flat_map(std::mem::take).collect();
+                if !batch.is_empty() {
+                    return Some(batch);
+                }
+                if lines.closed {
+                    return None;
+                }
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.lines.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lines.lock().closed
+    }
+}
+
+impl Op {
+    pub(super) fn refuse(self, error: Error) {
+        match self {
+            Self::Record(_, done) => done.call(Err(error)),
+            Self::Accept(_, done) => done.call(Err(error)),
+            Self::Change(_, done) => done.call(Err(error)),
+            Self::SettleSetting(_, _, done) => done.call(Err(error)),
+        }
+    }
+}
+
+impl Reply {
+    pub(super) fn call(self) {
+        match self {
+            Self::Record(done, outcome) => done.call(Ok(outcome)),
+            Self::Accept(done, outcome) => done.call(Ok(outcome)),
+            Self::Change(done, outcome) => done.call(Ok(outcome)),
+            Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The roles of the store that read.
+
+use super::SimStore;
+use super::disk::Disk;
+use super::queue::Op;
+use crate::entropy::Dice;
+use crate::sabotage::Sabotage;
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
+use aldaba_store::{
+    Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
+    Done, DueQuery, Endpoint, Error, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order,
+    Page, Read, Tenant, Turn, Waiting, WhichApplication,
+};
+
+impl Lanes for SimStore {
+    fn due(&self, query: DueQuery) -> Read<Vec<Waiting>> {
+        let (sabotage, mut dice) = (self.faults.sabotage, Dice::new(self.dice.lock().throw()));
+        self.read(move |disk| {
+            let mut rows = disk.due(query);
+            match sabotage {
+                Some(Sabotage::HideRow) if rows.len() > 1 && dice.percent(20) => {
+                    rows.remove(dice.index(rows.len() - 1));
+                }
+                Some(Sabotage::RaiseTheDead) => rows.extend(dead_row(disk, query, &rows)),
+                _ => {}
+            }
+            rows
+        })
+    }
+
+    fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
+        self.read(move |disk| disk.lanes(query))
+    }
+
+    fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
+        self.read(move |disk| disk.contents(&messages))
+    }
+
+    fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
+        let sabotage = self.faults.sabotage;
+        self.read(move |disk| {
+            let mut rows = disk.lane_endpoints(&endpoints);
+            for row in &mut rows {
+                match sabotage {
+                    Some(Sabotage::HideThrottle) => row.throttle_rate = None,
+                    Some(Sabotage::HideDelete) => row.deleted = false,
+                    _ => {}
+                }
+            }
+            rows
+        })
+    }
+
+    fn gates(&self) -> Read<Vec<GateRecord>> {
+        self.read(Disk::gates)
+    }
+}
+
+/// Sabotage: a settled delivery that looks as if it waited.
+fn dead_row(disk: &Disk, query: DueQuery, rows: &[Waiting]) -> Option<Waiting> {
+    let last = rows.last().map(Waiting::turn).or(query.after);
+    let settled = |row: &&DeliveryStatus| {
+        row.endpoint == query.endpoint && !matches!(row.state, DeliveryState::Waiting { .. })
+    };
+    let row = disk.deliveries.values().filter(settled).next_back()?;
+    let due_at = last.map_or(row.clock_start, |turn: Turn| turn.due_at);
+    let waiting = Waiting {
+        seq: row.seq,
+        message: row.message,
+        due_at,
+        attempts: row.attempts,
+        clock_start: row.clock_start,
+    };
+    (rows.len() < query.limit && last.is_none_or(|last| waiting.turn() > last)).then_some(waiting)
+}
+
+impl Directory for SimStore {
+    fn change(&self, change: Change, done: Done<Changed>) {
+        if self.busy() {
+            return done.call(Err(Error::Busy));
+        }
+        self.put(Op::Change(Box::new(change), done));
+    }
+
+    fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>> {
+        self.read(move |disk| disk.tenant(&which))
+    }
+
+    fn application(&self, which: WhichApplication) -> Read<Option<Application>> {
+        self.read(move |disk| disk.application(&which))
+    }
+
+    fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
+        self.read(move |disk| disk.applications(org, page, order))
+    }
+
+    fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>> {
+        self.read(move |disk| disk.endpoint(app, &key))
+    }
+
+    fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
+        self.read(move |disk| disk.endpoints_of(app, page, order))
+    }
+
+    fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {
+        self.read(move |disk| disk.settings.get(name).cloned())
+    }
+
+    fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>) {
+        self.put(Op::SettleSetting(name, value, done));
+    }
+}
+
+impl History for SimStore {
+    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>> {
+        self.read(move |disk| disk.message(app, &key))
+    }
+
+    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>> {
+        self.read(move |disk| disk.messages_of(app, page, order))
+    }
+
+    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>> {
+        self.read(move |disk| disk.attempts(query))
+    }
+
+    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
+        self.read(move |disk| disk.deliveries(message))
+    }
+
+    fn waiting(&self) -> Read<u64> {
+        self.read(Disk::waiting)
+    }
+}

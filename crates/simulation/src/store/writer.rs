@@ -1,0 +1,188 @@
+//! The writer: takes everything that waits, commits it as one, then tells those who wait.
+
+use super::disk::Disk;
+use super::faults::Stage;
+use super::queue::{Op, Reply};
+use super::SimStore;
+use crate::log::{AcceptCommit, Deletion, Hold, Log, RecordCommit, Refusal};
+use crate::process::pause;
+use crate::sabotage::Sabotage;
+use aldaba_delivery::Timestamp;
+use aldaba_store::{Accept, Accepted, Change, Changed, Error, Record, Recorded};
+use std::time::Duration;
+
+impl SimStore {
+    pub(super) async fn write(self) {
+        let mut commits = 0;
+        while let Some(batch) = self.queue.take().await {
+            commits += 1;
+            let now = self.process.now();
+            let time = self.faults.commit_time(now, &mut self.dice.lock());
+            let stage = self.faults.crash_at(commits);
+            if self.sabotage(Sabotage::AckBeforeCommit) {
+                self.commit_late(batch, time, stage).await;
+                continue;
+            }
+            pause(time).await;
+            if stage == Some(Stage::BeforeCommit) {
+                self.tear(&batch);
+                return self.process.die();
+            }
+            if self.faults.is_full(self.process.now()) {
+                self.refuse(batch);
+                continue;
+            }
+            let replies = self.apply(batch, &mut self.disk.lock());
+            if stage == Some(Stage::BeforeDone) {
+                return self.process.die();
+            }
+            // What is committed can be read a moment before anybody has heard of it.
+            let lag = if self.dice.lock().percent(20) { Duration::from_millis(1) } else { Duration::ZERO };
+            pause(lag).await;
+            if !self.answer(replies, stage) {
+                return;
+            }
+        }
+        self.closed.send_replace(true);
+    }
+
+    /// Tells everybody; `false`: the process died on the way.
+    fn answer(&self, replies: Vec<Reply>, stage: Option<Stage>) -> bool {
+        let told = match stage {
+            Some(Stage::AmongDones) => self.dice.lock().index(replies.len()),
+            _ => replies.len(),
+        };
+        let all = told == replies.len();
+        replies.into_iter().take(told).for_each(Reply::call);
+        if !all {
+            self.process.die();
+        }
+        all
+    }
+
+    fn apply(&self, batch: Vec<Op>, disk: &mut Disk) -> Vec<Reply> {
+        let at = self.process.now();
+        let mut log = self.log.lock();
+        log.note(at, || format!("commit of {}", batch.len()));
+        let commit = |op| match op {
+            Op::Record(records, done) => {
+                let outcome = records.iter().map(|record| self.record(record, disk, &mut log, at)).collect();
+                Reply::Record(done, outcome)
+            }
+            Op::Accept(accepts, done) => {
+                let outcome = accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
+                Reply::Accept(done, outcome)
+            }
+            Op::Change(change, done) => Reply::Change(done, make(&change, disk, &mut log, at)),
+            Op::SettleSetting(name, value, done) => {
+                Reply::SettleSetting(done, disk.settle_setting(name, &value))
+            }
+        };
+        batch.into_iter().map(commit).collect()
+    }
+
+    fn record(&self, record: &Record, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Recorded {
+        if self.sabotage(Sabotage::LoseRecord) && self.dice.lock().percent(3) {
+            return Recorded::Applied;
+        }
+        let result = disk.record(record, self.faults.sabotage);
+        log.note(at, || format!("record {:?} {:?} {result:?}", record.seq, record.transition));
+        let step = log.step();
+        let held = |gate: &aldaba_store::GateRecord| {
+            let until = gate.gate.held_until?;
+            Some(Hold { origin: gate.origin.clone(), scope: gate.scope, until })
+        };
+        log.records.push(RecordCommit {
+            step,
+            at,
+            life: self.process.number,
+            seq: record.seq,
+            endpoint: record.endpoint,
+            decided_at: record.at,
+            attempt: record.attempt.clone(),
+            transition: record.transition,
+            gates: record.gates.iter().filter_map(held).collect(),
+            result,
+        });
+        result
+    }
+
+    fn accept_one(&self, accept: &Accept, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Accepted {
+        let wanted = disk.subscribers(accept);
+        let accepted = disk.accept(accept, self.faults.sabotage);
+        log.note(at, || format!("accept {} {accepted:?}", accept.message.id));
+        if let Accepted::New { .. } = accepted {
+            log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
+        }
+        accepted
+    }
+
+    fn refuse(&self, batch: Vec<Op>) {
+        let at = self.process.now();
+        for op in batch {
+            match op {
+                Op::Record(records, done) => {
+                    let step = {
+                        let mut log = self.log.lock();
+                        log.note(at, || format!("no room for {:?}", records.iter().map(|r| r.seq).collect::<Vec<_>>()));
+                        log.step()
+                    };
+                    let hidden = self.sabotage(Sabotage::HideRefusal);
+                    done.call(if hidden {
+                        Ok(records.iter().map(|_| Recorded::Applied).collect())
+                    } else {
+                        Err(Error::Full)
+                    });
+                    let life = self.process.number;
+                    self.log.lock().refusals.push(Refusal { step, at, life });
+                }
+                other => other.refuse(Error::Full),
+            }
+        }
+    }
+
+    /// Sabotage: everybody hears before anything is on disk.
+    async fn commit_late(&self, batch: Vec<Op>, time: Duration, stage: Option<Stage>) {
+        let mut later = self.disk.lock().clone();
+        let replies = self.apply(batch, &mut later);
+        replies.into_iter().for_each(Reply::call);
+        pause(time).await;
+        if stage.is_some() {
+            self.process.die();
+            return std::future::pending().await;
+        }
+        *self.disk.lock() = later;
+    }
+
+    /// Sabotage: a crash leaves a part of every operation behind.
+    fn tear(&self, batch: &[Op]) {
+        if !self.sabotage(Sabotage::TearCommit) {
+            return;
+        }
+        let (mut disk, mut log) = (self.disk.lock(), self.log.lock());
+        for op in batch {
+            match op {
+                Op::Accept(accepts, _) => accepts.iter().for_each(|accept| {
+                    let wanted = disk.subscribers(accept);
+                    disk.accept(&Accept { deliveries: Vec::new(), ..accept.clone() }, None);
+                    log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
+                }),
+                Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
+                Op::Change(..) | Op::SettleSetting(..) => {}
+            }
+        }
+    }
+
+    pub(super) fn sabotage(&self, kind: Sabotage) -> bool {
+        self.faults.sabotage == Some(kind)
+    }
+}
+
+fn make(change: &Change, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Changed {
+    let changed = disk.change(change);
+    if let Changed::Done { removed } = &changed {
+        log.note(at, || format!("change, removed {removed:?}"));
+        log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));
+    }
+    changed
+}

@@ -1,0 +1,39 @@
+//! The commands of this repository: `cargo xtask <command>`.
+
+mod licences;
+mod readme;
+mod run;
+mod stages;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test         everything that CI checks, with minutes per stage
+cargo xtask lint         formatting, clippy, licences, bans, sources
+cargo xtask readme       the README's examples, run as they are written
+cargo xtask simulate N   N seeds of the simulation (default 10,000)
+cargo xtask kill N       kill -9 under load with N messages (default 2,000)
+cargo xtask schedules    a minute of every policy's schedule on a real wire
+cargo xtask advisories   known vulnerabilities in dependencies; needs cargo-audit and its database";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |default: &str| arguments.get(1).map_or(default, String::as_str).to_owned();
+    let done = match arguments.first().map(String::as_str) {
+        Some("test") => stages::test(),
+        Some("lint") => stages::lint(),
+        Some("readme") => stages::readme(),
+        Some("simulate") => stages::simulate(&number("10000")),
+        Some("kill") => stages::kill(&number("2000")),
+        Some("schedules") => stages::schedules(),
+        Some("advisories") => licences::advisories(),
+        _ => Err(HELP.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

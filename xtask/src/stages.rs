@@ -1,0 +1,92 @@
+//! What is checked, in stages with a time budget each.
+
+use crate::run::{Outcome, cargo, root, show};
+use crate::{licences, readme};
+use std::process::Command;
+use std::time::Duration;
+
+/// A stage: its name, the minutes it may take on two cores, and what it does.
+type Stage = (&'static str, u64, fn() -> Outcome);
+
+const STAGES: [Stage; 5] = [
+    ("build", 14, build),
+    ("unit and simulation", 6, units),
+    ("stores", 6, stores),
+    ("API and README", 5, api),
+    ("rest", 5, lint),
+];
+
+/// Runs every stage; the first failure ends it. The minutes are printed either way.
+pub(crate) fn test() -> Outcome {
+    let mut report = Vec::new();
+    let mut outcome = Ok(());
+    for (name, budget, run) in STAGES {
+        println!("\n=== {name}");
+        let (took, result) = timed(run);
+        let minutes = took.as_secs_f64() / 60.0;
+        report.push(format!("{name:<22}{minutes:>6.1} min of {budget}"));
+        if result.is_err() {
+            outcome = result;
+            break;
+        }
+    }
+    println!("\n{}", report.join("\n"));
+    outcome
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stopwatch for people; nothing is decided by it")]
+fn timed(run: fn() -> Outcome) -> (Duration, Outcome) {
+    let started = std::time::Instant::now();
+    let outcome = run();
+    (started.elapsed(), outcome)
+}
+
+fn build() -> Outcome {
+    show(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"]))?;
+    show(&mut cargo(&["build", "--package", "aldaba", "--profile", "ci", "--locked"]))
+}
+
+fn units() -> Outcome {
+    let pure = ["--package", "aldaba-delivery", "--package", "aldaba-signature", "--package", "aldaba-engine"];
+    show(cargo(&["test", "--locked"]).args(pure).args(["--package", "simulation", "--package", "xtask"]))
+}
+
+fn stores() -> Outcome {
+    show(&mut cargo(&["test", "--locked", "--package", "aldaba-store"]))
+}
+
+fn api() -> Outcome {
+    show(&mut cargo(&["test", "--locked", "--package", "aldaba"]))?;
+    readme::run(&root().join("target/ci/aldaba"))
+}
+
+/// Formatting, lints, licences.
+pub(crate) fn lint() -> Outcome {
+    show(&mut cargo(&["fmt", "--all", "--check"]))?;
+    show(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
+    show(cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"])
+        .env("RUSTDOCFLAGS", "--deny warnings"))?;
+    licences::check()
+}
+
+pub(crate) fn readme() -> Outcome {
+    show(&mut cargo(&["build", "--package", "aldaba", "--profile", "ci"]))?;
+    readme::run(&root().join("target/ci/aldaba"))
+}
+
+pub(crate) fn simulate(seeds: &str) -> Outcome {
+    let test = ["test", "--release", "--package", "simulation", "--test", "seeds", "--", "--nocapture"];
+    show(cargo(&test).env("ALDABA_SEEDS", seeds))
+}
+
+pub(crate) fn kill(messages: &str) -> Outcome {
+    show(black_box("kill").env("ALDABA_KILL_MESSAGES", messages))
+}
+
+pub(crate) fn schedules() -> Outcome {
+    show(black_box("schedules").env("ALDABA_SCHEDULE_SECONDS", "60"))
+}
+
+fn black_box(test: &str) -> Command {
+    cargo(&["test", "--release", "--package", "aldaba", "--test", test, "--", "--nocapture"])
+}
