@@ -33,7 +33,8 @@ pub(crate) fn check() -> Outcome {
     let mut wrong = Vec::new();
     // What is built for users, and what only tests use, are both looked at: one list is simpler to trust.
     let metadata = read(&mut cargo(&["metadata", "--format-version", "1", "--locked"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let metadata: Value =
+        serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata lists no packages")?;
     for package in packages {
         let text = |key: &str| package[key].as_str().unwrap_or_default();
@@ -62,7 +63,11 @@ fn licensed(expression: &str) -> Outcome {
     let allowed = |wanted: &LicenseReq| {
         wanted.license.id().is_some_and(|id| ALLOWED.contains(&id.name)) && wanted.addition.is_none()
     };
-    if parsed.evaluate(allowed) { Ok(()) } else { Err(format!("its licence `{expression}` is not on the list")) }
+    if parsed.evaluate(allowed) {
+        Ok(())
+    } else {
+        Err(format!("its licence `{expression}` is not on the list"))
+    }
 }
 
 /// The one check that needs a network. It says loudly when it could not run.

@@ -16,7 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn run(binary: &Path) -> Outcome {
     let text = fs::read_to_string(root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
     let folder = Folder::new()?;
-    let examples = Examples { text, binary: binary.to_owned(), folder: folder.0.clone(), ports: [free_port()?, free_port()?] };
+    let examples = Examples {
+        text,
+        binary: binary.to_owned(),
+        folder: folder.0.clone(),
+        ports: [free_port()?, free_port()?],
+    };
 
     let server = Background::start(examples.shell("server")?)?;
     server.wait_for("http://")?;
@@ -50,7 +55,10 @@ impl Examples {
         let [server, receiver] = self.ports;
         let beside = self.binary.with_file_name("examples");
         Ok(block
-            .replace("cargo run --release --example receiver --", &beside.join("receiver").display().to_string())
+            .replace(
+                "cargo run --release --example receiver --",
+                &beside.join("receiver").display().to_string(),
+            )
             .replace("cargo run --release --", &self.binary.display().to_string())
             .replace("-- serve", "serve")
             .replace(" serve", &format!(" serve --listen 127.0.0.1:{server}"))
@@ -90,10 +98,12 @@ impl Examples {
 /// Debian packages that the tests need and that are not there.
 fn install(packages: &[&str]) -> Outcome {
     show(Command::new("apt-get").args(["update", "--quiet"]))?;
-    show(Command::new("apt-get")
-        .args(["install", "--quiet", "--yes", "--no-install-recommends"])
-        .args(packages)
-        .env("DEBIAN_FRONTEND", "noninteractive"))
+    show(
+        Command::new("apt-get")
+            .args(["install", "--quiet", "--yes", "--no-install-recommends"])
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
 }
 
 fn free_port() -> Result<u16, String> {

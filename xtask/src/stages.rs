@@ -47,7 +47,8 @@ fn build() -> Outcome {
 }
 
 fn units() -> Outcome {
-    let pure = ["--package", "aldaba-delivery", "--package", "aldaba-signature", "--package", "aldaba-engine"];
+    let pure =
+        ["--package", "aldaba-delivery", "--package", "aldaba-signature", "--package", "aldaba-engine"];
     show(cargo(&["test", "--locked"]).args(pure).args(["--package", "simulation", "--package", "xtask"]))
 }
 
@@ -64,8 +65,10 @@ fn api() -> Outcome {
 pub(crate) fn lint() -> Outcome {
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
-    show(cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"])
-        .env("RUSTDOCFLAGS", "--deny warnings"))?;
+    show(
+        cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )?;
     licences::check()
 }
 

@@ -51,8 +51,8 @@ pub struct Gate {
     pub held_until: Option<Timestamp>,
     /// How long the present hold is.
     pub hold: Duration,
-    /// A probe is on its way. It is not kept on disk: with the process that sent the probe its
-    /// answer is lost, and a gate that waited for it would never open.
+    /// A probe is on its way. It is never taken back from disk: with the process that sent the probe
+    /// its answer is lost, and a gate that waited for it would never open.
     pub probing: bool,
 }
 

@@ -67,6 +67,8 @@ fn a3_a_retry_after_on_429_lengthens_the_delay_and_never_shortens_it() {
     assert_eq!(first_attempt(&quick, &longer), retry_in(secs(90)));
     let shorter = answer_with(429, RetryAfter::Seconds(2));
     assert_eq!(after(&quick, 4, &shorter, Chance::LOWEST), retry_in(secs(8)));
+    let endless = answer_with(429, RetryAfter::Seconds(u64::MAX));
+    assert_eq!(first_attempt(&quick, &endless), retry_in(secs(3600)), "an hour at most");
 }
 
 #[test]

@@ -160,6 +160,7 @@ fn standard_turns_the_endpoint_off_at_410_for_good() {
         let gone = after(&before, &standard, 1, &answer(410), at(6 * DAY));
         assert_eq!((gone.status, gone.changed_at), (HealthStatus::Gone, Some(at(6 * DAY))));
         assert_eq!(gone.passability(Timestamp::MAX), Passability::Held(None));
+        assert_eq!(gone.next_probe_at, None);
         for outcome in [answer(200), answer(410), answer(500)] {
             let late = after(&gone, &standard, 1, &outcome, at(7 * DAY));
             assert_eq!((late.status, late.changed_at), (HealthStatus::Gone, Some(at(6 * DAY))));

@@ -33,7 +33,11 @@ pub(crate) struct Ended {
 }
 
 pub(crate) enum End {
-    Sent { response: WireResponse, started_at: Timestamp, took: Duration },
+    Sent {
+        response: WireResponse,
+        started_at: Timestamp,
+        took: Duration,
+    },
     /// There is nothing left to send: the payload is gone.
     ContentGone,
     /// The store closed before anything was sent.
@@ -85,8 +89,7 @@ impl Sender {
             Ok(address) => address,
             Err(why) => return own_failure(why),
         };
-        let mut headers =
-            target.profile.headers(start.waiting.message, now, &address.keys, &content.payload);
+        let mut headers = target.profile.headers(start.waiting.message, now, &address.keys, &content.payload);
         if let Some(authorization) = &address.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }

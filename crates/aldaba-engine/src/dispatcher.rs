@@ -232,8 +232,12 @@ impl Dispatcher {
     fn recorded(&mut self, written: Written, now: Timestamp) {
         let Written { record, again, result } = written;
         match result {
-            Ok(Recorded::Applied) => self.turns.landed(record.endpoint, record.seq, again, now),
+            Ok(Recorded::Applied) => {
+                self.writing_works();
+                self.turns.landed(record.endpoint, record.seq, again, now);
+            }
             Ok(Recorded::Fenced) => {
+                self.writing_works();
                 tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
                 self.turns.landed(record.endpoint, record.seq, None, now);
             }
@@ -254,12 +258,16 @@ impl Dispatcher {
         }
     }
 
-    /// Sending goes on at once: if there still is no room, the first of these says so again.
+    /// Sending goes on with the first of these that is on disk.
     fn write_again(&mut self) {
-        self.turns.halted = self.stopping.is_some();
         for (record, again) in self.unwritten.drain(..) {
             self.recorder.submit(record, again);
         }
+    }
+
+    /// A result is on disk, so that those of further attempts can be.
+    fn writing_works(&mut self) {
+        self.turns.halted = self.stopping.is_some();
     }
 
     fn read_endpoints(&self, endpoints: Vec<EndpointId>) {

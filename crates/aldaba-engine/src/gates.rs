@@ -4,6 +4,7 @@ use crate::lane::FixedMap;
 use crate::target::Target;
 use aldaba_delivery::{Class, EndpointId, Gate, GateScope, Origin, Passage, Timestamp, Transition};
 use aldaba_store::GateRecord;
+use std::collections::BTreeSet;
 
 type Key = (Origin, GateScope);
 
@@ -16,7 +17,7 @@ pub(crate) struct Gates {
 #[derive(Default)]
 struct Post {
     gate: Gate,
-    waiters: Vec<EndpointId>,
+    waiters: BTreeSet<EndpointId>,
 }
 
 /// The gates that an attempt probes.
@@ -49,7 +50,7 @@ impl Gates {
         for GateRecord { origin, scope, gate } in records {
             // A probe that was on its way ended with the process that had sent it.
             let gate = Gate { probing: false, ..gate };
-            gates.gates.insert((origin, scope), Post { gate, waiters: Vec::new() });
+            gates.gates.insert((origin, scope), Post { gate, waiters: BTreeSet::new() });
         }
         gates
     }
@@ -61,8 +62,8 @@ impl Gates {
         }
         let keys = keys(target);
         let passages = keys.each_ref().map(|key| match self.gates.get(key) {
-            None => Passage::Open,
-            Some(post) => post.gate.passage(now),
+            Some(post) if target.policy.takes_part_in(key.1) => post.gate.passage(now),
+            _ => Passage::Open,
         });
         let held = passages.iter().filter_map(|passage| match passage {
             Passage::Held(until) => Some(*until),
@@ -72,7 +73,7 @@ impl Gates {
             return Entrance::At(until);
         }
         if let Some(probed) = passages.iter().position(|passage| *passage == Passage::Probing) {
-            self.gates.entry(keys[probed].clone()).or_default().waiters.push(endpoint);
+            self.gates.entry(keys[probed].clone()).or_default().waiters.insert(endpoint);
             return Entrance::Waits;
         }
         for (key, passage) in keys.into_iter().zip(passages) {
@@ -124,7 +125,7 @@ impl Gates {
         news.changed.push(GateRecord { origin, scope, gate: gate.clone() });
         let post = self.gates.entry(key.clone()).or_default();
         if !gate.probing {
-            news.woken.append(&mut post.waiters);
+            news.woken.extend(std::mem::take(&mut post.waiters));
         }
         post.gate = gate;
         if post.gate.is_clear() {

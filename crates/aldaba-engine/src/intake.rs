@@ -32,9 +32,14 @@ pub struct NewEvent {
 /// An event that is safe on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    New { message: MessageId, at: Timestamp },
+    New {
+        message: MessageId,
+        at: Timestamp,
+    },
     /// A former request with the same idempotency key had sent this one.
-    Before { message: MessageId },
+    Before {
+        message: MessageId,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +66,8 @@ pub(crate) struct Intake {
 
 impl Intake {
     pub(crate) async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
-        let content = Arc::new(Content { event_type: event.event_type.clone(), payload: event.payload.clone() });
+        let content =
+            Arc::new(Content { event_type: event.event_type.clone(), payload: event.payload.clone() });
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             let now = self.clock.now();
@@ -118,13 +124,7 @@ impl Intake {
             {
                 let offer = |(endpoint, seq)| Offer {
                     endpoint,
-                    waiting: Waiting {
-                        seq: Seq(seq),
-                        message,
-                        due_at: now,
-                        attempts: 0,
-                        clock_start: now,
-                    },
+                    waiting: Waiting { seq: Seq(seq), message, due_at: now, attempts: 0, clock_start: now },
                     content: held.clone(),
                 };
                 inbox.send(Event::Accepted(endpoints.into_iter().zip(first.0..).map(offer).collect()));

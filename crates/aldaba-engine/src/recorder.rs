@@ -87,12 +87,7 @@ impl Recorder {
                     ..without_attempt(&start, transition, now)
                 };
                 let again = again(&start, &delivery, &transition);
-                Some(Judgement {
-                    record,
-                    again,
-                    answered: Some((class.answered(), took)),
-                    woken: news.woken,
-                })
+                Some(Judgement { record, again, answered: Some((class.answered(), took)), woken: news.woken })
             }
         }
     }

@@ -262,15 +262,20 @@ impl Turns {
         let Some(target) = lane.target.clone() else {
             return Turn::Later;
         };
-        if let Some(head) = lane.backlog.head(now) {
-            let delivery = Delivery { attempts: head.attempts, clock_start: head.clock_start };
-            if delivery.overdue(&target.policy, now) {
-                return self.end(endpoint, Reason::StopDate);
-            }
+        let Some(head) = lane.backlog.head(now) else {
+            return Turn::Later;
+        };
+        let delivery = Delivery { attempts: head.attempts, clock_start: head.clock_start };
+        if delivery.overdue(&target.policy, now) {
+            return self.end(endpoint, Reason::StopDate);
         }
         let probes = match self.gates.enter(endpoint, &target, now) {
             Entrance::Open(probes) => probes,
             Entrance::Waits => return Turn::Later,
+            // A hold moves the next attempt; past the stop date there is none.
+            Entrance::At(at) if delivery.overdue(&target.policy, at) => {
+                return self.end(endpoint, Reason::StopDate);
+            }
             Entrance::At(at) => {
                 self.set_alarm(endpoint, at);
                 return Turn::Later;

@@ -44,8 +44,15 @@ impl Vault {
         Self { cipher: XChaCha20Poly1305::new(&key.into()) }
     }
 
-    pub fn seal(&self, app: AppId, endpoint: EndpointId, secrets: &Secrets, entropy: &dyn Entropy) -> Vec<u8> {
-        let plain = Plain { key: secrets.key.secret_text().to_string(), credentials: secrets.credentials.clone() };
+    pub fn seal(
+        &self,
+        app: AppId,
+        endpoint: EndpointId,
+        secrets: &Secrets,
+        entropy: &dyn Entropy,
+    ) -> Vec<u8> {
+        let plain =
+            Plain { key: secrets.key.secret_text().to_string(), credentials: secrets.credentials.clone() };
         let plain = serde_json::to_vec(&plain).expect("strings serialise");
         self.seal_bytes(&bound_to(app, endpoint), &plain, entropy)
     }

@@ -197,10 +197,14 @@ fn a_damaged_page_stops_the_store_loudly() {
         event
     });
     drop(scene);
-    // All but the first pages, which the schema is in.
     let path = folder.path().join("aldaba.db");
+    let page: usize = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'message_app'", (), |row| row.get(0))
+        .map(|page: u32| page as usize)
+        .unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    bytes[64 * 1024..].fill(0xa5);
+    bytes[(page - 1) * 4096..page * 4096].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
 
     let store = open(folder.path());

@@ -35,7 +35,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-async fn receive(request: Request<Incoming>, webhook: &Webhook) -> Result<Response<Empty<Bytes>>, Infallible> {
+async fn receive(
+    request: Request<Incoming>,
+    webhook: &Webhook,
+) -> Result<Response<Empty<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let mut answer = Response::new(Empty::new());
     *answer.status_mut() = match body.collect().await {

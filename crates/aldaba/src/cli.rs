@@ -91,7 +91,9 @@ enum Failure {
 pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> ExitCode {
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
-        Command::Token { command: TokenCommand::Create { place, org } } => create_token(place, org, variables),
+        Command::Token { command: TokenCommand::Create { place, org } } => {
+            create_token(place, org, variables)
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -135,11 +137,15 @@ async fn serve_until_stopped(loaded: Loaded, program: &str) -> Result<(), Failur
     let mut signals = Signals::listen()?;
     let Loaded { config, file, .. } = loaded;
     let address = config.listen;
-    let listener =
-        TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, source })?;
+    let listener = TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, source })?;
     let token_command = token_command(program, &config, file.as_deref());
-    let server = Server::start(listener, config).await?;
-    announce(server.address(), &token_command)?;
+    let server = tokio::select! {
+        biased;
+        server = Server::start(listener, config) => server?,
+        // Nothing is in flight yet.
+        () = signals.next() => return Ok(()),
+    };
+    announce(server.address(), &token_command);
     let stop = async move {
         signals.next().await;
         tokio::spawn(async move {
@@ -165,11 +171,13 @@ fn load(
     config::load(&Sources { flags, file: place.config, variables })
 }
 
-fn announce(address: std::net::SocketAddr, token_command: &str) -> std::io::Result<()> {
+/// Standard output may be closed, as under some supervisors: that must not keep the server from
+/// serving.
+fn announce(address: std::net::SocketAddr, token_command: &str) {
+    let hello = format!("Aldaba listens on http://{address}\nFor an API token: {token_command}\n");
     let mut out = std::io::stdout().lock();
-    writeln!(out, "Aldaba listens on http://{address}")?;
-    writeln!(out, "For an API token: {token_command}")?;
-    out.flush()
+    let _ = out.write_all(hello.as_bytes()).and_then(|()| out.flush());
+    tracing::info!(%address, "listening");
 }
 
 /// The command that makes a token for this server, ready to be copied.

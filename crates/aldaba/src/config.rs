@@ -234,15 +234,21 @@ pub const SETTINGS: &[Setting] = &[
         "What is logged, on standard error. Logs hold no secret, token, payload or URL query.",
         |c, v| (!v.is_empty() && EnvFilter::try_new(v).is_ok()).then(|| c.log = v.to_owned()),
     ),
-    text("log_format", "text", "text or json", "One line of text or one JSON object for each event.", |c, v| {
-        let format = match v {
-            "text" => LogFormat::Text,
-            "json" => LogFormat::Json,
-            _ => return None,
-        };
-        c.log_format = format;
-        Some(())
-    }),
+    text(
+        "log_format",
+        "text",
+        "text or json",
+        "One line of text or one JSON object for each event.",
+        |c, v| {
+            let format = match v {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return None,
+            };
+            c.log_format = format;
+            Some(())
+        },
+    ),
     number(
         "max_connections",
         "4096",
@@ -357,7 +363,9 @@ pub const SETTINGS: &[Setting] = &[
         "Bytes of writes that may wait for the disk. Beyond: 503 with `Retry-After`, nothing is stored.",
         |c, n| c.store.queue_bytes = size(n),
     ),
-    number("readers", "4", (1, 256), "Threads that read from the database.", |c, n| c.store.readers = size(n)),
+    number("readers", "4", (1, 256), "Threads that read from the database.", |c, n| {
+        c.store.readers = size(n);
+    }),
     number(
         "queue_reads",
         "4096",
@@ -365,13 +373,9 @@ pub const SETTINGS: &[Setting] = &[
         "Reads that may wait for a thread. Beyond: 503 with `Retry-After`.",
         |c, n| c.store.queue_reads = size(n),
     ),
-    number(
-        "read_milliseconds",
-        "1000",
-        (100, 60_000),
-        "How long one read may take. Beyond: 503.",
-        |c, n| c.store.read_limit = Duration::from_millis(n),
-    ),
+    number("read_milliseconds", "1000", (100, 60_000), "How long one read may take. Beyond: 503.", |c, n| {
+        c.store.read_limit = Duration::from_millis(n);
+    }),
 ];
 
 fn size(number: u64) -> usize {
@@ -428,7 +432,9 @@ pub enum Error {
     Unreadable { file: String, source: std::io::Error },
     #[error("{file}, line {line}: {message}")]
     Malformed { file: String, line: usize, message: String },
-    #[error("lane_start = {start} is above lane_most = {most}: an endpoint cannot start with more than its most")]
+    #[error(
+        "lane_start = {start} is above lane_most = {most}: an endpoint cannot start with more than its most"
+    )]
     Lanes { start: usize, most: usize },
     #[error(transparent)]
     Override(#[from] OverrideError),
@@ -487,8 +493,8 @@ fn strongest(
 /// The file's settings as text, whatever their TOML type.
 fn read_file(path: &Path) -> Result<BTreeMap<String, String>, Error> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::Unreadable { file: name.clone(), source })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::Unreadable { file: name.clone(), source })?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         // Not the error's own text: it quotes the line, and that may hold a secret.
         let before = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -568,9 +574,15 @@ mod tests {
     }
 
     fn documentation_row(setting: &Setting) -> String {
-        let default = if setting.default.is_empty() { "unset".into() } else { format!("`{}`", setting.default) };
+        let default =
+            if setting.default.is_empty() { "unset".into() } else { format!("`{}`", setting.default) };
         let variable = setting.variable();
-        format!("| `{}` | `{variable}` | {default} | {} | {} |", setting.key, setting.expected(), setting.about)
+        format!(
+            "| `{}` | `{variable}` | {default} | {} | {} |",
+            setting.key,
+            setting.expected(),
+            setting.about
+        )
     }
 
     #[test]
@@ -618,7 +630,10 @@ mod tests {
             assert!(message.starts_with(&format!("{name}={value}: expected ")), "{message}");
         }
         let message = with_file("in_flight = 'many'", &[]).unwrap_err().to_string();
-        assert!(message.ends_with("in_flight = many: expected a whole number from 2 to 1048576"), "{message}");
+        assert!(
+            message.ends_with("in_flight = many: expected a whole number from 2 to 1048576"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -647,7 +662,10 @@ mod tests {
     #[test]
     fn an_unknown_key_or_a_broken_file_stops_the_start() {
         let message = with_file("lissten = '127.0.0.1:1'", &[]).unwrap_err().to_string();
-        assert!(message.contains("there is no setting `lissten`; the settings are: listen, data"), "{message}");
+        assert!(
+            message.contains("there is no setting `lissten`; the settings are: listen, data"),
+            "{message}"
+        );
         let message = with_file("in_flight = 3\nlisten = \n", &[]).unwrap_err().to_string();
         assert!(message.contains("aldaba.toml, line 2: "), "{message}");
         let missing = Sources { file: Some("no/such/file.toml".into()), ..Sources::default() };
@@ -662,7 +680,8 @@ mod tests {
 
     #[test]
     fn the_documents_own_variables_are_read_from_the_environment_or_the_file() {
-        let loaded = with_file("webhook_max_attempts = 5", &[("RETRY_STOP_DATE_AFTER_MINUTES", "3")]).unwrap();
+        let loaded =
+            with_file("webhook_max_attempts = 5", &[("RETRY_STOP_DATE_AFTER_MINUTES", "3")]).unwrap();
         assert_eq!(loaded.config.overrides.job_attempts, 5);
         assert_eq!(loaded.config.overrides.stop_after, Duration::from_secs(180));
     }

@@ -11,8 +11,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let program = std::env::args().next().unwrap_or_else(|| "aldaba".into());
     // A variable that is no text cannot be one of ours.
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    });
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     cli::run(cli, &program, variables.collect())
 }

@@ -31,8 +31,13 @@ struct Issued {
 /// A token for everything in one organization.
 pub fn issue_token(secret: &[u8], org: OrgId, now: Timestamp) -> String {
     let iat = now.millis().div_euclid(1000);
-    let claims =
-        Issued { sub: org.to_string(), iat, nbf: iat, exp: iat.saturating_add(LIFETIME_SECONDS), iss: ISSUER };
+    let claims = Issued {
+        sub: org.to_string(),
+        iat,
+        nbf: iat,
+        exp: iat.saturating_add(LIFETIME_SECONDS),
+        iss: ISSUER,
+    };
     let key = EncodingKey::from_secret(secret);
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).expect("HS256 signs any claims")
 }
@@ -175,7 +180,10 @@ mod tests {
         let organization = Ok(Caller::Organization(org_id));
         assert_eq!(check(&json!({"sub": org})), organization);
         assert_eq!(check(&json!({"sub": org, "iss": "another", "aud": "x"})), organization);
-        assert_eq!(check(&json!({"sub": app, "org": org})), Ok(Caller::Application { org: org_id, app: app_id }));
+        assert_eq!(
+            check(&json!({"sub": app, "org": org})),
+            Ok(Caller::Application { org: org_id, app: app_id })
+        );
         assert_eq!(check(&json!({"sub": app})), Err(Refused::NoOrganization));
         assert_eq!(check(&json!({"sub": "admin"})), Err(Refused::NoOrganization));
         assert_eq!(check(&json!({"sub": app, "org": "x"})), Err(Refused::NoApplication));

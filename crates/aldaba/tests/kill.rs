@@ -144,7 +144,9 @@ fn send(
                 },
             };
             match answer {
-                Ok(answer) if answer.status == 202 => break answer.body["id"].as_str().expect("an id").to_owned(),
+                Ok(answer) if answer.status == 202 => {
+                    break answer.body["id"].as_str().expect("an id").to_owned();
+                }
                 Ok(answer) => panic!("{}: {}", answer.status, answer.body),
                 Err(_) => {
                     client = None;

@@ -74,7 +74,13 @@ fn check(policy: &str, gaps: &[(f64, f64)], times: &[f64], seconds: f64) {
         );
     }
     let mut due = 0.0;
-    let expected = 1 + gaps.iter().take_while(|(_, latest)| { due += latest + LATE; due < seconds }).count();
+    let expected = 1 + gaps
+        .iter()
+        .take_while(|(_, latest)| {
+            due += latest + LATE;
+            due < seconds
+        })
+        .count();
     assert!(times.len() >= expected, "{policy}: {} attempts in {seconds} s, not {expected}", times.len());
     assert!(times.len() <= gaps.len() + 1, "{policy}: {} attempts are too many", times.len());
 }

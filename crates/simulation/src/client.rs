@@ -132,9 +132,7 @@ impl Client {
                 }
                 Answer::Done => Progress::Over,
                 Answer::Refused => Progress::Due(now + dice.millis(500, 60_000)),
-                Answer::Unknown if order.is_safe_to_repeat() => {
-                    Progress::Due(now + dice.millis(500, 60_000))
-                }
+                Answer::Unknown if order.is_safe_to_repeat() => Progress::Due(now + dice.millis(500, 60_000)),
                 Answer::Unknown => Progress::Over,
             };
         }

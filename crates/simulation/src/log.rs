@@ -1,7 +1,10 @@
 //! What happened, in one order over all lives of the server.
 
-use aldaba_delivery::{AppId, EndpointId, FailureKind, GateScope, MessageId, Origin, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Origin, Timestamp, Transition,
+};
 use aldaba_store::{NewAttempt, Recorded, Seq};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The position of something in the one order of everything.
@@ -95,12 +98,14 @@ pub struct Deletion {
     pub endpoint: EndpointId,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Life {
     pub began: Timestamp,
     pub ended: Timestamp,
     pub last_step: Step,
     pub end: LifeEnd,
+    /// The health of every endpoint as it was on disk at the end.
+    pub health: BTreeMap<EndpointId, Health>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +114,9 @@ pub enum LifeEnd {
     NotStarted,
     Killed,
     /// Stopped with so many deliveries still in flight.
-    Stopped { left: usize },
+    Stopped {
+        left: usize,
+    },
     /// The end of the run.
     Settled,
     /// The end of the run, with deliveries that should have settled.
@@ -125,6 +132,16 @@ impl Log {
     pub fn note(&mut self, at: Timestamp, line: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             trace.push(format!("{} {}", at.millis(), line()));
+        }
+    }
+}
+
+impl Request {
+    /// What the receiver asked for, if it answered.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.end.map(|end| end.fate) {
+            Some(Fate::Answered { retry_after, .. }) => retry_after,
+            _ => None,
         }
     }
 }

@@ -33,7 +33,8 @@ pub fn play(scenario: Scenario, traced: bool) -> Arc<World> {
             log.note(ended, || format!("life {number}: {end:?}"));
             log.step()
         };
-        world.log.lock().lives.push(Life { began: now, ended, last_step, end });
+        let health = world.disk.lock().endpoints().map(|row| (row.id, row.health.clone())).collect();
+        world.log.lock().lives.push(Life { began: now, ended, last_step, end, health });
         now = match (end, plan) {
             (LifeEnd::Settled | LifeEnd::TimedOut, _) => return world,
             (LifeEnd::NotStarted, _) => ended + START_AGAIN,

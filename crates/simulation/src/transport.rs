@@ -66,7 +66,10 @@ impl Inner {
     fn arrives(&self, door: usize, request: &WireRequest) -> usize {
         let now = self.process.now();
         let header = |name: &str| {
-            let value = request.headers.get(format!("webhook-{name}")).or_else(|| request.headers.get(format!("svix-{name}")));
+            let value = request
+                .headers
+                .get(format!("webhook-{name}"))
+                .or_else(|| request.headers.get(format!("svix-{name}")));
             value.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
         };
         let (id, time, signature) = (header("id"), header("timestamp"), header("signature"));

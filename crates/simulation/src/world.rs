@@ -18,7 +18,8 @@ pub struct World {
 impl World {
     pub fn new(scenario: Scenario, traced: bool) -> Arc<Self> {
         let notes = Mutex::new(Notes::new(&scenario));
-        let log = Log { trace: traced.then(Vec::new), ..Log::default() };
-        Arc::new(Self { scenario, disk: Arc::default(), log: Arc::new(Mutex::new(log)), notes })
+        let world = Self { scenario, disk: Arc::default(), log: Arc::default(), notes };
+        world.log.lock().trace = traced.then(Vec::new);
+        Arc::new(world)
     }
 }

@@ -200,3 +200,32 @@ impl From<Failure> for Interrupted {
         Self { failure, unsent: false }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::stream::Socket;
+    use socket2::SockRef;
+    use std::time::Duration;
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// The moment between looking at a waiting connection and writing to it cannot be closed; what
+    /// can be known is that nothing has left.
+    #[tokio::test]
+    async fn a_connection_that_is_gone_before_the_first_byte_has_sent_nothing() {
+        for reset in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (server, _) = listener.accept().await.unwrap();
+            if reset {
+                SockRef::from(&server).set_linger(Some(Duration::ZERO)).unwrap();
+            }
+            drop(server);
+            client.readable().await.unwrap();
+            let result = exchange(Stream::Plain(Socket::new(client)), Request::new(Full::default())).await;
+            let interrupted = result.err().expect("nobody is there");
+            assert!(interrupted.unsent, "{:?}", interrupted.failure);
+            assert_eq!(interrupted.failure.kind, FailureKind::Broken);
+        }
+    }
+}

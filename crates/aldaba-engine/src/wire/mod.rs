@@ -134,22 +134,21 @@ impl Inner {
     }
 
     async fn follow(&self, hop: &Hop, timeouts: Timeouts, end: Instant) -> Result<Exchanged, Failure> {
-        let request = hop.request()?;
         let target = self.connector.guard.judge(&hop.url).map_err(|refused| refusal(&refused))?;
-        let exchanged = self.deliver(&target, request, timeouts, end).await;
+        let exchanged = self.deliver(hop, &target, timeouts, end).await;
         exchanged.map_err(|failure| if hop.at_home { failure } else { away(&failure) })
     }
 
     /// One request over one connection: a waiting one where there is one, else a new one.
     async fn deliver(
         &self,
+        hop: &Hop,
         target: &Target<'_>,
-        request: Request<Full<Bytes>>,
         timeouts: Timeouts,
         end: Instant,
     ) -> Result<Exchanged, Failure> {
         if let Some(waiting) = self.pool.take(&target.origin) {
-            match self.over(waiting, target, request.clone(), timeouts, end).await {
+            match self.over(waiting, target, hop.request()?, timeouts, end).await {
                 // The receiver closed it in the very moment and has seen nothing of the request.
                 // This is the only case in which a second connection may carry it.
                 Err(Interrupted { unsent: true, .. }) => {}
@@ -163,7 +162,8 @@ impl Inner {
             self.pool.clear();
         }
         let fresh = self.pool.adopt(stream?);
-        self.over(fresh, target, request, timeouts, end).await.map_err(|interrupted| interrupted.failure)
+        let exchanged = self.over(fresh, target, hop.request()?, timeouts, end).await;
+        exchanged.map_err(|interrupted| interrupted.failure)
     }
 
     async fn over(
@@ -201,12 +201,13 @@ fn late() -> Failure {
 }
 
 fn refusal(refused: &UrlRefused) -> Failure {
-    match refused {
-        UrlRefused::Unreadable(_) => {
-            Failure { kind: FailureKind::Internal, detail: refused.to_string().into() }
-        }
-        _ => connect::forbidden(),
-    }
+    let kind = match refused {
+        UrlRefused::Forbidden => return connect::forbidden(),
+        // The endpoint's own URL has been read before it was stored; this one came in a redirect.
+        UrlRefused::Unreadable(_) => FailureKind::Malformed,
+        _ => FailureKind::TargetForbidden,
+    };
+    Failure { kind, detail: refused.to_string().into() }
 }
 
 /// Where a redirect leads is another host; what happens there must not be held against the

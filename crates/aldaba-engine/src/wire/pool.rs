@@ -2,6 +2,7 @@ use super::stream::Stream;
 use aldaba_delivery::Origin;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -22,7 +23,7 @@ pub(super) struct Pool {
 pub struct PoolLimits {
     /// Per origin; a further connection is closed after its answer.
     pub idle_per_origin: usize,
-    /// Over all origins; past it a further connection is closed after its answer.
+    /// Over all origins; past it a waiting connection is closed for each further one.
     pub idle_overall: usize,
     pub idle_timeout: Duration,
     /// No connection is used longer than this, so that a name which has moved is followed.
@@ -52,6 +53,8 @@ struct Shelf {
     idle: usize,
     /// Oldest first within an origin; the newest is taken first, so that the others can age.
     origins: BTreeMap<Origin, Vec<Idle>>,
+    /// The origin that gave up a connection last.
+    evicted: Option<Origin>,
     sweeper: Option<AbortHandle>,
 }
 
@@ -67,22 +70,13 @@ impl Pool {
 
     /// A connection to the origin that is open as far as this machine can know.
     pub(super) fn take(&self, origin: &Origin) -> Option<Loan> {
-        let mut shelf = self.shelf.lock();
-        let shelf = &mut *shelf;
-        let waiting = shelf.origins.get_mut(origin)?;
-        let mut taken = None;
-        while let Some(Idle { mut loan, .. }) = waiting.pop() {
-            shelf.idle -= 1;
+        loop {
+            let mut loan = self.shelf.lock().take(origin)?;
             if loan.stream.is_quiet() {
                 loan.stream.start_afresh();
-                taken = Some(loan);
-                break;
+                return Some(loan);
             }
         }
-        if waiting.is_empty() {
-            shelf.origins.remove(origin);
-        }
-        taken
     }
 
     /// A connection that has just been made.
@@ -91,20 +85,20 @@ impl Pool {
         Loan { stream, born: self.shelf.lock().tick }
     }
 
-    /// Takes a connection back whose last answer ended cleanly; closes it where there is no room.
+    /// Takes a connection back whose last answer ended cleanly.
     pub(super) fn put_back(&self, origin: Origin, loan: Loan) {
         let mut shelf = self.shelf.lock();
-        let now = shelf.tick;
-        let old = now - loan.born >= self.longest_life_in_ticks();
-        if old || shelf.idle >= self.limits.idle_overall {
+        let age = shelf.tick - loan.born;
+        if age >= self.longest_life_in_ticks() || shelf.waiting(&origin) >= self.limits.idle_per_origin {
             return;
         }
-        let waiting = shelf.origins.entry(origin).or_default();
-        if waiting.len() >= self.limits.idle_per_origin {
+        if shelf.idle >= self.limits.idle_overall {
+            shelf.evict();
+        }
+        if shelf.idle >= self.limits.idle_overall {
             return;
         }
-        waiting.push(Idle { loan, since: now });
-        shelf.idle += 1;
+        shelf.put(origin, loan);
         if shelf.sweeper.is_none() {
             let sweeper = tokio::spawn(sweep(Arc::downgrade(&self.shelf), self.limits.idle_timeout));
             shelf.sweeper = Some(sweeper.abort_handle());
@@ -153,6 +147,43 @@ async fn sweep(shelf: Weak<Mutex<Shelf>>, idle_timeout: Duration) {
 }
 
 impl Shelf {
+    fn waiting(&self, origin: &Origin) -> usize {
+        self.origins.get(origin).map_or(0, Vec::len)
+    }
+
+    fn put(&mut self, origin: Origin, loan: Loan) {
+        let since = self.tick;
+        self.origins.entry(origin).or_default().push(Idle { loan, since });
+        self.idle += 1;
+    }
+
+    fn take(&mut self, origin: &Origin) -> Option<Loan> {
+        let waiting = self.origins.get_mut(origin)?;
+        let idle = waiting.pop();
+        if waiting.is_empty() {
+            self.origins.remove(origin);
+        }
+        self.idle -= usize::from(idle.is_some());
+        idle.map(|idle| idle.loan)
+    }
+
+    /// Closes the oldest connection of the next origin in turn: whoever is used a lot comes back at
+    /// once, whoever is not makes room.
+    fn evict(&mut self) {
+        let after = self.evicted.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let next =
+            self.origins.range((after, Bound::Unbounded)).next().or_else(|| self.origins.iter().next());
+        let Some(origin) = next.map(|(origin, _)| origin.clone()) else { return };
+        if let Some(waiting) = self.origins.get_mut(&origin) {
+            waiting.remove(0);
+            self.idle -= 1;
+            if waiting.is_empty() {
+                self.origins.remove(&origin);
+            }
+        }
+        self.evicted = Some(origin);
+    }
+
     /// Closes what has waited too long, and what the other side has closed.
     fn sweep(&mut self) {
         self.tick += 1;

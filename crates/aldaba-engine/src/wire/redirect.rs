@@ -83,8 +83,8 @@ impl Hop {
     }
 
     fn destination(&self, location: &HeaderValue) -> Result<Url, Failure> {
-        let text = location.to_str().ok().and_then(|text| self.url.join(text).ok());
-        let Some(mut url) = text else {
+        let url = location.to_str().ok().and_then(|text| self.url.join(text).ok());
+        let Some(mut url) = url.filter(|url| request_target(url).is_ok()) else {
             return Err(Failure {
                 kind: FailureKind::Malformed,
                 detail: "the redirect's location is no URL".into(),

@@ -1,7 +1,8 @@
 //! Which URLs and addresses are let through.
 
 use aldaba_engine::wire::{Guard, UrlRefused};
-use std::net::IpAddr;
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr};
 
 fn guard(allow: &[&str]) -> Guard {
     Guard::new(allow.iter().map(|net| net.parse().unwrap()).collect())
@@ -253,5 +254,35 @@ fn addresses_are_judged_by_where_they_lead() {
         ["::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2a00:1450::1", "9.255.255.255", "11.0.0.0", "223.255.255.255"]
     {
         assert!(guard.allows(address.parse::<IpAddr>().unwrap()), "{address}");
+    }
+}
+
+proptest! {
+    /// However an address is written, it is judged by the address.
+    #[test]
+    fn a_spelling_changes_nothing(bits in any::<u32>(), spelling in 0..6u8) {
+        let address = Ipv4Addr::from(bits);
+        let [a, b, c, d] = address.octets();
+        let host = match spelling {
+            0 => format!("{bits}"),
+            1 => format!("{bits:#x}"),
+            2 => format!("0{bits:o}"),
+            3 => format!("0{a:o}.{b:#x}.{c}.{d}."),
+            4 => format!("{a}.{}", bits & 0x00ff_ffff),
+            _ => format!("[::ffff:{address}]"),
+        };
+        let target = guard(&[]).parse_url(&format!("http://x:y@{host}:8080/"));
+        prop_assert_eq!(target.is_ok(), guard(&[]).allows(address.into()), "{}", host);
+    }
+
+    #[test]
+    fn no_text_makes_the_guard_panic_or_pass_an_address(text in "(https?://)?\\PC{0,40}") {
+        if let Ok(target) = guard(&[]).parse_url(&text) {
+            prop_assert!(matches!(target.url.scheme(), "http" | "https"));
+            prop_assert!(target.url.username().is_empty() && target.url.password().is_none());
+            // What is stored is read again at each attempt and must mean the same.
+            let again = guard(&[]).parse_url(target.url.as_str()).unwrap();
+            prop_assert_eq!(again.url, target.url);
+        }
     }
 }

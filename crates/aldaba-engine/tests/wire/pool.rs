@@ -127,3 +127,18 @@ async fn shutting_down_and_dropping_close_what_waits() {
     drop(wire);
     receiver.closed().await;
 }
+
+#[tokio::test]
+async fn a_full_pool_makes_room_for_what_is_used_now() {
+    let cold = [Receiver::answering(OK).await, Receiver::answering(OK).await];
+    let hot = Receiver::answering(OK).await;
+    let wire = with_pool(PoolLimits { idle_overall: 2, ..PoolLimits::default() });
+    for receiver in &cold {
+        send(&wire, post(receiver.url())).await;
+    }
+    for _ in 0..10 {
+        send(&wire, post(hot.url())).await;
+    }
+    assert_eq!((hot.requests(), hot.connections()), (10, 1));
+    assert_eq!(wire.idle_connections(), 2);
+}

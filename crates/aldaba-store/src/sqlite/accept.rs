@@ -1,5 +1,6 @@
 //! An event comes in: message, deliveries and keys.
 
+use super::counters::Counters;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use crate::{Accept, Accepted, Seq};
@@ -35,7 +36,7 @@ impl<'c> Accepting<'c> {
         })
     }
 
-    pub(super) fn accept(&mut self, accept: &Accept) -> rusqlite::Result<Accepted> {
+    pub(super) fn accept(&mut self, accept: &Accept, counters: &mut Counters) -> rusqlite::Result<Accepted> {
         let message = &accept.message;
         let owner = accept.app.as_bytes();
         let key = |kind, key| UniqueKey { owner, kind, key };
@@ -66,6 +67,7 @@ impl<'c> Accepting<'c> {
         if let Some((key, used)) = used {
             self.keys.keep(key, message.id.as_bytes(), Some(used.expires_at))?;
         }
+        counters.accepted(accept);
         Ok(Accepted::New { first })
     }
 

@@ -38,9 +38,8 @@ fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<
         outcomes.push(match op {
             Op::Accept(batch) => {
                 let accepting = prepared(&mut accepting, || Accepting::new(connection))?;
-                Outcome::Accept(
-                    batch.iter().map(|accept| accepting.accept(accept)).collect::<Result<_, _>>()?,
-                )
+                let accept = |accept| accepting.accept(accept, &mut counters);
+                Outcome::Accept(batch.iter().map(accept).collect::<Result<_, _>>()?)
             }
             Op::Record(batch) => {
                 let recording = prepared(&mut recording, || Recording::new(connection))?;
@@ -95,5 +94,34 @@ fn roll_back(connection: &Connection, error: &rusqlite::Error) -> Error {
         Error::Full => Error::Full,
         // Nobody interrupts the writer.
         _ => Error::Failed(describe(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::in_memory;
+
+    const RULES: Rules = Rules { endpoints_per_application: 10 };
+
+    fn settle(value: usize) -> Op {
+        Op::SettleSetting { name: "s", value: vec![7; value] }
+    }
+
+    #[test]
+    fn a_batch_can_be_run_inline() {
+        let connection = in_memory().unwrap();
+        let outcomes = run_batch(&connection, RULES, &[settle(1), settle(2)]).unwrap();
+        assert_eq!(outcomes, [Outcome::SettleSetting(vec![7]), Outcome::SettleSetting(vec![7])]);
+        assert_eq!(run_batch(&connection, RULES, &[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_batch_that_does_not_fit_leaves_no_transaction_open() {
+        let connection = in_memory().unwrap();
+        connection.pragma_update_and_check(None, "max_page_count", 100, |_| Ok(())).unwrap();
+        assert_eq!(run_batch(&connection, RULES, &[settle(1 << 20)]), Err(Error::Full));
+        assert!(connection.is_autocommit());
+        assert!(run_batch(&connection, RULES, &[settle(1)]).is_ok());
     }
 }

@@ -11,10 +11,9 @@ use rusqlite::Connection;
 /// When to do it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Checkpoints {
-    /// Pages that are in the log only.
-    pub(super) pages: u32,
-    /// Pages in the log at which the writer waits for the readers, so that it can start over.
-    pub(super) longest_log: u32,
+    pages: u32,
+    longest_log: u32,
+    restart_at: u32,
 }
 
 /// What SQLite says about its log.
@@ -25,14 +24,24 @@ pub(super) struct Log {
 }
 
 impl Checkpoints {
-    pub(super) fn after_commit(self, connection: &Connection) -> Result<Log, Error> {
+    /// `pages`: how many may be in the log only. `longest_log`: how many may be in it at all before
+    /// the writer waits for the readers, so that it can start over.
+    pub(super) fn new(pages: u32, longest_log: u32) -> Self {
+        Self { pages, longest_log, restart_at: longest_log }
+    }
+
+    pub(super) fn after_commit(&mut self, connection: &Connection) -> Result<Log, Error> {
         let mut log = run(connection, "PRAGMA wal_checkpoint(NOOP)")?;
         if log.pages - log.copied.min(log.pages) >= self.pages {
             log = run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         }
-        if log.pages >= self.longest_log {
-            // A read ends within its limit, so this wait is short.
+        if log.pages < self.longest_log {
+            self.restart_at = self.longest_log;
+        } else if log.pages >= self.restart_at {
+            // A read of ours ends within its limit, so the wait is short. Another program may read
+            // for longer: then the writer does not wait for it after every commit.
             log = run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+            self.restart_at = log.pages.saturating_add(self.longest_log / 4);
         }
         Ok(log)
     }

@@ -10,6 +10,8 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 const PAGE_BYTES: u32 = 4096;
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
 const READER_CACHE_KIB: i64 = 4 * 1024;
+/// What is left of the log's file when the log starts over after it has been longer.
+const LOG_FILE_BYTES: i64 = 64 << 20;
 /// More than the statements of this crate.
 const STATEMENTS: usize = 128;
 /// How long to wait for a lock that another program holds, such as a shell on the file.
@@ -32,6 +34,9 @@ pub(super) fn writer(file: &Path, largest: Option<u32>) -> Result<Connection, Op
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
     // SQLite's own checkpoints swallow errors; ours (`checkpoint.rs`) do not.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(())).map_err(failed)?;
+    connection
+        .pragma_update_and_check(None, "journal_size_limit", LOG_FILE_BYTES, |_| Ok(()))
+        .map_err(failed)?;
     if let Some(pages) = largest {
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(failed)?;
     }

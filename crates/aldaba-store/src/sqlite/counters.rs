@@ -1,7 +1,9 @@
-//! Counters per endpoint and minute, so that nothing ever has to count raw rows. They are summed up
-//! in memory over a batch and written in the same commit as what they count.
+//! Counters per endpoint and minute, and how many deliveries wait, so that nothing ever has to count
+//! raw rows. They are summed up in memory over a batch and written in the same commit as what they
+//! count.
 
-use crate::Record;
+use super::rows::count;
+use crate::{Accept, Record};
 use aldaba_delivery::{Ending, EndpointId, Transition};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
@@ -38,7 +40,11 @@ const HISTOGRAM: usize = 5;
 const WITHIN_MILLIS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000];
 
 #[derive(Debug, Default)]
-pub(super) struct Counters(BTreeMap<(EndpointId, i64), Minute>);
+pub(super) struct Counters {
+    minutes: BTreeMap<(EndpointId, i64), Minute>,
+    /// How many more deliveries wait than before the batch.
+    waiting: i64,
+}
 
 #[derive(Debug, Default)]
 struct Minute {
@@ -46,14 +52,19 @@ struct Minute {
 }
 
 impl Counters {
-    pub(super) fn count(&mut self, record: &Record) {
+    pub(super) fn accepted(&mut self, accept: &Accept) {
+        self.waiting += count(accept.deliveries.len());
+    }
+
+    pub(super) fn recorded(&mut self, record: &Record) {
         let minute = record.at.millis().div_euclid(60_000);
-        let counts = &mut self.0.entry((record.endpoint, minute)).or_default().counts;
+        let counts = &mut self.minutes.entry((record.endpoint, minute)).or_default().counts;
         if let Some(attempt) = &record.attempt {
             counts[ATTEMPTS] += 1;
             counts[SUCCESSES] += i64::from(attempt.success);
             counts[HISTOGRAM + bucket(attempt.duration)] += 1;
         }
+        self.waiting -= i64::from(matches!(record.transition, Transition::Settle(_)));
         match record.transition {
             Transition::Retry { .. } => counts[RETRIES] += 1,
             Transition::Settle(Ending::Delivered) => counts[DELIVERED] += 1,
@@ -62,11 +73,16 @@ impl Counters {
     }
 
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        if self.0.is_empty() {
+        if self.waiting != 0 {
+            connection
+                .prepare_cached("UPDATE total SET value = value + ?1 WHERE name = 'waiting'")?
+                .execute((self.waiting,))?;
+        }
+        if self.minutes.is_empty() {
             return Ok(());
         }
         let mut add = connection.prepare_cached(&statement())?;
-        for ((endpoint, minute), Minute { counts }) in &self.0 {
+        for ((endpoint, minute), Minute { counts }) in &self.minutes {
             let key: [&dyn rusqlite::ToSql; 2] = [endpoint.as_bytes(), minute];
             add.execute(params_from_iter(key.into_iter().chain(counts.iter().map(|count| count as _))))?;
         }

@@ -59,7 +59,7 @@ pub(super) fn deliveries(
 
 pub(super) fn waiting(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached("SELECT count(*) FROM delivery INDEXED BY delivery_due WHERE state = 0")?
+        .prepare_cached("SELECT value FROM total WHERE name = 'waiting'")?
         .query_row((), |row| row.get::<_, i64>(0))
-        .map(|waiting| waiting as u64)
+        .map(|waiting| u64::try_from(waiting).unwrap_or(0))
 }

@@ -11,9 +11,14 @@ use std::collections::HashSet;
 /// Before every turn there is.
 const START: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
-pub(super) const DUE: &str = "SELECT seq, message, due_at, attempts, clock_start
-    FROM delivery INDEXED BY delivery_lane
-    WHERE state = 0 AND endpoint = ?1 AND (due_at, seq) > (?2, ?3)
+/// Two searches, because SQLite uses only the first part of `(due_at, seq) > (?, ?)` for a search,
+/// and thousands of deliveries can share one due time. Neither reads more than the limit.
+const DUE: &str = "
+    SELECT seq, message, due_at, attempts, clock_start FROM delivery INDEXED BY delivery_lane
+    WHERE state = 0 AND endpoint = ?1 AND due_at = ?2 AND seq > ?3
+    UNION ALL
+    SELECT seq, message, due_at, attempts, clock_start FROM delivery INDEXED BY delivery_lane
+    WHERE state = 0 AND endpoint = ?1 AND due_at > ?2
     ORDER BY due_at, seq LIMIT ?4";
 
 pub(super) fn due(connection: &Connection, query: DueQuery) -> rusqlite::Result<Vec<Waiting>> {
@@ -27,9 +32,12 @@ pub(super) fn due(connection: &Connection, query: DueQuery) -> rusqlite::Result<
         .collect()
 }
 
-pub(super) const LANES: &str = "SELECT due_at, seq, endpoint
-    FROM delivery INDEXED BY delivery_due
-    WHERE state = 0 AND (due_at, seq) > (?1, ?2) AND due_at <= ?3
+const LANES: &str = "
+    SELECT due_at, seq, endpoint FROM delivery INDEXED BY delivery_due
+    WHERE state = 0 AND due_at = ?1 AND seq > ?2 AND due_at <= ?3
+    UNION ALL
+    SELECT due_at, seq, endpoint FROM delivery INDEXED BY delivery_due
+    WHERE state = 0 AND due_at > ?1 AND due_at <= ?3
     ORDER BY due_at, seq LIMIT ?4";
 
 pub(super) fn lanes(connection: &Connection, query: LanesQuery) -> rusqlite::Result<LanesPage> {
@@ -80,4 +88,42 @@ pub(super) fn gates(connection: &Connection) -> rusqlite::Result<Vec<GateRecord>
         .prepare_cached(&format!("SELECT {} FROM gate ORDER BY origin, scope", rows::GATE))?
         .query_map((), rows::gate)?
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::in_memory;
+
+    fn plan(statement: &str) -> String {
+        let connection = in_memory().unwrap();
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let parameters = vec![0; explain.parameter_count()];
+        let steps = explain
+            .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
+            .unwrap()
+            .collect::<Result<Vec<String>, _>>()
+            .unwrap();
+        steps.join("; ")
+    }
+
+    #[test]
+    fn a_lane_is_refilled_from_its_place_in_the_index_without_sorting() {
+        assert_eq!(
+            plan(DUE),
+            "MERGE (UNION ALL); LEFT; \
+             SEARCH delivery USING INDEX delivery_lane (endpoint=? AND due_at=? AND rowid>?); RIGHT; \
+             SEARCH delivery USING INDEX delivery_lane (endpoint=? AND due_at>?)"
+        );
+    }
+
+    #[test]
+    fn lanes_are_found_in_the_index_alone() {
+        assert_eq!(
+            plan(LANES),
+            "MERGE (UNION ALL); LEFT; \
+             SEARCH delivery USING COVERING INDEX delivery_due (due_at=? AND seq>?); RIGHT; \
+             SEARCH delivery USING COVERING INDEX delivery_due (due_at>? AND due_at<?)"
+        );
+    }
 }

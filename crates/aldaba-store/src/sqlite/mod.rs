@@ -31,7 +31,7 @@ mod writer;
 
 pub use batch::{Rules, run_batch};
 pub use op::{Op, Outcome};
-pub use open::OpenError;
+pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{

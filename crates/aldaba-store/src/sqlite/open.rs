@@ -78,7 +78,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
     let writer = Writer {
         connection,
         rules: Rules { endpoints_per_application: options.endpoints_per_application },
-        checkpoints: Checkpoints { pages: options.checkpoint_pages, longest_log: options.longest_log_pages },
+        checkpoints: Checkpoints::new(options.checkpoint_pages, options.longest_log_pages),
         queue: Arc::clone(&queue),
         failure: Arc::clone(&failure),
         log_pages: Arc::clone(&log_pages),
@@ -95,6 +95,16 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
             OpenError::Thread(error)
         })?;
     Ok(SqliteStore { queue, readers, failure, log_pages, closed, thread: Mutex::new(Some(thread)) })
+}
+
+/// A database in memory with the present schema, for those who call
+/// [`run_batch`](super::run_batch) themselves.
+pub fn in_memory() -> Result<rusqlite::Connection, OpenError> {
+    let name = Path::new("in memory");
+    let connection =
+        rusqlite::Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
+    migrations::migrate(&connection, name)?;
+    Ok(connection)
 }
 
 /// Only the owner may look inside: there are payloads and keys in it.

@@ -47,7 +47,7 @@ impl<'c> Recording<'c> {
         for gate in &record.gates {
             self.set_gate(gate)?;
         }
-        counters.count(record);
+        counters.recorded(record);
         Ok(Recorded::Applied)
     }
 

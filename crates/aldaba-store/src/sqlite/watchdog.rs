@@ -17,6 +17,8 @@ pub(super) struct Watchdog {
 struct Reads {
     /// For each reader: how many looks its present read has lasted.
     running: Vec<Option<u32>>,
+    /// The thread waits for the first read, not for the next look.
+    asleep: bool,
     closed: bool,
 }
 
@@ -28,16 +30,16 @@ pub(super) struct Watched<'a> {
 
 impl Watchdog {
     pub(super) fn new(handles: Vec<InterruptHandle>, limit: Duration) -> Self {
-        let reads = Reads { running: handles.iter().map(|_| None).collect(), closed: false };
+        let reads = Reads { running: handles.iter().map(|_| None).collect(), asleep: false, closed: false };
         Self { tick: limit / LOOKS, handles, reads: Mutex::new(reads), changed: Condvar::new() }
     }
 
     pub(super) fn over(&self, reader: usize) -> Watched<'_> {
         let mut reads = self.reads.lock();
-        let idle = reads.running.iter().all(Option::is_none);
         reads.running[reader] = Some(0);
+        let asleep = std::mem::take(&mut reads.asleep);
         drop(reads);
-        if idle {
+        if asleep {
             self.changed.notify_one();
         }
         Watched { watchdog: self, reader }
@@ -48,6 +50,7 @@ impl Watchdog {
         let mut reads = self.reads.lock();
         while !reads.closed {
             if reads.running.iter().all(Option::is_none) {
+                reads.asleep = true;
                 self.changed.wait(&mut reads);
             } else if self.changed.wait_for(&mut reads, self.tick).timed_out() {
                 self.look(&mut reads);

@@ -30,7 +30,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn run(self) {
+    pub(super) fn run(mut self) {
         while let Some(batch) = self.queue.take() {
             let outcomes = self.commit(&batch.ops);
             answer(batch.replies, outcomes);
@@ -50,11 +50,12 @@ impl Writer {
         self.note(outcomes)
     }
 
-    fn copy_log(&self) {
+    fn copy_log(&mut self) {
         if self.failure.get().is_some() {
             return;
         }
-        match self.note(self.checkpoints.after_commit(&self.connection)) {
+        let log = self.checkpoints.after_commit(&self.connection);
+        match self.note(log) {
             Ok(log) => self.log_pages.store(log.pages, Ordering::Relaxed),
             Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied over"),
         }
@@ -86,8 +87,14 @@ impl Writer {
 fn answer(replies: Vec<Reply>, outcomes: Result<Vec<Outcome>, Error>) {
     match outcomes {
         Ok(outcomes) => {
-            replies.into_iter().zip(outcomes).for_each(|(reply, outcome)| reply.call(Ok(outcome)))
+            for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                reply.call(Ok(outcome));
+            }
         }
-        Err(error) => replies.into_iter().for_each(|reply| reply.call(Err(error.clone()))),
+        Err(error) => {
+            for reply in replies {
+                reply.call(Err(error.clone()));
+            }
+        }
     }
 }

@@ -87,7 +87,9 @@ pub(super) async fn create(
     let new = read(org, &pending.read().await?.bytes)?;
     let uid = new.uid.clone();
     match (api.engine.directory().create_application(new, once).await, uid) {
-        (Ok(Made::New(made) | Made::Before(made)), _) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
+        (Ok(Made::New(made) | Made::Before(made)), _) => {
+            Ok(json::answer(StatusCode::CREATED, &render(&made)))
+        }
         (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
             let there = api.application(Caller::Organization(org), uid).await?;
             Ok(json::answer(StatusCode::OK, &render(&there)))

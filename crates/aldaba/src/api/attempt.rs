@@ -127,7 +127,8 @@ pub(super) async fn of_message(
     ids.sort_unstable();
     ids.dedup();
     let endpoints = api.engine.store().lane_endpoints(ids).await?;
-    let urls: BTreeMap<_, _> = endpoints.iter().map(|endpoint| (endpoint.id, endpoint.url.as_str())).collect();
+    let urls: BTreeMap<_, _> =
+        endpoints.iter().map(|endpoint| (endpoint.id, endpoint.url.as_str())).collect();
     let url = |id| urls.get(&id).copied().unwrap_or_default();
     Ok(attempts.render(|attempt| render(attempt, url(attempt.endpoint), content)))
 }

@@ -111,7 +111,7 @@ impl Pending {
 }
 
 fn too_slow(limit: Duration) -> Error {
-    let detail = format!("The request's body did not come within {} s", limit.as_secs());
+    let detail = format!("The request's body did not come within {limit:?}");
     Error::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
 }
 

@@ -94,10 +94,15 @@ impl From<StoreError> for Error {
             StoreError::Busy => {
                 Self::later(unavailable, "busy", "The server is busy. Nothing was stored; try again", 1)
             }
-            StoreError::Timeout => {
-                Self::later(unavailable, "timeout", "Reading took too long. Try again, with a smaller limit", 1)
+            StoreError::Timeout => Self::later(
+                unavailable,
+                "timeout",
+                "Reading took too long. Try again, with a smaller limit",
+                1,
+            ),
+            StoreError::Closed => {
+                Self::later(unavailable, "stopping", "The server is stopping. Try again", 1)
             }
-            StoreError::Closed => Self::later(unavailable, "stopping", "The server is stopping. Try again", 1),
             StoreError::Full => Self::later(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "disk_full",

@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn the_payload_is_the_exact_text_of_the_request() {
         let payload = "{ \"b\" : 1.0,\"a\":1e3, \"a\":\"\\u00e9\\/\" , \"n\":123456789012345678901234567890}";
-        let body = format!("{{\"eventType\":\"a.b\", \"payload\" : {payload} , \"channels\":[\"y\",\"x\",\"y\"]}}");
+        let body =
+            format!("{{\"eventType\":\"a.b\", \"payload\" : {payload} , \"channels\":[\"y\",\"x\",\"y\"]}}");
         let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
         assert_eq!(parsed.payload.get(), payload);
         assert_eq!(parsed.channels, ["x", "y"]);
@@ -187,7 +188,9 @@ mod tests {
 
     #[test]
     fn a_payload_over_its_limit_is_too_large() {
-        let body = |length: usize| format!("{{\"eventType\":\"a\",\"payload\":{{\"a\":\"{}\"}}}}", "x".repeat(length));
+        let body = |length: usize| {
+            format!("{{\"eventType\":\"a\",\"payload\":{{\"a\":\"{}\"}}}}", "x".repeat(length))
+        };
         assert_eq!(status(&body(1024 - 8)), None);
         assert_eq!(status(&body(1024 - 7)), Some(StatusCode::PAYLOAD_TOO_LARGE));
     }

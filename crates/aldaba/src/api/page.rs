@@ -58,7 +58,8 @@ fn limit(query: &Query) -> Result<usize, Error> {
     let malformed = |_| Error::malformed_query(format!("limit={text}: expected a whole number"));
     let limit = text.parse::<u64>().map_err(malformed)?;
     let fits = usize::try_from(limit).ok().filter(|limit| (1..=MOST).contains(limit));
-    let problem = || Problem::value(&["query", "limit"], format!("must be between 1 and {MOST}; it is {limit}"));
+    let problem =
+        || Problem::value(&["query", "limit"], format!("must be between 1 and {MOST}; it is {limit}"));
     fits.ok_or_else(|| problem().into())
 }
 

@@ -24,9 +24,7 @@ impl Query {
             None => Ok(default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
-            Some(other) => {
-                Err(Error::malformed_query(format!("{name}={other}: expected true or false")))
-            }
+            Some(other) => Err(Error::malformed_query(format!("{name}={other}: expected true or false"))),
         }
     }
 

@@ -134,3 +134,32 @@ async fn serve(
     }
     drop(place);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn a_panic_costs_its_request_and_nothing_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let panics = get(async || -> &'static str { panic!("on purpose") });
+        let router = Router::new().route("/panics", panics).route("/works", get(async || "fine"));
+        let connections = Connections::serve(listener, router, &Config::default().limits);
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let close = "connection: close\r\n";
+        for (path, more) in [("/panics", ""), ("/works", close)] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{more}\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+        }
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).await.unwrap();
+        assert!(answers.starts_with("HTTP/1.1 500 "), "{answers}");
+        assert!(answers.contains("{\"code\":\"server_error\",\"detail\":"), "{answers}");
+        assert!(answers.ends_with("fine"), "{answers}");
+        connections.stop(Duration::from_secs(5)).await;
+    }
+}

@@ -48,7 +48,9 @@ pub enum StartError {
 
 /// The store cannot be trusted any more; only a fresh start can read what is on the disk.
 #[derive(Debug, thiserror::Error)]
-#[error("the store has failed, and nothing more can be written safely: {0}. Check the disk, then start again")]
+#[error(
+    "the store has failed, and nothing more can be written safely: {0}. Check the disk, then start again"
+)]
 pub struct StoreFailed(pub String);
 
 impl Server {
@@ -63,8 +65,14 @@ impl Server {
         let options = WireOptions { allow_networks: config.allow_networks.clone(), ..WireOptions::default() };
         let wire = Wire::new(options)?;
         let store = Arc::new(open(&config).await?);
-        let parts =
-            Parts { store: store.clone(), transport: Arc::new(wire.clone()), clock, entropy, vault, policies };
+        let parts = Parts {
+            store: store.clone(),
+            transport: Arc::new(wire.clone()),
+            clock,
+            entropy,
+            vault,
+            policies,
+        };
         let engine = Engine::start(parts, config.engine.clone()).await?;
         let (guard, limits) = (wire.guard(), config.limits.clone());
         let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits });

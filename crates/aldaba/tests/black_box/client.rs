@@ -29,7 +29,13 @@ impl Client {
         self.request("POST", path, key, body)
     }
 
-    fn request(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> std::io::Result<Answer> {
+    fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: &str,
+    ) -> std::io::Result<Answer> {
         let key = key.map(|key| format!("idempotency-key: {key}\r\n")).unwrap_or_default();
         let request = format!(
             "{method} /api/v1{path} HTTP/1.1\r\nhost: aldaba\r\nauthorization: Bearer {}\r\n{key}\

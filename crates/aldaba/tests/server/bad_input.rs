@@ -15,7 +15,8 @@ fn places(reply: &Reply) -> Vec<String> {
         assert!(problem["type"].as_str().is_some_and(|kind| kind.starts_with("value_error")), "{problem}");
     }
     let place = |problem: &Value| {
-        let parts: Vec<_> = problem["loc"].as_array().unwrap().iter().map(|part| part.as_str().unwrap()).collect();
+        let parts: Vec<_> =
+            problem["loc"].as_array().unwrap().iter().map(|part| part.as_str().unwrap()).collect();
         parts.join(".")
     };
     problems.iter().map(place).collect()
@@ -34,10 +35,13 @@ async fn bodies_that_are_no_json_objects_are_refused() {
     let server = Running::start().await;
     let app = server.application().await;
     for path in ["/app".to_owned(), format!("/app/{app}/endpoint"), format!("/app/{app}/msg")] {
-        for body in ["", "  ", "{", "nonsense", "[]", "\"text\"", "{\"name\":}", "{\"name\":\"a\"} x", "\u{0}"] {
+        for body in
+            ["", "  ", "{", "nonsense", "[]", "\"text\"", "{\"name\":}", "{\"name\":\"a\"} x", "\u{0}"]
+        {
             assert_eq!(places(&server.client.post(&path, body).await), ["body"], "{path} {body:?}");
         }
-        let not_text = server.client.post(&path, &b"{\"name\":\"\xff\",\"eventType\":\"a\",\"url\":\"\xff\"}"[..]).await;
+        let not_text =
+            server.client.post(&path, &b"{\"name\":\"\xff\",\"eventType\":\"a\",\"url\":\"\xff\"}"[..]).await;
         assert_eq!(places(&not_text), ["body"], "{path}");
     }
     assert_eq!(server.stored(&app).await, [1, 0, 0]);
@@ -70,7 +74,10 @@ async fn messages_that_are_not_acceptable_are_refused() {
         (json!({"eventType": "a", "payload": {}, "channels": vec!["x"; 11]}), "body.channels"),
         (json!({"eventType": "a", "payload": {}, "deliverAt": "2030-01-01T00:00:00Z"}), "body.deliverAt"),
         (json!({"eventType": "a", "payload": {}, "tags": ["x"]}), "body.tags"),
-        (json!({"eventType": "a", "payload": {}, "payloadRetentionPeriod": 5}), "body.payloadRetentionPeriod"),
+        (
+            json!({"eventType": "a", "payload": {}, "payloadRetentionPeriod": 5}),
+            "body.payloadRetentionPeriod",
+        ),
         (json!({"eventType": "a", "payload": {}, "transformationsParams": {}}), "body.transformationsParams"),
         (json!({"eventType": "a", "payload": {}, "application": {"name": "a"}}), "body.application"),
     ] {
@@ -127,7 +134,9 @@ async fn an_unknown_application_endpoint_or_message_is_not_found() {
         }
         says(&server.client.delete(&format!("/app/{unknown}")).await, 404, "not_found");
     }
-    for path in ["endpoint/x", "endpoint/x/secret", "msg/x", "msg/x/endpoint", "attempt/msg/x", "attempt/endpoint/x"] {
+    for path in
+        ["endpoint/x", "endpoint/x/secret", "msg/x", "msg/x/endpoint", "attempt/msg/x", "attempt/endpoint/x"]
+    {
         says(&server.client.get(&format!("/app/{app}/{path}")).await, 404, "not_found");
     }
     says(&server.client.delete(&format!("/app/{app}/endpoint/x")).await, 404, "not_found");
@@ -142,7 +151,11 @@ async fn unknown_routes_and_methods_have_a_json_body_too() {
     let server = Running::start().await;
     says(&server.client.get("/nothing/here").await, 404, "not_found");
     says(&server.client.get("//nothing").await, 404, "not_found");
-    says(&server.client.send(Method::PUT, "/health", &[], bytes::Bytes::new()).await, 405, "method_not_allowed");
+    says(
+        &server.client.send(Method::PUT, "/health", &[], bytes::Bytes::new()).await,
+        405,
+        "method_not_allowed",
+    );
     says(&server.client.delete("/app").await, 405, "method_not_allowed");
 }
 
@@ -186,7 +199,8 @@ async fn endpoint_urls_that_lead_inside_are_refused_in_every_spelling() {
         "http://exa\u{7f}mple.com/\r\nx: y",
         "",
     ] {
-        let reply = server.client.post(&format!("/app/{app}/endpoint"), json!({"url": url}).to_string()).await;
+        let reply =
+            server.client.post(&format!("/app/{app}/endpoint"), json!({"url": url}).to_string()).await;
         assert_eq!(places(&reply), ["body.url"], "{url}");
     }
     let long = json!({"url": format!("https://example.com/{}", "x".repeat(9000))}).to_string();

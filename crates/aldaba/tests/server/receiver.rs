@@ -27,7 +27,11 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Answers every request with this status and text.
     pub(crate) async fn answering(status: u16, text: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), status, text).await
+    }
+
+    pub(crate) async fn at(address: SocketAddr, status: u16, text: &'static str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (arrived, arrivals) = mpsc::unbounded_channel();
         tokio::spawn(async move {

@@ -63,7 +63,10 @@ impl Running {
     }
 
     pub(crate) async fn application(&self) -> String {
-        self.client.post("/app", r#"{"name":"an application"}"#).await.expect(201)["id"].as_str().unwrap().into()
+        self.client.post("/app", r#"{"name":"an application"}"#).await.expect(201)["id"]
+            .as_str()
+            .unwrap()
+            .into()
     }
 
     pub(crate) async fn endpoint(&self, app: &str, more: Value) -> Value {

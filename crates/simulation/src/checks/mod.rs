@@ -1,1 +1,114 @@
+//! What must hold after a run: the disk, the wire and the client's notes tell one story.
 
+mod health;
+mod pace;
+mod promise;
+mod story;
+mod trouble;
+mod wire;
+
+use crate::log::{Life, LifeEnd};
+use crate::world::World;
+use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
+use story::Stories;
+
+/// Something that must not be.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The invariant, by its name.
+    pub check: &'static str,
+    pub text: String,
+}
+
+/// How much a run was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Volume {
+    pub simulated: Duration,
+    pub lives: usize,
+    pub messages: usize,
+    pub deliveries: usize,
+    pub requests: usize,
+}
+
+impl AddAssign for Volume {
+    fn add_assign(&mut self, other: Self) {
+        self.simulated += other.simulated;
+        self.lives += other.lives;
+        self.messages += other.messages;
+        self.deliveries += other.deliveries;
+        self.requests += other.requests;
+    }
+}
+
+/// Runs every check.
+pub fn verdict(world: &World) -> Vec<Violation> {
+    let (disk, log, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let mut found = Findings::default();
+    let stories = Stories::tell(&world.scenario, &disk, &log, &mut found);
+    promise::accepted_is_kept(&disk, &notes, &mut found);
+    promise::fan_out_is_exact(&disk, &log, &mut found);
+    promise::everything_ends(&stories, &mut found);
+    promise::history_is_whole(&disk, &stories, &mut found);
+    promise::nothing_is_accepted_twice(&disk, &notes, &mut found);
+    wire::nothing_leaves_after_the_end(&stories, &mut found);
+    wire::requests_are_limited(&stories, &mut found);
+    wire::attempts_are_requests(&stories, &log, &mut found);
+    wire::delivered_means_arrived(&stories, &mut found);
+    wire::everything_is_signed(&log, &mut found);
+    pace::retries_come_when_due(&stories, &mut found);
+    pace::what_is_due_goes_out(&world.scenario, &stories, &log, &mut found);
+    pace::lanes_keep_their_width(&world.scenario, &log, &mut found);
+    pace::throttles_hold(&world.scenario, &log, &mut found);
+    pace::receivers_are_left_alone_when_they_ask(&stories, &log, &mut found);
+    trouble::nothing_is_sent_while_nothing_can_be_written(&log, &mut found);
+    trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
+    trouble::gates_hold(&world.scenario, &disk, &log, &mut found);
+    health::health_is_what_the_attempts_made_it(&stories, &log, &mut found);
+    for surprise in &notes.surprises {
+        found.add("answers", || surprise.clone());
+    }
+    if matches!(log.lives.last(), Some(Life { end: LifeEnd::TimedOut, .. })) {
+        found.add("I1", || "the run did not settle in time".into());
+    }
+    found.0
+}
+
+pub fn volume(world: &World) -> Volume {
+    let (disk, log) = (world.disk.lock(), world.log.lock());
+    let ended = log.lives.last().map_or(world.scenario.start, |life| life.ended);
+    Volume {
+        simulated: ended.since(world.scenario.start),
+        lives: log.lives.len(),
+        messages: disk.messages().count(),
+        deliveries: disk.all_deliveries().count(),
+        requests: log.requests.len(),
+    }
+}
+
+#[derive(Default)]
+struct Findings(Vec<Violation>);
+
+impl Findings {
+    /// One bug breaks a thousand deliveries; a few tell enough.
+    const MOST: usize = 5;
+
+    fn add(&mut self, check: &'static str, text: impl FnOnce() -> String) {
+        if self.0.iter().filter(|violation| violation.check == check).count() < Self::MOST {
+            self.0.push(Violation { check, text: text() });
+        }
+    }
+
+    fn require(&mut self, holds: bool, check: &'static str, text: impl FnOnce() -> String) {
+        if !holds {
+            self.add(check, text);
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.text)
+    }
+}

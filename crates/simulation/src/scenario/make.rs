@@ -29,7 +29,8 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     let faults_end = START + SETUP + length;
     let tenants = usize::try_from(dice.between(1, 4)).unwrap_or(1);
     let host_count = usize::try_from(dice.between(1, 4)).unwrap_or(1);
-    let doors: Vec<_> = (0..dice.between(1, 12)).map(|_| door(&mut dice, tenants, host_count, length)).collect();
+    let doors: Vec<_> =
+        (0..dice.between(1, 12)).map(|_| door(&mut dice, tenants, host_count, length)).collect();
     let hosts = (0..host_count).map(|_| host_moods(&mut dice, length)).collect();
     let orders = orders(&mut dice, &doors, tenants, length);
     let lives = lives(&mut dice, length, doors.len() + tenants);
@@ -130,13 +131,14 @@ fn orders(dice: &mut Dice, doors: &[Door], tenants: usize, length: Duration) -> 
         }
     }
     for (number, door) in doors.iter().enumerate() {
-        let mut at = START + SETUP;
+        let mut passed = Duration::ZERO;
         if door.late {
-            at = at + dice.span(Duration::ZERO, length);
+            passed = dice.span(Duration::ZERO, length);
+            let at = START + SETUP + passed;
             orders.push(Order { at, what: What::CreateEndpoint { door: number } });
         }
         if dice.percent(15) {
-            let at = at + dice.span(Duration::ZERO, length);
+            let at = START + SETUP + dice.span(passed, length);
             orders.push(Order { at, what: What::DeleteEndpoint { door: number } });
         }
     }
@@ -163,10 +165,11 @@ fn event(dice: &mut Dice, number: usize, tenants: usize) -> Event {
 }
 
 fn lives(dice: &mut Dice, length: Duration, setup_commits: usize) -> Vec<LifePlan> {
-    let count = dice.between(0, 5);
+    let count = dice.pick(&[0_u64, 0, 1, 2, 3, 5]);
     let share = length / u32::try_from(count + 1).unwrap_or(1);
-    (0..count)
-        .map(|_| LifePlan {
+    let life = |dice: &mut Dice| {
+        let longest_downtime = dice.pick(&[Duration::from_secs(60), hours(3)]);
+        LifePlan {
             length: SETUP + dice.span(Duration::from_secs(1), share * 2),
             end: if dice.percent(30) {
                 PlannedEnd::Stop { limit: dice.millis(0, 40_000) }
@@ -177,9 +180,10 @@ fn lives(dice: &mut Dice, length: Duration, setup_commits: usize) -> Vec<LifePla
                 commit: setup_commits as u64 + 2 + dice.between(1, 200),
                 stage: dice.pick(&[Stage::BeforeCommit, Stage::BeforeDone, Stage::AmongDones]),
             }),
-            downtime: dice.span(Duration::from_millis(10), dice.pick(&[Duration::from_secs(60), hours(3)])),
-        })
-        .collect()
+            downtime: dice.span(Duration::from_millis(10), longest_downtime),
+        }
+    };
+    (0..count).map(|_| life(dice)).collect()
 }
 
 fn options(dice: &mut Dice, length: Duration) -> Options {
@@ -190,7 +194,8 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         lane_most: lane_start.max(dice.pick(&[1, 2, 4, 16])),
         lane_buffer: dice.pick(&[1, 4, 4, 8, 32, 256]),
         content_bytes: dice.pick(&[0, 2000, 20_000, 64 << 20]),
-        sweep_interval: (length / 500).max(Duration::from_secs(30)),
+        // A sweep finds what a lane has lost; without one such a loss can be seen.
+        sweep_interval: dice.pick(&[(length / 500).max(Duration::from_secs(30)), hours(1000)]),
         lane_idle: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         // Nobody sets the clock here, and idle time must cost nothing.
         longest_nap: hours(24 * 365),

@@ -2,7 +2,7 @@
 
 use super::disk::{Disk, KeyRow, UniqueKey, as_waiting};
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{EndpointId, Ending, MessageId, Timestamp, Transition};
+use aldaba_delivery::{Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
     Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, NewAttempt,
     NewMessage, Record, Recorded, Seq, Waiting,

@@ -73,10 +73,6 @@ impl Queue {
         self.lines.lock().closed = true;
         self.arrived.notify_one();
     }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.lines.lock().closed
-    }
 }
 
 impl Op {

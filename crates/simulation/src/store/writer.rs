@@ -1,9 +1,9 @@
 //! The writer: takes everything that waits, commits it as one, then tells those who wait.
 
+use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
 use super::queue::{Op, Reply};
-use super::SimStore;
 use crate::log::{AcceptCommit, Deletion, Hold, Log, RecordCommit, Refusal};
 use crate::process::pause;
 use crate::sabotage::Sabotage;
@@ -70,7 +70,8 @@ impl SimStore {
                 Reply::Record(done, outcome)
             }
             Op::Accept(accepts, done) => {
-                let outcome = accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
+                let outcome =
+                    accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
                 Reply::Accept(done, outcome)
             }
             Op::Change(change, done) => Reply::Change(done, make(&change, disk, &mut log, at)),
@@ -124,7 +125,9 @@ impl SimStore {
                 Op::Record(records, done) => {
                     let step = {
                         let mut log = self.log.lock();
-                        log.note(at, || format!("no room for {:?}", records.iter().map(|r| r.seq).collect::<Vec<_>>()));
+                        log.note(at, || {
+                            format!("no room for {:?}", records.iter().map(|r| r.seq).collect::<Vec<_>>())
+                        });
                         log.step()
                     };
                     let hidden = self.sabotage(Sabotage::HideRefusal);

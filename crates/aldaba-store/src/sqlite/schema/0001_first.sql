@@ -85,9 +85,9 @@ CREATE TABLE delivery (
     settled_at  INTEGER,
     reason      INTEGER
 );
--- Refills one lane.
-CREATE INDEX delivery_lane ON delivery (endpoint, due_at, seq) WHERE state = 0;
--- Finds lanes with work; it holds all that the walk needs.
+-- Refills one lane. Every index ends with the number of its row, which is `seq`.
+CREATE INDEX delivery_lane ON delivery (endpoint, due_at) WHERE state = 0;
+-- Finds lanes with work; it holds all that the walk needs, in its order.
 CREATE INDEX delivery_due ON delivery (due_at, seq, endpoint) WHERE state = 0;
 CREATE INDEX delivery_message ON delivery (message);
 
@@ -133,6 +133,13 @@ CREATE TABLE endpoint_minute (
     slower       INTEGER NOT NULL,
     PRIMARY KEY (endpoint, minute)
 ) WITHOUT ROWID;
+
+-- Sums over a whole table, kept with every commit.
+CREATE TABLE total (
+    name  TEXT    NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO total (name, value) VALUES ('waiting', 0);
 
 -- `scope` is the application's id, or empty for the host itself.
 CREATE TABLE gate (

@@ -1,0 +1,123 @@
+//! The program as people run it.
+
+use crate::client::Client;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn aldaba(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aldaba"));
+    command.current_dir(folder).env_clear();
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Ends the program when a test fails.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Started {
+    /// Starts a server and returns it with the lines it says hello with.
+    fn serve(folder: &Path, more: &[(&str, &str)]) -> (Self, Vec<String>) {
+        let mut command = aldaba(folder);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).envs(more.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(2);
+        let lines = lines.map(Result::unwrap).collect();
+        (Self(child), lines)
+    }
+
+    fn terminate(&self) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+}
+
+fn create_token(folder: &Path, arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } =
+        aldaba(folder).args(["token", "create"]).args(arguments).output().unwrap();
+    assert!(status.success(), "{}", text(&stderr));
+    let stdout = text(&stdout);
+    let token = stdout.strip_suffix('\n').expect("one line");
+    assert!(!token.contains(char::is_whitespace) && token.split('.').count() == 3, "{token}");
+    token.to_owned()
+}
+
+#[tokio::test]
+async fn a_fresh_folder_serves_with_a_token_made_before_or_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = create_token(folder.path(), &[]);
+    let (mut server, hello) = Started::serve(folder.path(), &[]);
+    let address = hello[0].strip_prefix("Aldaba listens on http://").expect("the address").parse().unwrap();
+    assert!(hello[1].ends_with(" token create --data ./aldaba-data"), "{}", hello[1]);
+    let beside = create_token(folder.path(), &["--data", "aldaba-data"]);
+    let other = create_token(folder.path(), &["--org", "org_23rb8YdGqMT0qIzpgGwdXfHirMv"]);
+    let nobody = Client { address, authorization: None };
+    let made = nobody.with_token(&before).post("/app", r#"{"name":"a","uid":"a"}"#).await.expect(201);
+    assert_eq!(nobody.with_token(&beside).get("/app/a").await.expect(200), made);
+    nobody.with_token(&other).get("/app/a").await.expect(404);
+    server.terminate();
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_wrong_setting_stops_the_start_with_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.toml"), "lissten = '127.0.0.1:1'").unwrap();
+    for (arguments, variable, message) in [
+        (&["serve", "--listen", "here"][..], None, "aldaba: --listen here: expected an address and a port"),
+        (
+            &["serve"],
+            Some(("ALDABA_IN_FLIGHT", "many")),
+            "aldaba: ALDABA_IN_FLIGHT=many: expected a whole number",
+        ),
+        (&["serve", "--config", "a.toml"], None, "aldaba: a.toml: there is no setting `lissten`"),
+        (
+            &["serve", "--database-url", "postgres://x"],
+            None,
+            "aldaba: --database-url (hidden): expected nothing",
+        ),
+    ] {
+        let output = aldaba(folder.path()).args(arguments).envs(variable).output().unwrap();
+        assert_eq!(output.status.code(), Some(78));
+        assert!(text(&output.stderr).starts_with(message), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+    assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = aldaba(folder.path()).args(["serve", "--listen", &address]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains(&format!("cannot listen on {address}: ")), "{message}");
+}
+
+#[test]
+fn another_encryption_key_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut server, _) = Started::serve(folder.path(), &[]);
+    server.terminate();
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+    let key = "0f".repeat(32);
+    let output = aldaba(folder.path())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .env("ALDABA_ENCRYPTION_KEY", key)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("ALDABA_ENCRYPTION_KEY"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,99 @@
+//! I1 and I2: what was accepted ends, with its whole history, and exists once.
+
+use super::Findings;
+use super::story::{Stories, Story};
+use crate::client::Notes;
+use crate::log::Log;
+use crate::run::is_held;
+use crate::store::Disk;
+use aldaba_delivery::{EndpointId, MessageId, Reason};
+use aldaba_store::DeliveryState;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn accepted_is_kept(disk: &Disk, notes: &Notes, found: &mut Findings) {
+    let kept: BTreeSet<MessageId> = disk.messages().map(|message| message.id).collect();
+    for (event, messages) in &notes.accepted {
+        for message in messages {
+            found.require(kept.contains(message), "I1", || {
+                format!("event {event} was accepted as {message}, which is not on disk")
+            });
+        }
+    }
+}
+
+pub(super) fn fan_out_is_exact(disk: &Disk, log: &Log, found: &mut Findings) {
+    let mut deliveries: BTreeMap<MessageId, Vec<EndpointId>> = BTreeMap::new();
+    for delivery in disk.all_deliveries() {
+        deliveries.entry(delivery.message).or_default().push(delivery.endpoint);
+    }
+    let on_disk: BTreeSet<MessageId> = disk.messages().map(|message| message.id).collect();
+    for accept in log.accepts.iter().filter(|accept| on_disk.contains(&accept.message)) {
+        let mut got = deliveries.get(&accept.message).cloned().unwrap_or_default();
+        got.sort();
+        found.require(got == accept.wanted, "I1", || {
+            format!("{} should go to {:?}, and goes to {got:?}", accept.message, accept.wanted)
+        });
+    }
+}
+
+/// Delivered, or dead for a reason that fits, or held where only the endpoint's owner can help.
+pub(super) fn everything_ends(stories: &Stories<'_>, found: &mut Findings) {
+    for story in stories.iter() {
+        match story.delivery.state {
+            DeliveryState::Delivered { .. } => {}
+            DeliveryState::Dead { reason, .. } => found.require(fits(story, reason), "I1", || {
+                let delivery = story.delivery;
+                format!("{story} died of {reason:?} after {} attempts", delivery.attempts)
+            }),
+            DeliveryState::Waiting { due_at } => found.require(is_held(story.endpoint), "I1", || {
+                format!("{story} still waits, due at {due_at:?}; {:?}", story.endpoint.health)
+            }),
+        }
+    }
+}
+
+fn fits(story: &Story<'_>, reason: Reason) -> bool {
+    let Story { delivery, endpoint, policy, .. } = story;
+    let last_status =
+        story.attempts.iter().max_by_key(|attempt| attempt.started_at).and_then(|a| a.status_code);
+    match reason {
+        Reason::Exhausted => Some(delivery.attempts) == policy.limit.attempts,
+        Reason::Rejected => last_status.is_some_and(|status| policy.rejects.contains(status)),
+        Reason::StopDate => policy.limit.stop_after.is_some() && delivery.attempts > 0,
+        Reason::EndpointGone => last_status == Some(410) && policy.gone_disables,
+        Reason::Cancelled => endpoint.deleted,
+        // Nothing here is forbidden, and no payload is ever removed.
+        Reason::TargetForbidden | Reason::Expired => false,
+    }
+}
+
+pub(super) fn history_is_whole(disk: &Disk, stories: &Stories<'_>, found: &mut Findings) {
+    for story in stories.iter() {
+        let (counted, kept) = (story.delivery.attempts as usize, story.attempts.len());
+        found.require(counted == kept, "I1", || {
+            format!("{story} has {counted} attempts, and {kept} of them are in its history")
+        });
+    }
+    for attempt in disk.all_attempts() {
+        found.require(stories.0.contains_key(&attempt.seq), "I1", || {
+            format!("{} is an attempt of {:?}, which is not on disk", attempt.id, attempt.seq)
+        });
+    }
+}
+
+/// Every event has a payload of its own, by which its messages are counted.
+pub(super) fn nothing_is_accepted_twice(disk: &Disk, notes: &Notes, found: &mut Findings) {
+    let mut by_payload: BTreeMap<&[u8], Vec<MessageId>> = BTreeMap::new();
+    for message in disk.messages() {
+        by_payload.entry(&message.content.payload).or_default().push(message.id);
+    }
+    for (payload, messages) in by_payload {
+        found.require(messages.len() == 1, "I2", || {
+            format!("{} was stored as {messages:?}", String::from_utf8_lossy(payload))
+        });
+    }
+    for (event, messages) in &notes.accepted {
+        let distinct: BTreeSet<_> = messages.iter().collect();
+        found.require(distinct.len() == 1, "I2", || format!("event {event} was accepted as {distinct:?}"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Each delivery with everything that is known of it, from all sides.
+
+use super::Findings;
+use crate::log::{Log, RecordCommit, Request};
+use crate::scenario::{Scenario, door_number};
+use crate::store::Disk;
+use aldaba_delivery::{EndpointId, MessageId, Policy};
+use aldaba_store::{Attempt, DeliveryStatus, Endpoint, Seq};
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub(super) struct Story<'a> {
+    pub(super) delivery: &'a DeliveryStatus,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) policy: Policy,
+    /// In the order in which they left.
+    pub(super) requests: Vec<&'a Request>,
+    /// In the order of their commits.
+    pub(super) records: Vec<&'a RecordCommit>,
+    pub(super) attempts: Vec<&'a Attempt>,
+}
+
+pub(super) struct Stories<'a>(pub(super) BTreeMap<Seq, Story<'a>>);
+
+impl<'a> Stories<'a> {
+    pub(super) fn tell(scenario: &Scenario, disk: &'a Disk, log: &'a Log, found: &mut Findings) -> Self {
+        let policies = scenario.policies();
+        let endpoints: BTreeMap<EndpointId, &Endpoint> = disk.endpoints().map(|row| (row.id, row)).collect();
+        let by_door: BTreeMap<usize, EndpointId> =
+            disk.endpoints().filter_map(|row| Some((door_number(&row.url)?, row.id))).collect();
+        let mut numbers: BTreeMap<(MessageId, EndpointId), Seq> = BTreeMap::new();
+        let mut stories = BTreeMap::new();
+        for delivery in disk.all_deliveries() {
+            let Some(&endpoint) = endpoints.get(&delivery.endpoint) else {
+                found.add("I1", || format!("{:?} goes to an endpoint that has no row", delivery.seq));
+                continue;
+            };
+            let policy = policies.get(&endpoint.policy).expect("a built-in policy").clone();
+            numbers.insert((delivery.message, delivery.endpoint), delivery.seq);
+            let (requests, records, attempts) = (Vec::new(), Vec::new(), Vec::new());
+            stories.insert(delivery.seq, Story { delivery, endpoint, policy, requests, records, attempts });
+        }
+        for request in &log.requests {
+            let seq = by_door.get(&request.door).and_then(|id| numbers.get(&(request.message, *id)));
+            match seq.and_then(|seq| stories.get_mut(seq)) {
+                Some(story) => story.requests.push(request),
+                None => found.add("I1", || {
+                    format!("{} went to door {}, and no delivery is on disk", request.message, request.door)
+                }),
+            }
+        }
+        for record in &log.records {
+            if let Some(story) = stories.get_mut(&record.seq) {
+                story.records.push(record);
+            }
+        }
+        for attempt in disk.all_attempts() {
+            if let Some(story) = stories.get_mut(&attempt.seq) {
+                story.attempts.push(attempt);
+            }
+        }
+        Self(stories)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Story<'a>> {
+        self.0.values()
+    }
+}
+
+impl Story<'_> {
+    /// Requests that were never recorded.
+    pub(super) fn unrecorded(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter().copied().filter(|request| self.attempt_of(request).is_none())
+    }
+
+    pub(super) fn attempt_of(&self, request: &Request) -> Option<&Attempt> {
+        self.attempts.iter().copied().find(|attempt| attempt.started_at == request.at)
+    }
+
+    pub(super) fn request_of(&self, attempt: &Attempt) -> Option<&Request> {
+        self.requests.iter().copied().find(|request| request.at == attempt.started_at)
+    }
+}
+
+/// The delivery by its names.
+impl fmt::Display for Story<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delivery, endpoint, .. } = self;
+        write!(f, "{:?} ({} to {}, {})", delivery.seq, delivery.message, endpoint.url, endpoint.policy)
+    }
+}

@@ -1,0 +1,53 @@
+//! The checks can fail: each planted bug is caught, by the check that is meant for it.
+
+use simulation::checks::verdict;
+use simulation::run::play;
+use simulation::sabotage::Sabotage;
+use simulation::scenario::Scenario;
+use std::collections::BTreeSet;
+
+/// A bug that shows only now and then needs a few seeds.
+const SEEDS: u64 = 40;
+
+/// Some seed is caught by `check`.
+fn is_caught_by(sabotage: Sabotage, check: &str) {
+    let mut others = BTreeSet::new();
+    for seed in 0..SEEDS {
+        let world = play(Scenario::new(seed).sabotaged(sabotage), false);
+        let violations = verdict(&world);
+        if violations.iter().any(|violation| violation.check == check) {
+            return;
+        }
+        others.extend(violations.iter().map(|violation| violation.check));
+    }
+    panic!("{SEEDS} seeds with {sabotage:?}, and {check} has not caught it; others have: {others:?}");
+}
+
+macro_rules! planted {
+    ($($name:ident: $sabotage:ident by $check:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            is_caught_by(Sabotage::$sabotage, $check);
+        }
+    )*};
+}
+
+planted! {
+    an_answer_before_the_commit_is_caught: AckBeforeCommit by "I1";
+    a_lost_record_is_caught: LoseRecord by "I5";
+    a_torn_commit_is_caught: TearCommit by "I1";
+    a_forgotten_key_is_caught: ForgetKeys by "I2";
+    a_stale_fan_out_is_caught: AcceptStale by "I1";
+    a_request_after_the_end_is_caught: RaiseTheDead by "I3";
+    a_hidden_row_is_caught: HideRow by "I1";
+    a_lost_due_time_is_caught: ForgetDue by "schedule";
+    a_second_request_is_caught: SendTwice by "I5";
+    a_retry_inside_the_transport_is_caught: RetryInside by "I5";
+    a_changed_body_is_caught: ChangeBody by "signature";
+    an_ignored_retry_after_is_caught: HideRetryAfter by "I9";
+    an_ignored_throttle_is_caught: HideThrottle by "I9";
+    too_many_requests_at_once_are_caught: WidenLanes by "I9";
+    sending_while_nothing_can_be_written_is_caught: HideRefusal by "I6";
+    a_request_to_a_deleted_endpoint_is_caught: HideDelete by "deleted";
+    a_pretended_success_is_caught: PretendSuccess by "I1";
+}
