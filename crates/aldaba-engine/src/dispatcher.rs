@@ -161,7 +161,7 @@ impl Dispatcher {
             Event::Recorded(written) => self.recorded(*written, now),
             Event::Removed(endpoints) => self.removed(endpoints, now),
             Event::Found(endpoints) => self.found(endpoints, now),
-            Event::Swept(finished) => self.sweep.ended(finished),
+            Event::Swept(finished) => self.sweep.ended(finished, now),
             Event::WriteAgain => self.write_again(),
             Event::Stop(stopped) => {
                 self.turns.halted = true;
@@ -187,10 +187,8 @@ impl Dispatcher {
     }
 
     /// What waits for a deleted endpoint ends now, whether its lane was in memory or not.
-    fn removed(&mut self, endpoints: Vec<EndpointId>, now: Timestamp) {
-        for endpoint in &endpoints {
-            self.turns.open(*endpoint, now);
-        }
+    fn removed(&mut self, mut endpoints: Vec<EndpointId>, now: Timestamp) {
+        endpoints.retain(|endpoint| self.turns.removed(*endpoint, now) == Opening::ReadEndpoint);
         self.read_endpoints(endpoints);
     }
 
@@ -260,7 +258,8 @@ impl Dispatcher {
 
     /// Sending goes on with the first of these that is on disk.
     fn write_again(&mut self) {
-        for (record, again) in self.unwritten.drain(..) {
+        for (mut record, again) in self.unwritten.drain(..) {
+            self.turns.renew(&mut record);
             self.recorder.submit(record, again);
         }
     }

@@ -55,6 +55,11 @@ impl Gates {
         gates
     }
 
+    /// A gate as it is now; a clear one where nothing is remembered.
+    pub(crate) fn get(&self, origin: &Origin, scope: GateScope) -> Gate {
+        self.gates.get(&(origin.clone(), scope)).map(|post| post.gate.clone()).unwrap_or_default()
+    }
+
     /// Asks for passage and claims the probe where there is one to claim.
     pub(crate) fn enter(&mut self, endpoint: EndpointId, target: &Target, now: Timestamp) -> Entrance {
         if !target.policy.takes_part_in_gates() || self.gates.is_empty() {

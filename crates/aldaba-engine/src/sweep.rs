@@ -12,6 +12,9 @@ const PAGE: usize = 10_000;
 /// Every so many sweeps starts from the beginning, in case something was missed.
 const WHOLE: u32 = 20;
 
+/// How long until a sweep that could not be finished is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// When and from where to sweep.
 pub(crate) struct Sweep {
     interval: Duration,
@@ -54,10 +57,14 @@ impl Sweep {
         until
     }
 
-    pub(crate) fn ended(&mut self, finished: bool) {
+    pub(crate) fn ended(&mut self, finished: bool, now: Timestamp) {
         let until = self.running.take();
         if finished {
             self.swept_until = until;
+        } else {
+            // The first one after a start is the only one to know of most lanes: it must not wait
+            // for an interval that may be days.
+            self.next_at = self.next_at.min(now + AGAIN);
         }
     }
 }

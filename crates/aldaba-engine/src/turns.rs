@@ -9,7 +9,7 @@ use crate::lane::{Bucket, Entry, FixedMap, Lane, Readiness};
 use crate::options::Options;
 use crate::target::Target;
 use aldaba_delivery::{Delivery, EndpointId, Health, Reason, Timestamp};
-use aldaba_store::{DueQuery, Seq, Waiting};
+use aldaba_store::{DueQuery, GateRecord, Record, Seq, Waiting};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,8 +115,20 @@ impl Turns {
             lane.health = health;
             lane.bucket = target.throttle_rate.map(|rate| Bucket::new(rate, now));
         }
+        lane.deleted |= target.deleted;
         lane.target = Some(Arc::new(target));
         self.wake(endpoint);
+    }
+
+    /// The endpoint was deleted: nothing more is sent, and what waits ends. A lane that is not in
+    /// memory is opened for that.
+    pub(crate) fn removed(&mut self, endpoint: EndpointId, now: Timestamp) -> Opening {
+        let opening = self.open(endpoint, now);
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.deleted = true;
+        }
+        self.wake(endpoint);
+        opening
     }
 
     /// The endpoint has no row: nothing can wait for it.
@@ -145,6 +157,17 @@ impl Turns {
             lane.probing = None;
         }
         self.wake(endpoint);
+    }
+
+    /// Brings a record that was refused up to date. Attempts that ended after it may be on disk
+    /// before it, and what they made of the endpoint's health and of gates must stay.
+    pub(crate) fn renew(&self, record: &mut Record) {
+        if let (Some(health), Some(lane)) = (&mut record.health, self.lanes.get(&record.endpoint)) {
+            health.clone_from(&lane.health);
+        }
+        for GateRecord { origin, scope, gate } in &mut record.gates {
+            *gate = self.gates.get(origin, *scope);
+        }
     }
 
     /// A delivery's change is on disk.
@@ -324,8 +347,7 @@ impl Turns {
 
     fn refill(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<DueQuery> {
         let lane = self.lanes.get_mut(&endpoint)?;
-        let ending = lane.target.as_ref().is_some_and(|target| target.deleted);
-        let until = if ending { Timestamp::MAX } else { now };
+        let until = if lane.deleted { Timestamp::MAX } else { now };
         let (after, limit) = lane.backlog.begin_refill(until)?;
         Some(DueQuery { endpoint, after, limit })
     }

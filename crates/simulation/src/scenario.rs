@@ -107,6 +107,14 @@ impl Scenario {
         self
     }
 
+    /// The same run on a disk that is full again and again, with receivers that fail half the time:
+    /// results are refused, written late and overtaken by others.
+    #[must_use]
+    pub fn with_little_room(mut self) -> Self {
+        make::little_room(&mut self);
+        self
+    }
+
     pub fn policies(&self) -> Policies {
         Policies::new(&self.overrides).expect("the built-in policies are valid")
     }

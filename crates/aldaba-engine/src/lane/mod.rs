@@ -22,6 +22,8 @@ pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>
 pub(crate) struct Lane {
     /// `None` while the endpoint is being read.
     pub(crate) target: Option<Arc<Target>>,
+    /// The endpoint is deleted. It stays so, whatever an older read of it may still say.
+    pub(crate) deleted: bool,
     pub(crate) health: Health,
     pub(crate) backlog: Backlog,
     pub(crate) pace: Pace,
@@ -52,6 +54,7 @@ impl Lane {
     pub(crate) fn new(options: &Options, now: Timestamp) -> Self {
         Self {
             target: None,
+            deleted: false,
             health: Health::default(),
             backlog: Backlog::new(options.lane_buffer),
             pace: Pace::new(options.lane_start, options.lane_most),
@@ -65,13 +68,13 @@ impl Lane {
 
     /// Everything about the lane itself; gates and the overall cap are the caller's.
     pub(crate) fn readiness(&mut self, now: Timestamp) -> Readiness {
-        let Some(target) = &self.target else {
+        if self.target.is_none() {
             return Readiness::Waits;
-        };
+        }
         let Some(due_at) = self.backlog.next_due() else {
             return Readiness::Waits;
         };
-        if target.deleted {
+        if self.deleted {
             return if self.backlog.has_entry() { Readiness::Ends } else { Readiness::Waits };
         }
         if due_at > now {

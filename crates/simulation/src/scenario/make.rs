@@ -31,10 +31,12 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     let host_count = usize::try_from(dice.between(1, 4)).unwrap_or(1);
     let doors: Vec<_> =
         (0..dice.between(1, 12)).map(|_| door(&mut dice, tenants, host_count, length)).collect();
-    let hosts = (0..host_count).map(|_| host_moods(&mut dice, length)).collect();
-    let orders = orders(&mut dice, &doors, tenants, length);
+    let hosts: Vec<_> = (0..host_count).map(|_| host_moods(&mut dice, length)).collect();
     let lives = lives(&mut dice, length, doors.len() + tenants);
-    let span = Span { from: START + SETUP, to: faults_end };
+    let faults = faults(&mut dice, Span { from: START + SETUP, to: faults_end }, length);
+    let moods = doors.iter().map(|door| &door.moods).chain(&hosts).flatten().map(|spell| &spell.span);
+    let turning_points: Vec<_> = moods.chain(&faults.full).flat_map(|span| [span.from, span.to]).collect();
+    let orders = orders(&mut dice, &doors, tenants, length, &turning_points);
     Scenario {
         seed,
         start: START,
@@ -47,7 +49,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
             stop_after: dice.pick(&[hours(168), hours(168), hours(12), hours(2)]),
             ..Overrides::default()
         },
-        faults: faults(&mut dice, span, length),
+        faults,
         doors,
         hosts,
         orders,
@@ -56,9 +58,23 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     }
 }
 
+pub(super) fn little_room(scenario: &mut Scenario) {
+    let mut dice = Dice::of(scenario.seed, "little room");
+    let events = scenario.orders.iter().filter(|order| matches!(order.what, What::Send(_)));
+    let full = |order: &Order| {
+        let from = order.at + dice.millis(0, 3000);
+        Span { from, to: from + dice.millis(10, 2000) }
+    };
+    scenario.faults.full = events.map(full).filter(|span| span.to < scenario.faults_end).collect();
+    let always = Span { from: scenario.start, to: scenario.faults_end };
+    for door in &mut scenario.doors {
+        door.moods.push(Spell { span: always, mood: Mood::Flaky });
+    }
+}
+
 fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door {
     let mut listed = |names: &[&str]| -> Vec<String> {
-        if dice.percent(60) { Vec::new() } else { vec![dice.pick(names).to_owned()] }
+        if dice.percent(75) { Vec::new() } else { vec![dice.pick(names).to_owned()] }
     };
     let (event_types, channels) = (listed(&EVENT_TYPES), listed(&CHANNELS));
     let policy = dice.pick(&BUILTIN_NAMES);
@@ -78,7 +94,7 @@ fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door
         channels,
         throttle_rate: dice.percent(25).then(|| dice.pick(&[1, 2, 5, 20])),
         key,
-        moods: (0..dice.between(0, 3)).map(|_| spell(dice, length)).collect(),
+        moods: (0..dice.between(0, 5)).map(|_| spell(dice, length)).collect(),
         late: dice.percent(20),
     }
 }
@@ -117,28 +133,39 @@ fn part_of(dice: &mut Dice, length: Duration) -> Span {
     Span { from, to: from + span }
 }
 
-fn orders(dice: &mut Dice, doors: &[Door], tenants: usize, length: Duration) -> Vec<Order> {
+/// Events come in bursts, half of them where something else changes; so do changes of endpoints.
+fn orders(
+    dice: &mut Dice,
+    doors: &[Door],
+    tenants: usize,
+    length: Duration,
+    turning_points: &[Timestamp],
+) -> Vec<Order> {
     let mut orders = Vec::new();
+    let mut bursts = turning_points.to_vec();
     let most = dice.pick(&[50, 100, 150, 250, 400]);
     while orders.len() < most {
         // Together, or over up to ten minutes.
         let burst = dice.pick(&[1, 1, 3, 10, 30, 60]);
         let spread = dice.pick(&[0, 200, 5000, 600_000]);
-        let at = START + SETUP + dice.span(Duration::ZERO, length);
+        let at = if dice.percent(50) && !turning_points.is_empty() {
+            dice.pick(turning_points)
+        } else {
+            START + SETUP + dice.span(Duration::ZERO, length)
+        };
+        bursts.push(at);
         for _ in 0..burst {
             let event = event(dice, orders.len(), tenants);
             orders.push(Order { at: at + dice.millis(0, spread), what: What::Send(event) });
         }
     }
     for (number, door) in doors.iter().enumerate() {
-        let mut passed = Duration::ZERO;
+        let made_at = if door.late { dice.pick(&bursts) } else { START + SETUP };
         if door.late {
-            passed = dice.span(Duration::ZERO, length);
-            let at = START + SETUP + passed;
-            orders.push(Order { at, what: What::CreateEndpoint { door: number } });
+            orders.push(Order { at: made_at, what: What::CreateEndpoint { door: number } });
         }
-        if dice.percent(15) {
-            let at = START + SETUP + dice.span(passed, length);
+        if dice.percent(25) {
+            let at = dice.pick(&bursts).max(made_at) + dice.millis(0, 5000);
             orders.push(Order { at, what: What::DeleteEndpoint { door: number } });
         }
     }
@@ -205,9 +232,11 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
 }
 
 fn faults(dice: &mut Dice, active: Span, length: Duration) -> Faults {
-    let full = (0..dice.pick(&[0, 0, 1, 2])).map(|_| {
+    // A few long ones, or many short ones.
+    let (count, longest) = dice.pick(&[(0, 1), (0, 1), (1, 1800), (2, 600), (30, 5)]);
+    let full = (0..count).map(|_| {
         let from = active.from + dice.span(Duration::ZERO, length);
-        let to = (from + dice.span(Duration::from_secs(1), Duration::from_secs(1800))).min(active.to);
+        let to = (from + dice.span(Duration::from_millis(100), Duration::from_secs(longest))).min(active.to);
         Span { from, to }
     });
     Faults {
