@@ -87,3 +87,19 @@ async fn walk(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_that_could_not_be_finished_is_tried_again_soon() {
+        let day = Duration::from_secs(24 * 3600);
+        let start = Timestamp::from_millis(0);
+        let mut sweep = Sweep::new(day, start);
+        (sweep.running, sweep.next_at) = (Some(start + day * 2), start + day);
+        sweep.ended(false, start + Duration::from_secs(5));
+        assert_eq!(sweep.next(), Some(start + Duration::from_secs(6)));
+        assert_eq!(sweep.swept_until, None);
+    }
+}

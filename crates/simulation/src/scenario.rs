@@ -1,5 +1,6 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
+mod emphasis;
 mod make;
 
 use crate::receiver::{Mood, Spell};
@@ -96,7 +97,9 @@ pub enum PlannedEnd {
 
 impl Scenario {
     pub fn new(seed: u64) -> Self {
-        make::scenario(seed)
+        let mut scenario = make::scenario(seed);
+        emphasis::add(&mut scenario);
+        scenario
     }
 
     /// The same run with a bug in it.
@@ -104,14 +107,6 @@ impl Scenario {
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
         self.sabotage = Some(sabotage);
         self.faults.sabotage = Some(sabotage);
-        self
-    }
-
-    /// The same run on a disk that is full again and again, with receivers that fail half the time:
-    /// results are refused, written late and overtaken by others.
-    #[must_use]
-    pub fn with_little_room(mut self) -> Self {
-        make::little_room(&mut self);
         self
     }
 

@@ -16,17 +16,8 @@ fn number(name: &str) -> Option<u64> {
 
 /// Plays one seed; the text of what is wrong with it.
 fn check(seed: u64, traced: bool) -> Result<Volume, String> {
-    let world = catch_unwind(AssertUnwindSafe(|| {
-        play(
-            if std::env::var("LITTLE").is_ok() {
-                Scenario::new(seed).with_little_room()
-            } else {
-                Scenario::new(seed)
-            },
-            traced,
-        )
-    }))
-    .map_err(|_| format!("seed {seed}: the run panicked\n{}", how_to_repeat(seed)))?;
+    let world = catch_unwind(AssertUnwindSafe(|| play(Scenario::new(seed), traced)))
+        .map_err(|_| format!("seed {seed}: the run panicked\n{}", how_to_repeat(seed)))?;
     if let Some(trace) = &world.log.lock().trace {
         println!("{}", trace.join("\n"));
     }

@@ -1,5 +1,6 @@
 //! What must hold after a run: the disk, the wire and the client's notes tell one story.
 
+mod gates;
 mod health;
 mod pace;
 mod promise;
@@ -64,7 +65,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     pace::receivers_are_left_alone_when_they_ask(&stories, &log, &mut found);
     trouble::nothing_is_sent_while_nothing_can_be_written(&log, &mut found);
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
-    trouble::gates_hold(&world.scenario, &disk, &log, &mut found);
+    gates::gates_hold(&world.scenario, &disk, &log, &mut found);
     health::health_is_what_the_attempts_made_it(&stories, &log, &mut found);
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());

@@ -133,13 +133,14 @@ fn most_at_once(requests: &[&Request]) -> usize {
 }
 
 pub(super) fn throttles_hold(scenario: &Scenario, log: &Log, found: &mut Findings) {
-    const WINDOW: Duration = Duration::from_secs(60);
+    const WINDOW: Duration = Duration::from_secs(20);
+    /// Requests that were held up by slow reads may leave together.
+    const TOGETHER: Duration = Duration::from_secs(6);
     for ((life, door), requests) in by_lane(log) {
         let Some(rate) = scenario.doors[door].throttle_rate else {
             continue;
         };
-        // Requests that were held up by slow reads may leave together.
-        let most = usize::from(rate) * usize::try_from((WINDOW + SLOW_READ).as_secs()).unwrap_or(0) + 1;
+        let most = usize::from(rate) * usize::try_from((WINDOW + TOGETHER).as_secs()).unwrap_or(0) + 1;
         let mut first = 0;
         for (index, request) in requests.iter().enumerate() {
             while requests[first].at + WINDOW < request.at {

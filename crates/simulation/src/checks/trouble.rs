@@ -1,11 +1,11 @@
-//! What the engine does when the store, an endpoint or a host is in trouble.
+//! What the engine does when the store or an endpoint is in trouble.
 
 use super::Findings;
 use super::pace::SLOW_READ;
-use crate::log::{Fate, Hold, Log, Request};
-use crate::scenario::{Scenario, door_number};
+use crate::log::{Log, Request};
+use crate::scenario::door_number;
 use crate::store::Disk;
-use aldaba_delivery::{AppId, EndpointId, FailureKind, GateScope, Origin};
+use aldaba_delivery::EndpointId;
 use aldaba_store::Recorded;
 use std::collections::BTreeMap;
 
@@ -53,57 +53,5 @@ pub(super) fn deleted_endpoints_are_left_alone(disk: &Disk, log: &Log, found: &m
                 )
             });
         }
-    }
-}
-
-/// From a hold that is on disk until it ends, no lane that takes part sends there, unless something
-/// has opened the gate meanwhile.
-pub(super) fn gates_hold(scenario: &Scenario, disk: &Disk, log: &Log, found: &mut Findings) {
-    let policies = scenario.policies();
-    let mut by_origin: BTreeMap<Origin, Vec<&Request>> = BTreeMap::new();
-    for request in &log.requests {
-        by_origin.entry(scenario.origin(request.door)).or_default().push(request);
-    }
-    let apps: BTreeMap<usize, AppId> =
-        disk.endpoints().filter_map(|row| Some((door_number(&row.url)?, row.app))).collect();
-    let binds = |hold: &Hold, request: &Request| {
-        let policy = policies.get(scenario.doors[request.door].policy).expect("a built-in policy");
-        let reaches = match hold.scope {
-            GateScope::Host => true,
-            GateScope::Application(app) => apps.get(&request.door) == Some(&app),
-        };
-        reaches && policy.takes_part_in(hold.scope)
-    };
-    for record in log.records.iter().filter(|record| record.result == Recorded::Applied) {
-        for hold in &record.gates {
-            let requests = by_origin.get(&hold.origin).into_iter().flatten();
-            let bound: Vec<_> = requests.filter(|request| binds(hold, request)).collect();
-            let opening = bound.iter().filter_map(|request| request.end).filter(|end| {
-                (record.decided_at..=hold.until).contains(&end.at) && opens(hold.scope, end.fate)
-            });
-            let until = opening.map(|end| end.at).min().unwrap_or(hold.until);
-            for early in
-                bound.iter().filter(|request| request.at > record.at + SLOW_READ && request.at < until)
-            {
-                found.add("gate", || {
-                    let Hold { origin, until, .. } = hold;
-                    format!(
-                        "{origin:?} is held until {until:?}, and door {} got a request at {:?}",
-                        early.door, early.at
-                    )
-                });
-            }
-        }
-    }
-}
-
-fn opens(scope: GateScope, fate: Fate) -> bool {
-    match (scope, fate) {
-        (GateScope::Host, Fate::Answered { .. }) => true,
-        (GateScope::Host, Fate::Failed(kind)) => {
-            matches!(kind, FailureKind::Timeout | FailureKind::Broken | FailureKind::Malformed)
-        }
-        (GateScope::Application(_), Fate::Answered { status, .. }) => status == 200,
-        _ => false,
     }
 }

@@ -58,20 +58,6 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     }
 }
 
-pub(super) fn little_room(scenario: &mut Scenario) {
-    let mut dice = Dice::of(scenario.seed, "little room");
-    let events = scenario.orders.iter().filter(|order| matches!(order.what, What::Send(_)));
-    let full = |order: &Order| {
-        let from = order.at + dice.millis(0, 3000);
-        Span { from, to: from + dice.millis(10, 2000) }
-    };
-    scenario.faults.full = events.map(full).filter(|span| span.to < scenario.faults_end).collect();
-    let always = Span { from: scenario.start, to: scenario.faults_end };
-    for door in &mut scenario.doors {
-        door.moods.push(Spell { span: always, mood: Mood::Flaky });
-    }
-}
-
 fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door {
     let mut listed = |names: &[&str]| -> Vec<String> {
         if dice.percent(75) { Vec::new() } else { vec![dice.pick(names).to_owned()] }

@@ -52,7 +52,8 @@ impl Lanes for SimStore {
     }
 
     fn gates(&self) -> Read<Vec<GateRecord>> {
-        self.read(Disk::gates)
+        let forgets = self.sabotage(Sabotage::ForgetGates);
+        self.read(move |disk| if forgets { Vec::new() } else { disk.gates() })
     }
 }
 
@@ -62,7 +63,7 @@ fn dead_row(disk: &Disk, query: DueQuery, rows: &[Waiting]) -> Option<Waiting> {
     let settled = |row: &&DeliveryStatus| {
         row.endpoint == query.endpoint && !matches!(row.state, DeliveryState::Waiting { .. })
     };
-    let row = disk.deliveries.values().filter(settled).next_back()?;
+    let row = disk.deliveries.values().rfind(settled)?;
     let due_at = last.map_or(row.clock_start, |turn: Turn| turn.due_at);
     let waiting = Waiting {
         seq: row.seq,

@@ -74,7 +74,7 @@ impl SimStore {
                     accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
                 Reply::Accept(done, outcome)
             }
-            Op::Change(change, done) => Reply::Change(done, make(&change, disk, &mut log, at)),
+            Op::Change(change, done) => Reply::Change(done, self.change_one(&change, disk, &mut log, at)),
             Op::SettleSetting(name, value, done) => {
                 Reply::SettleSetting(done, disk.settle_setting(name, &value))
             }
@@ -179,13 +179,16 @@ impl SimStore {
     pub(super) fn sabotage(&self, kind: Sabotage) -> bool {
         self.faults.sabotage == Some(kind)
     }
-}
 
-fn make(change: &Change, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Changed {
-    let changed = disk.change(change);
-    if let Changed::Done { removed } = &changed {
-        log.note(at, || format!("change, removed {removed:?}"));
-        log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));
+    fn change_one(&self, change: &Change, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Changed {
+        let changed = disk.change(change);
+        if let Changed::Done { removed } = &changed {
+            log.note(at, || format!("change, removed {removed:?}"));
+            log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));
+            if self.sabotage(Sabotage::HideDelete) {
+                return Changed::Done { removed: Vec::new() };
+            }
+        }
+        changed
     }
-    changed
 }
