@@ -1,23 +1,22 @@
 //! Bugs that seeds have found, each as the smallest run that shows it.
 
 use aldaba_delivery::Timestamp;
+use aldaba_engine::Options;
 use simulation::checks::verdict;
 use simulation::receiver::{Mood, Spell};
 use simulation::run::play;
-use simulation::scenario::{Event, Order, Scenario, What};
+use simulation::scenario::{Event, LifePlan, Order, PlannedEnd, Scenario, What};
 use simulation::store::{Faults, Span};
 use std::time::Duration;
 
-/// One endpoint, one request at a time, and nothing goes wrong but for what a test adds.
+/// One endpoint, and nothing goes wrong but for what a test adds.
 fn quiet() -> Scenario {
     let mut scenario = Scenario::new(0);
     scenario.lives.clear();
     scenario.orders.clear();
     scenario.hosts.iter_mut().for_each(Vec::clear);
     scenario.faults = Faults::none();
-    scenario.options.lane_start = 1;
-    scenario.options.lane_most = 1;
-    scenario.options.content_bytes = 64 << 20;
+    scenario.options = Options { longest_nap: scenario.options.longest_nap, ..Options::default() };
     scenario.tenants = 1;
     scenario.doors.truncate(1);
     let door = &mut scenario.doors[0];
@@ -58,8 +57,9 @@ fn assert_kept(scenario: Scenario) {
 }
 
 #[test]
-fn while_results_are_refused_nothing_is_sent_again_and_again_to_find_out() {
+fn while_results_are_refused_nothing_is_sent_now_and_then_to_find_out() {
     let mut scenario = quiet();
+    (scenario.options.lane_start, scenario.options.lane_most) = (1, 1);
     for _ in 0..200 {
         send(&mut scenario, 60_000);
     }
@@ -71,11 +71,18 @@ fn while_results_are_refused_nothing_is_sent_again_and_again_to_find_out() {
 #[test]
 fn a_result_that_is_written_late_does_not_replace_newer_health() {
     let mut scenario = quiet();
-    let (fails, full) = (span(&scenario, 60_000, 60_020), span(&scenario, 60_010, 60_500));
-    scenario.doors[0].moods.push(Spell { span: fails, mood: Mood::Answers(500) });
+    let (silent, full) = (span(&scenario, 60_000, 61_000), span(&scenario, 90_000, 90_500));
+    scenario.doors[0].moods.push(Spell { span: silent, mood: Mood::Silent });
     scenario.faults.full.push(full);
-    // The first fails, and its result finds no room for a second; the next succeeds meanwhile.
+    // Both wait 30 s in vain. The first finds the disk full and is written a second later; by then
+    // the other is written, which counts both failures.
     send(&mut scenario, 60_000);
-    send(&mut scenario, 60_510);
+    send(&mut scenario, 60_550);
+    scenario.lives.push(LifePlan {
+        length: Duration::from_secs(92),
+        end: PlannedEnd::Stop { limit: Duration::from_secs(1) },
+        crash: None,
+        downtime: Duration::from_secs(1),
+    });
     assert_kept(scenario);
 }

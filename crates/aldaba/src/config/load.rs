@@ -1,0 +1,135 @@
+//! From flags, variables, file and defaults to a configuration.
+
+use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting};
+use aldaba_delivery::policy::{OverrideError, Overrides};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Where settings come from, strongest first: flags, variables, the file, the defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// By the key of the setting.
+    pub flags: Vec<(&'static str, String)>,
+    pub file: Option<PathBuf>,
+    pub variables: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// What the operator should know, though it does not stop the start.
+    pub warnings: Vec<String>,
+    pub file: Option<PathBuf>,
+}
+
+/// Why the server does not start: which setting, its value, and what is expected.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{place}: expected {expected}")]
+    Value { place: String, expected: String },
+    #[error("{file}: there is no setting `{key}`; the settings are: {}", keys().collect::<Vec<_>>().join(", "))]
+    UnknownKey { file: String, key: String },
+    #[error("cannot read the configuration file {file}: {source}")]
+    Unreadable { file: String, source: std::io::Error },
+    #[error("{file}, line {line}: {message}")]
+    Malformed { file: String, line: usize, message: String },
+    #[error(
+        "lane_start = {start} is above lane_most = {most}: an endpoint cannot start with more than its most"
+    )]
+    Lanes { start: usize, most: usize },
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+}
+
+fn keys() -> impl Iterator<Item = String> {
+    let settings = SETTINGS.iter().map(|setting| setting.key.to_owned());
+    settings.chain(OVERRIDES.iter().map(|name| name.to_lowercase()))
+}
+
+pub fn load(sources: &Sources) -> Result<Loaded, Error> {
+    let named = sources.variables.get(CONFIG_VARIABLE).filter(|value| !value.is_empty());
+    let path = sources.file.clone().or_else(|| named.map(PathBuf::from));
+    let file = path.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    let mut config = Config::default();
+    for setting in SETTINGS {
+        let Some((place, value)) = strongest(setting, sources, path.as_deref(), &file) else { continue };
+        let shown = if setting.secret { "(hidden)" } else { value.as_str() };
+        setting.apply(&mut config, &value).ok_or_else(|| Error::Value {
+            place: place.replace("{}", shown),
+            expected: setting.expected(),
+        })?;
+    }
+    config.overrides = Overrides::read(|name| {
+        let variable = sources.variables.get(name).filter(|value| !value.is_empty());
+        variable.or_else(|| file.get(&name.to_lowercase())).cloned()
+    })?;
+    config.engine.sweep_interval = config.overrides.sweep_interval;
+    let aldaba_engine::Options { lane_start: start, lane_most: most, .. } = config.engine;
+    if start > most {
+        return Err(Error::Lanes { start, most });
+    }
+    let warnings = warnings(&config, &sources.variables);
+    Ok(Loaded { config, warnings, file: path })
+}
+
+/// The strongest source that has the setting: how to show where it stands, and the value.
+fn strongest(
+    setting: &Setting,
+    sources: &Sources,
+    path: Option<&Path>,
+    file: &BTreeMap<String, String>,
+) -> Option<(String, String)> {
+    if let Some((key, value)) = sources.flags.iter().find(|(key, _)| *key == setting.key) {
+        return Some((format!("--{} {{}}", key.replace('_', "-")), value.clone()));
+    }
+    let variable = setting.variable();
+    // An empty variable counts as unset: that is how container files pass on what nobody set.
+    if let Some(value) = sources.variables.get(&variable).filter(|value| !value.is_empty()) {
+        return Some((format!("{variable}={{}}"), value.clone()));
+    }
+    let value = file.get(setting.key)?;
+    Some((format!("{}: {} = {{}}", path?.display(), setting.key), value.clone()))
+}
+
+/// The file's settings as text, whatever their TOML type.
+fn read_file(path: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::Unreadable { file: name.clone(), source })?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        // Not the error's own text: it quotes the line, and that may hold a secret.
+        let before = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count();
+        Error::Malformed { file: name.clone(), line, message: error.message().to_owned() }
+    })?;
+    let mut settings = BTreeMap::new();
+    for (key, value) in table {
+        if !keys().any(|known| known == key) {
+            return Err(Error::UnknownKey { file: name, key });
+        }
+        settings.insert(key, as_text(&value));
+    }
+    Ok(settings)
+}
+
+fn as_text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) => items.iter().map(as_text).collect::<Vec<_>>().join(","),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(truth) => truth.to_string(),
+        toml::Value::Datetime(moment) => moment.to_string(),
+        toml::Value::Table(_) => "{ a table }".into(),
+    }
+}
+
+fn warnings(config: &Config, variables: &BTreeMap<String, String>) -> Vec<String> {
+    let known = |name: &str| name == CONFIG_VARIABLE || SETTINGS.iter().any(|s| s.variable() == name);
+    let unread = variables.keys().filter(|name| name.starts_with(PREFIX) && !known(name));
+    let mut warnings: Vec<_> = unread.map(|name| format!("no setting reads the variable {name}")).collect();
+    if config.jwt_secret.as_ref().is_some_and(|secret| secret.0.len() < 32) {
+        warnings.push("jwt_secret is shorter than 32 characters: tokens may be forged by guessing it".into());
+    }
+    warnings
+}

@@ -1,0 +1,108 @@
+//! Every setting of the server: one table, [`SETTINGS`], that the loading, the error messages and
+//! `docs/configuration.md` all follow.
+
+mod load;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use load::{Error, Loaded, Sources, load};
+pub(crate) use settings::from_hex;
+pub use settings::{Kind, SETTINGS, Setting};
+
+use aldaba_delivery::policy::Overrides;
+use aldaba_engine::Options as EngineOptions;
+use aldaba_store::sqlite::Options as StoreOptions;
+use ipnet::IpNet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+const PREFIX: &str = "ALDABA_";
+/// Names the file, so it cannot be in it.
+const CONFIG_VARIABLE: &str = "ALDABA_CONFIG";
+/// Read by name, without our prefix: documents that people already run by name them so.
+pub const OVERRIDES: [&str; 4] = [
+    "RETRY_STOP_DATE_AFTER_MINUTES",
+    "WEBHOOK_TIMEOUT_MS",
+    "WEBHOOK_MAX_ATTEMPTS",
+    "WEBHOOK_RETRY_INTERVAL_MS",
+];
+
+/// How a server is to run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    /// `None`: the one in the data folder, made at the first start.
+    pub jwt_secret: Option<Secret<String>>,
+    /// `None`: derived from the JWT secret where that is set, else the one in the data folder.
+    pub encryption_key: Option<Secret<[u8; 32]>>,
+    pub allow_networks: Vec<IpNet>,
+    pub log: String,
+    pub log_format: LogFormat,
+    pub limits: Limits,
+    /// How long requests in flight may take to end once the server is told to stop.
+    pub shutdown: Duration,
+    pub engine: EngineOptions,
+    /// Its folder is the data folder.
+    pub store: StoreOptions,
+    pub overrides: Overrides,
+}
+
+/// What a client may ask of the server at most.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub connections: usize,
+    /// For a request's head to arrive, counted from the end of the former one: an idle connection
+    /// is closed after it too.
+    pub header: Duration,
+    /// For the next piece of a request's body to arrive, and of an answer to leave.
+    pub progress: Duration,
+    pub payload: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A value that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret<T>(pub T);
+
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8071)),
+            jwt_secret: None,
+            encryption_key: None,
+            allow_networks: Vec::new(),
+            log: "info".into(),
+            log_format: LogFormat::Text,
+            limits: Limits {
+                connections: 4096,
+                header: Duration::from_secs(10),
+                progress: Duration::from_secs(10),
+                payload: 1 << 20,
+            },
+            shutdown: Duration::from_secs(30),
+            engine: EngineOptions::default(),
+            store: StoreOptions::new("./aldaba-data"),
+            overrides: Overrides::default(),
+        }
+    }
+}
+
+impl Config {
+    pub fn data(&self) -> &Path {
+        &self.store.folder
+    }
+}

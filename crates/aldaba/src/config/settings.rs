@@ -1,0 +1,310 @@
+//! The table of settings.
+
+use super::{Config, LogFormat, PREFIX, Secret};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ipnet::IpNet;
+use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Setting {
+    /// As in the file; `ALDABA_` and the same in capitals is the variable.
+    pub key: &'static str,
+    /// Empty: unset.
+    pub default: &'static str,
+    /// What it does, and what happens at the limit.
+    pub about: &'static str,
+    pub kind: Kind,
+    /// Its value is not shown in messages.
+    pub secret: bool,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Number { least: u64, most: u64, set: fn(&mut Config, u64) },
+    Text { expected: &'static str, set: fn(&mut Config, &str) -> Option<()> },
+}
+
+impl Setting {
+    pub fn variable(&self) -> String {
+        format!("{PREFIX}{}", self.key.to_uppercase())
+    }
+
+    pub fn expected(&self) -> String {
+        match self.kind {
+            Kind::Number { least, most, .. } => format!("a whole number from {least} to {most}"),
+            Kind::Text { expected, .. } => expected.to_owned(),
+        }
+    }
+
+    pub(super) fn apply(&self, config: &mut Config, value: &str) -> Option<()> {
+        match self.kind {
+            Kind::Number { least, most, set } => {
+                let number = value.trim().parse().ok().filter(|n| (least..=most).contains(n))?;
+                set(config, number);
+                Some(())
+            }
+            Kind::Text { set, .. } => set(config, value.trim()),
+        }
+    }
+}
+
+const fn text(
+    key: &'static str,
+    default: &'static str,
+    expected: &'static str,
+    about: &'static str,
+    set: fn(&mut Config, &str) -> Option<()>,
+) -> Setting {
+    Setting { key, default, about, kind: Kind::Text { expected, set }, secret: false }
+}
+
+const fn secret(
+    key: &'static str,
+    expected: &'static str,
+    about: &'static str,
+    set: fn(&mut Config, &str) -> Option<()>,
+) -> Setting {
+    Setting { key, default: "", about, kind: Kind::Text { expected, set }, secret: true }
+}
+
+const fn number(
+    key: &'static str,
+    default: &'static str,
+    (least, most): (u64, u64),
+    about: &'static str,
+    set: fn(&mut Config, u64),
+) -> Setting {
+    Setting { key, default, about, kind: Kind::Number { least, most, set }, secret: false }
+}
+
+pub const SETTINGS: &[Setting] = &[
+    text(
+        "listen",
+        "127.0.0.1:8071",
+        "an address and a port, such as 127.0.0.1:8071 or [::]:8071",
+        "Where the API is served. Port 0 takes a free one; the address is printed at the start.",
+        |c, v| v.parse().ok().map(|address| c.listen = address),
+    ),
+    text(
+        "data",
+        "./aldaba-data",
+        "a folder",
+        "The data folder: database, lock and secrets. Made with mode 0700 when it is missing. A second \
+         server on the same folder is refused at its start.",
+        |c, v| (!v.is_empty()).then(|| c.store.folder = v.into()),
+    ),
+    secret(
+        "database_url",
+        "nothing: PostgreSQL comes with a later version; leave it out to use the embedded database",
+        "For PostgreSQL, which this version cannot use yet: setting it stops the start.",
+        |_, _| None,
+    ),
+    secret(
+        "jwt_secret",
+        "a text of at least 1 character; 32 or more are safe",
+        "Signs and checks API tokens (HS256). Unset: `jwt.secret` in the data folder, made at the first \
+         start. Changing it makes every token invalid.",
+        |c, v| (!v.is_empty()).then(|| c.jwt_secret = Some(Secret(v.to_owned()))),
+    ),
+    secret(
+        "encryption_key",
+        "32 bytes, as 64 hexadecimal digits or as standard base64",
+        "Encrypts endpoint secrets at rest. Unset: derived (HKDF-SHA256) from `jwt_secret` where that is \
+         set, else `encryption.key` in the data folder, made at the first start. A server with another key \
+         than the one its database was made with refuses to start.",
+        |c, v| encryption_key(v).map(|key| c.encryption_key = Some(Secret(key))),
+    ),
+    text(
+        "allow_networks",
+        "",
+        "networks separated by commas, such as 127.0.0.0/8,10.1.0.0/16,::1/128",
+        "Private networks that deliveries may go to. Unset: none, so that a customer's URL cannot reach \
+         into your network.",
+        |c, v| networks(v).map(|networks| c.allow_networks = networks),
+    ),
+    text(
+        "wire_profile",
+        "standard",
+        "standard or svix",
+        "The headers of deliveries to endpoints that name no profile: `webhook-*` or `svix-*`.",
+        |c, v| v.parse().ok().map(|profile| c.engine.profile = profile),
+    ),
+    text(
+        "log",
+        "info",
+        "a level (error, warn, info, debug, trace) or a filter such as info,aldaba_engine=debug",
+        "What is logged, on standard error. Logs hold no secret, token, payload or URL query.",
+        |c, v| (!v.is_empty() && EnvFilter::try_new(v).is_ok()).then(|| c.log = v.to_owned()),
+    ),
+    text(
+        "log_format",
+        "text",
+        "text or json",
+        "One line of text or one JSON object for each event.",
+        |c, v| {
+            let format = match v {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return None,
+            };
+            c.log_format = format;
+            Some(())
+        },
+    ),
+    number(
+        "max_connections",
+        "4096",
+        (1, 65_536),
+        "Open API connections. More wait, not accepted yet, until one closes.",
+        |c, n| c.limits.connections = size(n),
+    ),
+    number(
+        "header_seconds",
+        "10",
+        (1, 3600),
+        "How long the head of a request may take, counted from the end of the former one. Then the \
+         connection is closed, an idle one too.",
+        |c, n| c.limits.header = Duration::from_secs(n),
+    ),
+    number(
+        "progress_seconds",
+        "10",
+        (1, 3600),
+        "How long a request's body (408) or the reading of an answer (connection closed) may stand still.",
+        |c, n| c.limits.progress = Duration::from_secs(n),
+    ),
+    number(
+        "payload_bytes",
+        "1048576",
+        (1024, 16 << 20),
+        "The largest payload; a request may be 64 KiB larger. Beyond: 413, nothing is stored.",
+        |c, n| c.limits.payload = size(n),
+    ),
+    number(
+        "shutdown_seconds",
+        "30",
+        (0, 3600),
+        "How long requests in flight may take to end when the server is told to stop. Deliveries still in \
+         flight then are sent again after the next start.",
+        |c, n| c.shutdown = Duration::from_secs(n),
+    ),
+    number(
+        "in_flight",
+        "4096",
+        (2, 1 << 20),
+        "Deliveries on the wire at once, in all. More wait for their turn.",
+        |c, n| c.engine.in_flight = size(n),
+    ),
+    number(
+        "lane_start",
+        "8",
+        (1, 4096),
+        "Deliveries on the wire at once to one endpoint, at the beginning.",
+        |c, n| c.engine.lane_start = size(n),
+    ),
+    number(
+        "lane_most",
+        "64",
+        (1, 4096),
+        "The same, while its answers come quickly. More wait for their turn.",
+        |c, n| c.engine.lane_most = size(n),
+    ),
+    number(
+        "lane_buffer",
+        "256",
+        (1, 65_536),
+        "Waiting deliveries of one endpoint that are kept in memory. The rest wait on disk.",
+        |c, n| c.engine.lane_buffer = size(n),
+    ),
+    number(
+        "lane_idle_seconds",
+        "60",
+        (1, 86_400),
+        "How long an endpoint with nothing to do stays in memory.",
+        |c, n| c.engine.lane_idle = Duration::from_secs(n),
+    ),
+    number(
+        "content_bytes",
+        "67108864",
+        (1 << 20, 1 << 40),
+        "Payload bytes kept in memory for waiting deliveries. Beyond, they are read again at their turn.",
+        |c, n| c.engine.content_bytes = size(n),
+    ),
+    number(
+        "tenants",
+        "10000",
+        (1, 1 << 24),
+        "Applications whose configuration is kept in memory. Beyond, they are read again.",
+        |c, n| c.engine.tenants = size(n),
+    ),
+    number(
+        "idempotency_hours",
+        "24",
+        (24, 720),
+        "How long an idempotency key is remembered. A later repeat counts as a new request.",
+        |c, n| c.engine.idempotency_kept = Duration::from_secs(n * 3600),
+    ),
+    number(
+        "endpoints_per_application",
+        "10000",
+        (1, 1_000_000),
+        "Beyond: 409, nothing is stored.",
+        |c, n| c.store.endpoints_per_application = size(n),
+    ),
+    number(
+        "queue_operations",
+        "65536",
+        (512, 1 << 24),
+        "Writes that may wait for the disk. Beyond: 503 with `Retry-After`, nothing is stored.",
+        |c, n| c.store.queue_operations = size(n),
+    ),
+    number(
+        "queue_bytes",
+        "67108864",
+        (17 << 20, 1 << 40),
+        "Bytes of writes that may wait for the disk. Beyond: 503 with `Retry-After`, nothing is stored.",
+        |c, n| c.store.queue_bytes = size(n),
+    ),
+    number("readers", "4", (1, 256), "Threads that read from the database.", |c, n| {
+        c.store.readers = size(n);
+    }),
+    number(
+        "queue_reads",
+        "4096",
+        (16, 1 << 20),
+        "Reads that may wait for a thread. Beyond: 503 with `Retry-After`.",
+        |c, n| c.store.queue_reads = size(n),
+    ),
+    number("read_milliseconds", "1000", (100, 60_000), "How long one read may take. Beyond: 503.", |c, n| {
+        c.store.read_limit = Duration::from_millis(n);
+    }),
+];
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
+    from_hex(text).or_else(|| BASE64_STANDARD.decode(text).ok()?.try_into().ok())
+}
+
+/// The 32 bytes that 64 hexadecimal digits stand for.
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digit = |d: u8| char::from(d).to_digit(16);
+        *byte = u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()?;
+    }
+    Some(bytes)
+}
+
+fn networks(text: &str) -> Option<Vec<IpNet>> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| part.parse().ok()).collect()
+}

@@ -1,0 +1,149 @@
+use super::settings::encryption_key;
+use super::*;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::collections::BTreeMap;
+
+fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn with_variables(pairs: &[(&str, &str)]) -> Result<Loaded, Error> {
+    load(&Sources { variables: variables(pairs), ..Sources::default() })
+}
+
+fn with_file(text: &str, pairs: &[(&str, &str)]) -> Result<Loaded, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("aldaba.toml");
+    std::fs::write(&file, text).unwrap();
+    load(&Sources { file: Some(file), variables: variables(pairs), ..Sources::default() })
+}
+
+#[test]
+fn the_defaults_of_the_table_are_the_defaults_of_the_program() {
+    let mut config = Config::default();
+    for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+        setting.apply(&mut config, setting.default).unwrap_or_else(|| panic!("{}", setting.key));
+    }
+    assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
+}
+
+#[test]
+fn the_documentation_has_a_row_for_every_setting() {
+    let page = include_str!("../../../../docs/configuration.md");
+    for setting in SETTINGS {
+        let row = documentation_row(setting);
+        assert!(page.contains(&row), "docs/configuration.md lacks or differs from:\n{row}");
+    }
+    for name in OVERRIDES {
+        assert!(page.contains(name), "docs/configuration.md lacks {name}");
+    }
+}
+
+fn documentation_row(setting: &Setting) -> String {
+    let default = if setting.default.is_empty() { "unset".into() } else { format!("`{}`", setting.default) };
+    let variable = setting.variable();
+    format!("| `{}` | `{variable}` | {default} | {} | {} |", setting.key, setting.expected(), setting.about)
+}
+
+#[test]
+fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
+    let listen = |loaded: Loaded| loaded.config.listen.port();
+    assert_eq!(listen(with_variables(&[]).unwrap()), 8071);
+    assert_eq!(listen(with_file("listen = '127.0.0.1:1'", &[]).unwrap()), 1);
+    let variable = [("ALDABA_LISTEN", "127.0.0.1:2")];
+    assert_eq!(listen(with_file("listen = '127.0.0.1:1'", &variable).unwrap()), 2);
+    let flags = vec![("listen", "127.0.0.1:3".to_owned())];
+    let sources = Sources { flags, variables: variables(&variable), file: None };
+    assert_eq!(listen(load(&sources).unwrap()), 3);
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let loaded = with_variables(&[("ALDABA_LISTEN", ""), ("ALDABA_JWT_SECRET", "")]).unwrap();
+    assert_eq!(loaded.config.listen.port(), 8071);
+    assert!(loaded.config.jwt_secret.is_none());
+}
+
+#[test]
+fn toml_numbers_and_lists_are_read() {
+    let loaded = with_file("in_flight = 77\nallow_networks = ['10.0.0.0/8', '::1/128']", &[]).unwrap();
+    assert_eq!(loaded.config.engine.in_flight, 77);
+    assert_eq!(loaded.config.allow_networks.len(), 2);
+}
+
+#[test]
+fn a_wrong_value_stops_the_start_and_names_setting_value_and_expectation() {
+    for (name, value) in [
+        ("ALDABA_LISTEN", "8071"),
+        ("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8,home"),
+        ("ALDABA_WIRE_PROFILE", "acme"),
+        ("ALDABA_LOG", "a=b=c"),
+        ("ALDABA_LOG_FORMAT", "xml"),
+        ("ALDABA_IN_FLIGHT", "many"),
+        ("ALDABA_IN_FLIGHT", "0"),
+        ("ALDABA_MAX_CONNECTIONS", "-1"),
+        ("ALDABA_SHUTDOWN_SECONDS", "1.5"),
+        ("ALDABA_IDEMPOTENCY_HOURS", "1"),
+        ("WEBHOOK_MAX_ATTEMPTS", "0"),
+    ] {
+        let message = with_variables(&[(name, value)]).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{name}={value}: expected ")), "{message}");
+    }
+    let message = with_file("in_flight = 'many'", &[]).unwrap_err().to_string();
+    assert!(message.ends_with("in_flight = many: expected a whole number from 2 to 1048576"), "{message}");
+}
+
+#[test]
+fn a_wrong_secret_is_refused_without_being_shown() {
+    for (name, value) in [
+        ("ALDABA_ENCRYPTION_KEY", "too-short"),
+        ("ALDABA_ENCRYPTION_KEY", "c2hvcnQ="),
+        ("ALDABA_DATABASE_URL", "postgres://u:too-short@db/a"),
+    ] {
+        let message = with_variables(&[(name, value)]).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{name}=(hidden): expected ")), "{message}");
+    }
+    let message = with_file("jwt_secret = 'too-short\n", &[]).unwrap_err().to_string();
+    assert!(!message.contains("too-short"), "{message}");
+    let loaded = with_variables(&[("ALDABA_JWT_SECRET", "too-short")]).unwrap();
+    assert!(!format!("{loaded:?}").contains("too-short"));
+    assert_eq!(loaded.warnings.len(), 1);
+}
+
+#[test]
+fn postgresql_is_refused_by_name_for_now() {
+    let message = with_variables(&[("ALDABA_DATABASE_URL", "postgres://db")]).unwrap_err().to_string();
+    assert!(message.contains("PostgreSQL comes with a later version"), "{message}");
+}
+
+#[test]
+fn an_unknown_key_or_a_broken_file_stops_the_start() {
+    let message = with_file("lissten = '127.0.0.1:1'", &[]).unwrap_err().to_string();
+    assert!(message.contains("there is no setting `lissten`; the settings are: listen, data"), "{message}");
+    let message = with_file("in_flight = 3\nlisten = \n", &[]).unwrap_err().to_string();
+    assert!(message.contains("aldaba.toml, line 2: "), "{message}");
+    let missing = Sources { file: Some("no/such/file.toml".into()), ..Sources::default() };
+    assert!(load(&missing).unwrap_err().to_string().contains("no/such/file.toml"));
+}
+
+#[test]
+fn a_variable_that_no_setting_reads_is_a_warning() {
+    let loaded = with_variables(&[("ALDABA_LISTENS", "x"), ("HOME", "/")]).unwrap();
+    assert_eq!(loaded.warnings, ["no setting reads the variable ALDABA_LISTENS"]);
+}
+
+#[test]
+fn the_documents_own_variables_are_read_from_the_environment_or_the_file() {
+    let loaded = with_file("webhook_max_attempts = 5", &[("RETRY_STOP_DATE_AFTER_MINUTES", "3")]).unwrap();
+    assert_eq!(loaded.config.overrides.job_attempts, 5);
+    assert_eq!(loaded.config.overrides.stop_after, Duration::from_secs(180));
+}
+
+#[test]
+fn an_encryption_key_is_read_as_hexadecimal_or_base64() {
+    let hex = "0f".repeat(32);
+    let base64 = BASE64_STANDARD.encode([15; 32]);
+    assert_eq!(encryption_key(&hex), Some([15; 32]));
+    assert_eq!(encryption_key(&base64), Some([15; 32]));
+}
