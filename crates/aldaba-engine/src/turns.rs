@@ -380,3 +380,6 @@ impl Turns {
             && self.unproven_in_flight < self.options.in_flight.div_ceil(2)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,7 +42,7 @@ planted! {
     a_hidden_row_is_caught: HideRow by "I1";
     a_lost_due_time_is_caught: ForgetDue by "schedule";
     a_second_request_is_caught: SendTwice by "I5";
-    a_retry_inside_the_transport_is_caught: RetryInside by "I5";
+    a_retry_inside_the_transport_is_caught: RetryInside by "I4";
     a_changed_body_is_caught: ChangeBody by "signature";
     an_ignored_retry_after_is_caught: HideRetryAfter by "I9";
     an_ignored_throttle_is_caught: HideThrottle by "I9";

@@ -54,7 +54,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     promise::history_is_whole(&disk, &stories, &mut found);
     promise::nothing_is_accepted_twice(&disk, &notes, &mut found);
     wire::nothing_leaves_after_the_end(&stories, &mut found);
-    wire::requests_are_limited(&stories, &mut found);
+    wire::requests_are_limited(&stories, &log, &mut found);
     wire::attempts_are_requests(&stories, &log, &mut found);
     wire::delivered_means_arrived(&stories, &mut found);
     wire::everything_is_signed(&log, &mut found);

@@ -6,6 +6,7 @@ use crate::log::{Fate, Log, RecordCommit, Request};
 use aldaba_delivery::policy::{MAX_ATTEMPTS, Redirects};
 use aldaba_delivery::{FailureKind, Transition};
 use aldaba_store::{Attempt, DeliveryState, Recorded};
+use std::collections::BTreeSet;
 
 pub(super) fn nothing_leaves_after_the_end(stories: &Stories<'_>, found: &mut Findings) {
     for story in stories.iter() {
@@ -23,16 +24,15 @@ pub(super) fn nothing_leaves_after_the_end(stories: &Stories<'_>, found: &mut Fi
     }
 }
 
-pub(super) fn requests_are_limited(stories: &Stories<'_>, found: &mut Findings) {
+/// As many as the policy allows, and one more for each life that ended while one was in flight.
+pub(super) fn requests_are_limited(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
     for story in stories.iter() {
         let limit = story.policy.limit.attempts.unwrap_or(MAX_ATTEMPTS) as usize;
-        // Only an attempt that was in flight when the process ended goes unrecorded; the next check
-        // looks at that.
-        let cut = story.unrecorded().filter(|request| request.end.is_none()).count();
         let (requests, attempts) = (story.requests.len(), story.attempts.len());
-        let lost = story.unrecorded().count();
-        found.require(requests <= limit + lost.max(cut) && attempts <= limit, "I4", || {
-            format!("{story}: {requests} requests and {attempts} attempts, {lost} lost, limit {limit}")
+        let lives: BTreeSet<_> = story.unrecorded().map(|request| request.life).collect();
+        let cut_off = lives.into_iter().filter(|life| log.lives[*life].end.cuts()).count();
+        found.require(requests <= limit + cut_off && attempts <= limit, "I4", || {
+            format!("{story}: {requests} requests and {attempts} attempts, {cut_off} cut off, limit {limit}")
         });
     }
 }

@@ -49,10 +49,6 @@ impl Disk {
         self.messages.values()
     }
 
-    pub fn has_message(&self, message: MessageId) -> bool {
-        self.messages.keys().any(|(_, id)| *id == message)
-    }
-
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         self.endpoints.values()
     }
