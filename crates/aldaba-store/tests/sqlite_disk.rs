@@ -50,7 +50,7 @@ const FOLDER: &str = "ALDABA_TEST_DISK_FOLDER";
 #[ignore = "started by the test below"]
 fn write_until_the_disk_fails() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    let store = Arc::new(SqliteStore::open(&Options::new(&folder)).unwrap());
+    let store = Arc::new(SqliteStore::open(&Options { reserve_bytes: 0, ..Options::new(&folder) }).unwrap());
     let scene = Scene::new(store.clone());
     block_on(async {
         let tenant = scene.with_endpoints(1).await;
@@ -88,4 +88,66 @@ fn an_error_of_the_disk_ends_the_store_for_good() {
     // A fresh start reads what is on the disk: all that was accepted, and nothing else.
     let store = SqliteStore::open(&Options::new(folder.path())).unwrap();
     assert_eq!(block_on(store.waiting()).unwrap(), accepted);
+}
+
+/// A small disk of its own, for as long as this lives. `None`: only root may have one.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn new(megabytes: u32) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let size = format!("size={megabytes}m");
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn at_the_low_mark_intake_stops_results_go_on_and_room_brings_it_back() {
+    const MIB: u64 = 1 << 20;
+    let Some(disk) = SmallDisk::new(48) else {
+        return eprintln!("skipped: a small disk needs the right to mount");
+    };
+    let filler = disk.0.path().join("filler");
+    let options = Options {
+        low_space_bytes: 16 * MIB,
+        reserve_bytes: 4 * MIB,
+        ..Options::new(disk.0.path().join("data"))
+    };
+    let store = Arc::new(SqliteStore::open(&options).unwrap());
+    let scene = Scene::new(store.clone());
+    block_on(async {
+        let tenant = scene.with_endpoints(1).await;
+        let event = scene.event(&tenant);
+        let seq = scene.accepted(&event).await;
+        std::fs::write(&filler, vec![0; 36 << 20]).unwrap();
+        let mut tries = 0;
+        while hand_in(&scene, vec![scene.event(&tenant)]).await != Err(Error::Full) {
+            tries += 1;
+            assert!(tries < 100, "room is low and events are still accepted");
+            tokio::task::spawn_blocking(|| std::thread::sleep(std::time::Duration::from_millis(50)))
+                .await
+                .unwrap();
+        }
+        assert!(!options.folder.join("aldaba.reserve").exists(), "the reserve is given up");
+        let recorded = scene.record(vec![scene.delivered(&event, seq)]).await;
+        assert_eq!(recorded, [Recorded::Applied], "results are still written");
+        std::fs::remove_file(&filler).unwrap();
+        tries = 0;
+        while hand_in(&scene, vec![scene.event(&tenant)]).await == Err(Error::Full) {
+            tries += 1;
+            assert!(tries < 100, "there is room again and events are refused");
+            tokio::task::spawn_blocking(|| std::thread::sleep(std::time::Duration::from_millis(50)))
+                .await
+                .unwrap();
+        }
+        assert!(options.folder.join("aldaba.reserve").exists(), "the reserve is kept again");
+    });
 }

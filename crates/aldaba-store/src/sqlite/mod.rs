@@ -26,6 +26,7 @@ mod readers;
 mod record;
 mod rows;
 mod setting;
+mod space;
 mod watchdog;
 mod writer;
 
@@ -46,6 +47,7 @@ use parking_lot::Mutex;
 use queue::Queue;
 use readers::Readers;
 use rusqlite::Connection;
+use space::Space;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -59,6 +61,7 @@ pub struct SqliteStore {
     failure: Arc<Failure>,
     log_pages: Arc<AtomicU32>,
     closed: watch::Sender<bool>,
+    space: Space,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -128,6 +131,9 @@ impl Store for SqliteStore {
 
 impl Accepts for SqliteStore {
     fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>) {
+        if self.space.is_low() {
+            return done.call(Err(crate::Error::Full));
+        }
         self.write(Op::Accept(batch), Reply::Accept(done));
     }
 }

@@ -6,6 +6,7 @@ use super::failure::{Failure, describe};
 use super::lock::FolderLock;
 use super::queue::{Queue, Room};
 use super::readers::Readers;
+use super::space::{Marks, Space};
 use super::writer::Writer;
 use super::{Options, SqliteStore, connect, migrations};
 use parking_lot::Mutex;
@@ -66,6 +67,8 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
     let connections =
         (0..options.readers.max(1)).map(|_| connect::reader(&file)).collect::<Result<Vec<_>, _>>()?;
 
+    let marks = Marks { low: options.low_space_bytes, reserve: options.reserve_bytes };
+    let space = Space::watch(&options.folder, marks).map_err(OpenError::Thread)?;
     let queue = Arc::new(Queue::new(
         Room { operations: options.queue_operations, bytes: options.queue_bytes },
         Room { operations: options.batch_operations, bytes: options.batch_bytes },
@@ -94,7 +97,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
             readers.close();
             OpenError::Thread(error)
         })?;
-    Ok(SqliteStore { queue, readers, failure, log_pages, closed, thread: Mutex::new(Some(thread)) })
+    Ok(SqliteStore { queue, readers, failure, log_pages, closed, space, thread: Mutex::new(Some(thread)) })
 }
 
 /// A database in memory with the present schema, for those who call

@@ -30,6 +30,11 @@ pub struct Options {
     /// Pages of 4 KiB that the database file may have; `None`: as many as the disk can hold. Beyond:
     /// [`Error::Full`](crate::Error::Full).
     pub largest_file_pages: Option<u32>,
+    /// Free bytes on the disk below which no more events are accepted:
+    /// [`Error::Full`](crate::Error::Full). Results are still written.
+    pub low_space_bytes: u64,
+    /// The size of a file that is given up when the mark is reached, to write results with.
+    pub reserve_bytes: u64,
 }
 
 impl Options {
@@ -47,6 +52,8 @@ impl Options {
             checkpoint_pages: 4096,
             longest_log_pages: 65_536,
             largest_file_pages: None,
+            low_space_bytes: 256 << 20,
+            reserve_bytes: 64 << 20,
         }
     }
 }

@@ -255,6 +255,21 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.store.endpoints_per_application = size(n),
     ),
     number(
+        "low_space_bytes",
+        "268435456",
+        (0, 1 << 50),
+        "Free bytes on the disk below which no more messages are accepted: 507 with `Retry-After`. Deliveries \
+         go on, and accepting resumes by itself once there is room.",
+        |c, n| c.store.low_space_bytes = n,
+    ),
+    number(
+        "reserve_bytes",
+        "67108864",
+        (0, 1 << 40),
+        "The size of a file that is given up when room is low, so that results can still be written.",
+        |c, n| c.store.reserve_bytes = n,
+    ),
+    number(
         "queue_operations",
         "65536",
         (512, 1 << 24),
