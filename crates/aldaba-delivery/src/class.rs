@@ -30,6 +30,9 @@ pub enum Fault {
     Silence,
     /// The host itself: name, connection, TLS.
     Host,
+    /// The guard refused the address. A name may point elsewhere the next time; if it never does, that
+    /// is the reason the delivery ends with.
+    Forbidden,
     /// Ours; it says nothing about the receiver.
     Own,
 }
@@ -45,6 +48,11 @@ impl Class {
     /// The receiver spoke: whatever it said, host and path are alive.
     pub fn answered(&self) -> bool {
         matches!(self.fault, Fault::None | Fault::Answer)
+    }
+
+    /// Whether the attempt says anything about the receiver.
+    pub fn concerns_receiver(&self) -> bool {
+        !matches!(self.fault, Fault::Forbidden | Fault::Own)
     }
 
     fn of_answer(policy: &Policy, answer: &Answer) -> Self {
@@ -75,8 +83,8 @@ impl Class {
                 (Verdict::Final(Reason::Rejected), Fault::Answer)
             }
             FailureKind::Malformed => (Verdict::Retriable, Fault::Answer),
-            FailureKind::TargetForbidden => (Verdict::Final(Reason::TargetForbidden), Fault::Own),
-            FailureKind::Internal => (Verdict::Retriable, Fault::Own),
+            FailureKind::TargetForbidden => (Verdict::Retriable, Fault::Forbidden),
+            FailureKind::Internal | FailureKind::Unsent => (Verdict::Retriable, Fault::Own),
         };
         Self { verdict, fault, retry_after: None }
     }

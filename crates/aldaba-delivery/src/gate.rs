@@ -69,12 +69,18 @@ pub enum Passage {
 
 impl Gate {
     pub fn passage(&self, now: Timestamp) -> Passage {
-        match self.held_until {
-            None => Passage::Open,
-            Some(until) if until > now => Passage::Held(until),
-            Some(_) if self.probing => Passage::Probing,
-            Some(_) => Passage::Probe,
+        match (self.held_until, self.hold_at(now)) {
+            (None, _) => Passage::Open,
+            (_, Some(until)) => Passage::Held(until),
+            (Some(_), None) if self.probing => Passage::Probing,
+            (Some(_), None) => Passage::Probe,
         }
+    }
+
+    /// The end of the hold, while it lasts. One that ends later than a hold of its length could is
+    /// from before the clock was set back, and counts as over.
+    fn hold_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.held_until.filter(|until| *until > now && *until <= now + self.hold)
     }
 
     /// Nothing to remember: the gate can be forgotten.
@@ -115,7 +121,7 @@ impl Gate {
         next.failures = self.failures.saturating_add(1);
         if let Some(hold) = hold(policy, transition, &next, probe, now) {
             let until = now + hold;
-            if self.held_until.is_none_or(|held| until > held) {
+            if self.hold_at(now).is_none_or(|held| until > held) {
                 next.hold = hold;
                 next.held_until = Some(until);
             }
@@ -133,7 +139,7 @@ fn opens(scope: GateScope, class: &Class) -> bool {
 
 fn concerns(scope: GateScope, class: &Class, probe: bool) -> bool {
     match (scope, class.fault) {
-        (_, Fault::None | Fault::Own) => false,
+        (_, Fault::None | Fault::Forbidden | Fault::Own) => false,
         (GateScope::Host, fault) => fault == Fault::Host,
         // The host's failures have their own gate, but a probe that met one has failed.
         (GateScope::Application(_), Fault::Host) => probe,

@@ -1,5 +1,5 @@
-use crate::policy::{EndpointFails, Policy};
-use crate::{Class, Fault, Reason, Timestamp, Transition, Verdict};
+use crate::policy::{EndpointFails, MAX_QUIET, Policy};
+use crate::{Class, Reason, Timestamp, Transition, Verdict};
 use std::time::Duration;
 
 /// What is known of an endpoint from its attempts.
@@ -59,13 +59,36 @@ impl Health {
     }
 
     pub fn passability(&self, now: Timestamp) -> Passability {
-        let quiet = self.quiet_until.filter(|until| *until > now);
+        let quiet = self.quiet_at(now);
         match (self.status, self.next_probe_at) {
             (HealthStatus::Active, _) => quiet.map_or(Passability::Open, |at| Passability::Held(Some(at))),
-            (HealthStatus::Failed, Some(at)) if at <= now && quiet.is_none() => Passability::Probe,
-            (HealthStatus::Failed, Some(at)) => Passability::Held(quiet.max(Some(at))),
+            (HealthStatus::Failed, Some(at)) => match quiet.max((!self.probe_due(at, now)).then_some(at)) {
+                None => Passability::Probe,
+                held => Passability::Held(held),
+            },
             (HealthStatus::Failed, None) | (HealthStatus::Gone, _) => Passability::Held(None),
         }
+    }
+
+    /// Nothing is sent until someone resumes the endpoint.
+    pub fn waits_for_its_owner(&self) -> bool {
+        match self.status {
+            HealthStatus::Active => false,
+            HealthStatus::Failed => self.next_probe_at.is_none(),
+            HealthStatus::Gone => true,
+        }
+    }
+
+    /// The end of the quiet time, while it lasts. One that ends later than any can is from before the
+    /// clock was set back, and counts as over.
+    fn quiet_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.quiet_until.filter(|until| *until > now && *until <= now + MAX_QUIET)
+    }
+
+    /// Whether the probe may go. One that lies further ahead than its gap was planned before the clock
+    /// was set back.
+    fn probe_due(&self, at: Timestamp, now: Timestamp) -> bool {
+        at <= now || at > now + self.probe_gap
     }
 
     /// The endpoint's health after one attempt.
@@ -84,13 +107,13 @@ impl Health {
             }
             // It ends its delivery only; but a probe that ended so was no success either.
             Verdict::Final(_) => self.after_probe(policy, now),
-            Verdict::Retriable if class.fault == Fault::Own => self.after_probe(policy, now),
+            Verdict::Retriable if !class.concerns_receiver() => self.after_probe(policy, now),
             Verdict::Retriable => self.after_failure(policy, transition, now),
         };
         // The moment the receiver named, not the one planned for this delivery: that may lie hours
         // later, and the endpoint's other deliveries have no part in it.
         let asked = class.retry_after.map(|wish| now + policy.retry_after.grant(wish, now));
-        next.quiet_until = self.quiet_until.max(asked).filter(|until| *until > now);
+        next.quiet_until = self.quiet_at(now).max(asked).filter(|until| *until > now);
         if next.status != self.status {
             next.changed_at = Some(now);
         }
@@ -151,7 +174,7 @@ impl Health {
         let mut next = self.clone();
         let (HealthStatus::Failed, Some(at)) = (self.status, self.next_probe_at) else { return next };
         match policy.probe {
-            Some(probe) if now >= at => {
+            Some(probe) if self.probe_due(at, now) => {
                 next.probe_gap = self.probe_gap.saturating_mul(2).clamp(probe.first_gap, probe.longest_gap);
                 next.next_probe_at = Some(now + next.probe_gap);
             }

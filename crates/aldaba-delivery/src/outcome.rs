@@ -50,6 +50,9 @@ pub enum FailureKind {
     TargetForbidden,
     /// The attempt could not be made for a reason of our own: a bug, or a payload that is gone.
     Internal,
+    /// Nothing left, for a shortage of our own: no free socket, no way to our proxy. The engine tries
+    /// again soon without counting it as an attempt.
+    Unsent,
 }
 
 impl Outcome {

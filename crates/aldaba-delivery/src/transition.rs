@@ -1,5 +1,5 @@
 use crate::policy::{MAX_ATTEMPTS, Policy, RetryAfterUse};
-use crate::{Chance, Class, Timestamp, Verdict};
+use crate::{Chance, Class, Fault, Timestamp, Verdict};
 use std::time::Duration;
 
 /// The part of a delivery that decides what may still happen to it.
@@ -87,12 +87,16 @@ impl Transition {
             Verdict::Delivered => Self::Settle(Ending::Delivered),
             Verdict::Final(reason) => Self::Settle(Ending::Dead(reason)),
             Verdict::Retriable => {
+                let ended = |reason| match class.fault {
+                    Fault::Forbidden => Self::Settle(Ending::Dead(Reason::TargetForbidden)),
+                    _ => Self::Settle(Ending::Dead(reason)),
+                };
                 if delivery.attempts >= policy.limit.attempts.unwrap_or(MAX_ATTEMPTS) {
-                    return Self::Settle(Ending::Dead(Reason::Exhausted));
+                    return ended(Reason::Exhausted);
                 }
                 let due_at = now + delay(policy, delivery.attempts, class, now, chance);
                 match delivery.stop_at(policy) {
-                    Some(stop) if due_at > stop => Self::Settle(Ending::Dead(Reason::StopDate)),
+                    Some(stop) if due_at > stop => ended(Reason::StopDate),
                     _ => Self::Retry { due_at },
                 }
             }

@@ -123,7 +123,8 @@ fn c8_redirects_are_followed() {
 }
 
 #[test]
-fn c8_an_address_that_the_guard_refuses_is_not_tried_again() {
-    let refused = first_attempt(&builtin("job-status"), &failure(FailureKind::TargetForbidden));
-    assert_eq!(refused, dead(Reason::TargetForbidden));
+fn c8_an_address_that_the_guard_refuses_is_resolved_again_and_is_the_reason_in_the_end() {
+    let walk = walk(&builtin("job-status"), Chance::LOWEST, |_, _| failure(FailureKind::TargetForbidden));
+    assert_eq!(walk.attempts, all_secs([0, 1, 3]));
+    assert_eq!(walk.ending, Ending::Dead(Reason::TargetForbidden));
 }

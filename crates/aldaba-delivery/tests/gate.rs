@@ -142,8 +142,22 @@ fn b2_a_failure_already_on_its_way_can_lengthen_a_hold_but_never_shorten_it() {
     let persistent = builtin("persistent");
     let longer = attempt(&persistent, 6, failure(FailureKind::Connect), at(10)).at_gate(&gate, HOST);
     assert_eq!(longer.passage(at(10)), Passage::Held(at(10 + 64)));
-    let shorter = attempt(&persistent, 5, failure(FailureKind::Connect), START).at_gate(&longer, HOST);
-    assert_eq!(shorter.passage(START), Passage::Held(at(10 + 64)));
+    let shorter = attempt(&persistent, 5, failure(FailureKind::Connect), at(10)).at_gate(&longer, HOST);
+    assert_eq!(shorter.passage(at(10)), Passage::Held(at(10 + 64)));
+}
+
+#[test]
+fn a_hold_from_before_the_clock_was_set_back_does_not_bind() {
+    let gate = held_for_32_s();
+    let hour_before = Timestamp::from_millis(START.millis() - 3_600_000);
+    assert_eq!(gate.passage(Timestamp::from_millis(START.millis() - 1)), Passage::Probe);
+    assert_eq!(gate.passage(hour_before), Passage::Probe);
+    assert_eq!(claimed(&gate).passage(hour_before), Passage::Probing);
+    let failed = failure(FailureKind::Connect);
+    let again = probe(&builtin("persistent"), 1, failed, hour_before).at_gate(&claimed(&gate), HOST);
+    assert_eq!(again.passage(hour_before), Passage::Held(hour_before + secs(64)), "its probe counts");
+    let success = probe(&builtin("persistent"), 1, answer(200), hour_before).at_gate(&claimed(&gate), HOST);
+    assert_eq!(success.passage(hour_before), Passage::Open);
 }
 
 #[test]

@@ -268,3 +268,36 @@ fn policies_that_do_not_listen_to_retry_after_keep_no_quiet_time() {
         assert_eq!(after(&Health::default(), &builtin(name), 1, &asks, START).quiet_until, None, "{name}");
     }
 }
+
+#[test]
+fn a_quiet_time_from_before_the_clock_was_set_back_does_not_bind() {
+    let standard = builtin("standard");
+    let asks = |seconds| answer_with(429, RetryAfter::Seconds(seconds));
+    let quiet = after(&Health::default(), &standard, 1, &asks(u64::MAX), at(3600));
+    assert_eq!(quiet.passability(at(3600)), Passability::Held(Some(at(DAY + 3600))));
+    assert_eq!(quiet.passability(START), Passability::Open, "an hour earlier");
+    let asked_again = after(&quiet, &standard, 1, &asks(60), START);
+    assert_eq!(asked_again.passability(START), Passability::Held(Some(at(60))), "a new wish counts");
+    assert_eq!(after(&quiet, &standard, 1, &answer(200), START), Health::default());
+}
+
+#[test]
+fn a_probe_planned_before_the_clock_was_set_back_goes_at_once_and_the_next_after_its_gap() {
+    let failed = failed_standard();
+    let day_before = at(4 * DAY);
+    assert_eq!(failed.passability(day_before), Passability::Probe);
+    let probed = after(&failed, &builtin("standard"), 1, &answer(500), day_before);
+    let next = day_before + secs(30 * 60);
+    assert_eq!(probed.passability(day_before), Passability::Held(Some(next)));
+    assert_eq!(probed.passability(next), Passability::Probe);
+}
+
+#[test]
+fn an_endpoint_waits_for_its_owner_where_no_probe_will_come() {
+    let gone = after(&Health::default(), &builtin("standard"), 1, &answer(410), START);
+    for (health, waits) in
+        [(Health::default(), false), (failed_standard(), false), (failed_public_api(), true), (gone, true)]
+    {
+        assert_eq!(health.waits_for_its_owner(), waits, "{health:?}");
+    }
+}

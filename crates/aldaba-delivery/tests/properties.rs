@@ -3,10 +3,9 @@
 mod arbitrary;
 mod walk;
 
-use aldaba_delivery::policy::{Jitter, MAX_ATTEMPTS, MAX_HOLD, RetryAfterUse, Schedule};
+use aldaba_delivery::policy::{Jitter, MAX_ATTEMPTS, MAX_HOLD, MAX_QUIET, RetryAfterUse, Schedule};
 use aldaba_delivery::{
-    Class, Delivery, Ending, Fault, Passability, Passage, Policy, Reason, RetryAfter, Timestamp, Transition,
-    Verdict,
+    Class, Delivery, Ending, Passability, Passage, Policy, Reason, RetryAfter, Timestamp, Transition, Verdict,
 };
 use arbitrary::*;
 use proptest::collection::vec;
@@ -193,11 +192,13 @@ proptest! {
         if class.verdict == Verdict::Delivered {
             prop_assert_eq!(after.failure_count, 0);
         }
-        if class.fault == Fault::Own {
+        if !class.concerns_receiver() {
             prop_assert_eq!((after.status, after.failure_count), (before.status, before.failure_count));
         }
         prop_assert!(after.changed_at == before.changed_at || after.changed_at == Some(now));
-        prop_assert!(after.quiet_until >= before.quiet_until.filter(|until| *until > now));
+        let believed = before.quiet_until.filter(|until| *until > now && *until <= now + MAX_QUIET);
+        prop_assert!(after.quiet_until >= believed);
+        prop_assert!(after.quiet_until <= Some(now + MAX_QUIET));
         prop_assert_eq!(after.resumed(now).passability(now), Passability::Open);
     }
 

@@ -57,9 +57,9 @@ fn every_network_error_is_retried() {
 }
 
 #[test]
-fn an_address_that_the_guard_refuses_ends_the_delivery() {
+fn one_forbidden_answer_of_a_name_server_does_not_end_a_delivery() {
     let refused = first_attempt(&builtin("standard"), &failure(FailureKind::TargetForbidden));
-    assert_eq!(refused, dead(Reason::TargetForbidden));
+    assert_eq!(refused, retry_in(secs(4)));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! One attempt: read the payload if it is not in memory, sign, send, report.
 
-use crate::content::HeldContent;
+use crate::content::{Contents, HeldContent};
 use crate::dispatcher::{Event, Inbox};
 use crate::gates::Probes;
 use crate::target::Target;
 use crate::{Clock, Transport, WireRequest, WireResponse};
-use aldaba_delivery::{EndpointId, FailureKind, Outcome, Timestamp};
+use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome, Timestamp};
 use aldaba_store::{Content, Error, Store, Waiting};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -13,11 +13,13 @@ use http::header::AUTHORIZATION;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
-/// How long to wait before a payload that could not be read is asked for again.
-const READ_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before something that failed on our side is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A delivery whose turn has come.
+#[derive(Clone)]
 pub(crate) struct Start {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: Arc<Target>,
@@ -40,8 +42,11 @@ pub(crate) enum End {
     },
     /// There is nothing left to send: the payload is gone.
     ContentGone,
+    /// It had to wait for its payload, and meanwhile something came in between: it waits for another
+    /// turn.
+    PutBack,
     /// The store closed before anything was sent.
-    CalledOff,
+    Abandoned,
 }
 
 /// What every attempt uses.
@@ -51,6 +56,7 @@ pub(crate) struct Sender {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) inbox: Inbox,
+    pub(crate) contents: Contents,
 }
 
 impl Sender {
@@ -64,27 +70,40 @@ impl Sender {
     }
 
     async fn run(self, start: &Start) -> End {
-        let content = match &start.content {
-            Some(held) => Some(held.content().clone()),
-            None => match self.read(start).await {
-                Ok(content) => content.map(Arc::new),
-                Err(Error::Closed) => return End::CalledOff,
-                Err(_) => unreachable!("a failing read is repeated"),
+        let held = match &start.content {
+            Some(held) => Some(held.clone()),
+            None => match self.contents.load(start.waiting.message, || self.read(start)).await {
+                Ok(held) => held,
+                // A failing read is repeated; this one will never come.
+                Err(_) => return End::Abandoned,
             },
         };
-        let Some(content) = content else {
+        let Some(held) = held else {
             return End::ContentGone;
         };
-        let (started_at, from) = (self.clock.now(), self.clock.monotonic());
-        // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
-        let sending = AssertUnwindSafe(self.send(start, &content, started_at)).catch_unwind();
-        let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        let took = self.clock.monotonic().saturating_sub(from);
-        End::Sent { response, started_at, took }
+        if start.content.is_none() && !self.may_start(start).await {
+            return End::PutBack;
+        }
+        loop {
+            let (started_at, from) = (self.clock.now(), self.clock.monotonic());
+            // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
+            let sending = AssertUnwindSafe(self.send(start, held.content())).catch_unwind();
+            let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
+            if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome {
+                // Nothing left, and it was not the receiver's fault: this must not use up an attempt.
+                tracing::warn!(endpoint = %start.endpoint, error = %detail, "cannot send; trying again");
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+            let took = self.clock.monotonic().saturating_sub(from);
+            return End::Sent { response, started_at, took };
+        }
     }
 
-    async fn send(&self, start: &Start, content: &Content, now: Timestamp) -> WireResponse {
+    async fn send(&self, start: &Start, content: &Content) -> WireResponse {
         let target = &start.target;
+        // Receivers hold the signed time against their own clocks.
+        let now = self.clock.wall();
         let address = match &target.address {
             Ok(address) => address,
             Err(why) => return own_failure(why),
@@ -99,8 +118,17 @@ impl Sender {
             body: content.payload.clone(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,
+            http2: address.http2,
+            identity: address.identity.clone(),
         };
         self.transport.send(request).await
+    }
+
+    /// Asks again whether the attempt may start: reading its payload took time.
+    async fn may_start(&self, start: &Start) -> bool {
+        let (answer, answered) = oneshot::channel();
+        self.inbox.send(Event::MayStart(Box::new(start.clone()), answer));
+        answered.await.unwrap_or(false)
     }
 
     /// Reads the payload, as often as it takes: a store that cannot be read now is no failure of
@@ -112,7 +140,7 @@ impl Sender {
                 Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) => {
                     tracing::warn!(%error, message = %start.waiting.message, "cannot read a payload");
-                    tokio::time::sleep(READ_AGAIN).await;
+                    tokio::time::sleep(AGAIN).await;
                 }
             }
         }

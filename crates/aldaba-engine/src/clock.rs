@@ -1,28 +1,49 @@
 //! The one file that reads the clock.
 
 use aldaba_delivery::Timestamp;
+use parking_lot::Mutex;
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Where `now` comes from. Waiting is tokio's business, so that a paused runtime moves both.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The time of day: what is stored, signed and compared with due times.
+    /// The time of day: what is stored and compared with due times. It never goes back.
     fn now(&self) -> Timestamp;
+
+    /// The time of day as others have it, for what they compare with their own clocks. It may go
+    /// back.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
 
     /// A clock that only moves forward, for measuring how long something took.
     fn monotonic(&self) -> Duration;
 }
 
-/// The machine's clocks.
+/// A step back that is worth a line in the log; less is everyday correction.
+const WORTH_SAYING: Duration = Duration::from_secs(1);
+
+/// The machine's clocks. `now` follows the wall clock; when that is set back, `now` goes on from
+/// where it was, so that what is due within a minute is still due within a minute.
 #[derive(Debug)]
 pub struct SystemClock {
     started: Instant,
+    last: Mutex<Reading>,
+}
+
+/// What was said last, since the epoch, and what the monotonic clock was then.
+#[derive(Debug, Default)]
+struct Reading {
+    said: Duration,
+    monotonic: Duration,
+    /// The wall clock was behind what had been said.
+    behind: bool,
 }
 
 impl SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     pub fn new() -> Self {
-        Self { started: Instant::now() }
+        Self { started: Instant::now(), last: Mutex::default() }
     }
 }
 
@@ -33,16 +54,42 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+        let mut last = self.last.lock();
+        let (wall, monotonic) = (since_epoch(), self.monotonic());
+        let said = next(last.said, wall, monotonic.saturating_sub(last.monotonic));
+        let ahead = said.saturating_sub(wall);
+        if ahead >= WORTH_SAYING && !last.behind {
+            tracing::warn!(?ahead, "the machine's clock was set back; due times go on as if it had not been");
+        }
+        *last = Reading { said, monotonic, behind: said > wall };
+        timestamp(said)
+    }
+
+    fn wall(&self) -> Timestamp {
+        timestamp(since_epoch())
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
     }
+}
+
+/// What to say now: the wall clock, unless it is behind what was said last. Then that goes on by
+/// what has passed since on the monotonic clock. (Finer than the milliseconds of a [`Timestamp`]: who
+/// asks often would otherwise make time stand still.)
+fn next(last: Duration, wall: Duration, passed: Duration) -> Duration {
+    if wall >= last { wall } else { last.saturating_add(passed) }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn timestamp(since_epoch: Duration) -> Timestamp {
+    Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A clock that moves with tokio's: on a paused runtime, simulated time.
@@ -68,5 +115,48 @@ impl Clock for RuntimeClock {
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const NOON: Duration = Duration::from_secs(1_800_000_000);
+    const STEP: Duration = Duration::from_micros(300);
+
+    #[test]
+    fn the_wall_clock_is_followed_and_a_step_forward_too() {
+        assert_eq!(next(NOON, NOON + STEP, HOUR), NOON + STEP);
+        assert_eq!(next(NOON, NOON + HOUR, STEP), NOON + HOUR);
+        assert_eq!(next(NOON, NOON, STEP), NOON);
+    }
+
+    #[test]
+    fn a_clock_set_back_goes_on_however_often_it_is_asked_and_until_the_wall_has_caught_up() {
+        let (mut said, mut wall) = (NOON, NOON - HOUR);
+        for _ in 0..10_000 {
+            wall += STEP;
+            let after = next(said, wall, STEP);
+            assert_eq!(after, said + STEP);
+            said = after;
+        }
+        assert_eq!(said, NOON + 10_000 * STEP);
+        wall += 2 * HOUR;
+        assert_eq!(next(said, wall, STEP), wall);
+    }
+
+    #[test]
+    fn the_systems_clock_does_not_go_back_after_a_wall_clock_that_was_ahead() {
+        let clock = SystemClock::new();
+        let wall = clock.wall();
+        assert!(clock.now() >= wall);
+        // As if the wall clock had been an hour ahead until now.
+        clock.last.lock().said += HOUR;
+        let ahead = clock.now();
+        assert!(ahead >= wall + HOUR);
+        assert!(clock.now() >= ahead);
+        assert!(clock.wall() < wall + HOUR, "what is signed is the true time");
     }
 }

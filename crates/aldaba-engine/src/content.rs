@@ -1,35 +1,104 @@
-//! Payloads in memory: shared by the deliveries of a message, bounded in bytes over all of them.
+//! Payloads in memory: shared by the deliveries of a message, bounded in bytes.
+//!
+//! There are two budgets of equal size. One is for deliveries that wait in their lanes: what does
+//! not fit is read again at its turn. The other is for what was read again and is on its way: an
+//! attempt waits until there is room. They are apart because what waits must not be able to keep
+//! what is on its way from moving.
 
-use aldaba_store::Content;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::lane::FixedMap;
+use aldaba_delivery::MessageId;
+use aldaba_store::{Content, Error};
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The budget for payloads of waiting deliveries.
+/// Budgets are counted in steps of so many bytes.
+const STEP: usize = 1024;
+/// What a payload costs beside its bytes.
+const OVERHEAD: usize = 128;
+
+/// What was read again and is on its way, by message.
+type Listed = Arc<Mutex<FixedMap<MessageId, Weak<HeldContent>>>>;
+
+/// The two budgets, and what was read again.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
-    used: Arc<AtomicUsize>,
-    limit: usize,
+    waiting: Arc<Semaphore>,
+    sending: Arc<Semaphore>,
+    steps: u32,
+    read: Listed,
 }
 
-/// A payload that counts against the budget until the last delivery lets go of it.
+/// A payload that counts against a budget until the last delivery lets go of it.
 #[derive(Debug)]
 pub(crate) struct HeldContent {
     content: Arc<Content>,
-    used: Arc<AtomicUsize>,
+    _room: OwnedSemaphorePermit,
+    /// Where it is found by other deliveries of the same message.
+    listed: Option<(MessageId, Listed)>,
 }
 
 impl Contents {
+    /// `limit`: bytes in all.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { used: Arc::default(), limit }
+        let steps = (limit / 2 / STEP).clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        Self {
+            waiting: Arc::new(Semaphore::new(steps)),
+            sending: Arc::new(Semaphore::new(steps)),
+            steps: u32::try_from(steps).unwrap_or(u32::MAX),
+            read: Arc::default(),
+        }
     }
 
-    /// Keeps a payload in memory if the budget allows; otherwise it is read again at its turn.
+    /// Keeps a payload in memory for deliveries that wait, if the budget allows.
     pub(crate) fn hold(&self, content: &Arc<Content>) -> Option<Arc<HeldContent>> {
-        let size = size(content);
-        let held = HeldContent { content: content.clone(), used: self.used.clone() };
-        let before = self.used.fetch_add(size, Ordering::Relaxed);
-        // Dropping `held` gives the bytes back.
-        (before + size <= self.limit).then(|| Arc::new(held))
+        let room = self.waiting.clone().try_acquire_many_owned(self.steps_of(content)).ok()?;
+        Some(Arc::new(HeldContent { content: content.clone(), _room: room, listed: None }))
+    }
+
+    /// The payload of a message that is about to be sent: one read for all its deliveries that go
+    /// out at the same time. `None`: it is gone.
+    pub(crate) async fn load<F>(
+        &self,
+        message: MessageId,
+        read: impl Fn() -> F,
+    ) -> Result<Option<Arc<HeldContent>>, Error>
+    where
+        F: Future<Output = Result<Option<Content>, Error>>,
+    {
+        let mut room = None;
+        loop {
+            if let Some(held) = self.read.lock().get(&message).and_then(Weak::upgrade) {
+                return Ok(Some(held));
+            }
+            let Some(content) = read().await? else {
+                return Ok(None);
+            };
+            let steps = self.steps_of(&content);
+            let granted = room.take().or_else(|| self.sending.clone().try_acquire_many_owned(steps).ok());
+            match granted {
+                Some(granted) => return Ok(Some(self.list(message, content, granted))),
+                None => {
+                    // It is let go while there is no room, and read again when there is.
+                    drop(content);
+                    let waited = self.sending.clone().acquire_many_owned(steps).await;
+                    room = Some(waited.map_err(|_| Error::Closed)?);
+                }
+            }
+        }
+    }
+
+    fn list(&self, message: MessageId, content: Content, room: OwnedSemaphorePermit) -> Arc<HeldContent> {
+        let listed = Some((message, self.read.clone()));
+        let held = Arc::new(HeldContent { content: Arc::new(content), _room: room, listed });
+        self.read.lock().insert(message, Arc::downgrade(&held));
+        held
+    }
+
+    /// One that is larger than the whole budget takes all of it.
+    fn steps_of(&self, content: &Content) -> u32 {
+        let bytes = content.payload.len() + content.event_type.len() + OVERHEAD;
+        u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX).min(self.steps)
     }
 }
 
@@ -41,30 +110,63 @@ impl HeldContent {
 
 impl Drop for HeldContent {
     fn drop(&mut self) {
-        self.used.fetch_sub(size(&self.content), Ordering::Relaxed);
+        if let Some((message, list)) = self.listed.take() {
+            let mut list = list.lock();
+            // Another one may have been read and listed in the meantime.
+            if list.get(&message).is_some_and(|held| held.strong_count() == 0) {
+                list.remove(&message);
+            }
+        }
     }
-}
-
-fn size(content: &Content) -> usize {
-    content.payload.len() + content.event_type.len() + 64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn content(bytes: usize) -> Arc<Content> {
-        Arc::new(Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]) })
+    fn content(bytes: usize) -> Content {
+        Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]) }
+    }
+
+    fn message(number: u8) -> MessageId {
+        MessageId::from_bytes([number; 20])
     }
 
     #[test]
     fn a_payload_over_the_budget_is_not_held_and_costs_nothing() {
-        let contents = Contents::new(1000);
-        let first = contents.hold(&content(500)).expect("fits");
-        assert!(contents.hold(&content(500)).is_none());
+        let contents = Contents::new(4 * STEP);
+        let large = Arc::new(content(STEP));
+        let first = contents.hold(&large).expect("fits");
+        assert!(contents.hold(&large).is_none());
         drop(first);
-        assert_eq!(contents.used.load(Ordering::Relaxed), 0);
-        assert!(contents.hold(&content(500)).is_some());
+        assert!(contents.hold(&large).is_some());
+    }
+
+    #[tokio::test]
+    async fn deliveries_of_one_message_share_one_read() {
+        let (contents, reads) = (Contents::new(1 << 20), AtomicUsize::new(0));
+        let read = || async {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(content(100)))
+        };
+        let first = contents.load(message(1), read).await.expect("a read").expect("content");
+        let second = contents.load(message(1), read).await.expect("a read").expect("content");
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        drop((first, second));
+        assert!(contents.read.lock().is_empty(), "nothing is listed that nobody holds");
+    }
+
+    #[tokio::test]
+    async fn an_attempt_waits_while_the_payloads_on_their_way_fill_the_budget() {
+        let contents = Contents::new(20 * STEP);
+        let read = || async { Ok(Some(content(8 * STEP))) };
+        let first = contents.load(message(1), read).await.expect("a read").expect("content");
+        let mut second = Box::pin(contents.load(message(2), read));
+        assert!(futures_util::poll!(&mut second).is_pending(), "there is no room for a second one");
+        drop(first);
+        assert!(second.await.expect("a read").is_some());
     }
 }

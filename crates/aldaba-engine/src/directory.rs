@@ -3,6 +3,11 @@
 //! A kept configuration may be old for a moment. That is safe: an accept names the version it was
 //! matched by, and the store refuses it if that is no longer the one.
 
+mod secrets;
+mod tenants;
+
+pub(crate) use tenants::Tenants;
+
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profile};
@@ -11,8 +16,6 @@ use aldaba_signature::SigningKey;
 use aldaba_store::{
     Application, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Store, Tenant, WhichApplication,
 };
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +48,7 @@ pub struct NewEndpoint {
     pub throttle_rate: Option<u16>,
     pub policy: String,
     pub profile: Option<Profile>,
+    pub http2: bool,
     pub metadata: String,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
@@ -65,6 +69,8 @@ pub enum ChangeError {
     UidTaken,
     #[error("the application has as many endpoints as it may have")]
     TooMany,
+    #[error("the endpoint keeps being changed by others")]
+    Unsettled,
     #[error("`{0}` is no policy")]
     UnknownPolicy(String),
     #[error(transparent)]
@@ -81,8 +87,7 @@ pub struct Directory {
     vault: Vault,
     policies: Policies,
     inbox: Inbox,
-    tenants: Mutex<HashMap<WhichApplication, Arc<Tenant>>>,
-    tenants_kept: usize,
+    tenants: Tenants,
     idempotency_kept: Duration,
 }
 
@@ -95,11 +100,10 @@ impl Directory {
         vault: Vault,
         policies: Policies,
         inbox: Inbox,
-        tenants_kept: usize,
+        tenants: Tenants,
         idempotency_kept: Duration,
     ) -> Self {
-        let tenants = Mutex::default();
-        Self { store, clock, entropy, vault, policies, inbox, tenants, tenants_kept, idempotency_kept }
+        Self { store, clock, entropy, vault, policies, inbox, tenants, idempotency_kept }
     }
 
     pub async fn create_application(
@@ -152,7 +156,7 @@ impl Directory {
         let (app, now) = (application.id, self.clock.now());
         let id = EndpointId::new(now, self.entropy.bytes());
         let key = new.key.unwrap_or_else(|| SigningKey::generate_hmac(self.entropy.bytes()));
-        let secrets = Secrets { key, credentials: new.credentials };
+        let secrets = Secrets { key, credentials: new.credentials, identity: None };
         let endpoint = Endpoint {
             id,
             app,
@@ -167,6 +171,7 @@ impl Directory {
             throttle_rate: new.throttle_rate,
             policy: new.policy,
             profile: new.profile.map(|profile| profile.name().to_owned()),
+            http2: new.http2,
             metadata: new.metadata,
             sealed: self.vault.seal(app, id, &secrets, &*self.entropy),
             created_at: now,
@@ -198,25 +203,12 @@ impl Directory {
 
     /// The configuration of an application, from memory where possible.
     pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
-        if let Some(tenant) = self.tenants.lock().get(which) {
-            return Ok(Some(tenant.clone()));
-        }
-        let Some(tenant) = self.store.tenant(which.clone()).await? else {
-            return Ok(None);
-        };
-        let tenant = Arc::new(tenant);
-        let mut tenants = self.tenants.lock();
-        if tenants.len() >= self.tenants_kept {
-            // Rare, and cheap to fill again: one read an application.
-            tenants.clear();
-        }
-        tenants.insert(which.clone(), tenant.clone());
-        Ok(Some(tenant))
+        self.tenants.get(which, || self.store.tenant(which.clone())).await
     }
 
     /// The store has said that a configuration is old.
-    pub(crate) fn forget(&self, which: &WhichApplication) {
-        self.tenants.lock().remove(which);
+    pub(crate) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
+        self.tenants.forget(which, old);
     }
 
     fn idempotency(&self, once: Once) -> Option<IdempotencyKey> {
@@ -226,10 +218,17 @@ impl Directory {
     async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
+        let altered = match &change {
+            Change::ReplaceSecrets { endpoint, .. } => Some(*endpoint),
+            _ => None,
+        };
         let done = Done::new(move |result: Result<Changed, Error>| {
             if let Ok(Changed::Done { removed }) = &result {
                 // Lanes hear of it in the order of the commits, before anything that follows.
                 inbox.send(Event::Removed(removed.clone()));
+                if let Some(endpoint) = altered {
+                    inbox.send(Event::Altered(endpoint));
+                }
             }
             let _ = answer.send(result);
         });
@@ -239,6 +238,7 @@ impl Directory {
             Changed::Repeated { resource } => Ok(Repeat::Of(resource)),
             Changed::UidTaken => Err(ChangeError::UidTaken),
             Changed::NotFound => Err(ChangeError::NotFound),
+            Changed::Stale => Err(ChangeError::Unsettled),
             Changed::TooMany => Err(ChangeError::TooMany),
         }
     }

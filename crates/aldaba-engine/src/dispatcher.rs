@@ -1,7 +1,7 @@
 //! The one task that owns the lanes. Everybody else tells it news through its inbox; it hands out
 //! turns and has them carried out.
 
-use crate::attempt::{Ended, Sender, Start};
+use crate::attempt::{End, Ended, Sender, Start};
 use crate::content::HeldContent;
 use crate::lane::Entry;
 use crate::recorder::{Recorder, Written, without_attempt};
@@ -18,6 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How long until something that the store could not do is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How many endpoints one read asks for.
+const ENDPOINTS: usize = 100;
 
 /// How much news is taken in before turns are given.
 const NEWS: usize = 512;
@@ -36,16 +39,22 @@ pub(crate) enum Event {
     Opened(Vec<EndpointId>, Vec<Endpoint>),
     Refilled(DueQuery, Vec<Waiting>),
     Ended(Box<Ended>),
+    /// An attempt that had to wait for its payload asks whether it may still start.
+    MayStart(Box<Start>, oneshot::Sender<bool>),
     Recorded(Box<Written>),
     /// Endpoints were deleted.
     Removed(Vec<EndpointId>),
+    /// An endpoint was changed: its lane must read it again before it sends.
+    Altered(EndpointId),
     /// A sweep has found lanes with work.
     Found(Vec<EndpointId>),
     /// A sweep is over; `false`: it could not be finished.
     Swept(bool),
     /// Hand in again what the store had no room for.
     WriteAgain,
-    /// Start nothing more; say so when nothing is in flight any longer.
+    /// Start nothing more.
+    Halt,
+    /// The same; say so when nothing is in flight any longer.
     Stop(oneshot::Sender<()>),
     /// How many deliveries are in flight.
     Count(oneshot::Sender<usize>),
@@ -88,6 +97,8 @@ pub(crate) struct Dispatcher {
     pub(crate) sweep: Sweep,
     /// Records that the store had no room for.
     pub(crate) unwritten: Vec<(Record, Option<Waiting>)>,
+    /// Nothing more is started, for good.
+    pub(crate) halting: bool,
     pub(crate) stopping: Option<oneshot::Sender<()>>,
     /// The longest sleep, so that a clock that was set is noticed.
     pub(crate) longest_nap: Duration,
@@ -157,18 +168,30 @@ impl Dispatcher {
             Event::Accepted(offers) => self.accepted(offers, now),
             Event::Opened(asked, endpoints) => self.opened(&asked, &endpoints, now),
             Event::Refilled(query, rows) => self.turns.refilled(query.endpoint, &rows, query.limit),
+            Event::MayStart(start, answer) => drop(answer.send(self.turns.may_start(&start, now))),
             Event::Ended(ended) => self.ended(*ended, now),
             Event::Recorded(written) => self.recorded(*written, now),
             Event::Removed(endpoints) => self.removed(endpoints, now),
+            Event::Altered(endpoint) => {
+                if self.turns.altered(endpoint) == Opening::ReadEndpoint {
+                    self.read_endpoints(&[endpoint]);
+                }
+            }
             Event::Found(endpoints) => self.found(endpoints, now),
             Event::Swept(finished) => self.sweep.ended(finished, now),
             Event::WriteAgain => self.write_again(),
+            Event::Halt => self.halt(),
             Event::Stop(stopped) => {
-                self.turns.halted = true;
+                self.halt();
                 self.stopping = Some(stopped);
             }
             Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
         }
+    }
+
+    fn halt(&mut self) {
+        self.halting = true;
+        self.turns.halted = true;
     }
 
     fn accepted(&mut self, offers: Vec<Offer>, now: Timestamp) {
@@ -178,25 +201,30 @@ impl Dispatcher {
                 unread.push(endpoint);
             }
         }
-        self.read_endpoints(unread);
+        self.read_endpoints(&unread);
     }
 
     fn found(&mut self, mut endpoints: Vec<EndpointId>, now: Timestamp) {
         endpoints.retain(|endpoint| self.turns.open(*endpoint, now) == Opening::ReadEndpoint);
-        self.read_endpoints(endpoints);
+        self.read_endpoints(&endpoints);
     }
 
     /// What waits for a deleted endpoint ends now, whether its lane was in memory or not.
     fn removed(&mut self, mut endpoints: Vec<EndpointId>, now: Timestamp) {
         endpoints.retain(|endpoint| self.turns.removed(*endpoint, now) == Opening::ReadEndpoint);
-        self.read_endpoints(endpoints);
+        self.read_endpoints(&endpoints);
     }
 
     fn opened(&mut self, asked: &[EndpointId], endpoints: &[Endpoint], now: Timestamp) {
+        let mut outdated = Vec::new();
         for endpoint in endpoints {
             let target = Target::new(endpoint, &self.policies, self.profile, &self.vault);
-            self.turns.opened(endpoint.id, target, endpoint.health.clone(), now);
+            let health = endpoint.health.clone();
+            if self.turns.opened(endpoint.id, target, health, now) == Opening::ReadEndpoint {
+                outdated.push(endpoint.id);
+            }
         }
+        self.read_endpoints(&outdated);
         let there = |id: &EndpointId| endpoints.iter().any(|endpoint| endpoint.id == *id);
         for id in asked.iter().filter(|id| !there(id)) {
             tracing::error!(endpoint = %id, "deliveries wait for an endpoint that has no row");
@@ -207,12 +235,13 @@ impl Dispatcher {
     /// An attempt is over: decide, then have it written. Only what is on disk counts.
     fn ended(&mut self, ended: Ended, now: Timestamp) {
         let (endpoint, seq) = (ended.start.endpoint, ended.start.waiting.seq);
+        if let End::PutBack | End::Abandoned = ended.end {
+            return self.not_sent(&ended, now);
+        }
         let Some(lane) = self.turns.lanes.get_mut(&endpoint) else {
             return;
         };
         let Some(judgement) = self.recorder.judge(ended, lane, &mut self.turns.gates, now) else {
-            self.turns.left_wire(endpoint, seq, None);
-            self.turns.landed(endpoint, seq, None, now);
             return;
         };
         self.turns.left_wire(endpoint, seq, judgement.answered);
@@ -220,6 +249,17 @@ impl Dispatcher {
             self.turns.wake(endpoint);
         }
         self.recorder.submit(judgement.record, judgement.again);
+    }
+
+    /// Its turn is over without a request: the row waits as before.
+    fn not_sent(&mut self, Ended { start, end }: &Ended, now: Timestamp) {
+        let (endpoint, seq) = (start.endpoint, start.waiting.seq);
+        for endpoint in self.turns.gates.called_off(&start.target, start.probes) {
+            self.turns.wake(endpoint);
+        }
+        self.turns.left_wire(endpoint, seq, None);
+        let again = matches!(end, End::PutBack).then_some(start.waiting);
+        self.turns.landed(endpoint, seq, again, now);
     }
 
     fn end(&mut self, start: &Start, reason: Reason, now: Timestamp) {
@@ -266,19 +306,19 @@ impl Dispatcher {
 
     /// A result is on disk, so that those of further attempts can be.
     fn writing_works(&mut self) {
-        self.turns.halted = self.stopping.is_some();
+        self.turns.halted = self.halting;
     }
 
-    fn read_endpoints(&self, endpoints: Vec<EndpointId>) {
-        if endpoints.is_empty() {
-            return;
+    /// In slices, so that one read neither lasts long nor keeps others waiting.
+    fn read_endpoints(&self, endpoints: &[EndpointId]) {
+        for slice in endpoints.chunks(ENDPOINTS) {
+            let (store, inbox, slice) = (self.store.clone(), self.inbox.clone(), slice.to_vec());
+            tokio::spawn(async move {
+                if let Some(read) = until_read(|| store.lane_endpoints(slice.clone())).await {
+                    inbox.send(Event::Opened(slice, read));
+                }
+            });
         }
-        let (store, inbox) = (self.store.clone(), self.inbox.clone());
-        tokio::spawn(async move {
-            if let Some(read) = until_read(|| store.lane_endpoints(endpoints.clone())).await {
-                inbox.send(Event::Opened(endpoints, read));
-            }
-        });
     }
 
     fn refill(&self, query: DueQuery) {

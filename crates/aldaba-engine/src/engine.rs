@@ -1,6 +1,6 @@
 use crate::attempt::Sender;
 use crate::content::Contents;
-use crate::directory::Directory;
+use crate::directory::{Directory, Tenants};
 use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
@@ -12,7 +12,7 @@ use aldaba_store::{Done, Error, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// What an engine is made of. Everything that touches the world is brought by the caller.
 pub struct Parts {
@@ -46,6 +46,7 @@ struct Inner {
     policies: Policies,
     clock: Arc<dyn Clock>,
     inbox: Inbox,
+    failed: watch::Sender<bool>,
 }
 
 impl Engine {
@@ -62,36 +63,53 @@ impl Engine {
             vault.clone(),
             policies.clone(),
             inbox.clone(),
-            options.tenants,
+            Tenants::new(options.tenants, options.tenant_endpoints),
             options.idempotency_kept,
         ));
+        let contents = Contents::new(options.content_bytes);
         let dispatcher = Dispatcher {
             store: store.clone(),
             clock: clock.clone(),
             vault,
             policies: policies.clone(),
             profile: options.profile,
-            sender: Sender { store: store.clone(), transport, clock: clock.clone(), inbox: inbox.clone() },
+            sender: Sender {
+                store: store.clone(),
+                transport,
+                clock: clock.clone(),
+                inbox: inbox.clone(),
+                contents: contents.clone(),
+            },
             recorder: Recorder { store: store.clone(), entropy: entropy.clone(), inbox: inbox.clone() },
             inbox: inbox.clone(),
             news,
             sweep: Sweep::new(options.sweep_interval, clock.now()),
             unwritten: Vec::new(),
+            halting: false,
             stopping: None,
             longest_nap: options.longest_nap,
             turns: Turns::new(options.clone(), gates),
         };
-        tokio::spawn(dispatcher.run());
+        let failed = watch::Sender::new(false);
+        let dispatching = tokio::spawn(dispatcher.run());
+        tokio::spawn({
+            let failed = failed.clone();
+            async move {
+                if dispatching.await.is_err_and(|error| error.is_panic()) {
+                    failed.send_replace(true);
+                }
+            }
+        });
         let intake = Intake {
             store: store.clone(),
             directory: directory.clone(),
             clock: clock.clone(),
             entropy,
             inbox: inbox.clone(),
-            contents: Contents::new(options.content_bytes),
+            contents,
             idempotency_kept: options.idempotency_kept,
         };
-        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox })))
+        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox, failed })))
     }
 
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
@@ -115,11 +133,28 @@ impl Engine {
         &self.0.clock
     }
 
+    /// Resolves if delivering has ended by a bug. What was accepted is safe on disk; only a fresh start
+    /// delivers it.
+    pub fn failed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut failed = self.0.failed.subscribe();
+        async move {
+            if failed.wait_for(|failed| *failed).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// How many deliveries are on the wire or not yet recorded.
     pub async fn in_flight(&self) -> usize {
         let (answer, answered) = oneshot::channel();
         self.0.inbox.send(Event::Count(answer));
         answered.await.unwrap_or(0)
+    }
+
+    /// Starts no more requests, from now on. Events are still accepted, and wait on disk for the next
+    /// start.
+    pub fn stop_sending(&self) {
+        self.0.inbox.send(Event::Halt);
     }
 
     /// Starts nothing more, waits for the requests in flight as long as `limit`, and closes the

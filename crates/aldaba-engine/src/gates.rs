@@ -5,6 +5,11 @@ use crate::target::Target;
 use aldaba_delivery::{Class, EndpointId, Gate, GateScope, Origin, Passage, Timestamp, Transition};
 use aldaba_store::GateRecord;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long after the end of its hold a gate is remembered though nobody has come by: longer than any
+/// delay between two attempts, so that whoever waits for its end still finds it and probes first.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 type Key = (Origin, GateScope);
 
@@ -18,6 +23,8 @@ pub(crate) struct Gates {
 struct Post {
     gate: Gate,
     waiters: BTreeSet<EndpointId>,
+    /// Something happened at it since the last look for gates to forget.
+    touched: bool,
 }
 
 /// The gates that an attempt probes.
@@ -50,7 +57,7 @@ impl Gates {
         for GateRecord { origin, scope, gate } in records {
             // A probe that was on its way ended with the process that had sent it.
             let gate = Gate { probing: false, ..gate };
-            gates.gates.insert((origin, scope), Post { gate, waiters: BTreeSet::new() });
+            gates.gates.insert((origin, scope), Post { gate, ..Post::default() });
         }
         gates
     }
@@ -90,6 +97,19 @@ impl Gates {
         Entrance::Open(Probes { host, application })
     }
 
+    /// Whether an attempt that has passed may still start: nothing was held since, but by its own
+    /// probe.
+    pub(crate) fn still_open(&self, target: &Target, probes: Probes, now: Timestamp) -> bool {
+        keys(target).iter().zip([probes.host, probes.application]).all(|(key, probe)| {
+            match self.gates.get(key) {
+                Some(post) if target.policy.takes_part_in(key.1) => {
+                    probe || post.gate.passage(now) == Passage::Open
+                }
+                _ => true,
+            }
+        })
+    }
+
     /// Lets every gate that the attempt has a say in know how it went.
     pub(crate) fn after_attempt(
         &mut self,
@@ -125,10 +145,24 @@ impl Gates {
         news.woken
     }
 
+    /// Forgets gates at which nothing has happened for a while: hosts that failed now and then, or
+    /// that nobody sends to any more. One with a hold is forgotten only long after its end.
+    pub(crate) fn forget_idle(&mut self, now: Timestamp) {
+        self.gates.retain(|_, post| {
+            let held = post.gate.held_until.is_some_and(|until| until + FORGOTTEN_AFTER > now);
+            std::mem::take(&mut post.touched) || held || post.gate.probing || !post.waiters.is_empty()
+        });
+    }
+
     fn set(&mut self, key: &Key, gate: Gate, news: &mut GateNews) {
-        let (origin, scope) = key.clone();
-        news.changed.push(GateRecord { origin, scope, gate: gate.clone() });
         let post = self.gates.entry(key.clone()).or_default();
+        // Only holds have to survive a restart; a count of failures that led to none is not kept.
+        if gate.held_until.is_some() || post.gate.held_until.is_some() {
+            let (origin, scope) = key.clone();
+            let kept = if gate.held_until.is_some() { gate.clone() } else { Gate::default() };
+            news.changed.push(GateRecord { origin, scope, gate: kept });
+        }
+        post.touched = true;
         if !gate.probing {
             news.woken.extend(std::mem::take(&mut post.waiters));
         }

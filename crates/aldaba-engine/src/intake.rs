@@ -77,7 +77,7 @@ impl Intake {
                 Accepted::New { .. } => return Ok(Sent::New { message, at: now }),
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
                 Accepted::EventIdTaken { message } => return Err(SendError::EventIdTaken(message)),
-                Accepted::Stale => self.directory.forget(which),
+                Accepted::Stale => self.directory.forget(which, &tenant),
             }
         }
         Err(SendError::Unsettled)

@@ -22,6 +22,8 @@ pub struct Options {
     pub longest_nap: Duration,
     /// How many applications' configurations are kept in memory.
     pub tenants: usize,
+    /// How many endpoints those may have together; past it they are read again.
+    pub tenant_endpoints: usize,
     /// The wire profile of endpoints that name none.
     pub profile: crate::Profile,
     /// How long an idempotency key is remembered.
@@ -40,6 +42,7 @@ impl Default for Options {
             lane_idle: Duration::from_secs(60),
             longest_nap: Duration::from_secs(1),
             tenants: 10_000,
+            tenant_endpoints: 200_000,
             profile: crate::Profile::Standard,
             idempotency_kept: Duration::from_secs(24 * 3600),
         }

@@ -25,15 +25,15 @@ pub(crate) struct Judgement {
     pub(crate) record: Record,
     /// How the waiting delivery looks afterwards, if it still waits.
     pub(crate) again: Option<Waiting>,
-    /// Whether the receiver spoke, and after how long; `None` when nothing was sent.
+    /// Whether the receiver spoke, and after how long; `None` when the attempt says nothing about it.
     pub(crate) answered: Option<(bool, Duration)>,
     /// Lanes that waited for this attempt's probe.
     pub(crate) woken: Vec<EndpointId>,
 }
 
 impl Recorder {
-    /// Judges an attempt and brings the lane's health and the gates up to date. `None`: it was
-    /// called off, and there is nothing to record.
+    /// Judges an attempt and brings the lane's health and the gates up to date. `None`: nothing was
+    /// sent, and there is nothing to record.
     pub(crate) fn judge(
         &self,
         ended: Ended,
@@ -43,7 +43,7 @@ impl Recorder {
     ) -> Option<Judgement> {
         let Ended { start, end } = ended;
         match end {
-            End::CalledOff => None,
+            End::PutBack | End::Abandoned => None,
             End::ContentGone => {
                 let woken = gates.called_off(&start.target, start.probes);
                 let record = without_attempt(&start, Transition::Settle(Ending::Dead(Reason::Expired)), now);
@@ -87,7 +87,12 @@ impl Recorder {
                     ..without_attempt(&start, transition, now)
                 };
                 let again = again(&start, &delivery, &transition);
-                Some(Judgement { record, again, answered: Some((class.answered(), took)), woken: news.woken })
+                Some(Judgement {
+                    record,
+                    again,
+                    answered: class.concerns_receiver().then(|| (class.answered(), took)),
+                    woken: news.woken,
+                })
             }
         }
     }

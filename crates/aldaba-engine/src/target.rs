@@ -1,3 +1,4 @@
+use crate::wire::Identity;
 use crate::{Policies, Profile, Vault};
 use aldaba_delivery::{AppId, Origin, Policy};
 use aldaba_signature::SigningKey;
@@ -22,6 +23,8 @@ pub(crate) struct Address {
     pub(crate) url: Arc<Url>,
     pub(crate) keys: Vec<SigningKey>,
     pub(crate) authorization: Option<HeaderValue>,
+    pub(crate) http2: bool,
+    pub(crate) identity: Option<Arc<Identity>>,
 }
 
 impl Target {
@@ -51,7 +54,13 @@ impl Address {
             .open(endpoint.app, endpoint.id, &endpoint.sealed)
             .map_err(|_| "the endpoint's secret cannot be opened with the configured encryption key")?;
         let authorization = secrets.credentials.map(|(user, password)| basic(&user, &password));
-        Ok(Self { url: Arc::new(url), keys: vec![secrets.key], authorization })
+        Ok(Self {
+            url: Arc::new(url),
+            keys: vec![secrets.key],
+            authorization,
+            http2: endpoint.http2,
+            identity: secrets.identity,
+        })
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::wire::Identity;
 use aldaba_delivery::Outcome;
 use aldaba_delivery::policy::{Redirects, Timeouts};
 use bytes::Bytes;
@@ -27,6 +28,11 @@ pub struct WireRequest {
     pub body: Bytes,
     pub timeouts: Timeouts,
     pub redirects: Redirects,
+    /// HTTP/2 is offered, and used if the receiver chooses it. Only for `https`.
+    pub http2: bool,
+    /// The client certificate. It is shown to the URL's own origin only, never after a redirect
+    /// to another one.
+    pub identity: Option<Arc<Identity>>,
 }
 
 #[derive(Clone, Debug)]

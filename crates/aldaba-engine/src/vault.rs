@@ -2,12 +2,15 @@
 //! belong to, so that a sealed secret moved to another row does not open.
 
 use crate::Entropy;
+use crate::wire::Identity;
 use aldaba_delivery::{AppId, EndpointId};
 use aldaba_signature::SigningKey;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
+use zeroize::Zeroizing;
 
 const NONCE: usize = 24;
 const FORMAT: u8 = 1;
@@ -20,6 +23,8 @@ pub struct Secrets {
     pub key: SigningKey,
     /// User and password from the URL, sent as basic authentication.
     pub credentials: Option<(String, String)>,
+    /// The client certificate and its private key.
+    pub identity: Option<Arc<Identity>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -27,6 +32,9 @@ struct Plain {
     key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     credentials: Option<(String, String)>,
+    /// As PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<Zeroizing<String>>,
 }
 
 /// Seals and opens secrets with one key.
@@ -51,9 +59,12 @@ impl Vault {
         secrets: &Secrets,
         entropy: &dyn Entropy,
     ) -> Vec<u8> {
-        let plain =
-            Plain { key: secrets.key.secret_text().to_string(), credentials: secrets.credentials.clone() };
-        let plain = serde_json::to_vec(&plain).expect("strings serialise");
+        let plain = Plain {
+            key: secrets.key.secret_text().to_string(),
+            credentials: secrets.credentials.clone(),
+            identity: secrets.identity.as_ref().map(|identity| identity.pem().to_owned().into()),
+        };
+        let plain = Zeroizing::new(serde_json::to_vec(&plain).expect("strings serialise"));
         self.seal_bytes(&bound_to(app, endpoint), &plain, entropy)
     }
 
@@ -61,7 +72,9 @@ impl Vault {
         let plain = self.open_bytes(&bound_to(app, endpoint), sealed)?;
         let plain: Plain = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
         let key = SigningKey::parse(&plain.key).map_err(|_| VaultError)?;
-        Ok(Secrets { key, credentials: plain.credentials })
+        let identity = plain.identity.map(|pem| Identity::parse(&pem).map(Arc::new));
+        let identity = identity.transpose().map_err(|_| VaultError)?;
+        Ok(Secrets { key, credentials: plain.credentials, identity })
     }
 
     /// A value by which a later start can tell whether it has the same key.

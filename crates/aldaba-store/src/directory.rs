@@ -37,9 +37,11 @@ pub struct Endpoint {
     pub policy: String,
     /// `None`: the server's default.
     pub profile: Option<String>,
+    /// HTTP/2 is offered to the receiver.
+    pub http2: bool,
     /// A JSON object of strings.
     pub metadata: String,
-    /// Signing keys and credentials, encrypted. The store never looks inside.
+    /// Signing keys, credentials and the client certificate, encrypted. The store never looks inside.
     pub sealed: Vec<u8>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -67,10 +69,32 @@ pub struct WhichApplication {
 /// A change of the directory. Each raises the version of its application.
 #[derive(Clone, Debug)]
 pub enum Change {
-    CreateApplication { application: Application, idempotency: Option<IdempotencyKey> },
-    DeleteApplication { app: AppId, at: Timestamp },
-    CreateEndpoint { endpoint: Endpoint, idempotency: Option<IdempotencyKey> },
-    DeleteEndpoint { app: AppId, endpoint: EndpointId, at: Timestamp },
+    CreateApplication {
+        application: Application,
+        idempotency: Option<IdempotencyKey>,
+    },
+    DeleteApplication {
+        app: AppId,
+        at: Timestamp,
+    },
+    CreateEndpoint {
+        endpoint: Endpoint,
+        idempotency: Option<IdempotencyKey>,
+    },
+    DeleteEndpoint {
+        app: AppId,
+        endpoint: EndpointId,
+        at: Timestamp,
+    },
+    /// Puts other secrets in the place of those that the caller has read. The fence `was` keeps two
+    /// callers from undoing each other's change.
+    ReplaceSecrets {
+        app: AppId,
+        endpoint: EndpointId,
+        was: Vec<u8>,
+        sealed: Vec<u8>,
+        at: Timestamp,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +110,8 @@ pub enum Changed {
     /// The uid belongs to another one (an application's, or an endpoint's of the application).
     UidTaken,
     NotFound,
+    /// The secrets are no longer what the change was made for. Nothing was changed.
+    Stale,
     /// The application has as many endpoints as it may have.
     TooMany,
 }

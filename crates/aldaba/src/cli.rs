@@ -3,7 +3,7 @@
 use crate::config::{self, Loaded, Sources};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::server::{Server, StartError};
-use crate::{keys, logging, token};
+use crate::{demo, descriptors, keys, logging, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::{Clock, SystemClock, SystemEntropy};
 use clap::{Args, Parser, Subcommand};
@@ -31,6 +31,8 @@ pub struct Cli {
 enum Command {
     /// Start the server
     Serve(Serve),
+    /// See it work: a server with a sample application, a receiver that misbehaves, and a stream of events
+    Demo(demo::Options),
     /// API tokens
     Token {
         #[command(subcommand)]
@@ -83,6 +85,8 @@ enum Failure {
     Listen { address: std::net::SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Demo(#[from] demo::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -91,6 +95,7 @@ enum Failure {
 pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> ExitCode {
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
+        Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
         Command::Token { command: TokenCommand::Create { place, org } } => {
             create_token(place, org, variables)
         }
@@ -124,8 +129,9 @@ fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> 
     let Serve { listen, place, database_url } = command;
     let flags = [("listen", listen), ("database_url", database_url)];
     let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-    let loaded = load(flags, place, variables)?;
+    let mut loaded = load(flags, place, variables)?;
     logging::start(&loaded.config);
+    loaded.warnings.extend(descriptors::fit(descriptors::raise_limit(), &mut loaded.config));
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -191,7 +197,7 @@ fn token_command(program: &str, config: &config::Config, file: Option<&Path>) ->
     format!("{command} --data {}", quoted(&config.data().display().to_string()))
 }
 
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -7,6 +7,8 @@ mod api;
 pub mod cli;
 pub mod config;
 mod data_folder;
+mod demo;
+mod descriptors;
 mod keys;
 mod logging;
 pub mod server;

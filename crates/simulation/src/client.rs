@@ -203,6 +203,7 @@ impl Client {
             throttle_rate: door.throttle_rate,
             policy: door.policy.into(),
             profile: door.profile,
+            http2: false,
             metadata: "{}".into(),
             key: Some(door.key.clone()),
         };

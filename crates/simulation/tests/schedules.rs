@@ -95,6 +95,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         throttle_rate: None,
         policy: policy.into(),
         profile: None,
+        http2: false,
         metadata: "{}".into(),
         key: None,
     };

@@ -11,7 +11,8 @@ pub use overrides::{OverrideError, Overrides};
 pub use schedule::{Jitter, Schedule};
 pub use status_set::StatusSet;
 pub use validate::{
-    MAX_ATTEMPTS, MAX_DELAY, MAX_HOLD, MAX_RANGES, MAX_STEPS, MAX_TIMEOUT, MIN_GATE_CONNECT, PolicyError,
+    MAX_ATTEMPTS, MAX_DELAY, MAX_HOLD, MAX_QUIET, MAX_RANGES, MAX_STEPS, MAX_TIMEOUT, MIN_GATE_CONNECT,
+    PolicyError,
 };
 
 use crate::{GateScope, RetryAfter, Timestamp};

@@ -9,6 +9,8 @@ pub const MAX_RANGES: usize = 100;
 pub const MAX_ATTEMPTS: u32 = 10_000;
 /// The longest delay between two attempts, and the longest life of a delivery.
 pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The longest that a receiver may ask for with `Retry-After`.
+pub const MAX_QUIET: Duration = Duration::from_secs(24 * 3600);
 /// The longest that one attempt may take.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest that a gate may hold a host back before the next probe.
@@ -143,9 +145,9 @@ fn status_set(field: &'static str, set: &StatusSet) -> Result<(), PolicyError> {
 
 fn retry_after(spec: &PolicySpec) -> Result<(), PolicyError> {
     let rule = &spec.retry_after;
-    let fits = rule.shortest <= rule.longest && rule.longest <= MAX_DELAY;
+    let fits = rule.shortest <= rule.longest && rule.longest <= MAX_QUIET;
     ensure(fits, "retry_after", || {
-        format!("the shortest must not be above the longest, and that not above {MAX_DELAY:?}")
+        format!("the shortest must not be above the longest, and that not above {MAX_QUIET:?}")
     })
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn spec() -> impl Strategy<Value = PolicySpec> {
 pub(crate) fn valid_spec() -> impl Strategy<Value = PolicySpec> {
     let attempts = prop_oneof![Just(None), (1..40_u32).prop_map(Some)];
     let when = (valid_schedule(), valid_jitter(), attempts, option::of(sensible(1, 600_000)));
-    let wish = (retry_after_use(), pair(0, 30 * 24 * 3_600_000));
+    let wish = (retry_after_use(), pair(0, 24 * 3_600_000));
     let gone = any::<[bool; 2]>();
     let rest = (valid_gate_rule(), valid_endpoint_fails(), option::of(pair(1000, 90_000_000)));
     (when, wish, gone, rest).prop_map(|(when, wish, flags, rest)| PolicySpec {
@@ -223,6 +223,7 @@ pub(crate) fn failure_kind() -> impl Strategy<Value = FailureKind> {
         FailureKind::TooManyRedirects,
         FailureKind::TargetForbidden,
         FailureKind::Internal,
+        FailureKind::Unsent,
     ])
 }
 

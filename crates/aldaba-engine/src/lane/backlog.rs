@@ -105,17 +105,21 @@ impl Backlog {
         }
     }
 
-    /// Begins a refill if the buffer runs low and the store has more that is due: what to read
-    /// after, and how many rows.
+    /// Whether the buffer runs low and the store has more that is due.
+    pub(crate) fn wants_refill(&self, now: Timestamp) -> bool {
+        let more = matches!(self.bound, Bound::Below(bound) if bound.due_at <= now);
+        more && self.refill.is_none() && self.buffer.len() <= self.capacity / 4
+    }
+
+    /// Begins a refill if one is wanted: what to read after, and how many rows.
     pub(crate) fn begin_refill(&mut self, now: Timestamp) -> Option<(Option<Turn>, usize)> {
-        let Bound::Below(bound) = self.bound else {
-            return None;
-        };
-        if self.refill.is_some() || self.buffer.len() > self.capacity / 4 || bound.due_at > now {
-            return None;
+        match self.bound {
+            Bound::Below(bound) if self.wants_refill(now) => {
+                self.refill = Some(Refill::default());
+                Some((before(bound), self.capacity))
+            }
+            _ => None,
         }
-        self.refill = Some(Refill::default());
-        Some((before(bound), self.capacity))
     }
 
     /// The rows read by a refill of at most `limit`.

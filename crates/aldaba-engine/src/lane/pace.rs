@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// An answer within this time lets a lane grow.
+/// An answer within this time is a quick one.
 const QUICK: Duration = Duration::from_secs(1);
 
 /// How many requests a lane may have on the wire at once. It grows while answers come quickly and
@@ -10,29 +10,43 @@ pub(crate) struct Pace {
     on_wire: usize,
     limit: usize,
     most: usize,
-    answers: bool,
+    standing: Standing,
+}
+
+/// What is known of a lane's receiver. It decides how much of the overall cap the lane may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The last attempt got a quick answer.
+    Answers,
+    /// Nothing is known yet.
+    Fresh,
+    /// The last attempt got a late answer, or none. Each request to such a receiver holds its place
+    /// for long.
+    Slow,
+}
+
+impl Standing {
+    pub(crate) const ALL: [Self; 3] = [Self::Answers, Self::Fresh, Self::Slow];
 }
 
 impl Pace {
     pub(crate) fn new(start: usize, most: usize) -> Self {
-        Self { on_wire: 0, limit: start.min(most), most, answers: false }
+        Self { on_wire: 0, limit: start.min(most), most, standing: Standing::Fresh }
     }
 
     pub(crate) fn has_room(&self) -> bool {
         self.on_wire < self.limit
     }
 
-    /// Whether the last attempt got an answer. A lane that has yet to show it counts as one that
-    /// does not: black holes must not be able to fill the machine before they are known.
-    pub(crate) fn answers(&self) -> bool {
-        self.answers
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing
     }
 
     pub(crate) fn started(&mut self) {
         self.on_wire += 1;
     }
 
-    /// The request never left.
+    /// Nothing was learnt about the receiver.
     pub(crate) fn called_off(&mut self) {
         self.on_wire -= 1;
     }
@@ -40,7 +54,7 @@ impl Pace {
     pub(crate) fn answered(&mut self, took: Duration) {
         let was_full = self.on_wire >= self.limit;
         self.on_wire -= 1;
-        self.answers = true;
+        self.standing = if took < QUICK { Standing::Answers } else { Standing::Slow };
         if was_full && took < QUICK {
             self.limit = (self.limit + 1).min(self.most);
         }
@@ -48,7 +62,7 @@ impl Pace {
 
     pub(crate) fn unanswered(&mut self) {
         self.on_wire -= 1;
-        self.answers = false;
+        self.standing = Standing::Slow;
         self.limit = (self.limit / 2).max(1);
     }
 }
@@ -66,10 +80,10 @@ mod tests {
             }
             pace.answered(Duration::from_millis(5));
         }
-        assert_eq!((pace.limit, pace.answers()), (64, true));
+        assert_eq!((pace.limit, pace.standing()), (64, Standing::Answers));
         for expected in [32, 16, 8, 4, 2, 1, 1] {
             pace.unanswered();
-            assert_eq!((pace.limit, pace.answers()), (expected, false));
+            assert_eq!((pace.limit, pace.standing()), (expected, Standing::Slow));
         }
     }
 
@@ -82,6 +96,6 @@ mod tests {
             pace.started();
         }
         pace.answered(Duration::from_secs(2));
-        assert_eq!(pace.limit, 8);
+        assert_eq!((pace.limit, pace.standing()), (8, Standing::Slow));
     }
 }

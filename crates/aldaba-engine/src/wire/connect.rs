@@ -1,5 +1,7 @@
 use super::guard::Guard;
-use super::resolve::Resolver;
+use super::identity::Identity;
+use super::proxy::Proxy;
+use super::resolve::{OVERLOADED, Resolver};
 use super::stream::{Socket, Stream};
 use super::target::{Target, TargetHost};
 use super::tls::Tls;
@@ -20,23 +22,39 @@ const MAX_ADDRESSES: usize = 16;
 /// How long an address may keep quiet before the next one is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
+/// The most addresses of one name that are connected to at once.
+const MOST_AT_ONCE: usize = 4;
+
+const NO_SOCKET: &str = "no free socket on this server";
+
 /// Everything that is needed to reach a receiver.
 pub(super) struct Connector {
     pub(super) guard: Guard,
     pub(super) resolver: Resolver,
     pub(super) tls: Tls,
+    pub(super) proxy: Option<Proxy>,
 }
 
 impl Connector {
     /// Name, connection and TLS, all before `by`.
-    pub(super) async fn connect(&self, target: &Target<'_>, by: Instant) -> Result<Stream, Failure> {
+    pub(super) async fn connect(
+        &self,
+        target: &Target<'_>,
+        http2: bool,
+        identity: Option<&Identity>,
+        by: Instant,
+    ) -> Result<Stream, Failure> {
         let addresses = in_time(by, "resolving the host name", self.vetted(&target.host)).await?;
-        let socket = in_time(by, "connecting", first_to_answer(&addresses, target.port)).await?;
+        let socket = match &self.proxy {
+            None => in_time(by, "connecting", first_to_answer(&addresses, target.port)).await?,
+            Some(proxy) => proxy.reach(&self.resolver, &addresses, target.port, by).await?,
+        };
         if !target.secure {
             return Ok(Stream::Plain(socket));
         }
         let name = server_name(target.url)?;
-        in_time(by, "the TLS handshake", self.tls.handshake(name, socket)).await.map(Stream::Tls)
+        let handshake = self.tls.handshake(name, socket, http2, identity);
+        in_time(by, "the TLS handshake", handshake).await.map(Stream::Tls)
     }
 
     /// The addresses that may be connected to. One forbidden address among them forbids all: a name
@@ -62,7 +80,7 @@ pub(super) fn forbidden() -> Failure {
     }
 }
 
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     by: Instant,
     step: &'static str,
     work: impl Future<Output = Result<T, Failure>>,
@@ -74,12 +92,14 @@ async fn in_time<T>(
 
 /// The addresses in their order, each with a head start over the next; the first connection that
 /// stands is taken.
-async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, Failure> {
+pub(super) async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, Failure> {
     let mut waiting = addresses.iter();
     let mut under_way = FuturesUnordered::new();
     let mut error = None;
     loop {
-        if let Some(address) = waiting.next() {
+        if under_way.len() < MOST_AT_ONCE
+            && let Some(address) = waiting.next()
+        {
             under_way.push(TcpStream::connect(SocketAddr::new(*address, port)));
         } else if under_way.is_empty() {
             return Err(failure(error.as_ref()));
@@ -95,7 +115,7 @@ async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, Fail
                 Err(new) if error.as_ref().is_none_or(says_little) => error = Some(new),
                 Err(_) => {}
             },
-            () = sleep(HEAD_START), if waiting.len() > 0 => {}
+            () = sleep(HEAD_START), if waiting.len() > 0 && under_way.len() < MOST_AT_ONCE => {}
         }
     }
 }
@@ -109,7 +129,7 @@ fn says_little(error: &io::Error) -> bool {
 /// In the kind's own words: the error itself can hold an address.
 fn failure(error: Option<&io::Error>) -> Failure {
     let (kind, detail) = match error {
-        Some(error) if own_shortage(error) => (FailureKind::Internal, "no free socket on this server".into()),
+        Some(error) if own_shortage(error) => (FailureKind::Unsent, NO_SOCKET.into()),
         Some(error) if error.kind() == io::ErrorKind::TimedOut => {
             (FailureKind::ConnectTimeout, "connecting took too long".into())
         }
@@ -124,6 +144,11 @@ pub(super) fn own_shortage(error: &io::Error) -> bool {
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) || error.kind() == io::ErrorKind::OutOfMemory
+}
+
+/// Whether closing connections of ours would help.
+pub(super) fn is_shortage(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Unsent && (failure.detail == NO_SOCKET || failure.detail == OVERLOADED)
 }
 
 fn server_name(url: &Url) -> Result<ServerName<'static>, Failure> {

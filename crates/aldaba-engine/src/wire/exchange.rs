@@ -1,4 +1,5 @@
 use super::stream::Stream;
+use super::tls::certificate_alert;
 use crate::transport::RESPONSE_KEPT;
 use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
 use bytes::{Bytes, BytesMut};
@@ -16,7 +17,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 /// The most bytes of a response head. More than 100 headers are refused by the parser itself.
-const MAX_HEAD: usize = 64 * 1024;
+pub(super) const MAX_HEAD: usize = 64 * 1024;
 
 /// The most characters of a reason phrase that are kept.
 const MAX_PHRASE: usize = 200;
@@ -113,6 +114,9 @@ impl Line {
     fn interrupted(self, error: Option<&hyper::Error>) -> Interrupted {
         let stream = self.connection.into_parts().io.into_inner();
         let unsent = !stream.has_written();
+        if let Some(failure) = error.and_then(io_error).and_then(certificate_alert) {
+            return Interrupted { failure, unsent };
+        }
         let failure = match error {
             Some(error) if error.is_parse() => malformed(format!("not acceptable as HTTP: {error}")),
             Some(error) if error.is_user() => {
@@ -134,7 +138,7 @@ impl Line {
     }
 }
 
-fn read_head(mut response: Response<Incoming>) -> (Answer, Option<HeaderValue>, Incoming) {
+pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderValue>, B) {
     let status = response.status();
     let phrase = match response.extensions().get::<ReasonPhrase>() {
         Some(sent) => {
@@ -182,15 +186,19 @@ fn body_failure(error: &hyper::Error) -> Failure {
     }
 }
 
-fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
-    error.source()?.downcast_ref::<io::Error>().map(io::Error::kind)
+fn io_error(error: &hyper::Error) -> Option<&io::Error> {
+    error.source()?.downcast_ref()
 }
 
-fn malformed(detail: impl Into<Cow<'static, str>>) -> Failure {
+fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
+    io_error(error).map(io::Error::kind)
+}
+
+pub(super) fn malformed(detail: impl Into<Cow<'static, str>>) -> Failure {
     Failure { kind: FailureKind::Malformed, detail: detail.into() }
 }
 
-fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
+pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
     Failure { kind: FailureKind::Broken, detail: detail.into() }
 }
 

@@ -1,20 +1,32 @@
 //! The way out: one guarded, bounded HTTP request.
 //!
-//! `guard` and `target` judge, `resolve` and `connect` reach the receiver, `pool` keeps connections
-//! for the next request, `exchange` speaks HTTP, `redirect` follows where a policy wants it.
+//! `guard` and `target` judge, `resolve`, `connect`, `proxy` and `tls` reach the receiver. `deliver`
+//! picks the connection: `pool` keeps those of HTTP/1.1 for the next request, which `exchange` speaks;
+//! `lines` shares those of HTTP/2, which `multiplex` speaks. `redirect` follows where a policy wants it.
 
 mod connect;
+mod deliver;
 mod exchange;
 mod guard;
+mod identity;
+mod lines;
+mod multiplex;
 mod pool;
+mod proxy;
 mod redirect;
 mod resolve;
+mod roots;
+mod route;
 mod stream;
 mod target;
+mod ticks;
 mod tls;
 
 pub use guard::Guard;
+pub use identity::{Identity, IdentityError};
 pub use pool::PoolLimits;
+pub use proxy::{EgressProxy, ProxyRefused};
+pub use roots::{RootsError, read_roots};
 pub use target::{Credentials, TargetUrl, UrlRefused};
 
 use crate::transport::{Sending, Transport, WireRequest, WireResponse};
@@ -22,22 +34,22 @@ use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{Failure, FailureKind, Outcome};
 use bytes::Bytes;
 use connect::Connector;
-use exchange::{Exchanged, Interrupted, exchange};
-use http::Request;
-use http_body_util::Full;
+use deliver::Delivery;
+use exchange::Exchanged;
 use ipnet::IpNet;
-use pool::{Loan, Pool};
+use lines::Lines;
+use pool::Pool;
+use proxy::Proxy;
 use redirect::Hop;
 use resolve::Resolver;
-use rustls::pki_types::CertificateDer;
+pub use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use target::Target;
 use thiserror::Error;
 use tls::Tls;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 #[derive(Clone, Debug, Default)]
 pub struct WireOptions {
@@ -47,6 +59,8 @@ pub struct WireOptions {
     pub name_servers: Option<Vec<SocketAddr>>,
     /// Issuers of certificates that are trusted besides the public ones.
     pub extra_roots: Vec<CertificateDer<'static>>,
+    /// Through which all connections are made.
+    pub egress_proxy: Option<EgressProxy>,
     pub pool: PoolLimits,
 }
 
@@ -60,14 +74,15 @@ pub enum WireError {
     Tls(String),
 }
 
-/// The transport of the server. It obeys no proxy of the environment: a proxy would connect where
-/// the guard cannot look.
+/// The transport of the server. It obeys no proxy of the environment, only the one that the operator
+/// has named, and tells that one the address that the guard has judged.
 #[derive(Clone)]
 pub struct Wire(Arc<Inner>);
 
 struct Inner {
     connector: Connector,
     pool: Pool,
+    lines: Lines,
 }
 
 impl Wire {
@@ -76,8 +91,10 @@ impl Wire {
             guard: Guard::new(options.allow_networks),
             resolver: Resolver::new(options.name_servers.as_deref())?,
             tls: Tls::new(options.extra_roots)?,
+            proxy: options.egress_proxy.map(Proxy::new),
         };
-        Ok(Self(Arc::new(Inner { connector, pool: Pool::new(options.pool) })))
+        let (pool, lines) = (Pool::new(options.pool), Lines::new(options.pool));
+        Ok(Self(Arc::new(Inner { connector, pool, lines })))
     }
 
     /// The guard that every request passes, for judging URLs before they are stored.
@@ -87,12 +104,13 @@ impl Wire {
 
     /// How many connections wait for their next request.
     pub fn idle_connections(&self) -> usize {
-        self.0.pool.idle()
+        self.0.pool.idle() + self.0.lines.idle()
     }
 
     /// Closes all connections that wait. Requests under way go on to their end.
     pub fn shutdown(&self) {
         self.0.pool.clear();
+        self.0.lines.clear();
     }
 }
 
@@ -112,9 +130,9 @@ impl fmt::Debug for Wire {
 impl Inner {
     /// The whole path of an attempt, redirects included.
     async fn send(&self, request: WireRequest) -> WireResponse {
-        let WireRequest { url, headers, body, timeouts, redirects } = request;
+        let timeouts = request.timeouts;
         let end = moment_in(timeouts.total);
-        let mut hop = Hop::first(url, headers, body, redirects);
+        let mut hop = Hop::first(request);
         loop {
             let exchanged = match self.follow(&hop, timeouts, end).await {
                 Ok(exchanged) => exchanged,
@@ -135,55 +153,8 @@ impl Inner {
 
     async fn follow(&self, hop: &Hop, timeouts: Timeouts, end: Instant) -> Result<Exchanged, Failure> {
         let target = self.connector.guard.judge(&hop.url).map_err(|refused| refusal(&refused))?;
-        let exchanged = self.deliver(hop, &target, timeouts, end).await;
+        let exchanged = self.deliver(&Delivery { hop, target: &target, timeouts, end }).await;
         exchanged.map_err(|failure| if hop.at_home { failure } else { away(&failure) })
-    }
-
-    /// One request over one connection: a waiting one where there is one, else a new one.
-    async fn deliver(
-        &self,
-        hop: &Hop,
-        target: &Target<'_>,
-        timeouts: Timeouts,
-        end: Instant,
-    ) -> Result<Exchanged, Failure> {
-        if let Some(waiting) = self.pool.take(&target.origin) {
-            match self.over(waiting, target, hop.request()?, timeouts, end).await {
-                // The receiver closed it in the very moment and has seen nothing of the request.
-                // This is the only case in which a second connection may carry it.
-                Err(Interrupted { unsent: true, .. }) => {}
-                Err(interrupted) => return Err(interrupted.failure),
-                Ok(exchanged) => return Ok(exchanged),
-            }
-        }
-        let stream = self.connector.connect(target, end.min(moment_in(timeouts.connect))).await;
-        if matches!(&stream, Err(Failure { kind: FailureKind::Internal, .. })) {
-            // Out of sockets, most likely; the idle ones are ours to give.
-            self.pool.clear();
-        }
-        let fresh = self.pool.adopt(stream?);
-        let exchanged = self.over(fresh, target, hop.request()?, timeouts, end).await;
-        exchanged.map_err(|interrupted| interrupted.failure)
-    }
-
-    async fn over(
-        &self,
-        loan: Loan,
-        target: &Target<'_>,
-        request: Request<Full<Bytes>>,
-        timeouts: Timeouts,
-        end: Instant,
-    ) -> Result<Exchanged, Interrupted> {
-        let by = end.min(moment_in(timeouts.answer));
-        let Loan { stream, born } = loan;
-        let mut exchanged = match timeout_at(by, exchange(stream, request)).await {
-            Ok(exchanged) => exchanged?,
-            Err(_) => return Err(late().into()),
-        };
-        if let Some(stream) = exchanged.reusable.take() {
-            self.pool.put_back(target.origin.clone(), Loan { stream, born });
-        }
-        Ok(exchanged)
     }
 }
 
@@ -194,10 +165,6 @@ fn moment_in(duration: Duration) -> Instant {
 
 fn failed(failure: Failure) -> WireResponse {
     WireResponse { outcome: Outcome::Failed(failure), body: Bytes::new() }
-}
-
-fn late() -> Failure {
-    Failure { kind: FailureKind::Timeout, detail: "no complete answer in time".into() }
 }
 
 fn refusal(refused: &UrlRefused) -> Failure {

@@ -1,10 +1,15 @@
 use super::exchange::Exchanged;
+use super::identity::Identity;
 use super::target::request_target;
+use crate::transport::WireRequest;
 use aldaba_delivery::policy::Redirects;
 use aldaba_delivery::{Failure, FailureKind};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use std::sync::Arc;
 use url::{Position, Url};
@@ -18,6 +23,18 @@ const FOR_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("x-auth-token"),
 ];
 
+/// What HTTP/2 forbids in a request: it speaks of one connection, or says twice what it says already.
+const ABOUT_THE_CONNECTION: [HeaderName; 8] = [
+    CONNECTION,
+    HOST,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
 /// One request of possibly several: the endpoint's own, then one for each redirect.
 pub(super) struct Hop {
     pub(super) url: Arc<Url>,
@@ -27,21 +44,25 @@ pub(super) struct Hop {
     left: Option<u8>,
     /// Whether the request still goes to the origin that the endpoint names.
     pub(super) at_home: bool,
+    pub(super) http2: bool,
+    /// For the origin that the endpoint names, and no other.
+    pub(super) identity: Option<Arc<Identity>>,
 }
 
 impl Hop {
-    pub(super) fn first(url: Arc<Url>, headers: HeaderMap, body: Bytes, redirects: Redirects) -> Self {
+    pub(super) fn first(request: WireRequest) -> Self {
+        let WireRequest { url, headers, body, timeouts: _, redirects, http2, identity } = request;
         let left = match redirects {
             Redirects::Follow { hops } => Some(hops),
             Redirects::Fail | Redirects::TakeAsSuccess => None,
         };
-        Self { url, headers, body, left, at_home: true }
+        Self { url, headers, body, left, at_home: true, http2, identity }
     }
 
+    /// As HTTP/1.1 writes it.
     pub(super) fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
-        let host = &self.url[Position::BeforeHost..Position::AfterPort];
-        let host = HeaderValue::from_str(host).map_err(|error| unusable(error.to_string()))?;
+        let host = HeaderValue::from_str(self.authority()).map_err(|error| unusable(error.to_string()))?;
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target;
@@ -49,6 +70,27 @@ impl Hop {
         request.headers_mut().insert(HOST, host);
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
         Ok(request)
+    }
+
+    /// As HTTP/2 writes it: the host is part of the target, and nothing is said about the connection.
+    /// The body goes separately.
+    pub(super) fn http2_head(&self) -> Result<Request<()>, Failure> {
+        let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
+        let uri =
+            Uri::builder().scheme("https").authority(self.authority()).path_and_query(target.to_string());
+        let mut request = Request::new(());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri.build().map_err(|error| unusable(error.to_string()))?;
+        *request.headers_mut() = self.headers.clone();
+        for name in ABOUT_THE_CONNECTION {
+            request.headers_mut().remove(name);
+        }
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        Ok(request)
+    }
+
+    fn authority(&self) -> &str {
+        &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
     /// Where the answer sends this request, if it is to be followed there.
@@ -67,7 +109,9 @@ impl Hop {
         let url = self.destination(location)?;
         let same_origin = url.origin() == self.url.origin();
         let mut headers = std::mem::take(&mut self.headers);
+        let mut identity = self.identity.take();
         if !same_origin {
+            identity = None;
             for name in FOR_THE_ORIGIN {
                 headers.remove(name);
             }
@@ -79,6 +123,8 @@ impl Hop {
             body,
             left: Some(left),
             at_home: self.at_home && same_origin,
+            http2: self.http2,
+            identity,
         }))
     }
 

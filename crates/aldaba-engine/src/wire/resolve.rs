@@ -35,6 +35,8 @@ const OTHER_FAMILY_GRACE: Duration = Duration::from_millis(250);
 /// for a reason of ours and is tried again later.
 const MAX_FLIGHTS: usize = 4_096;
 
+pub(super) const OVERLOADED: &str = "too many names are being resolved at once";
+
 /// Asks name servers, without ever blocking a thread. However many requests want a name, one lookup
 /// is under way for it.
 #[derive(Clone)]
@@ -201,7 +203,7 @@ impl From<Unresolved> for Failure {
             Unresolved::Silence => (FailureKind::Dns, "the name server did not answer in time"),
             Unresolved::Invalid => (FailureKind::Dns, "the host name is not a valid name"),
             Unresolved::Unreachable => (FailureKind::Dns, "the host name could not be resolved"),
-            Unresolved::Overloaded => (FailureKind::Internal, "too many names are being resolved at once"),
+            Unresolved::Overloaded => (FailureKind::Unsent, OVERLOADED),
         };
         Self { kind, detail: detail.into() }
     }

@@ -137,7 +137,7 @@ pub(super) fn request_target(url: &Url) -> Result<Uri, UrlRefused> {
 }
 
 impl Credentials {
-    fn split_off(url: &mut Url) -> Result<Option<Self>, UrlRefused> {
+    pub(super) fn split_off(url: &mut Url) -> Result<Option<Self>, UrlRefused> {
         if url.username().is_empty() && url.password().is_none() {
             return Ok(None);
         }

@@ -1,9 +1,11 @@
 use super::WireError;
+use super::identity::Identity;
 use super::stream::Socket;
 use aldaba_delivery::{Failure, FailureKind};
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::sign::SingleCertAndKey;
+use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
@@ -13,8 +15,24 @@ use tokio_rustls::client::TlsStream;
 /// The most sessions that are remembered for a shorter handshake.
 const SESSIONS: usize = 1_024;
 
-/// TLS towards receivers: HTTP/1.1 only, and no early data, which could be replayed on the way.
-pub(super) struct Tls(TlsConnector);
+/// What a receiver says of a client certificate that it does not like.
+const ABOUT_OUR_CERTIFICATE: [AlertDescription; 9] = [
+    AlertDescription::NoCertificate,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::AccessDenied,
+    AlertDescription::CertificateRequired,
+];
+
+/// TLS towards receivers, without early data, which could be replayed on the way.
+pub(super) struct Tls {
+    http1: Arc<ClientConfig>,
+    http2: Arc<ClientConfig>,
+}
 
 impl Tls {
     pub(super) fn new(extra_roots: Vec<CertificateDer<'static>>) -> Result<Self, WireError> {
@@ -23,31 +41,70 @@ impl Tls {
             roots.add(root).map_err(|error| WireError::Root(error.to_string()))?;
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let mut http1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| WireError::Tls(error.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+        http1.alpn_protocols = vec![b"http/1.1".to_vec()];
+        http1.resumption = Resumption::in_memory_sessions(SESSIONS);
+        let mut http2 = http1.clone();
+        http2.alpn_protocols.insert(0, b"h2".to_vec());
+        http2.resumption = Resumption::in_memory_sessions(SESSIONS);
+        Ok(Self { http1: Arc::new(http1), http2: Arc::new(http2) })
+    }
+
+    fn connector(&self, http2: bool, identity: Option<&Identity>) -> TlsConnector {
+        let shared = if http2 { &self.http2 } else { &self.http1 };
+        let Some(identity) = identity else {
+            return TlsConnector::from(Arc::clone(shared));
+        };
+        let mut own = ClientConfig::clone(shared);
+        own.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity.key()));
+        // A session remembers as whom it was opened, and must not be resumed as somebody else.
+        own.resumption = Resumption::disabled();
+        TlsConnector::from(Arc::new(own))
     }
 
     pub(super) async fn handshake(
         &self,
         name: ServerName<'static>,
         socket: Socket,
+        http2: bool,
+        identity: Option<&Identity>,
     ) -> Result<Box<TlsStream<Socket>>, Failure> {
-        match self.0.connect(name, socket).await {
+        match self.connector(http2, identity).connect(name, socket).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(failure(&error)),
         }
     }
 }
 
+/// The receiver refused our certificate, or missed one. That is between it and this endpoint, and says
+/// nothing about its host.
+pub(super) fn certificate_alert(error: &io::Error) -> Option<Failure> {
+    // What passed through the HTTP/2 library has only its text left.
+    let received = |alert: &AlertDescription| match inner(error) {
+        Some(rustls::Error::AlertReceived(received)) => received == alert,
+        Some(_) => false,
+        None => error
+            .get_ref()
+            .is_some_and(|text| text.to_string() == rustls::Error::AlertReceived(*alert).to_string()),
+    };
+    let alert = ABOUT_OUR_CERTIFICATE.iter().find(|alert| received(alert))?;
+    let detail = format!("the receiver wants another client certificate: {alert:?}").into();
+    Some(Failure { kind: FailureKind::Broken, detail })
+}
+
+fn inner(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+}
+
 fn failure(error: &io::Error) -> Failure {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let detail: Cow<'static, str> = match inner {
+    if let Some(refused) = certificate_alert(error) {
+        return refused;
+    }
+    let detail: Cow<'static, str> = match inner(error) {
         Some(rustls::Error::InvalidCertificate(problem)) => certificate(problem).into(),
         Some(rustls::Error::AlertReceived(alert)) => {
             format!("the receiver broke off the TLS handshake: {alert:?}").into()

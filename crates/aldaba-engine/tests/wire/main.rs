@@ -1,9 +1,16 @@
 //! The wire against receivers, name servers and URLs that misbehave.
 
+mod authority;
 mod dns;
 mod guard;
 mod hostile;
+mod http2;
+mod http2_hostile;
+mod http2_receiver;
+mod mtls;
 mod pool;
+mod proxy;
+mod proxy_server;
 mod receiver;
 mod redirects;
 mod tls;
@@ -40,6 +47,8 @@ fn post(url: impl AsRef<str>) -> WireRequest {
         body: Bytes::from_static(b"{\"hello\":\"world\"}"),
         timeouts: within(LONG),
         redirects: Redirects::Fail,
+        http2: false,
+        identity: None,
     }
 }
 

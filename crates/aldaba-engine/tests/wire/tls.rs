@@ -1,59 +1,14 @@
 //! Certificates and handshakes.
 
+use crate::authority::{Authority, acceptor};
 use crate::receiver::{OK, Receiver};
-use crate::{answer, assert_failed, hasty, options, post, send};
+use crate::{answer, assert_failed, hasty, post, send};
 use aldaba_delivery::FailureKind;
-use aldaba_engine::wire::{Wire, WireOptions};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::sync::Arc;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio_rustls::TlsAcceptor;
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        Self::named("Trusted")
-    }
-
-    fn named(name: &str) -> Self {
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn root(&self) -> CertificateDer<'static> {
-        self.0.der().clone()
-    }
-
-    fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> TlsAcceptor {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        change(&mut params);
-        let key = KeyPair::generate().unwrap();
-        acceptor(params.signed_by(&key, &self.0).unwrap().der().clone(), &key)
-    }
-
-    fn wire(&self) -> Wire {
-        Wire::new(WireOptions { extra_roots: vec![self.root()], ..options() }).unwrap()
-    }
-}
-
-fn acceptor(certificate: CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
-}
-
 /// Answers each request on each connection whose handshake succeeds.
-async fn receiver(acceptor: TlsAcceptor) -> Receiver {
+pub(crate) async fn receiver(acceptor: TlsAcceptor) -> Receiver {
     Receiver::start(move |line| {
         let acceptor = acceptor.clone();
         async move {
@@ -68,7 +23,7 @@ async fn receiver(acceptor: TlsAcceptor) -> Receiver {
     .await
 }
 
-fn url(host: &str, receiver: &Receiver) -> String {
+pub(crate) fn url(host: &str, receiver: &Receiver) -> String {
     format!("https://{host}:{}/", receiver.address.port())
 }
 

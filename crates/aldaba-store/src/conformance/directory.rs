@@ -115,6 +115,7 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
         throttle_rate: Some(9),
         policy: "persistent".into(),
         profile: Some("svix".into()),
+        http2: true,
         metadata: r#"{"k":"v"}"#.into(),
         created_at: at(3),
         updated_at: at(4),

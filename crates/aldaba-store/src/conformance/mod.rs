@@ -18,6 +18,7 @@ pub mod lanes;
 pub mod order;
 pub mod recording;
 mod scene;
+pub mod secrets;
 
 pub use scene::{Scene, at};
 
@@ -90,6 +91,8 @@ macro_rules! conformance_tests {
             directory::deleting_twice_finds_nothing,
             directory::lists_run_both_ways_page_by_page,
             directory::the_first_setting_stays,
+            secrets::secrets_are_replaced_only_by_who_has_read_them,
+            secrets::secrets_of_what_is_not_there_are_not_replaced,
             history::a_message_is_found_by_id_and_by_event_id,
             history::messages_are_listed_both_ways_page_by_page,
             history::attempts_are_listed_both_ways_page_by_page,

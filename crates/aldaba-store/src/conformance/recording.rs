@@ -104,6 +104,7 @@ pub async fn every_kind_of_failure_comes_back(store: Arc<dyn Store>) {
         FailureKind::TooManyRedirects,
         FailureKind::TargetForbidden,
         FailureKind::Internal,
+        FailureKind::Unsent,
     ];
     let record = |(attempts_before, kind)| {
         let mut record = Record { attempts_before, ..scene.failed(&event, seq, at(5)) };
@@ -112,7 +113,7 @@ pub async fn every_kind_of_failure_comes_back(store: Arc<dyn Store>) {
         record
     };
     let records: Vec<_> = (0..).zip(kinds).map(record).collect();
-    assert_eq!(scene.record(records.clone()).await, [Recorded::Applied; 10]);
+    assert_eq!(scene.record(records.clone()).await, [Recorded::Applied; 11]);
     let expected: Vec<_> = records.iter().map(as_read).collect();
     assert_eq!(attempts(&scene, event.message.id).await, expected);
 }

@@ -73,6 +73,7 @@ impl Scene {
             throttle_rate: None,
             policy: "standard".into(),
             profile: None,
+            http2: false,
             metadata: "{}".into(),
             sealed: vec![0, 1, 2, 255],
             created_at: at(0),

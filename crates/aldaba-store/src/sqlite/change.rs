@@ -26,6 +26,9 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
             })
         }
         Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
+        Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
+            replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
+        }
     }
 }
 
@@ -125,9 +128,9 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         "INSERT INTO endpoint (id, app, org, uid, disabled, version, throttle_rate, created_at, updated_at,
              health_status, health_failure_count, health_failing_since, health_changed_at,
              health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
-             event_types, channels, metadata, sealed)
+             event_types, channels, metadata, sealed, http2)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24)
+             ?21, ?22, ?23, ?24, ?25)
          ON CONFLICT DO NOTHING",
     )?;
     insert.execute(params![
@@ -155,6 +158,7 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         names::write(&endpoint.channels),
         endpoint.metadata,
         endpoint.sealed,
+        endpoint.http2,
     ])
 }
 
@@ -173,6 +177,27 @@ fn delete_endpoint(
     }
     raise_version(connection, app)?;
     Ok(Changed::Done { removed: vec![endpoint] })
+}
+
+fn replace_secrets(
+    connection: &Connection,
+    app: AppId,
+    endpoint: EndpointId,
+    (was, sealed): (&[u8], &[u8]),
+    at: Timestamp,
+) -> rusqlite::Result<Changed> {
+    let mut replace = connection.prepare_cached(
+        "UPDATE endpoint SET sealed = ?4, updated_at = ?5
+         WHERE id = ?1 AND app = ?2 AND deleted = 0 AND sealed = ?3",
+    )?;
+    if replace.execute((endpoint.as_bytes(), app.as_bytes(), was, sealed, at.millis()))? == 0 {
+        let mut there =
+            connection.prepare_cached("SELECT 1 FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0")?;
+        let there = there.exists((endpoint.as_bytes(), app.as_bytes()))?;
+        return Ok(if there { Changed::Stale } else { Changed::NotFound });
+    }
+    raise_version(connection, app)?;
+    Ok(Changed::Done { removed: Vec::new() })
 }
 
 fn raise_version(connection: &Connection, app: AppId) -> rusqlite::Result<()> {

@@ -76,6 +76,7 @@ codes!(
     TooManyRedirects = 8,
     TargetForbidden = 9,
     Internal = 10,
+    Unsent = 11,
 );
 
 codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2);

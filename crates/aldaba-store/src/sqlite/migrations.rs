@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Step n brings a database from version n − 1 to version n. A step that was released is never
 /// edited: databases in the field have run it.
-const STEPS: &[&str] = &[include_str!("schema/0001_first.sql")];
+const STEPS: &[&str] = &[include_str!("schema/0001_first.sql"), include_str!("schema/0002_http2.sql")];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {
     let failed = |error: rusqlite::Error| OpenError::database(file, &error);
@@ -39,5 +39,23 @@ mod tests {
         migrate(&connection, Path::new("memory")).unwrap();
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!(version, STEPS.len() as i64);
+    }
+
+    #[test]
+    fn endpoints_from_before_http2_do_not_speak_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO endpoint (id, app, org, disabled, version, created_at, updated_at, health_status,
+                     health_failure_count, health_probe_gap, policy, url, description, event_types, channels,
+                     metadata, sealed)
+                 VALUES (x'01', x'02', x'03', 0, 1, 0, 0, 0, 0, 0, 'standard', 'https://a', '', '', '', '{}', x'')",
+            )
+            .unwrap();
+        migrate(&connection, Path::new("memory")).unwrap();
+        let http2: bool = connection.query_row("SELECT http2 FROM endpoint", [], |row| row.get(0)).unwrap();
+        assert!(!http2);
     }
 }

@@ -72,7 +72,10 @@ impl Op {
             Self::Record(batch) => {
                 batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()
             }
-            Self::Change(_) => 0,
+            Self::Change(change) => match &**change {
+                Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
+                _ => 0,
+            },
             Self::SettleSetting { value, .. } => value.len(),
         }
     }

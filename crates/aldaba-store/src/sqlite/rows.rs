@@ -30,7 +30,7 @@ pub(super) const ENDPOINT: &str =
     "id, app, org, uid, url, description, version, disabled, event_types, channels,
     throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
-    health_quiet_until";
+    health_quiet_until, http2";
 
 pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
@@ -61,6 +61,7 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             probe_gap: span(row, 23)?,
             quiet_until: moment_or_none(row, 24)?,
         },
+        http2: row.get(25)?,
     })
 }
 

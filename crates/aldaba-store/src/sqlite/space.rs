@@ -27,7 +27,12 @@ impl Marks {
     /// Whether room is low now. It stays low until the reserve fits again on top of the mark, so that
     /// making the reserve does not bring it back.
     fn is_low(self, available: u64, was_low: bool) -> bool {
-        available < if was_low { self.low.saturating_add(self.reserve) } else { self.low }
+        if was_low { !self.fits_reserve(available) } else { available < self.low }
+    }
+
+    /// Whether the reserve can be made without coming below the mark by that.
+    fn fits_reserve(self, available: u64) -> bool {
+        available >= self.low.saturating_add(self.reserve)
     }
 }
 
@@ -41,16 +46,14 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn watch(folder: &Path, marks: Marks) -> io::Result<Self> {
-        let disk = Disk { folder: folder.to_owned(), marks };
+        let mut disk = Disk::new(folder, marks);
         // The first look comes before the first event.
         let low = Arc::new(AtomicBool::new(disk.look(false)));
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let thread = std::thread::Builder::new().name("aldaba-space".into()).spawn({
             let (low, stop) = (low.clone(), stop.clone());
             move || {
-                let mut stopped = stop.0.lock();
-                while !*stopped {
-                    stop.1.wait_for(&mut stopped, LOOK);
+                while !stopped_within(&stop, LOOK) {
                     low.store(disk.look(low.load(Ordering::Relaxed)), Ordering::Relaxed);
                 }
             }
@@ -61,6 +64,16 @@ impl Space {
     pub(super) fn is_low(&self) -> bool {
         self.low.load(Ordering::Relaxed)
     }
+}
+
+/// Waits, and says whether it is time to end. The lock is free again when the disk is looked at: that
+/// can take long on one that fails, and whoever says stop must not wait for it.
+fn stopped_within((stopped, changed): &(Mutex<bool>, Condvar), wait: Duration) -> bool {
+    let mut stopped = stopped.lock();
+    if !*stopped {
+        changed.wait_for(&mut stopped, wait);
+    }
+    *stopped
 }
 
 impl Drop for Space {
@@ -76,11 +89,17 @@ impl Drop for Space {
 struct Disk {
     folder: PathBuf,
     marks: Marks,
+    /// The reserve could not be made. It is not tried again before room has been low.
+    without_reserve: bool,
 }
 
 impl Disk {
+    fn new(folder: &Path, marks: Marks) -> Self {
+        Self { folder: folder.to_owned(), marks, without_reserve: false }
+    }
+
     /// Looks once and does what follows; returns whether room is low.
-    fn look(&self, was_low: bool) -> bool {
+    fn look(&mut self, was_low: bool) -> bool {
         let available = match rustix::fs::statvfs(&self.folder) {
             Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
             Err(error) => {
@@ -98,9 +117,14 @@ impl Disk {
         } else if was_low && !low {
             tracing::info!(available, "there is room on the disk again: messages are accepted");
         }
-        let kept = if low { self.give_up_reserve() } else { self.keep_reserve() };
-        if let Err(error) = kept {
-            tracing::warn!(%error, "cannot change the reserve file");
+        let kept = if low { self.give_up_reserve() } else { self.keep_reserve(available) };
+        match kept {
+            Ok(()) => self.without_reserve &= !low,
+            Err(error) if !self.without_reserve => {
+                self.without_reserve = true;
+                tracing::warn!(%error, "cannot change the reserve file");
+            }
+            Err(_) => {}
         }
         low
     }
@@ -112,14 +136,25 @@ impl Disk {
         }
     }
 
-    fn keep_reserve(&self) -> io::Result<()> {
+    fn keep_reserve(&self, available: u64) -> io::Result<()> {
         let path = self.folder.join(RESERVE_FILE);
-        if self.marks.reserve == 0 || path.exists() {
+        match path.metadata() {
+            Ok(file) if file.len() == self.marks.reserve => return Ok(()),
+            // Of another size: a crash while it was made, or another setting. Its room counts at the
+            // next look.
+            Ok(_) => return self.give_up_reserve(),
+            Err(_) => {}
+        }
+        if self.marks.reserve == 0 || self.without_reserve || !self.marks.fits_reserve(available) {
             return Ok(());
         }
-        let file = File::create(path)?;
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, self.marks.reserve)?;
-        Ok(())
+        let file = File::create(&path)?;
+        let made = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, self.marks.reserve);
+        if made.is_err() {
+            // What it has got of the disk would be missing elsewhere.
+            self.give_up_reserve()?;
+        }
+        Ok(made?)
     }
 }
 
@@ -139,14 +174,61 @@ mod tests {
     }
 
     #[test]
+    fn making_the_reserve_never_brings_room_below_the_mark() {
+        for available in [0, 256 * MIB, 320 * MIB - 1, 320 * MIB, u64::MAX] {
+            let made = MARKS.fits_reserve(available);
+            assert_eq!(made, available >= 320 * MIB, "{available}");
+            assert!(!made || !MARKS.is_low(available - MARKS.reserve, false), "{available}");
+        }
+    }
+
+    #[test]
     fn the_reserve_is_kept_while_there_is_room_and_given_up_when_it_is_low() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = folder.path().join(RESERVE_FILE);
-        let roomy = Disk { folder: folder.path().to_owned(), marks: Marks { low: 0, reserve: MIB } };
+        let mut roomy = Disk::new(folder.path(), Marks { low: 0, reserve: MIB });
         assert!(!roomy.look(false));
         assert_eq!(reserve.metadata().unwrap().len(), MIB);
-        let cramped = Disk { marks: Marks { low: u64::MAX, reserve: MIB }, ..roomy };
+        let mut cramped = Disk::new(folder.path(), Marks { low: u64::MAX, reserve: MIB });
         assert!(cramped.look(false));
         assert!(!reserve.exists());
+    }
+
+    #[test]
+    fn a_first_start_with_room_between_mark_and_reserve_accepts_without_a_reserve() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut disk = Disk::new(folder.path(), Marks { low: 1, reserve: u64::MAX - 1 });
+        assert!(!disk.look(false));
+        assert!(!folder.path().join(RESERVE_FILE).exists());
+        assert!(!disk.look(false), "and stays so");
+    }
+
+    #[test]
+    fn a_reserve_that_cannot_be_made_leaves_no_file_and_is_not_tried_every_second() {
+        let folder = tempfile::tempdir().unwrap();
+        // More than any file may have.
+        let mut disk = Disk::new(folder.path(), Marks { low: 0, reserve: u64::MAX });
+        disk.keep_reserve(u64::MAX).unwrap_err();
+        assert!(!folder.path().join(RESERVE_FILE).exists());
+        disk.without_reserve = true;
+        disk.keep_reserve(u64::MAX).unwrap();
+    }
+
+    #[test]
+    fn a_reserve_of_another_size_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let reserve = folder.path().join(RESERVE_FILE);
+        std::fs::write(&reserve, "half").unwrap();
+        let mut disk = Disk::new(folder.path(), Marks { low: 0, reserve: MIB });
+        disk.look(false);
+        disk.look(false);
+        assert_eq!(reserve.metadata().unwrap().len(), MIB);
+    }
+
+    #[test]
+    fn whoever_stops_the_watch_does_not_wait_for_the_next_look() {
+        let stop = (Mutex::new(true), Condvar::new());
+        assert!(stopped_within(&stop, Duration::MAX));
+        assert!(!stop.0.is_locked());
     }
 }

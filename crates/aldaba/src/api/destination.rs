@@ -1,7 +1,7 @@
 //! The endpoints that a message goes to, and how far it has come with each.
 
 use super::attempt::Status;
-use super::endpoint::some_items;
+use super::endpoint::{reads_disabled, some_items};
 use super::ids::Ids;
 use super::json;
 use super::page::PageQuery;
@@ -43,9 +43,11 @@ fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationO
     let (status, next_attempt) = match delivery.state {
         DeliveryState::Delivered { .. } => (Status::SUCCESS, None),
         DeliveryState::Dead { .. } => (Status::FAIL, None),
-        DeliveryState::Waiting { due_at } if delivery.attempts == 0 => (Status::PENDING, Some(due_at)),
-        // Its newest attempt has failed; the next one is named beside it.
-        DeliveryState::Waiting { due_at } => (Status::FAIL, Some(due_at)),
+        DeliveryState::Waiting { due_at } => {
+            // While there is an attempt, the newest has failed; the next one is named beside it.
+            let status = if delivery.attempts == 0 { Status::PENDING } else { Status::FAIL };
+            (status, (!endpoint.health.waits_for_its_owner()).then_some(due_at))
+        }
     };
     let event_types = some_items(&endpoint.event_types);
     DestinationOut {
@@ -53,7 +55,7 @@ fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationO
         uid: endpoint.uid.as_deref(),
         url: &endpoint.url,
         description: &endpoint.description,
-        disabled: endpoint.disabled,
+        disabled: reads_disabled(endpoint),
         version: endpoint.version,
         event_types,
         filter_types: event_types,

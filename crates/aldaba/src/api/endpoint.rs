@@ -4,7 +4,7 @@ use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, Timestamp};
+use aldaba_delivery::{EndpointId, HealthStatus, Timestamp};
 use aldaba_engine::wire::Credentials;
 use aldaba_engine::{Made, NewEndpoint, Policies, Profile};
 use aldaba_signature::SigningKey;
@@ -39,6 +39,7 @@ struct EndpointOut<'a> {
     rate_limit: Option<u16>,
     policy: &'a str,
     profile: Option<&'a str>,
+    http2: bool,
     metadata: &'a RawValue,
     #[serde(serialize_with = "json::time")]
     created_at: Timestamp,
@@ -53,7 +54,7 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         uid: endpoint.uid.as_deref(),
         url: &endpoint.url,
         description: &endpoint.description,
-        disabled: endpoint.disabled,
+        disabled: reads_disabled(endpoint),
         version: endpoint.version,
         event_types,
         filter_types: event_types,
@@ -62,10 +63,16 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         rate_limit: endpoint.throttle_rate,
         policy: &endpoint.policy,
         profile: endpoint.profile.as_deref(),
+        http2: endpoint.http2,
         metadata: json::raw(&endpoint.metadata),
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
     }
+}
+
+/// Turned off by its operator, or by what its receiver did: callers look here for both.
+pub(super) fn reads_disabled(endpoint: &Endpoint) -> bool {
+    endpoint.disabled || endpoint.health.status != HealthStatus::Active
 }
 
 /// An empty set is written as null: no filter.
@@ -110,6 +117,10 @@ fn read(api: &Api, body: &[u8]) -> Result<NewEndpoint, Error> {
     let key = signing_key(&mut fields);
     let policy = policy(api, &mut fields);
     let profile = profile(&mut fields);
+    let http2 = fields.boolean_or("http2", false);
+    if http2 && target.as_ref().is_some_and(|target| target.url.scheme() != "https") {
+        fields.problem("http2", "needs an https:// URL: the choice of HTTP/2 is made in the TLS handshake");
+    }
     fields.not_yet(&["headers"]);
     fields.finish()?;
     let target = target.ok_or_else(Error::server)?;
@@ -125,6 +136,7 @@ fn read(api: &Api, body: &[u8]) -> Result<NewEndpoint, Error> {
         throttle_rate: throttle_rate.or(rate_limit),
         policy,
         profile,
+        http2,
         metadata,
         key,
     })
@@ -181,7 +193,11 @@ pub(super) async fn list(
     Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
 }
 
-async fn find(api: &Api, caller: Caller, (app, endpoint): (String, String)) -> Result<Endpoint, Error> {
+pub(super) async fn find(
+    api: &Api,
+    caller: Caller,
+    (app, endpoint): (String, String),
+) -> Result<Endpoint, Error> {
     let application = api.application(caller, app).await?;
     api.endpoint(application.id, endpoint).await
 }

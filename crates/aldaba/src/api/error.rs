@@ -123,6 +123,9 @@ impl From<ChangeError> for Error {
             ChangeError::NotFound => Self::not_found("There is no such application or endpoint"),
             ChangeError::UidTaken => Self::conflict("Another one already has this uid"),
             ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
+            ChangeError::Unsettled => {
+                Self::conflict("Others keep changing this endpoint. Nothing was changed; try again")
+            }
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
             }

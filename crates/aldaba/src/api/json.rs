@@ -236,6 +236,13 @@ impl Fields {
         text
     }
 
+    /// A field of which one value is supported.
+    pub(super) fn only(&mut self, name: &str, supported: u64, what: &str) {
+        if self.optional(name).is_some_and(|value| value.as_u64() != Some(supported)) {
+            self.problem(name, format!("{supported} is the only supported value ({what}); or leave it out"));
+        }
+    }
+
     /// Refuses fields that belong to the API but are not served yet: taking them and doing nothing
     /// would be a lie.
     pub(super) fn not_yet(&mut self, names: &[&str]) {

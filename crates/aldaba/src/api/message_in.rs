@@ -13,14 +13,10 @@ const MOST_CHANNELS: usize = 10;
 /// How deep a payload may be nested.
 const DEEPEST: usize = 128;
 /// Part of the API, not served yet.
-const NOT_YET: [&str; 6] = [
-    "application",
-    "deliverAt",
-    "tags",
-    "payloadRetentionPeriod",
-    "payloadRetentionHours",
-    "transformationsParams",
-];
+const NOT_YET: [&str; 5] =
+    ["application", "deliverAt", "tags", "payloadRetentionHours", "transformationsParams"];
+/// Days. SDKs of the first generation send it unasked, and nothing is deleted sooner.
+const RETENTION: u64 = 90;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +36,8 @@ struct Body<'a> {
     #[serde(default)]
     tags: Option<IgnoredAny>,
     #[serde(default)]
-    payload_retention_period: Option<IgnoredAny>,
+    #[serde(borrow)]
+    payload_retention_period: Option<&'a RawValue>,
     #[serde(default)]
     payload_retention_hours: Option<IgnoredAny>,
     #[serde(default)]
@@ -90,11 +87,11 @@ fn acceptable(body: &Body<'_>) -> bool {
         &body.application,
         &body.deliver_at,
         &body.tags,
-        &body.payload_retention_period,
         &body.payload_retention_hours,
         &body.transformations_params,
     ];
     not_yet.iter().all(|field| field.is_none())
+        && body.payload_retention_period.is_none_or(|days| days.get().parse() == Ok(RETENTION))
         && ids::name(&body.event_type).is_ok()
         && body.payload.get().starts_with('{')
         && body.event_id.as_ref().is_none_or(|id| ids::uid(id, "msg_").is_ok())
@@ -120,6 +117,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     let event_id = fields.string("eventId");
     fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
     fields.set("channels", MOST_CHANNELS, ids::channel);
+    fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
     fields.not_yet(&NOT_YET);
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
     fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
@@ -184,6 +182,19 @@ mod tests {
         assert_eq!(status(&body(&nested(128))), None);
         assert_eq!(status(&body(&nested(129))), Some(StatusCode::UNPROCESSABLE_ENTITY));
         assert_eq!(status(&body(&format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(500)))), None);
+    }
+
+    #[test]
+    fn the_retention_that_sdks_send_unasked_is_taken_and_others_are_refused() {
+        let body = |days: &str| {
+            format!("{{\"eventType\":\"a\",\"payload\":{{}},\"payloadRetentionPeriod\":{days}}}")
+        };
+        for days in ["90", " 90 ", "null"] {
+            assert_eq!(status(&body(days)), None, "{days}");
+        }
+        for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
+            assert_eq!(status(&body(days)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{days}");
+        }
     }
 
     #[test]

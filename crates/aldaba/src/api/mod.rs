@@ -15,6 +15,7 @@ mod ids;
 mod json;
 mod message;
 mod message_in;
+mod mtls;
 mod page;
 mod query;
 
@@ -87,6 +88,8 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/endpoint", get(endpoint::list).post(endpoint::create))
         .route("/app/{app}/endpoint/{endpoint}", get(endpoint::show).delete(endpoint::delete))
         .route("/app/{app}/endpoint/{endpoint}/secret", get(endpoint::secret))
+        .route("/app/{app}/endpoint/{endpoint}/mtls", get(mtls::show).put(mtls::set).delete(mtls::unset))
+        .route("/app/{app}/endpoint/{endpoint}/mtls-config", get(mtls::status))
         .route("/app/{app}/msg", get(message::list).post(message::create))
         .route("/app/{app}/msg/{msg}", get(message::show))
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))

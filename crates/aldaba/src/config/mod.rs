@@ -5,18 +5,20 @@ mod load;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use load::{Error, Loaded, Sources, load};
-pub(crate) use settings::from_hex;
 pub use settings::{Kind, SETTINGS, Setting};
+pub(crate) use values::from_hex;
 
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;
+use aldaba_engine::wire::{EgressProxy, PoolLimits};
 use aldaba_store::sqlite::Options as StoreOptions;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PREFIX: &str = "ALDABA_";
@@ -39,12 +41,17 @@ pub struct Config {
     /// `None`: derived from the JWT secret where that is set, else the one in the data folder.
     pub encryption_key: Option<Secret<[u8; 32]>>,
     pub allow_networks: Vec<IpNet>,
+    pub egress_proxy: Option<EgressProxy>,
+    /// Certificates that are trusted besides the public ones, as PEM.
+    pub ca_file: Option<PathBuf>,
     pub log: String,
     pub log_format: LogFormat,
     pub limits: Limits,
     /// How long requests in flight may take to end once the server is told to stop.
     pub shutdown: Duration,
     pub engine: EngineOptions,
+    /// Connections to receivers that are kept open between deliveries.
+    pub pool: PoolLimits,
     /// Its folder is the data folder.
     pub store: StoreOptions,
     pub overrides: Overrides,
@@ -85,6 +92,8 @@ impl Default for Config {
             jwt_secret: None,
             encryption_key: None,
             allow_networks: Vec::new(),
+            egress_proxy: None,
+            ca_file: None,
             log: "info".into(),
             log_format: LogFormat::Text,
             limits: Limits {
@@ -95,6 +104,7 @@ impl Default for Config {
             },
             shutdown: Duration::from_secs(30),
             engine: EngineOptions::default(),
+            pool: PoolLimits::default(),
             store: StoreOptions::new("./aldaba-data"),
             overrides: Overrides::default(),
         }

@@ -1,9 +1,7 @@
 //! The table of settings.
 
+use super::values::{encryption_key, networks, size};
 use super::{Config, LogFormat, PREFIX, Secret};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use ipnet::IpNet;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
@@ -124,6 +122,22 @@ pub const SETTINGS: &[Setting] = &[
         "Private networks that deliveries may go to. Unset: none, so that a customer's URL cannot reach \
          into your network.",
         |c, v| networks(v).map(|networks| c.allow_networks = networks),
+    ),
+    secret(
+        "egress_proxy",
+        "http://[user:password@]host:port or socks5://[user:password@]host:port",
+        "A proxy that all deliveries go through (HTTP CONNECT or SOCKS5). It is told the address that was \
+         checked against `allow_networks`, never the name. Unset: none; `HTTP_PROXY` and the like are not \
+         obeyed.",
+        |c, v| v.parse().ok().map(|proxy| c.egress_proxy = Some(proxy)),
+    ),
+    text(
+        "ca_file",
+        "",
+        "a file with certificates as PEM",
+        "Issuers of certificates that deliveries trust besides the public ones. A file that cannot be read \
+         or holds none stops the start.",
+        |c, v| (!v.is_empty()).then(|| c.ca_file = Some(v.into())),
     ),
     text(
         "wire_profile",
@@ -297,29 +311,3 @@ pub const SETTINGS: &[Setting] = &[
         c.store.read_limit = Duration::from_millis(n);
     }),
 ];
-
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
-    from_hex(text).or_else(|| BASE64_STANDARD.decode(text).ok()?.try_into().ok())
-}
-
-/// The 32 bytes that 64 hexadecimal digits stand for.
-pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let digit = |d: u8| char::from(d).to_digit(16);
-        *byte = u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()?;
-    }
-    Some(bytes)
-}
-
-fn networks(text: &str) -> Option<Vec<IpNet>> {
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    parts.map(|part| part.parse().ok()).collect()
-}

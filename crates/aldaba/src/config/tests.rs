@@ -1,4 +1,4 @@
-use super::settings::encryption_key;
+use super::values::encryption_key;
 use super::*;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -100,6 +100,8 @@ fn a_wrong_secret_is_refused_without_being_shown() {
         ("ALDABA_ENCRYPTION_KEY", "too-short"),
         ("ALDABA_ENCRYPTION_KEY", "c2hvcnQ="),
         ("ALDABA_DATABASE_URL", "postgres://u:too-short@db/a"),
+        ("ALDABA_EGRESS_PROXY", "ftp://u:too-short@proxy:3128"),
+        ("ALDABA_EGRESS_PROXY", "http://u:too-short@proxy"),
     ] {
         let message = with_variables(&[(name, value)]).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{name}=(hidden): expected ")), "{message}");
@@ -146,4 +148,14 @@ fn an_encryption_key_is_read_as_hexadecimal_or_base64() {
     let base64 = BASE64_STANDARD.encode([15; 32]);
     assert_eq!(encryption_key(&hex), Some([15; 32]));
     assert_eq!(encryption_key(&base64), Some([15; 32]));
+}
+
+#[test]
+fn a_proxy_is_read_and_its_password_never_shown() {
+    let loaded = with_variables(&[("ALDABA_EGRESS_PROXY", "socks5://user:too-short@proxy:1080")]).unwrap();
+    assert!(loaded.config.egress_proxy.is_some());
+    assert!(!format!("{loaded:?}").contains("too-short"));
+    // The environment's own proxies are for others.
+    let loaded = with_variables(&[("HTTP_PROXY", "http://p:1"), ("ALL_PROXY", "http://p:1")]).unwrap();
+    assert!(loaded.config.egress_proxy.is_none() && loaded.warnings.is_empty());
 }

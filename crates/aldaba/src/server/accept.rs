@@ -13,7 +13,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Headers of a request, and bytes of its whole head. Beyond: 431.
+/// Headers of a request, and bytes of its whole head. Beyond: 431. (To a head that cannot be read hyper
+/// answers by itself, 400, 414 or 431, and lets nobody give that answer a body.)
 const HEADERS: usize = 64;
 const HEAD_BYTES: usize = 16 * 1024;
 /// What is read from a connection at once; bodies go through it in pieces.

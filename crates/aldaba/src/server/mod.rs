@@ -11,10 +11,11 @@ use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
 use crate::token::Tokens;
 use aldaba_delivery::PolicyError;
-use aldaba_engine::wire::{Wire, WireError, WireOptions};
+use aldaba_engine::wire::{CertificateDer, Wire, WireError, WireOptions, read_roots};
 use aldaba_engine::{Clock, Engine, Entropy, Parts, Policies, SystemClock, SystemEntropy, Vault};
 use aldaba_store::sqlite::{OpenError, SqliteStore};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
@@ -38,6 +39,8 @@ pub enum StartError {
     Store(#[from] OpenError),
     #[error("a setting makes a built-in policy impossible: {0}")]
     Policy(#[from] PolicyError),
+    #[error("ca_file: cannot use {}: {why}", file.display())]
+    CaFile { file: PathBuf, why: String },
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error(transparent)]
@@ -62,7 +65,13 @@ impl Server {
         let folder = DataFolder::open(config.data())?;
         let tokens = Tokens::new(keys::jwt_secret(&config, &folder, &*entropy)?.as_bytes());
         let vault = Vault::new(keys::encryption_key(&config, &folder, &*entropy)?);
-        let options = WireOptions { allow_networks: config.allow_networks.clone(), ..WireOptions::default() };
+        let options = WireOptions {
+            allow_networks: config.allow_networks.clone(),
+            extra_roots: roots(&config)?,
+            egress_proxy: config.egress_proxy.clone(),
+            pool: config.pool,
+            ..WireOptions::default()
+        };
         let wire = Wire::new(options)?;
         let store = Arc::new(open(&config).await?);
         let parts = Parts {
@@ -83,6 +92,10 @@ impl Server {
         self.address
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Serves until `stop` resolves, then lets the requests in flight end, within the limit of the
     /// configuration.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), StoreFailed> {
@@ -90,9 +103,16 @@ impl Server {
         tokio::select! {
             biased;
             failure = self.store.failed() => return Err(StoreFailed(failure)),
+            () = self.engine.failed() => {
+                let why = "a bug: delivering has ended. What was accepted is on disk; a restart delivers it";
+                return Err(StoreFailed(why.into()));
+            }
             () = stop => {}
         }
         tracing::info!("stopping: no new requests, those in flight may end");
+        // At once: a client that is slow to end its request must not keep deliveries starting, which
+        // then would have less time to end.
+        self.engine.stop_sending();
         let clock = self.engine.clock().clone();
         let (begun, limit) = (clock.monotonic(), self.config.shutdown);
         // Half of the time at most: the deliveries in flight need some of it too.
@@ -106,6 +126,14 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// The issuers that the operator trusts besides the public ones.
+fn roots(config: &Config) -> Result<Vec<CertificateDer<'static>>, StartError> {
+    let Some(file) = &config.ca_file else { return Ok(Vec::new()) };
+    let failed = |why: String| StartError::CaFile { file: file.clone(), why };
+    let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+    read_roots(&pem).map_err(|error| failed(error.to_string()))
 }
 
 /// Opening reads and may migrate, on a disk that may be slow.

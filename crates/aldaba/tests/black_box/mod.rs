@@ -51,9 +51,19 @@ impl Server {
     }
 
     /// SIGTERM, and its exit code.
-    pub(crate) fn stop(mut self) -> Option<i32> {
+    pub(crate) fn stop(self) -> Option<i32> {
+        self.terminate();
+        self.ended()
+    }
+
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
         let id = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status().expect("a signal is sent");
+    }
+
+    /// Waits for its end, and returns its exit code.
+    pub(crate) fn ended(mut self) -> Option<i32> {
         self.child.wait().expect("the server ends").code()
     }
 }

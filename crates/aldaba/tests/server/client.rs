@@ -54,6 +54,10 @@ impl Client {
         self.send(Method::DELETE, path, &[], Bytes::new()).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: impl Into<Bytes>) -> Reply {
+        self.send(Method::PUT, path, &[], body.into()).await
+    }
+
     pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Reply {
         self.send(Method::POST, path, &[], body.into()).await
     }

@@ -30,6 +30,10 @@ impl Started {
     fn serve(folder: &Path, more: &[(&str, &str)]) -> (Self, Vec<String>) {
         let mut command = aldaba(folder);
         command.args(["serve", "--listen", "127.0.0.1:0"]).envs(more.iter().copied());
+        Self::say_hello(&mut command)
+    }
+
+    fn say_hello(command: &mut Command) -> (Self, Vec<String>) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(2);
         let lines = lines.map(Result::unwrap).collect();
@@ -120,4 +124,47 @@ fn another_encryption_key_is_refused() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("ALDABA_ENCRYPTION_KEY"), "{}", text(&output.stderr));
+}
+
+/// The soft limit on open files of a process, as the system tells it, and the hard one.
+#[cfg(target_os = "linux")]
+fn open_files(process: u32) -> [String; 2] {
+    let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let mut values = line.split_whitespace().map(str::to_owned);
+    [values.next().unwrap(), values.next().unwrap()]
+}
+
+/// A server that was started by a shell which has set limits before.
+#[cfg(target_os = "linux")]
+fn serve_with_limits(folder: &Path, limits: &str) -> (Started, Vec<String>) {
+    let mut command = Command::new("sh");
+    command.current_dir(folder).env_clear();
+    let script = format!("{limits} && exec \"$0\" serve --listen 127.0.0.1:0");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_aldaba")]);
+    Started::say_hello(&mut command)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_limit_on_open_files_is_raised_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = serve_with_limits(folder.path(), "ulimit -S -n 200");
+    let [soft, hard] = open_files(server.0.id());
+    assert_eq!(soft, hard);
+    assert_ne!(soft, "200");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn too_few_open_files_are_named_and_the_server_starts_with_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut server, hello) = serve_with_limits(folder.path(), "ulimit -n 1000");
+    assert!(hello[0].starts_with("Aldaba listens on "), "{}", hello[0]);
+    server.terminate();
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+    let mut log = String::new();
+    std::io::Read::read_to_string(&mut server.0.stderr.take().unwrap(), &mut log).unwrap();
+    assert!(log.contains("lets this process have 1000 files open, and the settings may need "), "{log}");
+    assert!(log.contains("max_connections from 4096 to 64"), "{log}");
 }

@@ -116,6 +116,27 @@ async fn a_failed_attempt_is_listed_with_its_reason_and_the_next_one() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_is_gone_reads_disabled_and_plans_no_attempt() {
+    let server = Running::delivering().await;
+    let mut receiver = Receiver::answering(410, "").await;
+    let app = server.application().await;
+    let endpoint = server.endpoint(&app, json!({"url": receiver.url("/")})).await;
+    assert_eq!(endpoint["disabled"], false);
+    let message = server.message(&app, "a").await;
+    receiver.next().await;
+    attempts(&server, &format!("/app/{app}/attempt/msg/{message}"), 1).await;
+    let path = format!("/app/{app}/endpoint/{}", endpoint["id"].as_str().unwrap());
+    assert_eq!(server.client.get(&path).await.expect(200)["disabled"], true);
+    let listed = server.client.get(&format!("/app/{app}/endpoint")).await.expect(200);
+    assert_eq!(listed["data"][0]["disabled"], true);
+    let held = server.message(&app, "a").await;
+    let destinations = server.client.get(&format!("/app/{app}/msg/{held}/endpoint")).await.expect(200);
+    let destination = &destinations["data"][0];
+    assert_eq!((&destination["disabled"], &destination["status"]), (&json!(true), &json!(1)));
+    assert_eq!(destination["nextAttempt"], Value::Null);
+}
+
+#[tokio::test]
 async fn only_the_endpoints_that_want_a_message_get_it() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(204, "").await;

@@ -9,7 +9,7 @@ fn signed(claims: &Value) -> String {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &key).unwrap()
 }
 
-fn application_token(app: &str) -> String {
+pub(crate) fn application_token(app: &str) -> String {
     signed(&json!({"sub": app, "org": aldaba::DEFAULT_ORGANIZATION}))
 }
 

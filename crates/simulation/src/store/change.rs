@@ -19,6 +19,9 @@ impl Disk {
             }
             Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
             Change::DeleteEndpoint { app, endpoint, at } => self.delete_endpoint(*app, *endpoint, *at),
+            Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
+                self.replace_secrets((*app, *endpoint), was, sealed, *at)
+            }
         }
     }
 
@@ -109,6 +112,27 @@ impl Disk {
             owner.version += 1;
         }
         Changed::Done { removed: vec![id] }
+    }
+
+    fn replace_secrets(
+        &mut self,
+        (app, id): (AppId, EndpointId),
+        was: &[u8],
+        sealed: &[u8],
+        at: Timestamp,
+    ) -> Changed {
+        let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| row.app == app && !row.deleted) else {
+            return Changed::NotFound;
+        };
+        if endpoint.sealed != was {
+            return Changed::Stale;
+        }
+        endpoint.sealed = sealed.to_vec();
+        endpoint.updated_at = at;
+        if let Some(owner) = self.applications.get_mut(&app) {
+            owner.version += 1;
+        }
+        Changed::Done { removed: Vec::new() }
     }
 }
 

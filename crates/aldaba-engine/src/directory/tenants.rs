@@ -1,0 +1,173 @@
+//! The configurations of applications that are kept in memory, and the reads that fetch them.
+//!
+//! However many messages want a configuration at once, one read fetches it: a change to an endpoint
+//! under load costs one read, not one for each message on its way.
+
+use aldaba_store::{Error, Read, Tenant, WhichApplication};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+type Found = Result<Option<Arc<Tenant>>, Error>;
+
+pub(crate) struct Tenants {
+    most: Most,
+    memory: Mutex<Memory>,
+}
+
+/// Past either of the two everything is forgotten and read again. An application that is larger than
+/// the limit is kept alone.
+#[derive(Clone, Copy)]
+struct Most {
+    applications: usize,
+    endpoints: usize,
+}
+
+#[derive(Default)]
+struct Memory {
+    kept: HashMap<WhichApplication, Arc<Tenant>>,
+    /// Endpoints of all that is kept.
+    endpoints: usize,
+    /// One for each read under way, so no more than there are requests.
+    reads: HashMap<WhichApplication, Arc<Underway>>,
+}
+
+/// A read that others wait for. They are woken in the order in which they came (a `watch` channel
+/// would shuffle them), so that a simulated run can be repeated.
+#[derive(Default)]
+struct Underway {
+    end: Mutex<Option<ReadEnd>>,
+    over: Notify,
+}
+
+#[derive(Clone)]
+enum ReadEnd {
+    Found(Found),
+    /// The request that read it is gone.
+    CalledOff,
+}
+
+impl Underway {
+    fn ended(&self, end: ReadEnd) {
+        *self.end.lock() = Some(end);
+        self.over.notify_waiters();
+    }
+
+    async fn end(&self) -> ReadEnd {
+        loop {
+            let mut over = std::pin::pin!(self.over.notified());
+            // From here on no end is missed.
+            over.as_mut().enable();
+            if let Some(end) = self.end.lock().clone() {
+                return end;
+            }
+            over.await;
+        }
+    }
+}
+
+enum Turn<'a> {
+    Kept(Arc<Tenant>),
+    Read(Reading<'a>),
+    /// Someone reads it already.
+    Wait(Arc<Underway>),
+}
+
+impl Tenants {
+    pub(crate) fn new(applications: usize, endpoints: usize) -> Self {
+        Self { most: Most { applications, endpoints }, memory: Mutex::default() }
+    }
+
+    /// From memory where possible, else by `read`, which is shared with all who ask meanwhile.
+    pub(super) async fn get(
+        &self,
+        which: &WhichApplication,
+        read: impl Fn() -> Read<Option<Tenant>>,
+    ) -> Found {
+        let mut asked_before_the_read = true;
+        loop {
+            let underway = match self.turn(which) {
+                Turn::Kept(tenant) => return Ok(Some(tenant)),
+                Turn::Read(reading) => return reading.ended(read().await),
+                Turn::Wait(underway) => underway,
+            };
+            match underway.end().await {
+                ReadEnd::CalledOff => {}
+                // That read may have begun before the application was made; the next one did not.
+                ReadEnd::Found(Ok(None)) if asked_before_the_read => {}
+                ReadEnd::Found(found) => return found,
+            }
+            asked_before_the_read = false;
+        }
+    }
+
+    fn turn(&self, which: &WhichApplication) -> Turn<'_> {
+        let mut memory = self.memory.lock();
+        if let Some(tenant) = memory.kept.get(which) {
+            return Turn::Kept(tenant.clone());
+        }
+        if let Some(underway) = memory.reads.get(which) {
+            return Turn::Wait(underway.clone());
+        }
+        let underway = Arc::new(Underway::default());
+        memory.reads.insert(which.clone(), underway.clone());
+        Turn::Read(Reading { tenants: self, which: which.clone(), found: None, underway })
+    }
+
+    /// `old` is not what the store has now. What was read after it stays: others may have been told
+    /// the same before.
+    pub(super) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
+        let mut memory = self.memory.lock();
+        if memory.kept.get(which).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
+            memory.kept.remove(which);
+            memory.endpoints -= old.endpoints.len();
+        }
+    }
+}
+
+impl Memory {
+    fn keep(&mut self, which: WhichApplication, tenant: Arc<Tenant>, most: Most) {
+        let more = tenant.endpoints.len();
+        if self.kept.len() >= most.applications || self.endpoints.saturating_add(more) > most.endpoints {
+            // Rare, and cheap to fill again: one read an application.
+            self.kept.clear();
+            self.endpoints = 0;
+        }
+        self.endpoints += more;
+        if let Some(before) = self.kept.insert(which, tenant) {
+            self.endpoints -= before.endpoints.len();
+        }
+    }
+}
+
+/// A read under way. When it is over, or called off, those who wait hear of it.
+struct Reading<'a> {
+    tenants: &'a Tenants,
+    which: WhichApplication,
+    found: Option<Found>,
+    underway: Arc<Underway>,
+}
+
+impl Reading<'_> {
+    fn ended(mut self, read: Result<Option<Tenant>, Error>) -> Found {
+        let found = read.map(|tenant| tenant.map(Arc::new));
+        self.found = Some(found.clone());
+        found
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut memory = self.tenants.memory.lock();
+        memory.reads.remove(&self.which);
+        if let Some(Ok(Some(tenant))) = &self.found {
+            memory.keep(self.which.clone(), tenant.clone(), self.tenants.most);
+        }
+        drop(memory);
+        self.underway.ended(self.found.take().map_or(ReadEnd::CalledOff, ReadEnd::Found));
+    }
+}
+
+#[cfg(test)]
+mod tests;

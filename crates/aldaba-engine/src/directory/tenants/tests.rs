@@ -1,0 +1,182 @@
+use super::*;
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Timestamp};
+use aldaba_store::{Application, Endpoint};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+
+const ORG: OrgId = OrgId::from_bytes([1; 20]);
+const APP: AppId = AppId::from_bytes([2; 20]);
+const NOW: Timestamp = Timestamp::from_millis(0);
+
+fn which(key: &str) -> WhichApplication {
+    WhichApplication { org: ORG, key: key.into() }
+}
+
+fn tenant(endpoints: usize) -> Tenant {
+    let application = Application {
+        id: APP,
+        org: ORG,
+        uid: None,
+        name: String::new(),
+        throttle_rate: None,
+        metadata: "{}".into(),
+        created_at: NOW,
+        updated_at: NOW,
+    };
+    let endpoint = Arc::new(Endpoint {
+        id: EndpointId::from_bytes([3; 20]),
+        app: APP,
+        org: ORG,
+        uid: None,
+        url: String::new(),
+        description: String::new(),
+        version: 1,
+        disabled: false,
+        event_types: Vec::new(),
+        channels: Vec::new(),
+        throttle_rate: None,
+        policy: String::new(),
+        profile: None,
+        http2: false,
+        metadata: "{}".into(),
+        sealed: Vec::new(),
+        created_at: NOW,
+        updated_at: NOW,
+        deleted: false,
+        health: Health::default(),
+    });
+    Tenant { application, version: 1, endpoints: vec![endpoint; endpoints] }
+}
+
+/// A store whose reads are counted, and end when they are let go.
+struct Reads {
+    begun: AtomicUsize,
+    gate: Arc<Semaphore>,
+    found: Mutex<Result<Option<Tenant>, Error>>,
+}
+
+impl Reads {
+    fn finding(found: Result<Option<Tenant>, Error>) -> Arc<Self> {
+        let gate = Arc::new(Semaphore::new(0));
+        Arc::new(Self { begun: AtomicUsize::new(0), gate, found: Mutex::new(found) })
+    }
+
+    fn read(&self) -> Read<Option<Tenant>> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let (gate, found) = (self.gate.clone(), self.found.lock().clone());
+        Box::pin(async move {
+            gate.acquire().await.expect("it is never closed").forget();
+            found
+        })
+    }
+
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    fn let_go(&self, reads: usize) {
+        self.gate.add_permits(reads);
+    }
+}
+
+fn ask(tenants: &Arc<Tenants>, reads: &Arc<Reads>) -> tokio::task::JoinHandle<Found> {
+    let (tenants, reads) = (tenants.clone(), reads.clone());
+    tokio::spawn(async move { tenants.get(&which("a"), || reads.read()).await })
+}
+
+/// Lets every task go as far as it can.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn all_who_ask_at_once_share_one_read() {
+    let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(Some(tenant(1)))));
+    let asking: Vec<_> = (0..100).map(|_| ask(&tenants, &reads)).collect();
+    settle().await;
+    assert_eq!(reads.begun(), 1);
+    reads.let_go(1);
+    for asked in asking {
+        assert!(asked.await.unwrap().unwrap().is_some());
+    }
+    ask(&tenants, &reads).await.unwrap().unwrap();
+    assert_eq!(reads.begun(), 1, "and then it is kept");
+    assert!(tenants.memory.lock().reads.is_empty());
+}
+
+#[tokio::test]
+async fn a_read_that_is_called_off_is_taken_over() {
+    let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(Some(tenant(1)))));
+    let first = ask(&tenants, &reads);
+    settle().await;
+    let second = ask(&tenants, &reads);
+    settle().await;
+    first.abort();
+    settle().await;
+    assert_eq!(reads.begun(), 2);
+    reads.let_go(1);
+    assert!(second.await.unwrap().unwrap().is_some());
+}
+
+#[tokio::test]
+async fn all_share_an_error_and_the_next_one_reads_again() {
+    let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Err(Error::Timeout)));
+    let asking: Vec<_> = (0..10).map(|_| ask(&tenants, &reads)).collect();
+    settle().await;
+    reads.let_go(2);
+    for asked in asking {
+        assert_eq!(asked.await.unwrap().unwrap_err(), Error::Timeout);
+    }
+    assert_eq!(reads.begun(), 1);
+    ask(&tenants, &reads).await.unwrap().unwrap_err();
+    assert_eq!(reads.begun(), 2);
+}
+
+#[tokio::test]
+async fn an_application_made_while_an_older_read_missed_it_is_found() {
+    let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(None)));
+    let before = ask(&tenants, &reads);
+    settle().await;
+    *reads.found.lock() = Ok(Some(tenant(1)));
+    let after = ask(&tenants, &reads);
+    settle().await;
+    reads.let_go(2);
+    assert!(before.await.unwrap().unwrap().is_none());
+    assert!(after.await.unwrap().unwrap().is_some());
+    assert_eq!(reads.begun(), 2);
+}
+
+#[tokio::test]
+async fn news_that_a_configuration_is_old_does_not_cost_the_one_read_since() {
+    let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(Some(tenant(1)))));
+    reads.let_go(100);
+    let old = ask(&tenants, &reads).await.unwrap().unwrap().unwrap();
+    // A hundred messages were matched by the old one, and all are told so, one after another.
+    for _ in 0..100 {
+        tenants.forget(&which("a"), &old);
+        ask(&tenants, &reads).await.unwrap().unwrap();
+    }
+    assert_eq!(reads.begun(), 2);
+}
+
+#[test]
+fn what_is_kept_is_bounded_by_applications_and_by_their_endpoints() {
+    let most = Most { applications: 3, endpoints: 10 };
+    let mut memory = Memory::default();
+    let mut keep = |key: &str, endpoints| {
+        memory.keep(which(key), Arc::new(tenant(endpoints)), most);
+        let endpoints: usize = memory.kept.values().map(|tenant| tenant.endpoints.len()).sum();
+        assert_eq!(endpoints, memory.endpoints);
+        (memory.kept.len(), memory.endpoints)
+    };
+    assert_eq!(keep("a", 4), (1, 4));
+    assert_eq!(keep("a", 5), (1, 5), "a newer one takes the place of the older");
+    assert_eq!(keep("b", 5), (2, 10));
+    assert_eq!(keep("c", 1), (1, 1), "one endpoint too many");
+    assert_eq!(keep("d", 0), (2, 1));
+    assert_eq!(keep("e", 0), (3, 1));
+    assert_eq!(keep("f", 0), (1, 0), "one application too many");
+    assert_eq!(keep("g", 50), (1, 50), "larger than the limit: kept alone");
+}

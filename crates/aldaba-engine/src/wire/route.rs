@@ -1,0 +1,20 @@
+use super::identity::Fingerprint;
+use super::redirect::Hop;
+use super::target::Target;
+use aldaba_delivery::Origin;
+
+/// Which requests may use each other's connections: the same origin, the same client certificate (or
+/// none), and the same wish for HTTP/2.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Route {
+    origin: Origin,
+    identity: Option<Fingerprint>,
+    pub(super) http2: bool,
+}
+
+impl Route {
+    pub(super) fn of(hop: &Hop, target: &Target<'_>) -> Self {
+        let identity = hop.identity.as_ref().filter(|_| target.secure).map(|identity| identity.chain());
+        Self { origin: target.origin.clone(), identity, http2: hop.http2 && target.secure }
+    }
+}

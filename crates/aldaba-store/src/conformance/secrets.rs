@@ -1,0 +1,48 @@
+//! Secrets of an endpoint, replaced.
+
+use super::scene::made;
+use super::{Scene, at};
+use crate::{Change, Changed, Store};
+use aldaba_delivery::{AppId, EndpointId};
+use std::sync::Arc;
+
+fn replace(app: AppId, endpoint: EndpointId, was: &[u8], sealed: &[u8]) -> Change {
+    Change::ReplaceSecrets { app, endpoint, was: was.to_vec(), sealed: sealed.to_vec(), at: at(7) }
+}
+
+pub async fn secrets_are_replaced_only_by_who_has_read_them(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let app = tenant.application.id;
+    let before = (*tenant.endpoints[0]).clone();
+    let change = replace(app, before.id, &before.sealed, b"new");
+    assert_eq!(scene.change(change.clone()).await, made());
+    let after = scene.store.endpoint(app, before.id.to_string()).await.unwrap().unwrap();
+    let expected = crate::Endpoint { sealed: b"new".to_vec(), updated_at: at(7), ..before.clone() };
+    assert_eq!(after, expected);
+    assert_eq!(scene.store.lane_endpoints(vec![before.id]).await.unwrap(), [expected]);
+    let raised = scene.tenant(app).await.unwrap();
+    assert!(raised.version > tenant.version);
+
+    // Whoever has read what was there before comes too late.
+    assert_eq!(scene.change(change).await, Changed::Stale);
+    let unchanged = scene.tenant(app).await.unwrap();
+    assert_eq!(unchanged.version, raised.version);
+    assert_eq!(unchanged.endpoints[0].sealed, b"new");
+    assert_eq!(unchanged.endpoints[1], tenant.endpoints[1]);
+}
+
+pub async fn secrets_of_what_is_not_there_are_not_replaced(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let other = scene.with_endpoints(0).await.application.id;
+    let (app, endpoint) = (tenant.application.id, &tenant.endpoints[0]);
+    for (app, id) in [(other, endpoint.id), (app, scene.id())] {
+        assert_eq!(scene.change(replace(app, id, &endpoint.sealed, b"new")).await, Changed::NotFound);
+    }
+    scene.change(Change::DeleteEndpoint { app, endpoint: endpoint.id, at: at(1) }).await;
+    let change = replace(app, endpoint.id, &endpoint.sealed, b"new");
+    assert_eq!(scene.change(change).await, Changed::NotFound);
+    let kept = scene.store.lane_endpoints(vec![endpoint.id]).await.unwrap();
+    assert_eq!(kept[0].sealed, endpoint.sealed);
+}

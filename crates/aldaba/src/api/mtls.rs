@@ -1,0 +1,79 @@
+//! The client certificate that an endpoint's receiver is shown.
+
+use super::body::Pending;
+use super::endpoint::find;
+use super::ids::Ids;
+use super::json::{self, Fields};
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_engine::wire::Identity;
+use aldaba_store::Endpoint;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What may be told of a certificate. Its private key never leaves the server.
+fn render(identity: &Identity) -> Value {
+    json!({"certificateSha256": identity.certificate_fingerprint()})
+}
+
+fn read(endpoint: &Endpoint, body: &[u8]) -> Result<Arc<Identity>, Error> {
+    let mut fields = Fields::parse(body)?;
+    let identity = fields.required_string("identity").and_then(|pem| {
+        Identity::parse(&pem).map_err(|error| fields.problem("identity", error.to_string())).ok()
+    });
+    if !endpoint.url.starts_with("https://") {
+        fields.problem("identity", "needs an https:// URL: without TLS nobody asks for a certificate");
+    }
+    fields.finish()?;
+    identity.map(Arc::new).ok_or_else(Error::server)
+}
+
+pub(super) async fn set(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<StatusCode, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    let identity = read(&endpoint, &pending.read().await?.bytes)?;
+    api.engine.directory().set_identity(endpoint.app, endpoint.id, Some(identity)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Taking away what is not there is no failure.
+pub(super) async fn unset(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    api.engine.directory().set_identity(endpoint.app, endpoint.id, None).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    match api.engine.directory().identity(&endpoint)? {
+        Some(identity) => Ok(json::answer(StatusCode::OK, &render(&identity))),
+        None => Err(Error::not_found("The endpoint has no client certificate")),
+    }
+}
+
+/// The same without a 404 where there is none.
+pub(super) async fn status(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    let identity = api.engine.directory().identity(&endpoint)?;
+    let status = json!({"enabled": identity.is_some(), "config": identity.as_deref().map(render)});
+    Ok(json::answer(StatusCode::OK, &status))
+}

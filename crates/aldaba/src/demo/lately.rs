@@ -1,0 +1,97 @@
+//! The last notable things, the same thing many times told as one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How many are kept.
+const KEPT: usize = 20;
+/// The same thing of the same endpoint within this time is counted, not told again.
+const SAME: Duration = Duration::from_secs(5);
+
+/// One notable thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// When it was first so.
+    pub(super) begun: Duration,
+    who: &'static str,
+    what: String,
+    times: u32,
+    /// What comes of it, by the newest of them.
+    then: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lately(VecDeque<Line>);
+
+impl Lately {
+    pub(super) fn tell(&mut self, at: Duration, who: &'static str, what: String, then: Option<String>) {
+        let same =
+            |line: &&mut Line| line.who == who && line.what == what && at.saturating_sub(line.begun) < SAME;
+        if let Some(line) = self.0.iter_mut().find(same) {
+            (line.times, line.then) = (line.times + 1, then);
+            return;
+        }
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(Line { begun: at, who, what, times: 1, then });
+    }
+
+    /// The newest `most`, the oldest of them first.
+    pub(super) fn lines(&self, most: usize) -> Vec<Line> {
+        self.0.iter().skip(self.0.len().saturating_sub(most)).cloned().collect()
+    }
+}
+
+impl Line {
+    pub(super) fn who(&self) -> &'static str {
+        self.who
+    }
+
+    /// All but the moment and the name.
+    pub(super) fn text(&self) -> String {
+        let times = if self.times > 1 { format!(" (×{})", self.times) } else { String::new() };
+        let then = self.then.as_ref().map(|then| format!(", {then}")).unwrap_or_default();
+        format!("{}{times}{then}", self.what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_same_is_counted_while_it_is_fresh() {
+        let mut lately = Lately::default();
+        let mut tell = |at, then: &str| {
+            lately.tell(secs(at), "billing", "answered 503".into(), Some(then.into()));
+        };
+        tell(1, "again in 1 s");
+        tell(2, "again in 2 s");
+        tell(9, "again in 4 s");
+        lately.tell(secs(9), "mailer", "answered 503".into(), None);
+        let lines: Vec<_> = lately.lines(8).iter().map(|line| (line.who(), line.text())).collect();
+        assert_eq!(
+            lines,
+            [
+                ("billing", "answered 503 (×2), again in 2 s".to_owned()),
+                ("billing", "answered 503, again in 4 s".to_owned()),
+                ("mailer", "answered 503".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn only_the_newest_are_kept() {
+        let mut lately = Lately::default();
+        for number in 0..100 {
+            lately.tell(secs(number), "shop", format!("news {number}"), None);
+        }
+        assert_eq!(lately.lines(1000).len(), KEPT);
+        assert_eq!(lately.lines(1)[0].text(), "news 99");
+    }
+}

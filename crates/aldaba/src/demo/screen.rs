@@ -1,0 +1,313 @@
+//! What is shown, as text: a picture of the moment for a terminal, a line for a pipe, and the
+//! summary at the end. Pure.
+
+use super::LATELY;
+use super::lately::Line;
+use super::scene::{CAST, LANES, Mood};
+use super::tally::{BARS, Closing, Row, Standing, Totals};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The room there is, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    pub(super) colour: bool,
+    /// Blocks for the bars, and signs beyond ASCII; else only what every terminal has.
+    pub(super) blocks: bool,
+}
+
+/// Everything that one picture shows.
+#[derive(Clone, Debug)]
+pub(super) struct Picture {
+    pub(super) address: String,
+    pub(super) elapsed: Duration,
+    pub(super) rate: u64,
+    pub(super) totals: Totals,
+    pub(super) moods: [(Mood, Duration); LANES],
+    pub(super) rows: [Row; LANES],
+    pub(super) lately: Vec<Line>,
+    /// How to look closer, for the last line.
+    pub(super) hint: String,
+    /// The stream has stopped, and what is due soon is waited for at most so long.
+    pub(super) ending: Option<Duration>,
+}
+
+/// How something is meant: it becomes a colour where there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tone {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Warning,
+    Bad,
+}
+
+/// The widths at which the table has room for more.
+const WITH_POLICY: usize = 92;
+const WITH_ALL_BARS: usize = 112;
+const FEW_BARS: usize = 10;
+/// Title, totals, heads, endpoints, hint, the empty lines between them, and one that stays free.
+const FIXED_ROWS: usize = 10 + LANES;
+/// The narrowest that still makes sense; what is narrower is cut off by the terminal.
+const NARROWEST: usize = 80;
+
+impl Style {
+    fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Strong => "1",
+            Tone::Faint => "2",
+            Tone::Good => "32",
+            Tone::Warning => "33",
+            Tone::Bad => "31",
+        };
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+impl Picture {
+    /// The lines of the picture; none is wider than the terminal, and one row stays free.
+    pub(super) fn lines(&self, size: Size, style: Style) -> Vec<String> {
+        let width = size.columns.max(NARROWEST);
+        let mut lines = vec![self.title(width, style), String::new()];
+        lines.extend(self.totals(style));
+        lines.push(String::new());
+        lines.push(style.paint(Tone::Faint, &heads(width)));
+        for lane in 0..LANES {
+            lines.push(self.row(lane, width, style));
+        }
+        lines.push(String::new());
+        let room = size.rows.saturating_sub(FIXED_ROWS).min(LATELY);
+        let told = &self.lately[self.lately.len().saturating_sub(room)..];
+        lines.extend(told.iter().map(|line| news(line, width, style)));
+        // The same height each time, so that nothing jumps.
+        lines.resize(lines.len() + room - told.len(), String::new());
+        lines.push(String::new());
+        lines.push(style.paint(Tone::Faint, &cut(&self.hint, width)));
+        lines.truncate(size.rows.saturating_sub(1).max(1));
+        if !style.blocks {
+            lines.iter_mut().for_each(|line| *line = line.replace('×', "x").replace('…', "."));
+        }
+        lines
+    }
+
+    fn title(&self, width: usize, style: Style) -> String {
+        let minutes = self.elapsed.as_secs() / 60;
+        let seconds = self.elapsed.as_secs() % 60;
+        let doing = match self.ending {
+            None => format!("{} events/s   Ctrl-C ends it", self.rate),
+            Some(Duration::ZERO) => "ended".into(),
+            Some(left) => format!("ends in {} s at most", left.as_millis().div_ceil(1000)),
+        };
+        let rest = format!("   {}   {minutes}:{seconds:02}   {doing}", self.address);
+        let name = "Aldaba demo";
+        style.paint(Tone::Strong, name) + &cut(&rest, width - name.len())
+    }
+
+    /// A line of names and one of numbers.
+    fn totals(&self, style: Style) -> [String; 2] {
+        let totals = &self.totals;
+        let shown = [
+            ("accepted", totals.accepted, Tone::Strong),
+            ("delivered", totals.delivered, Tone::Good),
+            ("waiting", totals.waiting, Tone::Warning),
+            ("attempts", totals.attempts, Tone::Plain),
+            ("failed", totals.failed, Tone::Plain),
+            ("dead", totals.dead, Tone::Bad),
+        ];
+        let names = shown.map(|(name, ..)| format!("{name:>12}")).concat();
+        let numbers = shown.map(|(_, number, tone)| {
+            let tone = if number == 0 { Tone::Plain } else { tone };
+            style.paint(tone, &format!("{:>12}", grouped(number)))
+        });
+        [style.paint(Tone::Faint, &names), numbers.concat()]
+    }
+
+    fn row(&self, lane: usize, width: usize, style: Style) -> String {
+        let (actor, row) = (&CAST[lane], &self.rows[lane]);
+        let (mood, until) = self.moods[lane];
+        let mood_words = match mood {
+            Mood::Down => {
+                let left = until.saturating_sub(self.elapsed).as_millis().div_ceil(1000);
+                format!("down {left} s")
+            }
+            mood => mood.words(),
+        };
+        let mood_tone = match mood {
+            Mood::Well => Tone::Good,
+            Mood::Slow => Tone::Warning,
+            _ => Tone::Bad,
+        };
+        let (standing, standing_tone) = standing(&row.standing);
+        let mut line = format!("{:<9} ", actor.name);
+        if width >= WITH_POLICY {
+            let _ = write!(line, "{} ", style.paint(Tone::Faint, &format!("{:<11}", actor.policy)));
+        }
+        line += &style.paint(mood_tone, &format!("{mood_words:<11}"));
+        let _ = write!(line, " {:>6} ", short(row.delivered));
+        let waiting_tone = if row.waiting >= 10 { Tone::Warning } else { Tone::Plain };
+        line += &style.paint(waiting_tone, &format!("{:>5}", short(row.waiting)));
+        let _ = write!(line, " {:>5} {:>7}", short(row.retries), row.last);
+        let _ = write!(line, " {:>5} {:>5} ", time(row.p50), time(row.p99));
+        line += &style.paint(standing_tone, &format!("{standing:<8}"));
+        let cells = if width >= WITH_ALL_BARS { BARS } else { FEW_BARS };
+        let _ = write!(line, " {}", style.paint(Tone::Good, &bars(&row.bars, cells, style.blocks)));
+        line
+    }
+}
+
+fn heads(width: usize) -> String {
+    let policy = if width >= WITH_POLICY { format!("{:<11} ", "policy") } else { String::new() };
+    let bars = if width >= WITH_ALL_BARS { "arrivals of the last 30 s" } else { "last 30 s" };
+    format!(
+        "{:<9} {policy}{:<11} {:>6} {:>5} {:>5} {:>7} {:>5} {:>5} {:<8} {bars}",
+        "endpoint", "now", "deliv.", "wait", "retry", "last", "p50", "p99", "health"
+    )
+}
+
+fn news(line: &Line, width: usize, style: Style) -> String {
+    let (minutes, seconds) = (line.begun.as_secs() / 60, line.begun.as_secs() % 60);
+    let moment = format!("{minutes:>2}:{seconds:02} ");
+    let rest = cut(&format!("{:<9} {}", line.who(), line.text()), width - moment.len());
+    style.paint(Tone::Faint, &moment) + &rest
+}
+
+fn standing(standing: &Standing) -> (String, Tone) {
+    let seconds = |left: &Duration| left.as_millis().div_ceil(1000);
+    match standing {
+        Standing::Healthy => ("healthy".into(), Tone::Good),
+        Standing::Degraded => ("degraded".into(), Tone::Warning),
+        Standing::Quiet(left) => (format!("quiet {}s", seconds(left)), Tone::Warning),
+        Standing::Held(left) => (format!("held {}s", seconds(left)), Tone::Warning),
+        Standing::Failed => ("failed".into(), Tone::Bad),
+    }
+}
+
+/// The seconds in so many cells; the fullest cell is the highest.
+fn bars(seconds: &[u32; BARS], cells: usize, blocks: bool) -> String {
+    let levels = if blocks {
+        [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+    } else {
+        [' ', '.', ':', '-', '=', '+', 'o', '*', '#']
+    };
+    let sums: Vec<u64> =
+        seconds.chunks(BARS / cells).map(|cell| cell.iter().copied().map(u64::from).sum()).collect();
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    // Anything at all is at least the lowest bar.
+    let level = |sum: u64| usize::try_from((sum * 8).div_ceil(most)).unwrap_or(8).min(8);
+    sums.into_iter().map(|sum| levels[level(sum)]).collect()
+}
+
+/// At most five characters.
+fn time(time: Option<Duration>) -> String {
+    let Some(time) = time else { return "-".into() };
+    match time.as_millis() {
+        millis @ 0..1000 => format!("{millis}ms"),
+        millis @ 1000..10_000 => format!("{}.{}s", millis / 1000, millis % 1000 / 100),
+        millis => format!("{}s", millis / 1000),
+    }
+}
+
+/// At most five characters up to a billion.
+fn short(number: u64) -> String {
+    match number {
+        0..10_000 => grouped(number),
+        10_000..1_000_000 => format!("{}k", number / 1000),
+        _ => format!("{}M", number / 1_000_000),
+    }
+}
+
+/// With a comma between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+impl Picture {
+    /// The same as one line, for a pipe.
+    pub(super) fn plain(&self) -> String {
+        let totals = &self.totals;
+        let mut line = format!(
+            "{:>4} s  accepted {}  delivered {}  waiting {}  attempts {}  failed {}  dead {}",
+            self.elapsed.as_secs(),
+            totals.accepted,
+            totals.delivered,
+            totals.waiting,
+            totals.attempts,
+            totals.failed,
+            totals.dead
+        );
+        let moods = self.moods.iter().zip(&CAST).filter(|((mood, _), _)| *mood != Mood::Well);
+        let moods: Vec<_> =
+            moods.map(|((mood, _), actor)| format!("{} {}", actor.name, mood.words())).collect();
+        if !moods.is_empty() {
+            let _ = write!(line, "  ({})", moods.join(", "));
+        }
+        line
+    }
+}
+
+impl Closing {
+    /// The account at the end. `first_due`: how long until the first of those that wait is tried.
+    pub(super) fn summary(&self, ran: Duration, first_due: Option<Duration>) -> String {
+        let Self { totals, waiting, dead, lost } = self;
+        let mut text = String::new();
+        let mut line = |name: &str, number: u64, words: &str| {
+            let line = format!("  {name:<11}{:>9}   {words}", grouped(number));
+            text.push_str(line.trim_end());
+            text.push('\n');
+        };
+        line("accepted", totals.accepted, "events, each on disk before its 202");
+        line("deliveries", totals.expected, "one for every endpoint that wanted the event");
+        line("delivered", totals.delivered, "taken by the receiver, signature verified");
+        let next = match first_due.filter(|_| *waiting > 0).map(|due| due.as_millis().div_ceil(1000)) {
+            None => String::new(),
+            Some(0) => ", the first now".into(),
+            Some(seconds) => format!(", the first in {seconds} s"),
+        };
+        line("waiting", *waiting, &format!("on disk, for their next attempt{next}"));
+        line("dead", *dead, "in the dead letter, with every attempt");
+        line("attempts", totals.attempts, &format!("of which {} failed", grouped(totals.failed)));
+        for (name, number, words) in [
+            ("refused", totals.refused, "events that the server did not accept"),
+            ("twice", totals.again, "arrivals of what had been taken before"),
+            ("forged", totals.forged, "arrivals with a wrong signature"),
+        ] {
+            if number > 0 {
+                line(name, number, words);
+            }
+        }
+        let seconds = ran.as_secs();
+        format!(
+            "After {seconds} s:\n\n{text}\nlost: {lost}   (accepted events × endpoints, against the receiver \
+             and the store)\n"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

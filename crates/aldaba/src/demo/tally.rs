@@ -1,0 +1,365 @@
+//! What has become of every event at every endpoint: said by the sender, seen by the receiver and
+//! recorded by the store. Pure: every moment is an argument.
+
+use super::lately::Lately;
+use super::scene::{CAST, Kind, LANES};
+use aldaba_delivery::MessageId;
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// Events whose fate is not known yet, after which the stream pauses.
+const MOST_OPEN: usize = 200_000;
+/// Arrivals of one endpoint that the percentiles are taken over.
+const SAMPLES: usize = 1000;
+/// The seconds that the small bars reach back.
+pub(super) const BARS: usize = 30;
+/// So many waiting, and then none, is worth a word.
+const CROWD: u64 = 25;
+
+/// The whole account.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// By the number of the event, until the receiver and the store agree on it.
+    open: HashMap<u64, Open>,
+    numbers: HashMap<MessageId, u64>,
+    accepted: u64,
+    refused: u64,
+    lanes: [Lane; LANES],
+    pub(super) lately: Lately,
+}
+
+#[derive(Debug)]
+struct Open {
+    sent: Duration,
+    /// Known once the server has accepted the event.
+    message: Option<MessageId>,
+    /// `None`: this endpoint does not want it.
+    parts: [Option<Part>; LANES],
+}
+
+/// One delivery.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// The receiver has taken it well.
+    arrived: bool,
+    /// The store holds it as delivered.
+    recorded: bool,
+    dead: bool,
+    attempts: u32,
+}
+
+impl Part {
+    fn settled(self) -> bool {
+        self.dead || (self.arrived && self.recorded)
+    }
+}
+
+/// What is known of one endpoint.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    expected: u64,
+    delivered: u64,
+    dead: u64,
+    attempts: u64,
+    failed: u64,
+    retries: u64,
+    again: u64,
+    forged: u64,
+    last: String,
+    standing: Standing,
+    most_waiting: u64,
+    samples: VecDeque<Duration>,
+    /// Arrivals by the second of the demo, the newest last.
+    seconds: VecDeque<(u64, u32)>,
+}
+
+/// How the server thinks of an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    #[default]
+    Healthy,
+    /// Its last attempts failed.
+    Degraded,
+    /// It asked for no request for so long.
+    Quiet(Duration),
+    /// Its host looks down, and nobody knocks for so long.
+    Held(Duration),
+    /// Given up until someone, or a probe, says otherwise.
+    Failed,
+}
+
+/// One attempt that the store has recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    pub(super) message: MessageId,
+    pub(super) success: bool,
+    /// At most seven characters.
+    pub(super) answer: String,
+}
+
+/// What the store says about a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Waiting,
+    Delivered,
+    Dead,
+    /// It knows nothing of it.
+    Unknown,
+}
+
+/// Sums over all endpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// Events.
+    pub(super) accepted: u64,
+    pub(super) refused: u64,
+    /// Deliveries that the accepted events ask for.
+    pub(super) expected: u64,
+    pub(super) delivered: u64,
+    pub(super) waiting: u64,
+    pub(super) dead: u64,
+    pub(super) attempts: u64,
+    pub(super) failed: u64,
+    /// Arrived although they had been taken before.
+    pub(super) again: u64,
+    /// Arrived with a wrong signature.
+    pub(super) forged: u64,
+}
+
+/// One endpoint, ready to be shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    pub(super) delivered: u64,
+    pub(super) waiting: u64,
+    pub(super) retries: u64,
+    pub(super) last: String,
+    pub(super) p50: Option<Duration>,
+    pub(super) p99: Option<Duration>,
+    pub(super) standing: Standing,
+    /// Arrivals in each of the last seconds, the oldest first.
+    pub(super) bars: [u32; BARS],
+}
+
+/// How it all ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closing {
+    pub(super) totals: Totals,
+    /// Confirmed by the store: they have a next attempt.
+    pub(super) waiting: u64,
+    pub(super) dead: u64,
+    /// Accepted, and neither arrived nor waiting nor in the dead letter.
+    pub(super) lost: u64,
+}
+
+impl Tally {
+    /// Whether the stream may go on: what it sends is remembered until its fate is known.
+    pub(super) fn has_room(&self) -> bool {
+        self.open.len() < MOST_OPEN
+    }
+
+    /// An event is about to be sent. Before it is accepted, because it may arrive before the answer
+    /// does.
+    pub(super) fn begin(&mut self, number: u64, now: Duration) {
+        let parts = Kind::of(number).wanted_by().map(|wanted| wanted.then(Part::default));
+        self.open.insert(number, Open { sent: now, message: None, parts });
+    }
+
+    pub(super) fn accepted(&mut self, number: u64, message: MessageId) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        open.message = Some(message);
+        self.accepted += 1;
+        self.numbers.insert(message, number);
+        for (lane, part) in self.lanes.iter_mut().zip(open.parts) {
+            lane.expected += u64::from(part.is_some());
+            lane.most_waiting = lane.most_waiting.max(lane.waiting());
+        }
+    }
+
+    /// The server did not take it.
+    pub(super) fn refused(&mut self, number: u64) {
+        let Some(open) = self.open.remove(&number) else { return };
+        self.refused += 1;
+        // One that arrived all the same, because only the answer was lost, must not make up for
+        // one that did not.
+        for (lane, part) in self.lanes.iter_mut().zip(open.parts) {
+            lane.delivered -= u64::from(part.is_some_and(|part| part.arrived));
+        }
+    }
+
+    /// The stream has ended: what has no answer by now gets none.
+    pub(super) fn refuse_unanswered(&mut self) {
+        let unanswered = self.open.iter().filter(|(_, open)| open.message.is_none());
+        let numbers: Vec<_> = unanswered.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.refused(number);
+        }
+    }
+
+    /// The receiver has taken an event that `came` a while ago, and is about to say so.
+    pub(super) fn arrived(&mut self, lane: usize, number: u64, came: Duration, now: Duration) {
+        let open = self.open.get_mut(&number);
+        let part = open.and_then(|open| Some((open.sent, open.parts[lane].as_mut()?)));
+        let Some((sent, part)) = part.filter(|(_, part)| !part.arrived) else {
+            self.lanes[lane].again += 1;
+            return;
+        };
+        part.arrived = true;
+        let account = &mut self.lanes[lane];
+        account.delivered += 1;
+        account.arrival(came.saturating_sub(sent), now);
+        if account.waiting() == 0 && account.most_waiting >= CROWD {
+            let caught_up = format!("has caught up: {} had been waiting", account.most_waiting);
+            self.lately.tell(now, CAST[lane].name, caught_up, None);
+        }
+        if account.waiting() == 0 {
+            account.most_waiting = 0;
+        }
+        self.forget_if_settled(number);
+    }
+
+    pub(super) fn forged(&mut self, lane: usize) {
+        self.lanes[lane].forged += 1;
+    }
+
+    /// The store has recorded an attempt. It must not be told twice.
+    pub(super) fn recorded(&mut self, lane: usize, attempt: Recorded) {
+        let account = &mut self.lanes[lane];
+        account.attempts += 1;
+        account.failed += u64::from(!attempt.success);
+        account.last = attempt.answer;
+        // What somebody else has sent to the demo's application has no number.
+        let Some(&number) = self.numbers.get(&attempt.message) else { return };
+        if let Some(part) = self.open.get_mut(&number).and_then(|open| open.parts[lane].as_mut()) {
+            part.attempts += 1;
+            part.recorded |= attempt.success;
+            account.retries += u64::from(part.attempts > 1);
+        }
+        self.forget_if_settled(number);
+    }
+
+    /// The store holds it in the dead letter.
+    pub(super) fn died(&mut self, lane: usize, message: MessageId) {
+        let Some(&number) = self.numbers.get(&message) else { return };
+        let part = self.open.get_mut(&number).and_then(|open| open.parts[lane].as_mut());
+        if let Some(part) = part.filter(|part| !part.dead && !part.arrived) {
+            part.dead = true;
+            self.lanes[lane].dead += 1;
+        }
+        self.forget_if_settled(number);
+    }
+
+    pub(super) fn stands(&mut self, lane: usize, standing: Standing) {
+        self.lanes[lane].standing = standing;
+    }
+
+    fn forget_if_settled(&mut self, number: u64) {
+        let Some(open) = self.open.get(&number) else { return };
+        if let Some(message) = open.message
+            && open.parts.iter().flatten().all(|part| part.settled())
+        {
+            self.open.remove(&number);
+            self.numbers.remove(&message);
+        }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals { accepted: self.accepted, refused: self.refused, ..Totals::default() };
+        for lane in &self.lanes {
+            totals.expected += lane.expected;
+            totals.delivered += lane.delivered;
+            totals.waiting += lane.waiting();
+            totals.dead += lane.dead;
+            totals.attempts += lane.attempts;
+            totals.failed += lane.failed;
+            totals.again += lane.again;
+            totals.forged += lane.forged;
+        }
+        totals
+    }
+
+    pub(super) fn rows(&self, now: Duration) -> [Row; LANES] {
+        self.lanes.each_ref().map(|lane| lane.row(now))
+    }
+
+    /// The accepted messages that the receiver and the store do not agree on yet.
+    pub(super) fn open_messages(&self) -> Vec<MessageId> {
+        let still_missing = |open: &&Open| open.parts.iter().flatten().any(|part| !part.settled());
+        self.open.values().filter(still_missing).filter_map(|open| open.message).collect()
+    }
+
+    /// Closes the account with what the store says about [`open_messages`](Self::open_messages).
+    /// Whatever neither side can vouch for is lost.
+    pub(super) fn close(&self, store: &HashMap<MessageId, [Fate; LANES]>) -> Closing {
+        let totals = self.totals();
+        let (mut waiting, mut dead) = (0, totals.dead);
+        for open in self.open.values() {
+            let Some(fates) = open.message.and_then(|message| store.get(&message)) else { continue };
+            for (part, fate) in open.parts.iter().zip(fates) {
+                match (part, fate) {
+                    (Some(Part { arrived: false, dead: false, .. }), Fate::Waiting) => waiting += 1,
+                    (Some(Part { arrived: false, dead: false, .. }), Fate::Dead) => dead += 1,
+                    _ => {}
+                }
+            }
+        }
+        let lost = totals.expected.saturating_sub(totals.delivered + waiting + dead);
+        Closing { totals, waiting, dead, lost }
+    }
+}
+
+impl Lane {
+    fn waiting(&self) -> u64 {
+        // An arrival may be ahead of the answer that it was accepted.
+        self.expected.saturating_sub(self.delivered + self.dead)
+    }
+
+    fn arrival(&mut self, took: Duration, now: Duration) {
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(took);
+        let second = now.as_secs();
+        match self.seconds.back_mut() {
+            Some((last, count)) if *last == second => *count += 1,
+            _ => self.seconds.push_back((second, 1)),
+        }
+        while self.seconds.front().is_some_and(|(first, _)| first + BARS as u64 <= second) {
+            self.seconds.pop_front();
+        }
+    }
+
+    fn row(&self, now: Duration) -> Row {
+        let mut sorted: Vec<_> = self.samples.iter().copied().collect();
+        sorted.sort_unstable();
+        let mut bars = [0; BARS];
+        // The running second is not over: it would always look like a slump.
+        let over = now.as_secs();
+        for (second, count) in &self.seconds {
+            let ago = over.checked_sub(*second).and_then(|ago| usize::try_from(ago).ok());
+            if let Some(place) = ago.and_then(|ago| BARS.checked_sub(ago))
+                && let Some(bar) = bars.get_mut(place)
+            {
+                *bar = *count;
+            }
+        }
+        Row {
+            delivered: self.delivered,
+            waiting: self.waiting(),
+            retries: self.retries,
+            last: self.last.clone(),
+            p50: percentile(&sorted, 50),
+            p99: percentile(&sorted, 99),
+            standing: self.standing.clone(),
+            bars,
+        }
+    }
+}
+
+/// The value that `percent` of the sorted ones are at or below.
+fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
+}
+
+#[cfg(test)]
+mod tests;

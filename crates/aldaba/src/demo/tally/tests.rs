@@ -1,0 +1,149 @@
+use super::*;
+use aldaba_delivery::Timestamp;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn message(number: u8) -> MessageId {
+    MessageId::new(Timestamp::from_millis(1_800_000_000_000), [number; 15])
+}
+
+fn attempt(number: u8, success: bool) -> Recorded {
+    Recorded { message: message(number), success, answer: "200".into() }
+}
+
+/// An order: the shop (0) and the partner (4) want it.
+const ORDER: u64 = 0;
+const SHOP: usize = 0;
+const PARTNER: usize = 4;
+
+fn with_an_accepted_order() -> Tally {
+    let mut tally = Tally::default();
+    tally.begin(ORDER, ms(100));
+    tally.accepted(ORDER, message(1));
+    tally
+}
+
+#[test]
+fn an_event_is_forgotten_once_receiver_and_store_agree() {
+    let mut tally = with_an_accepted_order();
+    assert_eq!(tally.totals().waiting, 2);
+    tally.arrived(SHOP, ORDER, ms(110), ms(110));
+    tally.recorded(SHOP, attempt(1, true));
+    tally.recorded(PARTNER, attempt(1, false));
+    tally.recorded(PARTNER, attempt(1, true));
+    assert_eq!(tally.open_messages(), [message(1)], "the partner's is not seen yet");
+    tally.arrived(PARTNER, ORDER, ms(2110), ms(2110));
+    assert!(tally.open.is_empty() && tally.numbers.is_empty());
+    let totals = tally.totals();
+    assert_eq!((totals.delivered, totals.waiting, totals.attempts, totals.failed), (2, 0, 3, 1));
+    let rows = tally.rows(ms(3000));
+    assert_eq!((rows[PARTNER].retries, rows[PARTNER].p50), (1, Some(ms(2010))));
+}
+
+#[test]
+fn an_arrival_may_come_before_the_answer_that_it_was_accepted() {
+    let mut tally = Tally::default();
+    tally.begin(ORDER, ms(0));
+    tally.arrived(SHOP, ORDER, ms(1), ms(1));
+    tally.arrived(PARTNER, ORDER, ms(1), ms(1));
+    assert_eq!(tally.totals().waiting, 0);
+    tally.accepted(ORDER, message(1));
+    let totals = tally.totals();
+    assert_eq!((totals.expected, totals.delivered, totals.waiting, totals.again), (2, 2, 0, 0));
+}
+
+#[test]
+fn what_arrives_again_is_no_second_delivery() {
+    let mut tally = with_an_accepted_order();
+    tally.arrived(SHOP, ORDER, ms(110), ms(110));
+    tally.arrived(SHOP, ORDER, ms(120), ms(120));
+    assert_eq!((tally.totals().delivered, tally.totals().again), (1, 1));
+}
+
+#[test]
+fn nothing_is_lost_that_waits_or_lies_in_the_dead_letter() {
+    let mut tally = with_an_accepted_order();
+    tally.arrived(SHOP, ORDER, ms(110), ms(110));
+    let says = |fate| HashMap::from([(message(1), [fate; LANES])]);
+    let closing = tally.close(&says(Fate::Waiting));
+    assert_eq!((closing.totals.delivered, closing.waiting, closing.dead, closing.lost), (1, 1, 0, 0));
+    let closing = tally.close(&says(Fate::Dead));
+    assert_eq!((closing.waiting, closing.dead, closing.lost), (0, 1, 0));
+    tally.died(PARTNER, message(1));
+    tally.died(PARTNER, message(1));
+    assert_eq!(tally.close(&says(Fate::Dead)).dead, 1, "counted once");
+}
+
+#[test]
+fn what_the_store_calls_delivered_but_nobody_saw_is_lost() {
+    let tally = with_an_accepted_order();
+    for fate in [Fate::Delivered, Fate::Unknown] {
+        assert_eq!(tally.close(&HashMap::from([(message(1), [fate; LANES])])).lost, 2);
+    }
+    assert_eq!(tally.close(&HashMap::new()).lost, 2, "nor can silence vouch for it");
+}
+
+#[test]
+fn a_refused_event_asks_for_nothing() {
+    let mut tally = Tally::default();
+    tally.begin(ORDER, ms(0));
+    tally.refused(ORDER);
+    assert_eq!(tally.totals(), Totals { refused: 1, ..Totals::default() });
+}
+
+#[test]
+fn what_arrived_without_having_been_accepted_makes_up_for_nothing() {
+    let mut tally = with_an_accepted_order();
+    tally.begin(ORDER + 10, ms(100));
+    tally.arrived(SHOP, ORDER + 10, ms(101), ms(101));
+    tally.refuse_unanswered();
+    assert_eq!(tally.totals().delivered, 0);
+    assert_eq!(tally.close(&HashMap::new()).lost, 2);
+}
+
+#[test]
+fn what_others_send_counts_as_an_attempt_only() {
+    let mut tally = Tally::default();
+    tally.recorded(SHOP, attempt(9, true));
+    assert_eq!(tally.totals(), Totals { attempts: 1, ..Totals::default() });
+}
+
+#[test]
+fn bars_show_whole_seconds_and_forget_old_ones() {
+    let mut lane = Lane::default();
+    for millis in [500, 600, 1500] {
+        lane.arrival(ms(1), ms(millis));
+    }
+    let bars = lane.row(ms(2100)).bars;
+    assert_eq!(bars[BARS - 2..], [2, 1]);
+    let later = lane.row(ms(31_500)).bars;
+    assert_eq!((later[0], later[1..].iter().sum::<u32>()), (1, 0));
+    lane.arrival(ms(1), ms(100_000));
+    assert_eq!(lane.seconds.len(), 1);
+}
+
+#[test]
+fn percentiles_are_values_that_occurred() {
+    let sorted: Vec<_> = (1..=100).map(ms).collect();
+    assert_eq!((percentile(&sorted, 50), percentile(&sorted, 99)), (Some(ms(50)), Some(ms(99))));
+    assert_eq!(percentile(&[ms(7)], 99), Some(ms(7)));
+    assert_eq!(percentile(&[], 50), None);
+}
+
+#[test]
+fn catching_up_after_a_crowd_is_told() {
+    let mut tally = Tally::default();
+    for number in 0..CROWD {
+        let number = number * 10;
+        tally.begin(number, ms(0));
+        tally.accepted(number, message(u8::try_from(number / 10).unwrap()));
+    }
+    for number in 0..CROWD {
+        tally.arrived(PARTNER, number * 10, ms(5000), ms(5000));
+    }
+    let told = tally.lately.lines(5);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].text().contains("has caught up: 25"), "{}", told[0].text());
+}

@@ -1,0 +1,65 @@
+//! SIGTERM: what is in flight may end, and nothing else begins.
+
+mod black_box;
+
+use black_box::{Client, Receiver, Server, free_address, token};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const MESSAGES: usize = 300;
+/// For each answer of the receiver; they come one after another.
+const ANSWER: Duration = Duration::from_millis(20);
+/// How long the signal may take to be heard.
+const HEARD: Duration = Duration::from_millis(250);
+/// How long a client holds the stop up.
+const TRICKLE: Duration = Duration::from_millis(1500);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = free_address();
+    let receiver = Receiver::start(|_, _| {
+        std::thread::sleep(ANSWER);
+        200
+    });
+    let token = token(folder.path());
+    let server = Server::start(folder.path(), address);
+    let mut client = Client::connect(address, &token).expect("the server listens");
+    let app = client.post("/app", None, r#"{"name": "stop"}"#).expect("an answer");
+    let app = app.body["id"].as_str().expect("an application").to_owned();
+    let endpoint = format!(r#"{{"url": "http://{}/"}}"#, receiver.address);
+    assert_eq!(client.post(&format!("/app/{app}/endpoint"), None, &endpoint).expect("an answer").status, 201);
+    for number in 0..MESSAGES {
+        let body = format!(r#"{{"eventType": "a", "payload": {{"n": {number}}}}}"#);
+        assert_eq!(client.post(&format!("/app/{app}/msg"), None, &body).expect("an answer").status, 202);
+    }
+    let mut slow = TcpStream::connect(address).expect("the server listens");
+    let head = format!(
+        "POST /api/v1/app/{app}/msg HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+         content-length: 1000\r\n\r\n"
+    );
+    slow.write_all(head.as_bytes()).expect("it is read");
+    receiver.next(PATIENCE).expect("deliveries have begun");
+
+    server.terminate();
+    let heard = now() + HEARD;
+    while now() < heard + TRICKLE {
+        slow.write_all(b" ").expect("the request is still waited for");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(slow);
+    assert_eq!(server.ended(), Some(0));
+    let mut arrived = 1;
+    while let Some(arrival) = receiver.next(Duration::from_millis(500)) {
+        arrived += 1;
+        assert!(arrival.at < heard, "a request began {:?} after the signal", arrival.at - heard + HEARD);
+    }
+    assert!(arrived < MESSAGES, "more was due");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test has a clock of its own")]
+fn now() -> Instant {
+    Instant::now()
+}
