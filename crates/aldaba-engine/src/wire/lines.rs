@@ -1,4 +1,5 @@
 use super::multiplex::Line;
+use super::places::{Place, Places};
 use super::pool::PoolLimits;
 use super::route::Route;
 use super::ticks::{self, Aging, TICKS};
@@ -14,6 +15,7 @@ const REMEMBERED: usize = 4_096;
 /// HTTP/2 connections, each shared by the requests of one route.
 pub(super) struct Lines {
     limits: PoolLimits,
+    places: Arc<Places>,
     table: Arc<Mutex<Table>>,
 }
 
@@ -21,12 +23,18 @@ pub(super) struct Lines {
 struct Table {
     tick: u64,
     made: u64,
-    idle: usize,
     routes: BTreeMap<Route, Vec<Entry>>,
     /// Whoever connects holds the gate of the route, so that the others share what is made.
-    gates: BTreeMap<Route, Arc<tokio::sync::Mutex<()>>>,
+    gates: BTreeMap<Route, Gathering>,
     http1: BTreeSet<Route>,
     sweeper: Option<AbortHandle>,
+}
+
+/// Those who hold or wait for a gate.
+#[derive(Default)]
+struct Gathering {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    users: usize,
 }
 
 struct Entry {
@@ -36,12 +44,14 @@ struct Entry {
     born: u64,
     /// The tick of the last request's end.
     since: u64,
+    /// Held while no request is under way.
+    place: Option<Place>,
 }
 
 /// A place for one request on a shared connection.
 pub(super) struct Slot {
     table: Arc<Mutex<Table>>,
-    limits: PoolLimits,
+    places: Arc<Places>,
     route: Route,
     number: u64,
     pub(super) line: Arc<Line>,
@@ -55,33 +65,29 @@ pub(super) struct Gate {
 }
 
 impl Lines {
-    pub(super) fn new(limits: PoolLimits) -> Self {
-        Self { limits, table: Arc::default() }
+    pub(super) fn new(limits: PoolLimits, places: Arc<Places>) -> Self {
+        Self { limits, places, table: Arc::default() }
     }
 
     /// A place on a connection that stands and has room.
     pub(super) fn take(&self, route: &Route) -> Option<Slot> {
         let mut table = self.table.lock();
-        let table = &mut *table;
         let (tick, longest_life) = (table.tick, self.longest_life());
         let entries = table.routes.get_mut(route)?;
         // What has ended or is too old gets no further request; those under way keep it to their end.
-        entries.retain(|entry| {
-            let keep = entry.line.is_open() && tick - entry.born < longest_life;
-            table.idle -= usize::from(!keep && entry.in_use == 0);
-            keep
-        });
+        entries.retain(|entry| entry.line.is_open() && tick - entry.born < longest_life);
         let free = entries.iter_mut().find(|entry| entry.in_use < entry.line.room());
         let slot = free.map(|entry| {
-            table.idle -= usize::from(entry.in_use == 0);
             entry.in_use += 1;
+            entry.place = None;
             (entry.number, Arc::clone(&entry.line))
         });
         if entries.is_empty() {
             table.routes.remove(route);
         }
+        drop(table);
         let (number, line) = slot?;
-        Some(Slot { table: Arc::clone(&self.table), limits: self.limits, route: route.clone(), number, line })
+        Some(self.slot(route, number, line))
     }
 
     /// A connection that has just been made, with a place on it.
@@ -91,12 +97,19 @@ impl Lines {
         table.http1.remove(route);
         table.made += 1;
         let (number, tick) = (table.made, table.tick);
-        let entry = Entry { number, line: Arc::clone(&line), in_use: 1, born: tick, since: tick };
+        let entry =
+            Entry { number, line: Arc::clone(&line), in_use: 1, born: tick, since: tick, place: None };
         table.routes.entry(route.clone()).or_default().push(entry);
         if table.sweeper.is_none() {
             table.sweeper = Some(ticks::start(Arc::downgrade(&self.table), self.limits.idle_timeout));
         }
-        Slot { table: Arc::clone(&self.table), limits: self.limits, route: route.clone(), number, line }
+        drop(table);
+        self.slot(route, number, line)
+    }
+
+    fn slot(&self, route: &Route, number: u64, line: Arc<Line>) -> Slot {
+        let (table, places) = (Arc::clone(&self.table), Arc::clone(&self.places));
+        Slot { table, places, route: route.clone(), number, line }
     }
 
     /// Whether the receiver did not choose HTTP/2 the last time: then nobody waits for a connection
@@ -115,12 +128,11 @@ impl Lines {
 
     /// What whoever connects has to hold.
     pub(super) fn gate(&self, route: &Route) -> Gate {
-        let lock = Arc::clone(self.table.lock().gates.entry(route.clone()).or_default());
+        let mut table = self.table.lock();
+        let gathering = table.gates.entry(route.clone()).or_default();
+        gathering.users += 1;
+        let lock = Arc::clone(&gathering.lock);
         Gate { table: Arc::clone(&self.table), route: route.clone(), lock }
-    }
-
-    pub(super) fn idle(&self) -> usize {
-        self.table.lock().idle
     }
 
     /// Closes what is idle.
@@ -145,21 +157,20 @@ impl Drop for Lines {
 }
 
 impl Table {
+    fn entry(&mut self, route: &Route, number: u64) -> Option<&mut Entry> {
+        self.routes.get_mut(route)?.iter_mut().find(|entry| entry.number == number)
+    }
+
     /// Closes those idle connections for which `which` holds.
     fn close(&mut self, which: impl Fn(&Entry) -> bool) {
-        let idle = &mut self.idle;
         self.routes.retain(|_, entries| {
-            entries.retain(|entry| {
-                let close = entry.in_use == 0 && which(entry);
-                *idle -= usize::from(close);
-                !close
-            });
+            entries.retain(|entry| entry.in_use > 0 || !which(entry));
             !entries.is_empty()
         });
     }
 
-    fn oldest_idle(&self) -> Option<u64> {
-        let idle = self.routes.values().flatten().filter(|entry| entry.in_use == 0);
+    fn oldest_waiting(&self) -> Option<u64> {
+        let idle = self.routes.values().flatten().filter(|entry| entry.place.is_some());
         idle.min_by_key(|entry| (entry.since, entry.number)).map(|entry| entry.number)
     }
 }
@@ -177,7 +188,6 @@ impl Slot {
     pub(super) fn retire(&self) {
         let mut table = self.table.lock();
         let Some(entries) = table.routes.get_mut(&self.route) else { return };
-        // This place is in use, so the connection does not count as idle.
         entries.retain(|entry| entry.number != self.number);
         if entries.is_empty() {
             table.routes.remove(&self.route);
@@ -189,19 +199,24 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let mut table = self.table.lock();
         let tick = table.tick;
-        let entries = table.routes.get_mut(&self.route);
-        let entry = entries.and_then(|all| all.iter_mut().find(|entry| entry.number == self.number));
-        let Some(entry) = entry else { return };
+        let Some(entry) = table.entry(&self.route, self.number) else { return };
         entry.in_use -= 1;
         if entry.in_use > 0 {
             return;
         }
         entry.since = tick;
-        table.idle += 1;
-        if table.idle > self.limits.idle_overall
-            && let Some(oldest) = table.oldest_idle()
-        {
+        let place = self.places.take().or_else(|| {
+            let oldest = table.oldest_waiting()?;
             table.close(|entry| entry.number == oldest);
+            self.places.take()
+        });
+        match place {
+            None => table.close(|entry| entry.number == self.number),
+            place => {
+                if let Some(entry) = table.entry(&self.route, self.number) {
+                    entry.place = place;
+                }
+            }
         }
     }
 }
@@ -209,8 +224,9 @@ impl Drop for Slot {
 impl Drop for Gate {
     fn drop(&mut self) {
         let mut table = self.table.lock();
-        // The table's and this one: nobody else waits.
-        if Arc::strong_count(&self.lock) == 2 {
+        let Some(gathering) = table.gates.get_mut(&self.route) else { return };
+        gathering.users -= 1;
+        if gathering.users == 0 {
             table.gates.remove(&self.route);
         }
     }

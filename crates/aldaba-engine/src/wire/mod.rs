@@ -11,6 +11,7 @@ mod guard;
 mod identity;
 mod lines;
 mod multiplex;
+mod places;
 mod pool;
 mod proxy;
 mod redirect;
@@ -38,6 +39,7 @@ use deliver::Delivery;
 use exchange::Exchanged;
 use ipnet::IpNet;
 use lines::Lines;
+use places::Places;
 use pool::Pool;
 use proxy::Proxy;
 use redirect::Hop;
@@ -83,6 +85,7 @@ struct Inner {
     connector: Connector,
     pool: Pool,
     lines: Lines,
+    places: Arc<Places>,
 }
 
 impl Wire {
@@ -93,8 +96,10 @@ impl Wire {
             tls: Tls::new(options.extra_roots)?,
             proxy: options.egress_proxy.map(Proxy::new),
         };
-        let (pool, lines) = (Pool::new(options.pool), Lines::new(options.pool));
-        Ok(Self(Arc::new(Inner { connector, pool, lines })))
+        let places = Places::new(options.pool.idle_overall);
+        let pool = Pool::new(options.pool, Arc::clone(&places));
+        let lines = Lines::new(options.pool, Arc::clone(&places));
+        Ok(Self(Arc::new(Inner { connector, pool, lines, places })))
     }
 
     /// The guard that every request passes, for judging URLs before they are stored.
@@ -104,7 +109,7 @@ impl Wire {
 
     /// How many connections wait for their next request.
     pub fn idle_connections(&self) -> usize {
-        self.0.pool.idle() + self.0.lines.idle()
+        self.0.places.taken()
     }
 
     /// Closes all connections that wait. Requests under way go on to their end.

@@ -1,3 +1,4 @@
+use super::places::{Place, Places};
 use super::route::Route;
 use super::stream::Stream;
 use super::ticks::{self, Aging, TICKS};
@@ -12,6 +13,7 @@ use tokio::task::AbortHandle;
 /// what protocol state there was has been taken off, so that dropping one closes it at once.
 pub(super) struct Pool {
     limits: PoolLimits,
+    places: Arc<Places>,
     shelf: Arc<Mutex<Shelf>>,
 }
 
@@ -47,7 +49,6 @@ pub(super) struct Loan {
 #[derive(Default)]
 struct Shelf {
     tick: u64,
-    idle: usize,
     /// Oldest first within a route; the newest is taken first, so that the others can age.
     routes: BTreeMap<Route, Vec<Idle>>,
     /// The route that gave up a connection last.
@@ -58,11 +59,12 @@ struct Shelf {
 struct Idle {
     loan: Loan,
     since: u64,
+    _place: Place,
 }
 
 impl Pool {
-    pub(super) fn new(limits: PoolLimits) -> Self {
-        Self { limits, shelf: Arc::default() }
+    pub(super) fn new(limits: PoolLimits, places: Arc<Places>) -> Self {
+        Self { limits, places, shelf: Arc::default() }
     }
 
     /// A connection of this route that is open as far as this machine can know.
@@ -91,27 +93,21 @@ impl Pool {
         {
             return;
         }
-        if shelf.idle >= self.limits.idle_overall {
+        let place = self.places.take().or_else(|| {
             shelf.evict();
-        }
-        if shelf.idle >= self.limits.idle_overall {
-            return;
-        }
-        shelf.put(route, loan);
+            self.places.take()
+        });
+        let Some(place) = place else { return };
+        let idle = Idle { loan, since: shelf.tick, _place: place };
+        shelf.routes.entry(route).or_default().push(idle);
         if shelf.sweeper.is_none() {
             shelf.sweeper = Some(ticks::start(Arc::downgrade(&self.shelf), self.limits.idle_timeout));
         }
     }
 
-    pub(super) fn idle(&self) -> usize {
-        self.shelf.lock().idle
-    }
-
     /// Closes what is idle.
     pub(super) fn clear(&self) {
-        let mut shelf = self.shelf.lock();
-        shelf.idle = 0;
-        shelf.routes.clear();
+        self.shelf.lock().routes.clear();
     }
 }
 
@@ -128,19 +124,12 @@ impl Shelf {
         self.routes.get(route).map_or(0, Vec::len)
     }
 
-    fn put(&mut self, route: Route, loan: Loan) {
-        let since = self.tick;
-        self.routes.entry(route).or_default().push(Idle { loan, since });
-        self.idle += 1;
-    }
-
     fn take(&mut self, route: &Route) -> Option<Loan> {
         let waiting = self.routes.get_mut(route)?;
         let idle = waiting.pop();
         if waiting.is_empty() {
             self.routes.remove(route);
         }
-        self.idle -= usize::from(idle.is_some());
         idle.map(|idle| idle.loan)
     }
 
@@ -152,7 +141,6 @@ impl Shelf {
         let Some(route) = next.map(|(route, _)| route.clone()) else { return };
         if let Some(waiting) = self.routes.get_mut(&route) {
             waiting.remove(0);
-            self.idle -= 1;
             if waiting.is_empty() {
                 self.routes.remove(&route);
             }
@@ -167,9 +155,7 @@ impl Aging for Shelf {
         self.tick += 1;
         let tick = self.tick;
         self.routes.retain(|_, waiting| {
-            let before = waiting.len();
             waiting.retain(|idle| tick - idle.since < TICKS && idle.loan.stream.is_quiet());
-            self.idle -= before - waiting.len();
             !waiting.is_empty()
         });
     }

@@ -182,4 +182,7 @@ async fn no_more_shared_connections_wait_than_are_allowed() {
     }
     all_answered(&wire, &receivers[3], 1).await;
     assert_eq!(receivers[3].connections(), 1);
+    // The limit is one for both protocols.
+    assert_eq!(answer(&send(&wire, post(receivers[3].url())).await).status, 200);
+    assert_eq!(wire.idle_connections(), 2);
 }

@@ -130,7 +130,7 @@ async fn shutting_down_and_dropping_close_what_waits() {
 
 #[tokio::test]
 async fn a_full_pool_makes_room_for_what_is_used_now() {
-    let cold = [Receiver::answering(OK).await, Receiver::answering(OK).await];
+    let mut cold = [Receiver::answering(OK).await, Receiver::answering(OK).await];
     let hot = Receiver::answering(OK).await;
     let wire = with_pool(PoolLimits { idle_overall: 2, ..PoolLimits::default() });
     for receiver in &cold {
@@ -141,4 +141,10 @@ async fn a_full_pool_makes_room_for_what_is_used_now() {
     }
     assert_eq!((hot.requests(), hot.connections()), (10, 1));
     assert_eq!(wire.idle_connections(), 2);
+    // One of the two gave its place up: its socket is closed.
+    let [first, second] = &mut cold;
+    tokio::select! {
+        () = first.closed() => {}
+        () = second.closed() => {}
+    }
 }

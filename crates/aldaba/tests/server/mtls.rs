@@ -6,7 +6,7 @@ use crate::secure_receiver::{Authority, SecureReceiver};
 use crate::tokens::application_token;
 use serde_json::{Value, json};
 
-fn identity(parts: [String; 2]) -> String {
+fn identity(parts: &[String; 2]) -> String {
     json!({"identity": parts.concat()}).to_string()
 }
 
@@ -28,7 +28,7 @@ async fn a_certificate_is_set_shown_and_taken_away_from_one_attempt_to_the_next(
         for shown in [false, true, true, false] {
             let mtls = format!("{path}/mtls");
             if shown {
-                server.client.put(&mtls, identity(authority.identity())).await.expect(204);
+                server.client.put(&mtls, identity(&authority.identity())).await.expect(204);
             } else {
                 server.client.delete(&mtls).await.expect(204);
             }
@@ -50,7 +50,7 @@ async fn a_certificate_survives_a_restart_and_its_key_is_never_told() {
     assert_eq!(server.client.get(&format!("{path}/mtls-config")).await.expect(200), status(false));
     server.client.get(&format!("{path}/mtls")).await.expect(404);
     let [certificate, key] = authority.identity();
-    server.client.put(&format!("{path}/mtls"), identity([certificate, key.clone()])).await.expect(204);
+    server.client.put(&format!("{path}/mtls"), identity(&[certificate, key.clone()])).await.expect(204);
 
     let config = server.client.get(&format!("{path}/mtls")).await.expect(200);
     assert_eq!(config["certificateSha256"].as_str().unwrap().len(), 64);
@@ -101,7 +101,7 @@ async fn what_is_no_identity_is_refused_with_the_reason() {
     server.client.get(&format!("{path}/mtls")).await.expect(404);
 
     let (_, plain) = with_endpoint(&server, json!({"url": "http://example.com/"})).await;
-    let body = identity([certificate, key]);
+    let body = identity(&[certificate, key]);
     let refused = server.client.put(&format!("{plain}/mtls"), body).await.expect(422);
     assert!(refused.to_string().contains("needs an https:// URL"), "{refused}");
 }
@@ -111,7 +111,7 @@ async fn an_application_changes_its_own_certificates_only() {
     let authority = Authority::new();
     let server = Running::start().await;
     let (app, path) = with_endpoint(&server, json!({})).await;
-    let body = identity(authority.identity());
+    let body = identity(&authority.identity());
     let own = server.client.with_token(&application_token(&app));
     own.put(&format!("{path}/mtls"), body.clone()).await.expect(204);
     let stranger = server.client.with_token(&application_token(&server.application().await));
