@@ -1,8 +1,8 @@
 //! The delivery engine. Every file is a stage of a message's life:
 //!
-//! [`intake`] accepts an event in one commit · [`dispatcher`] owns the lanes · [`turns`] decides
-//! whose turn it is · [`lane`] is the queue of one endpoint · [`gates`] hold back origins that look
-//! down · [`attempt`] signs and sends · [`recorder`] judges and writes · [`sweep`] finds what memory
+//! `intake` accepts an event in one commit · `dispatcher` owns the lanes · `turns` decides
+//! whose turn it is · `lane` is the queue of one endpoint · `gates` hold back origins that look
+//! down · `attempt` signs and sends · `recorder` judges and writes · `sweep` finds what memory
 //! does not know of.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
