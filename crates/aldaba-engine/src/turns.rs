@@ -286,10 +286,7 @@ impl Turns {
     /// Whether another [`Turns::run_once`] at the same moment could find more to do.
     pub(crate) fn has_ready(&self) -> bool {
         let waits = |standing: &Standing| !self.ready[*standing as usize].is_empty();
-        !self.halted
-            && Standing::ALL
-                .iter()
-                .any(|standing| waits(standing) && self.shares.of_standing(*standing) == Room::Yes)
+        !self.halted && Standing::ALL.iter().any(|standing| waits(standing) && self.shares.any(*standing))
     }
 
     /// One turn from one of the queues. `false`: nothing more is to be had there now.
@@ -310,7 +307,7 @@ impl Turns {
             Turn::Later => {
                 // It may have been woken for a place that it does not use.
                 if let Some(app) = self.lanes.get(&endpoint).and_then(Lane::app)
-                    && self.shares.of_app(app, standing) == Room::Yes
+                    && self.shares.room(app, standing) == Room::Yes
                 {
                     self.unpark(app);
                 }
@@ -360,14 +357,13 @@ impl Turns {
             Readiness::Ends => return self.end(endpoint, Reason::Cancelled),
             Readiness::Ready { probe } => probe,
         };
-        if self.halted || self.shares.of_standing(standing) != Room::Yes {
-            return Turn::Full;
-        }
         let Some(target) = lane.target.clone() else {
             return Turn::Later;
         };
-        if self.shares.of_app(target.app, standing) != Room::Yes {
-            return Turn::Parked(target.app);
+        match self.shares.room(target.app, standing) {
+            Room::Yes if !self.halted => {}
+            Room::Yes | Room::Full => return Turn::Full,
+            Room::AppFull => return Turn::Parked(target.app),
         }
         let Some(head) = lane.backlog.head(now) else {
             return Turn::Later;
@@ -403,7 +399,7 @@ impl Turns {
 
     /// Ends the head without sending it.
     fn end(&mut self, endpoint: EndpointId, reason: Reason) -> Turn {
-        if self.halted || self.shares.of_standing(Standing::Answers) != Room::Yes {
+        if self.halted || !self.shares.any(Standing::Answers) {
             return Turn::Full;
         }
         let Some(lane) = self.lanes.get_mut(&endpoint) else {

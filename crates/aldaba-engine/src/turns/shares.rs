@@ -5,6 +5,10 @@ use aldaba_delivery::{AppId, EndpointId};
 use aldaba_store::Seq;
 use std::collections::VecDeque;
 
+/// How many deliveries of lanes that are not known to answer quickly every application may have in
+/// flight at least, in a cap that is large enough.
+const FEW: usize = 8;
+
 /// The deliveries in flight, by the standing of their lanes and by application.
 pub(super) struct Shares {
     cap: usize,
@@ -53,28 +57,33 @@ impl Shares {
         self.flights.len()
     }
 
-    /// Half of the cap is only for lanes that answer quickly, and slow ones get no more than a
-    /// quarter: neither black holes nor many new endpoints at once can starve the others.
-    pub(super) fn of_standing(&self, standing: Standing) -> Room {
+    /// Whether anybody of this standing could have one more in flight. A quarter of the cap is only for
+    /// lanes that answer quickly, whatever the others do.
+    pub(super) fn any(&self, standing: Standing) -> bool {
         let [_, fresh, slow] = self.of_standing;
-        let unproven = fresh + slow < self.cap.div_ceil(2);
-        let room = self.flights.len() < self.cap
-            && match standing {
-                Standing::Answers => true,
-                Standing::Fresh => unproven,
-                Standing::Slow => unproven && slow < self.cap.div_ceil(4),
-            };
-        if room { Room::Yes } else { Room::Full }
+        let unproven = standing == Standing::Answers || fresh + slow < self.cap - self.cap / 4;
+        self.flights.len() < self.cap && unproven
     }
 
-    /// No application gets more than half of the cap, nor more than a quarter for lanes that do not
-    /// answer quickly: what one tenant's receivers do stays with that tenant.
-    pub(super) fn of_app(&self, app: AppId, standing: Standing) -> Room {
-        let Some(share) = self.of_app.get(&app) else {
-            return Room::Yes;
-        };
-        let proven = standing == Standing::Answers || share.unproven < self.cap.div_ceil(4);
-        if proven && share.all < self.cap.div_ceil(2) { Room::Yes } else { Room::AppFull }
+    /// Whether this application may have one more in flight. Lanes that do not answer quickly, or are
+    /// not known to, share half of the cap, slow ones a quarter, and no application takes more than
+    /// half of that; but everyone may have a few, even when others have filled it. So what one
+    /// tenant's receivers do stays with that tenant, and any number of black holes leaves room for an
+    /// endpoint that was never tried.
+    pub(super) fn room(&self, app: AppId, standing: Standing) -> Room {
+        if !self.any(standing) {
+            return Room::Full;
+        }
+        let (half, quarter) = (self.cap.div_ceil(2), self.cap.div_ceil(4));
+        let (all, own) = self.of_app.get(&app).map_or((0, 0), |share| (share.all, share.unproven));
+        let [_, fresh, slow] = self.of_standing;
+        let few = (self.cap / 64).clamp(1, FEW);
+        let shared = fresh + slow < half && own < quarter && (standing == Standing::Fresh || slow < quarter);
+        if all < half && (standing == Standing::Answers || own < few || shared) {
+            Room::Yes
+        } else {
+            Room::AppFull
+        }
     }
 
     pub(super) fn take(&mut self, seq: Seq, app: AppId, standing: Standing) {

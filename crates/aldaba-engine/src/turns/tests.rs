@@ -96,22 +96,38 @@ fn ready_lanes_take_turns_one_delivery_at_a_time() {
 }
 
 #[test]
-fn black_holes_fill_a_quarter_and_new_lanes_half_and_the_rest_is_for_those_that_answer() {
+fn a_quarter_of_the_cap_is_only_for_lanes_that_answer_whatever_the_others_do() {
     let mut turns = with_lanes(32, 40, 20, |lane| lane);
     let first = started(&mut turns);
-    assert_eq!(first.len(), 16, "lanes of which nothing is known share half of the cap");
-    let (healthy, black_hole) = (first[0], &first[1..]);
-    for start in black_hole {
-        end(&mut turns, *start, false);
-    }
+    assert_eq!(first.len(), 24, "every application has one, until only the kept quarter is left");
+    let (healthy, black_holes) = (first[0], &first[1..]);
     end(&mut turns, healthy, true);
     let second = started(&mut turns);
     let of_healthy = second.iter().filter(|(endpoint, _)| *endpoint == healthy.0).count();
     assert_eq!(of_healthy, 8, "the one that answers has its full width");
-    let silent: Vec<_> = black_hole.iter().map(|(endpoint, _)| *endpoint).collect();
-    let of_silent = second.iter().filter(|(endpoint, _)| silent.contains(endpoint)).count();
-    assert!(of_silent <= 8, "{of_silent} of 32 went to lanes that stay silent");
-    assert!(second.len() - of_healthy <= 16, "half of the cap is kept for lanes that answer");
+    for start in black_holes {
+        end(&mut turns, *start, false);
+    }
+    let third = started(&mut turns);
+    assert!(third.len() <= 24, "{} went to lanes that are not known to answer", third.len());
+}
+
+#[test]
+fn an_endpoint_that_was_never_tried_finds_room_beside_any_number_of_black_holes() {
+    // Three applications with twenty silent endpoints each fill everything that can be shared.
+    let mut turns = with_lanes(128, 60, 8, |lane| lane / 20);
+    for start in started(&mut turns) {
+        end(&mut turns, start, false);
+    }
+    let silent = started(&mut turns).len();
+    assert!(silent >= 32, "black holes have taken their share: {silent}");
+    let (newcomer, now) = (lane_id(200), Timestamp::from_millis(0));
+    turns.open(newcomer, now);
+    let target = Target { app: AppId::from_bytes([99; 20]), ..old_target() };
+    turns.opened(newcomer, target, Health::default(), now);
+    turns.run_once(now);
+    turns.refilled(newcomer, &[row_of(200, 0)], Options::default().lane_buffer);
+    assert_eq!(started(&mut turns).iter().filter(|(endpoint, _)| *endpoint == newcomer).count(), 1);
 }
 
 #[test]
