@@ -164,9 +164,17 @@ proptest! {
     }
 
     #[test]
-    fn no_header_makes_the_parser_panic(headers in vec(header(), 0..4), now in timestamp()) {
-        if let Some(wish) = RetryAfter::parse(headers.iter().map(Vec::as_slice)) {
-            let _ = wish.delay(now);
+    fn no_header_makes_the_parser_panic_and_none_is_no_wish(headers in vec(header(), 0..4), now in timestamp()) {
+        match RetryAfter::parse(headers.iter().map(Vec::as_slice)) {
+            Some(wish) => {
+                prop_assert!(!headers.is_empty());
+                // All headers say the same, and none of them lies in the past of the clock.
+                prop_assert!(headers.iter().all(|header| RetryAfter::parse([header.as_slice()]) == Some(wish)));
+                prop_assert!(now + wish.delay(now) >= now);
+            }
+            None => prop_assert!(
+                headers.len() != 1 || RetryAfter::parse([headers[0].as_slice(), &headers[0]]).is_none()
+            ),
         }
     }
 
