@@ -2,8 +2,8 @@
 
 use crate::content::{Contents, HeldContent};
 use crate::dispatcher::{Event, Inbox};
-use crate::gates::Probes;
 use crate::target::Target;
+use crate::turns::MayStart;
 use crate::{Clock, Transport, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome, Timestamp};
 use aldaba_store::{Content, Error, Store, Waiting};
@@ -25,7 +25,6 @@ pub(crate) struct Start {
     pub(crate) target: Arc<Target>,
     pub(crate) waiting: Waiting,
     pub(crate) content: Option<Arc<HeldContent>>,
-    pub(crate) probes: Probes,
 }
 
 /// An attempt that is over.
@@ -81,7 +80,7 @@ impl Sender {
         let Some(held) = held else {
             return End::ContentGone;
         };
-        if start.content.is_none() && !self.may_start(start).await {
+        if start.content.is_none() && !self.still_may_start(start).await {
             return End::PutBack;
         }
         loop {
@@ -125,10 +124,16 @@ impl Sender {
     }
 
     /// Asks again whether the attempt may start: reading its payload took time.
-    async fn may_start(&self, start: &Start) -> bool {
-        let (answer, answered) = oneshot::channel();
-        self.inbox.send(Event::MayStart(Box::new(start.clone()), answer));
-        answered.await.unwrap_or(false)
+    async fn still_may_start(&self, start: &Start) -> bool {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            self.inbox.send(Event::MayStart(Box::new(start.clone()), answer));
+            match answered.await.unwrap_or(MayStart::No) {
+                MayStart::Yes => return true,
+                MayStart::At(at) => tokio::time::sleep(at.since(self.clock.now())).await,
+                MayStart::No => return false,
+            }
+        }
     }
 
     /// Reads the payload, as often as it takes: a store that cannot be read now is no failure of

@@ -222,10 +222,16 @@ impl Directory {
             Change::ReplaceSecrets { endpoint, .. } => Some(*endpoint),
             _ => None,
         };
+        let emptied = match &change {
+            Change::DeleteEndpoint { app, .. } | Change::DeleteApplication { app, .. } => Some(*app),
+            _ => None,
+        };
         let done = Done::new(move |result: Result<Changed, Error>| {
             if let Ok(Changed::Done { removed }) = &result {
                 // Lanes hear of it in the order of the commits, before anything that follows.
-                inbox.send(Event::Removed(removed.clone()));
+                if let Some(app) = emptied {
+                    inbox.send(Event::Removed(app, removed.clone()));
+                }
                 if let Some(endpoint) = altered {
                     inbox.send(Event::Altered(endpoint));
                 }

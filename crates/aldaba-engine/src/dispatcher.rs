@@ -7,10 +7,10 @@ use crate::lane::Entry;
 use crate::recorder::{Recorder, Written, without_attempt};
 use crate::sweep::Sweep;
 use crate::target::Target;
-use crate::turns::{Action, Opening, Turns};
+use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profile, Vault};
-use aldaba_delivery::{Ending, EndpointId, Reason, Timestamp, Transition};
-use aldaba_store::{DueQuery, Endpoint, Error, Read, Record, Recorded, Store, Waiting};
+use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
+use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Store, Waiting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,20 +34,20 @@ pub(crate) struct Offer {
 
 /// News for the lanes.
 pub(crate) enum Event {
-    Accepted(Vec<Offer>),
+    Accepted(AppId, Vec<Offer>),
     /// Endpoints of lanes have been read: those asked for, and those there are.
     Opened(Vec<EndpointId>, Vec<Endpoint>),
     Refilled(DueQuery, Vec<Waiting>),
     Ended(Box<Ended>),
     /// An attempt that had to wait for its payload asks whether it may still start.
-    MayStart(Box<Start>, oneshot::Sender<bool>),
+    MayStart(Box<Start>, oneshot::Sender<MayStart>),
     Recorded(Box<Written>),
-    /// Endpoints were deleted.
-    Removed(Vec<EndpointId>),
+    /// Endpoints of an application were deleted.
+    Removed(AppId, Vec<EndpointId>),
     /// An endpoint was changed: its lane must read it again before it sends.
     Altered(EndpointId),
     /// A sweep has found lanes with work.
-    Found(Vec<EndpointId>),
+    Found(Vec<FoundLane>),
     /// A sweep is over; `false`: it could not be finished.
     Swept(bool),
     /// Hand in again what the store had no room for.
@@ -146,38 +146,45 @@ impl Dispatcher {
             let horizon = self.sweep.start(&self.store, &self.inbox, now);
             self.turns.forget_idle(now, horizon);
         }
+        let mut unread = Vec::new();
         for action in self.turns.run_once(now) {
-            self.act(action, now);
+            match action {
+                Action::Read(endpoint) => unread.push(endpoint),
+                Action::Refill(query) => self.refill(query),
+                Action::Attempt(start) => self.sender.spawn(start),
+                Action::End(start, reason) => self.end(&start, reason, now),
+            }
         }
+        self.read_endpoints(&unread);
         if self.turns.has_ready() {
             return Some(now);
         }
         self.turns.next_alarm().into_iter().chain(self.sweep.next()).min()
     }
 
-    fn act(&mut self, action: Action, now: Timestamp) {
-        match action {
-            Action::Refill(query) => self.refill(query),
-            Action::Attempt(start) => self.sender.spawn(start),
-            Action::End(start, reason) => self.end(&start, reason, now),
-        }
-    }
-
     fn hear(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Accepted(offers) => self.accepted(offers, now),
+            Event::Accepted(app, offers) => {
+                for Offer { endpoint, waiting, content } in offers {
+                    self.turns.offer(endpoint, app, Entry { waiting, content }, now);
+                }
+            }
             Event::Opened(asked, endpoints) => self.opened(&asked, &endpoints, now),
             Event::Refilled(query, rows) => self.turns.refilled(query.endpoint, &rows, query.limit),
             Event::MayStart(start, answer) => drop(answer.send(self.turns.may_start(&start, now))),
             Event::Ended(ended) => self.ended(*ended, now),
             Event::Recorded(written) => self.recorded(*written, now),
-            Event::Removed(endpoints) => self.removed(endpoints, now),
-            Event::Altered(endpoint) => {
-                if self.turns.altered(endpoint) == Opening::ReadEndpoint {
-                    self.read_endpoints(&[endpoint]);
+            Event::Removed(app, endpoints) => {
+                for endpoint in endpoints {
+                    self.turns.removed(endpoint, app, now);
                 }
             }
-            Event::Found(endpoints) => self.found(endpoints, now),
+            Event::Altered(endpoint) => self.turns.altered(endpoint),
+            Event::Found(lanes) => {
+                for FoundLane { endpoint, app, .. } in lanes {
+                    self.turns.open(endpoint, app, now);
+                }
+            }
             Event::Swept(finished) => self.sweep.ended(finished, now),
             Event::WriteAgain => self.write_again(),
             Event::Halt => self.halt(),
@@ -194,37 +201,11 @@ impl Dispatcher {
         self.turns.halted = true;
     }
 
-    fn accepted(&mut self, offers: Vec<Offer>, now: Timestamp) {
-        let mut unread = Vec::new();
-        for Offer { endpoint, waiting, content } in offers {
-            if self.turns.offer(endpoint, Entry { waiting, content }, now) == Opening::ReadEndpoint {
-                unread.push(endpoint);
-            }
-        }
-        self.read_endpoints(&unread);
-    }
-
-    fn found(&mut self, mut endpoints: Vec<EndpointId>, now: Timestamp) {
-        endpoints.retain(|endpoint| self.turns.open(*endpoint, now) == Opening::ReadEndpoint);
-        self.read_endpoints(&endpoints);
-    }
-
-    /// What waits for a deleted endpoint ends now, whether its lane was in memory or not.
-    fn removed(&mut self, mut endpoints: Vec<EndpointId>, now: Timestamp) {
-        endpoints.retain(|endpoint| self.turns.removed(*endpoint, now) == Opening::ReadEndpoint);
-        self.read_endpoints(&endpoints);
-    }
-
     fn opened(&mut self, asked: &[EndpointId], endpoints: &[Endpoint], now: Timestamp) {
-        let mut outdated = Vec::new();
         for endpoint in endpoints {
             let target = Target::new(endpoint, &self.policies, self.profile, &self.vault);
-            let health = endpoint.health.clone();
-            if self.turns.opened(endpoint.id, target, health, now) == Opening::ReadEndpoint {
-                outdated.push(endpoint.id);
-            }
+            self.turns.opened(endpoint.id, target, endpoint.health.clone(), now);
         }
-        self.read_endpoints(&outdated);
         let there = |id: &EndpointId| endpoints.iter().any(|endpoint| endpoint.id == *id);
         for id in asked.iter().filter(|id| !there(id)) {
             tracing::error!(endpoint = %id, "deliveries wait for an endpoint that has no row");
@@ -238,10 +219,10 @@ impl Dispatcher {
         if let End::PutBack | End::Abandoned = ended.end {
             return self.not_sent(&ended, now);
         }
-        let Some(lane) = self.turns.lanes.get_mut(&endpoint) else {
+        let Some((health, gates)) = self.turns.health(endpoint) else {
             return;
         };
-        let Some(judgement) = self.recorder.judge(ended, lane, &mut self.turns.gates, now) else {
+        let Some(judgement) = self.recorder.judge(ended, health, gates, now) else {
             return;
         };
         self.turns.left_wire(endpoint, seq, judgement.answered);
@@ -254,7 +235,7 @@ impl Dispatcher {
     /// Its turn is over without a request: the row waits as before.
     fn not_sent(&mut self, Ended { start, end }: &Ended, now: Timestamp) {
         let (endpoint, seq) = (start.endpoint, start.waiting.seq);
-        for endpoint in self.turns.gates.called_off(&start.target, start.probes) {
+        for endpoint in self.turns.gates.called_off(start) {
             self.turns.wake(endpoint);
         }
         self.turns.left_wire(endpoint, seq, None);

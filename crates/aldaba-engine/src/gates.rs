@@ -1,9 +1,10 @@
 //! The gates of all origins, and the lanes that wait at them for a probe's end.
 
+use crate::attempt::Start;
 use crate::lane::FixedMap;
 use crate::target::Target;
 use aldaba_delivery::{Class, EndpointId, Gate, GateScope, Origin, Passage, Timestamp, Transition};
-use aldaba_store::GateRecord;
+use aldaba_store::{GateRecord, Seq};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -22,23 +23,19 @@ pub(crate) struct Gates {
 #[derive(Default)]
 struct Post {
     gate: Gate,
+    /// The delivery whose attempt is the probe. An older one may still be on its way, from before the
+    /// gate was last opened: it is a probe no longer.
+    prober: Option<Seq>,
     waiters: BTreeSet<EndpointId>,
     /// Something happened at it since the last look for gates to forget.
     touched: bool,
 }
 
-/// The gates that an attempt probes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Probes {
-    host: bool,
-    application: bool,
-}
-
 /// What the gates say to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entrance {
-    /// Go, and report back on the gates that this attempt probes.
-    Open(Probes),
+    /// Go, as their probe where there is one to send.
+    Open,
     At(Timestamp),
     /// The lane is woken when the probe has ended.
     Waits,
@@ -68,9 +65,15 @@ impl Gates {
     }
 
     /// Asks for passage and claims the probe where there is one to claim.
-    pub(crate) fn enter(&mut self, endpoint: EndpointId, target: &Target, now: Timestamp) -> Entrance {
+    pub(crate) fn enter(
+        &mut self,
+        endpoint: EndpointId,
+        seq: Seq,
+        target: &Target,
+        now: Timestamp,
+    ) -> Entrance {
         if !target.policy.takes_part_in_gates() || self.gates.is_empty() {
-            return Entrance::Open(Probes::default());
+            return Entrance::Open;
         }
         let keys = keys(target);
         let passages = keys.each_ref().map(|key| match self.gates.get(key) {
@@ -90,40 +93,41 @@ impl Gates {
         }
         for (key, passage) in keys.into_iter().zip(passages) {
             if passage == Passage::Probe {
-                self.gates.entry(key).or_default().gate.probing = true;
+                let post = self.gates.entry(key).or_default();
+                post.gate.probing = true;
+                post.prober = Some(seq);
             }
         }
-        let [host, application] = passages.map(|passage| passage == Passage::Probe);
-        Entrance::Open(Probes { host, application })
+        Entrance::Open
     }
 
-    /// Whether an attempt that has passed may still start: nothing was held since, but by its own
+    /// Whether an attempt that has passed may still start: nothing was held since, but for its own
     /// probe.
-    pub(crate) fn still_open(&self, target: &Target, probes: Probes, now: Timestamp) -> bool {
-        keys(target).iter().zip([probes.host, probes.application]).all(|(key, probe)| {
-            match self.gates.get(key) {
-                Some(post) if target.policy.takes_part_in(key.1) => {
-                    probe || post.gate.passage(now) == Passage::Open
-                }
-                _ => true,
-            }
+    pub(crate) fn still_open(&self, start: &Start, now: Timestamp) -> bool {
+        keys(&start.target).iter().all(|key| match self.gates.get(key) {
+            Some(post) if start.target.policy.takes_part_in(key.1) => match post.gate.passage(now) {
+                Passage::Open => true,
+                Passage::Probing => post.prober == Some(start.waiting.seq),
+                Passage::Held(_) | Passage::Probe => false,
+            },
+            _ => true,
         })
     }
 
     /// Lets every gate that the attempt has a say in know how it went.
     pub(crate) fn after_attempt(
         &mut self,
-        target: &Target,
+        start: &Start,
         class: &Class,
         transition: &Transition,
-        probes: Probes,
         now: Timestamp,
     ) -> GateNews {
-        let mut news = GateNews::default();
+        let (mut news, target) = (GateNews::default(), &start.target);
         if !target.policy.takes_part_in_gates() {
             return news;
         }
-        for (key, probe) in keys(target).into_iter().zip([probes.host, probes.application]) {
+        for key in keys(target) {
+            let probe = self.is_prober(&key, start);
             let before = self.gates.get(&key).map(|post| post.gate.clone()).unwrap_or_default();
             let after = before.after_attempt(key.1, &target.policy, class, transition, probe, now);
             if after != before {
@@ -134,10 +138,12 @@ impl Gates {
     }
 
     /// A probe ended without having been sent: the next lane may claim it.
-    pub(crate) fn called_off(&mut self, target: &Target, probes: Probes) -> Vec<EndpointId> {
+    pub(crate) fn called_off(&mut self, start: &Start) -> Vec<EndpointId> {
         let mut news = GateNews::default();
-        for (key, probe) in keys(target).into_iter().zip([probes.host, probes.application]) {
-            if probe && let Some(post) = self.gates.get(&key) {
+        for key in keys(&start.target) {
+            if self.is_prober(&key, start)
+                && let Some(post) = self.gates.get(&key)
+            {
                 let gate = Gate { probing: false, ..post.gate.clone() };
                 self.set(&key, gate, &mut news);
             }
@@ -154,6 +160,10 @@ impl Gates {
         });
     }
 
+    fn is_prober(&self, key: &Key, start: &Start) -> bool {
+        self.gates.get(key).is_some_and(|post| post.prober == Some(start.waiting.seq))
+    }
+
     fn set(&mut self, key: &Key, gate: Gate, news: &mut GateNews) {
         let post = self.gates.entry(key.clone()).or_default();
         // Only holds have to survive a restart; a count of failures that led to none is not kept.
@@ -164,6 +174,7 @@ impl Gates {
         }
         post.touched = true;
         if !gate.probing {
+            post.prober = None;
             news.woken.extend(std::mem::take(&mut post.waiters));
         }
         post.gate = gate;
@@ -175,4 +186,60 @@ impl Gates {
 
 fn keys(target: &Target) -> [Key; 2] {
     [GateScope::Host, GateScope::Application(target.app)].map(|scope| (target.origin.clone(), scope))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Policies, Profile};
+    use aldaba_delivery::policy::Overrides;
+    use aldaba_delivery::{AppId, MessageId};
+    use aldaba_store::Waiting;
+    use std::sync::Arc;
+
+    const NOW: Timestamp = Timestamp::from_millis(1000);
+
+    fn start(seq: i64) -> Start {
+        let policies = Policies::new(&Overrides::default()).expect("the built-in policies are valid");
+        let target = Target {
+            app: AppId::from_bytes([2; 20]),
+            policy: policies.of("standard").clone(),
+            profile: Profile::Standard,
+            throttle_rate: None,
+            deleted: false,
+            origin: Origin::new("https", "example.com", 443),
+            address: Err("nothing is sent in this test"),
+        };
+        let message = MessageId::from_bytes([3; 20]);
+        let waiting = Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW };
+        let endpoint = EndpointId::from_bytes([1; 20]);
+        Start { endpoint, target: Arc::new(target), waiting, content: None }
+    }
+
+    /// The host's hold has just ended.
+    fn hold_ends(gates: &mut Gates) {
+        let gate = Gate { failures: 5, held_until: Some(NOW), hold: Duration::from_secs(1), probing: false };
+        let host = (start(0).target.origin.clone(), GateScope::Host);
+        gates.gates.insert(host, Post { gate, ..Post::default() });
+    }
+
+    #[test]
+    fn a_probe_from_before_the_gate_was_opened_does_not_end_a_newer_one() {
+        let (mut gates, [old, new, next]) = (Gates::default(), [1, 2, 3].map(start));
+        let enter = |gates: &mut Gates, start: &Start| {
+            gates.enter(start.endpoint, start.waiting.seq, &start.target, NOW)
+        };
+        hold_ends(&mut gates);
+        assert_eq!(enter(&mut gates, &old), Entrance::Open);
+        assert!(gates.still_open(&old, NOW));
+        // Something else opens the gate; the host fails again; its next hold ends.
+        gates = Gates::default();
+        hold_ends(&mut gates);
+        assert_eq!(enter(&mut gates, &new), Entrance::Open);
+        assert!(!gates.still_open(&old, NOW), "it had its turn at a gate that is no more");
+        assert!(gates.called_off(&old).is_empty());
+        assert_eq!(enter(&mut gates, &next), Entrance::Waits, "the newer probe is still on its way");
+        assert_eq!(gates.called_off(&new), [next.endpoint]);
+        assert_eq!(enter(&mut gates, &next), Entrance::Open);
+    }
 }

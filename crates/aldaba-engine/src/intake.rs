@@ -6,8 +6,8 @@ use crate::dispatcher::{Event, Inbox, Offer};
 use crate::{Clock, Entropy};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{
-    Accept, Accepted, Content, Done, Endpoint, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
-    Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
+    Subscription, Tenant, Waiting, WhichApplication,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -91,8 +91,8 @@ impl Intake {
         content: &Arc<Content>,
         now: Timestamp,
     ) -> Accept {
-        let wanted = |endpoint: &&Arc<Endpoint>| wants(endpoint, &event.event_type, &event.channels);
-        let delivery = |endpoint: &Arc<Endpoint>| NewDelivery { endpoint: endpoint.id, due_at: now };
+        let wanted = |endpoint: &&Subscription| wants(endpoint, &event.event_type, &event.channels);
+        let delivery = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at: now };
         Accept {
             app: tenant.application.id,
             version: tenant.version,
@@ -115,7 +115,7 @@ impl Intake {
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
         let held = self.contents.hold(content);
-        let (message, now) = (accept.message.id, accept.message.created_at);
+        let (app, message, now) = (accept.app, accept.message.id, accept.message.created_at);
         let endpoints: Vec<_> = accept.deliveries.iter().map(|delivery| delivery.endpoint).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
             let result = result.map(|mut results| results.pop().unwrap_or(Accepted::Stale));
@@ -127,7 +127,7 @@ impl Intake {
                     waiting: Waiting { seq: Seq(seq), message, due_at: now, attempts: 0, clock_start: now },
                     content: held.clone(),
                 };
-                inbox.send(Event::Accepted(endpoints.into_iter().zip(first.0..).map(offer).collect()));
+                inbox.send(Event::Accepted(app, endpoints.into_iter().zip(first.0..).map(offer).collect()));
             }
             let _ = answer.send(result);
         });
@@ -138,7 +138,7 @@ impl Intake {
 
 /// Whether an endpoint subscribes to such a message. One without channels takes every message; one
 /// with channels takes only messages that share at least one.
-fn wants(endpoint: &Endpoint, event_type: &str, channels: &[String]) -> bool {
+fn wants(endpoint: &Subscription, event_type: &str, channels: &[String]) -> bool {
     let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
     !endpoint.disabled
         && (endpoint.event_types.is_empty() || listed(&endpoint.event_types, event_type))

@@ -11,6 +11,11 @@ pub struct Options {
     pub lane_most: usize,
     /// Waiting deliveries that one lane keeps in memory; the rest stay in the store.
     pub lane_buffer: usize,
+    /// What all lanes together keep of them, in bytes; past it none keeps more than a few.
+    pub lane_bytes: usize,
+    /// Lanes that keep their endpoint's configuration in memory; past it, those that only wait read
+    /// it again at their turn.
+    pub lanes_awake: usize,
     /// Payload bytes kept in memory for waiting deliveries, in all. Past it they are read again at
     /// their turn.
     pub content_bytes: usize,
@@ -37,6 +42,8 @@ impl Default for Options {
             lane_start: 8,
             lane_most: 64,
             lane_buffer: 256,
+            lane_bytes: 16 * 1024 * 1024,
+            lanes_awake: 10_000,
             content_bytes: 64 * 1024 * 1024,
             sweep_interval: Duration::from_secs(30),
             lane_idle: Duration::from_secs(60),

@@ -5,9 +5,8 @@ use crate::Entropy;
 use crate::attempt::{End, Ended, Start};
 use crate::dispatcher::{Event, Inbox};
 use crate::gates::Gates;
-use crate::lane::Lane;
 use aldaba_delivery::{
-    AttemptId, Class, Delivery, Ending, EndpointId, Outcome, Reason, Timestamp, Transition,
+    AttemptId, Class, Delivery, Ending, EndpointId, Health, Outcome, Reason, Timestamp, Transition,
 };
 use aldaba_store::{Done, Error, NewAttempt, Record, Recorded, Store, Trigger, Waiting};
 use std::sync::Arc;
@@ -32,12 +31,12 @@ pub(crate) struct Judgement {
 }
 
 impl Recorder {
-    /// Judges an attempt and brings the lane's health and the gates up to date. `None`: nothing was
+    /// Judges an attempt and brings the endpoint's health and the gates up to date. `None`: nothing was
     /// sent, and there is nothing to record.
     pub(crate) fn judge(
         &self,
         ended: Ended,
-        lane: &mut Lane,
+        known: &mut Health,
         gates: &mut Gates,
         now: Timestamp,
     ) -> Option<Judgement> {
@@ -45,7 +44,7 @@ impl Recorder {
         match end {
             End::PutBack | End::Abandoned => None,
             End::ContentGone => {
-                let woken = gates.called_off(&start.target, start.probes);
+                let woken = gates.called_off(&start);
                 let record = without_attempt(&start, Transition::Settle(Ending::Dead(Reason::Expired)), now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
@@ -58,8 +57,8 @@ impl Recorder {
                 };
                 let transition =
                     Transition::after_attempt(policy, &delivery, &class, now, self.entropy.chance());
-                let health = lane.health.after_attempt(policy, &class, &transition, now);
-                let news = gates.after_attempt(&start.target, &class, &transition, start.probes, now);
+                let health = known.after_attempt(policy, &class, &transition, now);
+                let news = gates.after_attempt(&start, &class, &transition, now);
                 let success = transition == Transition::Settle(Ending::Delivered);
                 if !success {
                     report(&start, &delivery, &transition, &response.outcome);
@@ -78,11 +77,11 @@ impl Recorder {
                     trigger: Trigger::Scheduled,
                     success,
                 };
-                let changed = health != lane.health;
-                lane.health = health;
+                let changed = health != *known;
+                *known = health;
                 let record = Record {
                     attempt: Some(attempt),
-                    health: changed.then(|| lane.health.clone()),
+                    health: changed.then(|| known.clone()),
                     gates: news.changed,
                     ..without_attempt(&start, transition, now)
                 };

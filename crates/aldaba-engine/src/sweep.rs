@@ -79,7 +79,7 @@ async fn walk(
     loop {
         let page = store.lanes(LanesQuery { after, until, limit: PAGE }).await?;
         if !page.lanes.is_empty() {
-            inbox.send(Event::Found(page.lanes.into_iter().map(|(endpoint, _)| endpoint).collect()));
+            inbox.send(Event::Found(page.lanes));
         }
         match page.next {
             Some(next) => after = Some(next),

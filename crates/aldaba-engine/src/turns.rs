@@ -6,13 +6,13 @@
 mod shares;
 
 use crate::attempt::Start;
-use crate::gates::{Entrance, Gates, Probes};
-use crate::lane::{Bucket, Entry, FixedMap, Lane, Place, Readiness, Reading, Standing};
+use crate::gates::{Entrance, Gates};
+use crate::lane::{Awake, Entry, FixedMap, Lane, Place, Queue, Readiness, Reading, Room, Standing, Throttle};
 use crate::options::Options;
 use crate::target::Target;
 use aldaba_delivery::{AppId, Delivery, EndpointId, Health, Passability, Reason, Timestamp};
 use aldaba_store::{DueQuery, GateRecord, Record, Seq, Waiting};
-use shares::{Room, Shares};
+use shares::{Leave, Shares};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,15 @@ const REFILLS: usize = 64;
 
 pub(crate) struct Turns {
     options: Options,
-    pub(crate) lanes: FixedMap<EndpointId, Lane>,
+    lanes: FixedMap<EndpointId, Box<Lane>>,
+    /// How many of them are awake. Past the limit those that only wait are put to rest.
+    awake: usize,
+    /// What their buffers hold together.
+    room: Room,
     pub(crate) gates: Gates,
     /// Ready lanes in the order of their turns, by what is known of their receivers.
     /// A later ticket is a later turn.
-    ready: [BTreeMap<u64, EndpointId>; Standing::ALL.len()],
+    ready: [BTreeMap<u64, EndpointId>; Queue::ALL.len()],
     next_ticket: u64,
     alarms: BTreeSet<(Timestamp, EndpointId)>,
     /// Deliveries taken and not yet recorded.
@@ -42,25 +46,34 @@ pub(crate) struct Turns {
     pub(crate) halted: bool,
 }
 
-/// Whether the caller must have the endpoint of a lane read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
-    Known,
-    ReadEndpoint,
-}
-
 /// What is to be done now.
 pub(crate) enum Action {
+    /// Read the endpoint of a lane.
+    Read(EndpointId),
     Refill(DueQuery),
     Attempt(Start),
     /// End a delivery without sending it.
     End(Start, Reason),
 }
 
+/// What an attempt is told that had to wait for its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayStart {
+    Yes,
+    /// Ask again at this moment: its endpoint gets no more than so many requests a second.
+    At(Timestamp),
+    /// Something came in between.
+    No,
+}
+
 /// What a lane's turn came to.
 enum Turn {
     Act(Action),
     Later,
+    /// The lane has to wake up: its endpoint is to be read.
+    Wakes,
+    /// It is waking up, and keeps the place that it was given.
+    Fetches,
     /// The overall cap is reached; the lane keeps its turn.
     Full,
     /// The application's share of it is used up; the lane waits for one of its deliveries to end.
@@ -71,8 +84,10 @@ impl Turns {
     pub(crate) fn new(options: Options, gates: Gates) -> Self {
         Self {
             shares: Shares::new(options.in_flight),
+            room: Room::new(options.lane_bytes),
             options,
             lanes: FixedMap::default(),
+            awake: 0,
             gates,
             ready: Default::default(),
             next_ticket: 0,
@@ -93,84 +108,84 @@ impl Turns {
         self.alarms.first().map(|(at, _)| *at)
     }
 
+    /// What is known of an endpoint that has something in flight.
+    pub(crate) fn health(&mut self, endpoint: EndpointId) -> Option<(&mut Health, &mut Gates)> {
+        let awake = self.lanes.get_mut(&endpoint)?.awake.as_mut()?;
+        Some((&mut awake.health, &mut self.gates))
+    }
+
     /// News of a waiting delivery. A lane that is not in memory is opened.
-    pub(crate) fn offer(&mut self, endpoint: EndpointId, entry: Entry, now: Timestamp) -> Opening {
-        let opening = self.open(endpoint, now);
-        if let Some(lane) = self.lanes.get_mut(&endpoint) {
-            lane.backlog.offer(entry);
-        }
+    pub(crate) fn offer(&mut self, endpoint: EndpointId, app: AppId, entry: Entry, now: Timestamp) {
+        self.lane(endpoint, app, now).backlog.offer(entry);
         self.wake(endpoint);
-        opening
     }
 
     /// Opens a lane that has work in the store.
-    pub(crate) fn open(&mut self, endpoint: EndpointId, now: Timestamp) -> Opening {
-        if self.lanes.contains_key(&endpoint) {
-            return Opening::Known;
+    pub(crate) fn open(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+        if !self.lanes.contains_key(&endpoint) {
+            self.lane(endpoint, app, now);
+            self.wake(endpoint);
         }
-        self.lanes.insert(endpoint, Lane::new(&self.options, now));
-        Opening::ReadEndpoint
     }
 
-    /// The endpoint of a lane has been read, for the first time or anew. A lane keeps the health
-    /// that it knows: it is the only one to change it. What was read before a change counts for
-    /// nothing, and is read once more.
-    pub(crate) fn opened(
-        &mut self,
-        endpoint: EndpointId,
-        target: Target,
-        health: Health,
-        now: Timestamp,
-    ) -> Opening {
+    fn lane(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) -> &mut Lane {
+        let (options, room) = (&self.options, &self.room);
+        self.lanes.entry(endpoint).or_insert_with(|| Box::new(Lane::new(app, options, room, now)))
+    }
+
+    /// The endpoint of a lane has been read, for the first time or anew. A lane that is awake keeps
+    /// the health that it knows: it is the only one to change it. What was read before a change counts
+    /// for nothing, and is read once more.
+    pub(crate) fn opened(&mut self, endpoint: EndpointId, target: Target, health: Health, now: Timestamp) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
-            return Opening::Known;
+            return;
         };
         if lane.reading == Reading::Outdated {
-            lane.reading = Reading::UnderWay;
-            return Opening::ReadEndpoint;
+            lane.reading = Reading::Wanted;
+        } else {
+            lane.reading = Reading::Done;
+            lane.deleted |= target.deleted;
+            if lane.throttle.as_ref().map(|throttle| throttle.rate()) != target.throttle_rate {
+                lane.throttle = target.throttle_rate.map(|rate| Box::new(Throttle::new(rate, now)));
+            }
+            let target = Arc::new(target);
+            match &mut lane.awake {
+                Some(awake) => awake.target = target,
+                None => {
+                    lane.awake = Some(Box::new(Awake { target, health }));
+                    self.awake += 1;
+                }
+            }
         }
-        lane.reading = Reading::Done;
-        if lane.target.is_none() {
-            lane.health = health;
-            lane.bucket = target.throttle_rate.map(|rate| Bucket::new(rate, now));
-        }
-        lane.deleted |= target.deleted;
-        lane.target = Some(Arc::new(target));
         self.wake(endpoint);
-        Opening::Known
     }
 
     /// The endpoint was changed. A lane in memory sends nothing until it has read it again.
-    pub(crate) fn altered(&mut self, endpoint: EndpointId) -> Opening {
+    pub(crate) fn altered(&mut self, endpoint: EndpointId) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
-            return Opening::Known;
+            return;
         };
-        match lane.reading {
-            Reading::Done => {
-                lane.reading = Reading::UnderWay;
-                Opening::ReadEndpoint
-            }
-            Reading::UnderWay | Reading::Outdated => {
-                lane.reading = Reading::Outdated;
-                Opening::Known
-            }
-        }
+        lane.reading = match lane.reading {
+            Reading::Done | Reading::Wanted => Reading::Wanted,
+            Reading::UnderWay | Reading::Outdated => Reading::Outdated,
+        };
+        self.wake(endpoint);
     }
 
     /// The endpoint was deleted: nothing more is sent, and what waits ends. A lane that is not in
     /// memory is opened for that.
-    pub(crate) fn removed(&mut self, endpoint: EndpointId, now: Timestamp) -> Opening {
-        let opening = self.open(endpoint, now);
-        if let Some(lane) = self.lanes.get_mut(&endpoint) {
-            lane.deleted = true;
-        }
+    pub(crate) fn removed(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+        self.lane(endpoint, app, now).deleted = true;
         self.wake(endpoint);
-        opening
     }
 
     /// The endpoint has no row: nothing can wait for it.
     pub(crate) fn vanished(&mut self, endpoint: EndpointId) {
-        self.lanes.remove(&endpoint);
+        self.unclaim(endpoint);
+        if let Some(lane) = self.lanes.remove(&endpoint) {
+            self.awake -= usize::from(lane.awake.is_some());
+            self.unpark(lane.app);
+        }
     }
 
     pub(crate) fn refilled(&mut self, endpoint: EndpointId, rows: &[Waiting], limit: usize) {
@@ -182,15 +197,22 @@ impl Turns {
     }
 
     /// Whether a delivery that has had its turn, and then had to wait for its payload, may still go.
-    pub(crate) fn may_start(&self, start: &Start, now: Timestamp) -> bool {
-        let Some(lane) = self.lanes.get(&start.endpoint) else {
-            return false;
+    pub(crate) fn may_start(&mut self, start: &Start, now: Timestamp) -> MayStart {
+        let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
+            return MayStart::No;
         };
-        let lane_open = match lane.health.passability(now) {
-            Passability::Open => true,
-            Passability::Probe | Passability::Held(_) => lane.probing == Some(start.waiting.seq),
+        let lane_open = match lane.awake.as_ref().map(|awake| awake.health.passability(now)) {
+            Some(Passability::Open) => true,
+            Some(Passability::Probe | Passability::Held(_)) => lane.probing == Some(start.waiting.seq),
+            None => false,
         };
-        !self.halted && !lane.deleted && lane_open && self.gates.still_open(&start.target, start.probes, now)
+        if self.halted || lane.deleted || !lane_open || !self.gates.still_open(start, now) {
+            return MayStart::No;
+        }
+        match lane.throttle.as_mut().map_or(Ok(()), |throttle| throttle.start(now)) {
+            Ok(()) => MayStart::Yes,
+            Err(at) => MayStart::At(at),
+        }
     }
 
     /// A request has left the wire: its lane may have room for another.
@@ -212,8 +234,9 @@ impl Turns {
     /// Brings a record that was refused up to date. Attempts that ended after it may be on disk
     /// before it, and what they made of the endpoint's health and of gates must stay.
     pub(crate) fn renew(&self, record: &mut Record) {
-        if let (Some(health), Some(lane)) = (&mut record.health, self.lanes.get(&record.endpoint)) {
-            health.clone_from(&lane.health);
+        let awake = self.lanes.get(&record.endpoint).and_then(|lane| lane.awake.as_ref());
+        if let (Some(health), Some(awake)) = (&mut record.health, awake) {
+            health.clone_from(&awake.health);
         }
         for GateRecord { origin, scope, gate } in &mut record.gates {
             *gate = self.gates.get(origin, *scope);
@@ -230,9 +253,10 @@ impl Turns {
             lane.idle_since = now;
         }
         self.wake(endpoint);
+        self.rest(endpoint);
     }
 
-    /// Puts a lane among the ready ones of its standing, if it is not there.
+    /// Puts a lane among the ready ones of its queue, if it is not there.
     pub(crate) fn wake(&mut self, endpoint: EndpointId) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
@@ -240,16 +264,16 @@ impl Turns {
         if let Some(alarm) = lane.alarm.take() {
             self.alarms.remove(&(alarm, endpoint));
         }
-        let standing = lane.pace.standing();
+        let queue = lane.queue();
         match lane.place {
-            Place::Ready(queue, _) if queue == standing => return,
+            Place::Ready(now_in, _) if now_in == queue => return,
             // It is woken when a place comes free; one that has come to answer need not wait for it.
-            Place::Parked if standing != Standing::Answers => return,
-            Place::Ready(queue, ticket) => drop(self.ready[queue as usize].remove(&ticket)),
+            Place::Parked if queue != Queue::Answers => return,
+            Place::Ready(now_in, ticket) => drop(self.ready[now_in as usize].remove(&ticket)),
             Place::Parked | Place::Nowhere => {}
         }
-        lane.place = Place::Ready(standing, self.next_ticket);
-        self.ready[standing as usize].insert(self.next_ticket, endpoint);
+        lane.place = Place::Ready(queue, self.next_ticket);
+        self.ready[queue as usize].insert(self.next_ticket, endpoint);
         self.next_ticket += 1;
     }
 
@@ -257,7 +281,7 @@ impl Turns {
     /// `horizon` is found by a sweep.
     pub(crate) fn forget_idle(&mut self, now: Timestamp, horizon: Timestamp) {
         let idle = self.options.lane_idle;
-        let alarms = &mut self.alarms;
+        let (alarms, awake) = (&mut self.alarms, &mut self.awake);
         self.lanes.retain(|endpoint, lane| {
             let keep = lane.place != Place::Nowhere
                 || now.since(lane.idle_since) < idle
@@ -265,6 +289,7 @@ impl Turns {
             if !keep && let Some(alarm) = lane.alarm {
                 alarms.remove(&(alarm, *endpoint));
             }
+            *awake -= usize::from(!keep && lane.awake.is_some());
             keep
         });
         self.gates.forget_idle(now);
@@ -275,54 +300,92 @@ impl Turns {
         let mut actions = Vec::new();
         self.ring(now);
         self.quench();
-        // The queues take turns as well, so that none waits for another to run dry.
-        let mut open = Standing::ALL.to_vec();
+        // Those have had their turn already; the other queues take turns as well, so that none waits
+        // for another to run dry.
+        while actions.len() < ACTIONS && self.serve(Queue::Claimed, now, &mut actions) {}
+        let mut open = vec![Queue::Answers, Queue::Fresh, Queue::Slow];
         while actions.len() < ACTIONS && !open.is_empty() {
-            open.retain(|standing| self.serve(*standing, now, &mut actions));
+            open.retain(|queue| self.serve(*queue, now, &mut actions));
         }
         actions
     }
 
     /// Whether another [`Turns::run_once`] at the same moment could find more to do.
     pub(crate) fn has_ready(&self) -> bool {
-        let waits = |standing: &Standing| !self.ready[*standing as usize].is_empty();
-        !self.halted && Standing::ALL.iter().any(|standing| waits(standing) && self.shares.any(*standing))
+        let could_go = |queue: &Queue| match queue {
+            Queue::Claimed => true,
+            Queue::Answers => self.shares.any(Standing::Answers),
+            Queue::Fresh => self.shares.any(Standing::Fresh),
+            Queue::Slow => self.shares.any(Standing::Slow),
+        };
+        !self.halted
+            && Queue::ALL.iter().any(|queue| !self.ready[*queue as usize].is_empty() && could_go(queue))
     }
 
     /// One turn from one of the queues. `false`: nothing more is to be had there now.
-    fn serve(&mut self, standing: Standing, now: Timestamp, actions: &mut Vec<Action>) -> bool {
-        let Some((ticket, endpoint)) = self.ready[standing as usize].pop_first() else {
+    fn serve(&mut self, queue: Queue, now: Timestamp, actions: &mut Vec<Action>) -> bool {
+        let Some((ticket, endpoint)) = self.ready[queue as usize].pop_first() else {
             return false;
         };
         self.put(endpoint, Place::Nowhere);
+        let turn = self.turn(endpoint, now);
+        if let Turn::Wakes = turn {
+            actions.push(Action::Read(endpoint));
+        }
         if let Some(query) = self.refill(endpoint, now) {
             actions.push(Action::Refill(query));
         }
-        match self.turn(endpoint, standing, now) {
+        match turn {
             Turn::Act(action) => {
                 actions.push(action);
                 self.wake(endpoint);
-                true
             }
+            Turn::Wakes | Turn::Fetches => {}
             Turn::Later => {
                 // It may have been woken for a place that it does not use.
-                if let Some(app) = self.lanes.get(&endpoint).and_then(Lane::app)
-                    && self.shares.room(app, standing) == Room::Yes
+                if let Some(lane) = self.lanes.get(&endpoint)
+                    && self.shares.leave(lane.app, lane.pace.standing()) == Leave::Yes
                 {
-                    self.unpark(app);
+                    self.unpark(lane.app);
                 }
-                true
+                self.rest(endpoint);
             }
             Turn::Full => {
-                self.put(endpoint, Place::Ready(standing, ticket));
-                self.ready[standing as usize].insert(ticket, endpoint);
-                false
+                // One that had a place has given it back, and waits with those of its standing.
+                let now_in = self.lanes.get(&endpoint).map_or(queue, |lane| lane.queue());
+                self.put(endpoint, Place::Ready(now_in, ticket));
+                self.ready[now_in as usize].insert(ticket, endpoint);
+                return queue == Queue::Claimed;
             }
             Turn::Parked(app) => {
                 self.put(endpoint, Place::Parked);
                 self.shares.park(app, endpoint);
-                true
+                self.rest(endpoint);
             }
+        }
+        true
+    }
+
+    /// Puts a lane to rest that only waits, if too many are awake.
+    fn rest(&mut self, endpoint: EndpointId) {
+        if self.awake <= self.options.lanes_awake {
+            return;
+        }
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && lane.awake.is_some()
+            && lane.can_rest()
+        {
+            lane.rest();
+            self.awake -= 1;
+        }
+    }
+
+    /// Gives the place back that a lane holds while it wakes up.
+    fn unclaim(&mut self, endpoint: EndpointId) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && let Some(standing) = lane.claims.take()
+        {
+            self.shares.unclaim(lane.app, standing);
         }
     }
 
@@ -344,27 +407,49 @@ impl Turns {
         }
     }
 
-    fn turn(&mut self, endpoint: EndpointId, standing: Standing, now: Timestamp) -> Turn {
+    fn turn(&mut self, endpoint: EndpointId, now: Timestamp) -> Turn {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return Turn::Later;
         };
-        let probe = match lane.readiness(now) {
+        if lane.claims.is_some() {
+            if lane.reading == Reading::Wanted {
+                lane.reading = Reading::UnderWay;
+                return Turn::Wakes;
+            }
+            if lane.is_fetching() {
+                return Turn::Fetches;
+            }
+        }
+        self.unclaim(endpoint);
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return Turn::Later;
+        };
+        let (app, standing) = (lane.app, lane.pace.standing());
+        let readiness = lane.readiness(now);
+        let probe = match readiness {
             Readiness::Waits => return Turn::Later,
             Readiness::At(at) => {
                 self.set_alarm(endpoint, at);
                 return Turn::Later;
             }
             Readiness::Ends => return self.end(endpoint, Reason::Cancelled),
+            Readiness::Wakes => false,
             Readiness::Ready { probe } => probe,
         };
-        let Some(target) = lane.target.clone() else {
-            return Turn::Later;
-        };
-        match self.shares.room(target.app, standing) {
-            Room::Yes if !self.halted => {}
-            Room::Yes | Room::Full => return Turn::Full,
-            Room::AppFull => return Turn::Parked(target.app),
+        match self.shares.leave(app, standing) {
+            Leave::Yes if !self.halted => {}
+            Leave::Yes | Leave::Full => return Turn::Full,
+            Leave::AppFull => return Turn::Parked(app),
         }
+        let target = match (&lane.awake, readiness) {
+            (Some(awake), Readiness::Ready { .. }) => awake.target.clone(),
+            _ => {
+                lane.claims = Some(standing);
+                lane.reading = Reading::UnderWay;
+                self.shares.claim(app, standing);
+                return Turn::Wakes;
+            }
+        };
         let Some(head) = lane.backlog.head(now) else {
             return Turn::Later;
         };
@@ -372,8 +457,9 @@ impl Turns {
         if delivery.overdue(&target.policy, now) {
             return self.end(endpoint, Reason::StopDate);
         }
-        let probes = match self.gates.enter(endpoint, &target, now) {
-            Entrance::Open(probes) => probes,
+        let seq = head.seq;
+        match self.gates.enter(endpoint, seq, &target, now) {
+            Entrance::Open => {}
             Entrance::Waits => return Turn::Later,
             // A hold moves the next attempt; past the stop date there is none.
             Entrance::At(at) if delivery.overdue(&target.policy, at) => {
@@ -383,18 +469,18 @@ impl Turns {
                 self.set_alarm(endpoint, at);
                 return Turn::Later;
             }
-        };
+        }
         let Some(entry) = lane.backlog.take(now) else {
             return Turn::Later;
         };
-        if let Some(bucket) = &mut lane.bucket {
-            bucket.take();
+        if let Some(throttle) = &mut lane.throttle {
+            throttle.take(entry.content.is_some());
         }
         lane.pace.started();
         if probe {
             lane.probing = Some(entry.waiting.seq);
         }
-        Turn::Act(Action::Attempt(self.start(endpoint, target, entry, probes, standing)))
+        Turn::Act(Action::Attempt(self.start(endpoint, target, entry, standing)))
     }
 
     /// Ends the head without sending it.
@@ -405,10 +491,11 @@ impl Turns {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return Turn::Later;
         };
-        let (Some(target), Some(entry)) = (lane.target.clone(), lane.backlog.take_any()) else {
+        let target = lane.awake.as_ref().map(|awake| awake.target.clone());
+        let (Some(target), Some(entry)) = (target, lane.backlog.take_any()) else {
             return Turn::Later;
         };
-        let start = self.start(endpoint, target, entry, Probes::default(), Standing::Answers);
+        let start = self.start(endpoint, target, entry, Standing::Answers);
         Turn::Act(Action::End(start, reason))
     }
 
@@ -417,16 +504,19 @@ impl Turns {
         endpoint: EndpointId,
         target: Arc<Target>,
         entry: Entry,
-        probes: Probes,
         standing: Standing,
     ) -> Start {
         self.shares.take(entry.waiting.seq, target.app, standing);
-        Start { endpoint, target, waiting: entry.waiting, content: entry.content, probes }
+        Start { endpoint, target, waiting: entry.waiting, content: entry.content }
     }
 
     /// A refill for a lane that wants one, or a place in the line for it.
     fn refill(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<DueQuery> {
         let lane = self.lanes.get_mut(&endpoint)?;
+        if lane.awake.is_none() && lane.claims.is_none() {
+            // It has no use for it before its turn.
+            return None;
+        }
         let until = if lane.deleted { Timestamp::MAX } else { now };
         if self.refills >= REFILLS {
             if lane.backlog.wants_refill(until) && !lane.thirsty {

@@ -2,7 +2,6 @@
 
 use crate::{Done, IdempotencyKey, Order, Page, Read};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Timestamp};
-use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
@@ -54,7 +53,29 @@ pub struct Endpoint {
 pub struct Tenant {
     pub application: Application,
     pub version: u64,
-    pub endpoints: Vec<Arc<Endpoint>>,
+    pub endpoints: Vec<Subscription>,
+}
+
+/// What of an endpoint decides whether it gets a message. It is kept in memory for very many of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    pub id: EndpointId,
+    pub disabled: bool,
+    /// Sorted, without repeats; empty: all.
+    pub event_types: Box<[String]>,
+    /// Sorted, without repeats; empty: all.
+    pub channels: Box<[String]>,
+}
+
+impl From<&Endpoint> for Subscription {
+    fn from(endpoint: &Endpoint) -> Self {
+        Self {
+            id: endpoint.id,
+            disabled: endpoint.disabled,
+            event_types: endpoint.event_types.clone().into(),
+            channels: endpoint.channels.clone().into(),
+        }
+    }
 }
 
 /// How a caller names an application, an endpoint or a message: by id or by its own name for it.

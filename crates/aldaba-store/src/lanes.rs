@@ -54,10 +54,19 @@ pub struct LanesCursor(pub Turn);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LanesPage {
-    /// Each endpoint once, with the first due time seen for it in this page.
-    pub lanes: Vec<(EndpointId, Timestamp)>,
+    /// Each endpoint once.
+    pub lanes: Vec<FoundLane>,
     /// Where to go on; `None`: nothing more is due by `until`.
     pub next: Option<LanesCursor>,
+}
+
+/// An endpoint that has waiting deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundLane {
+    pub endpoint: EndpointId,
+    pub app: AppId,
+    /// The first due time seen in the page.
+    pub due_at: Timestamp,
 }
 
 /// A gate as it is kept.

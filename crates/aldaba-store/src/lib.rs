@@ -31,12 +31,16 @@ pub mod conformance;
 pub mod sqlite;
 
 pub use content::{Content, Message, NewMessage};
-pub use directory::{Application, Change, Changed, Directory, Endpoint, Key, Tenant, WhichApplication};
+pub use directory::{
+    Application, Change, Changed, Directory, Endpoint, Key, Subscription, Tenant, WhichApplication,
+};
 pub use error::Error;
 pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };
-pub use lanes::{DueQuery, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting};
+pub use lanes::{
+    DueQuery, FoundLane, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting,
+};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
 };

@@ -6,11 +6,15 @@
 //! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
 //! over its result.
 
+use super::room::Room;
 use crate::content::HeldContent;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{Seq, Turn, Waiting};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+/// How many deliveries a lane may keep in memory when all lanes together have no room left.
+const FEW: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -21,11 +25,14 @@ pub(crate) struct Entry {
 
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    buffer: BTreeMap<Turn, Entry>,
-    in_flight: BTreeSet<Seq>,
+    /// In the order of their turns.
+    buffer: VecDeque<Entry>,
+    /// As many as a lane may have on the wire and unrecorded: few enough to look through.
+    in_flight: Vec<Seq>,
     bound: Bound,
-    refill: Option<Refill>,
+    refill: Option<Box<Refill>>,
     capacity: usize,
+    room: Room,
 }
 
 /// Up to where the buffer is complete.
@@ -42,7 +49,8 @@ enum Bound {
 struct Refill {
     /// What was heard since it began; the newest word about each delivery.
     changes: BTreeMap<Seq, Option<Entry>>,
-    /// The bound was lowered meanwhile, so that the result would leave a gap.
+    /// The bound was lowered meanwhile, or too much was heard to lay it over the result: it would
+    /// leave a gap, and counts for nothing. What was heard is in the buffer, as far as the bound.
     overtaken: bool,
 }
 
@@ -50,43 +58,42 @@ const FIRST: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
 impl Backlog {
     /// Of a lane that has heard nothing yet: all its rows may be in the store.
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize, room: Room) -> Self {
         Self {
-            buffer: BTreeMap::new(),
-            in_flight: BTreeSet::new(),
+            buffer: VecDeque::new(),
+            in_flight: Vec::new(),
             bound: Bound::Below(FIRST),
             refill: None,
             capacity,
+            room,
         }
     }
 
     /// News of a waiting row: accepted, or to be tried again.
     pub(crate) fn offer(&mut self, entry: Entry) {
-        let seq = entry.waiting.seq;
-        if self.in_flight.contains(&seq) {
+        if self.in_flight.contains(&entry.waiting.seq) {
             return;
         }
-        if let Some(refill) = &mut self.refill {
-            refill.changes.insert(seq, Some(entry.clone()));
-        }
+        self.note(entry.waiting.seq, Some(&entry));
         self.insert(entry);
     }
 
     /// Takes the head if it is due. It is in flight until [`Backlog::landed`].
     pub(crate) fn take(&mut self, now: Timestamp) -> Option<Entry> {
-        let head = self.buffer.first_entry()?;
-        if head.key().due_at > now {
-            return None;
+        self.head(now)?;
+        let entry = self.buffer.pop_front()?;
+        self.room.recount(1, 0);
+        if self.buffer.is_empty() {
+            self.buffer = VecDeque::new();
         }
-        let entry = head.remove();
-        self.in_flight.insert(entry.waiting.seq);
+        self.in_flight.push(entry.waiting.seq);
         Some(entry)
     }
 
     /// The head, if it is due.
     pub(crate) fn head(&self, now: Timestamp) -> Option<&Waiting> {
-        let (turn, entry) = self.buffer.first_key_value()?;
-        (turn.due_at <= now).then_some(&entry.waiting)
+        let head = &self.buffer.front()?.waiting;
+        (head.due_at <= now).then_some(head)
     }
 
     /// The head, due or not: for lanes that end.
@@ -96,30 +103,35 @@ impl Backlog {
 
     /// A delivery's change is committed: it is settled, or waits again.
     pub(crate) fn landed(&mut self, seq: Seq, again: Option<Waiting>) {
-        self.in_flight.remove(&seq);
-        let entry = again.map(|waiting| Entry { waiting, content: None });
-        match (entry, &mut self.refill) {
-            (Some(entry), _) => self.offer(entry),
-            (None, Some(refill)) => drop(refill.changes.insert(seq, None)),
-            (None, None) => {}
+        self.in_flight.retain(|flying| *flying != seq);
+        if self.in_flight.is_empty() {
+            self.in_flight = Vec::new();
+        }
+        match again {
+            Some(waiting) => self.offer(Entry { waiting, content: None }),
+            None => self.note(seq, None),
         }
     }
 
     /// Whether the buffer runs low and the store has more that is due.
     pub(crate) fn wants_refill(&self, now: Timestamp) -> bool {
         let more = matches!(self.bound, Bound::Below(bound) if bound.due_at <= now);
-        more && self.refill.is_none() && self.buffer.len() <= self.capacity / 4
+        more && self.refill.is_none() && self.buffer.len() <= self.may_hold() / 4
     }
 
     /// Begins a refill if one is wanted: what to read after, and how many rows.
     pub(crate) fn begin_refill(&mut self, now: Timestamp) -> Option<(Option<Turn>, usize)> {
         match self.bound {
             Bound::Below(bound) if self.wants_refill(now) => {
-                self.refill = Some(Refill::default());
-                Some((before(bound), self.capacity))
+                self.refill = Some(Box::default());
+                Some((before(bound), self.may_hold()))
             }
             _ => None,
         }
+    }
+
+    pub(crate) fn is_refilling(&self) -> bool {
+        self.refill.is_some()
     }
 
     /// The rows read by a refill of at most `limit`.
@@ -127,15 +139,20 @@ impl Backlog {
         let Some(refill) = self.refill.take() else {
             return;
         };
-        if !refill.overtaken {
-            self.bound = match rows.last() {
-                Some(last) if rows.len() >= limit => Bound::Below(after(last.turn())),
-                _ => Bound::All,
-            };
-            for row in rows {
-                if !self.in_flight.contains(&row.seq) && !refill.changes.contains_key(&row.seq) {
-                    self.insert(Entry { waiting: *row, content: None });
-                }
+        self.room.recount(refill.changes.len(), 0);
+        if refill.overtaken {
+            return;
+        }
+        self.bound = match rows.last() {
+            Some(last) if rows.len() >= limit => Bound::Below(after(last.turn())),
+            _ => Bound::All,
+        };
+        if self.buffer.is_empty() {
+            self.buffer.reserve_exact(rows.len());
+        }
+        for row in rows {
+            if !self.in_flight.contains(&row.seq) && !refill.changes.contains_key(&row.seq) {
+                self.insert(Entry { waiting: *row, content: None });
             }
         }
         for entry in refill.changes.into_values().flatten() {
@@ -148,9 +165,8 @@ impl Backlog {
     /// When there is next something to do: the head's due time, or that of the first row in the
     /// store.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let head = self.buffer.first_key_value().map(|(turn, _)| turn.due_at);
-        match (head, self.bound) {
-            (Some(due_at), _) => Some(due_at),
+        match (self.buffer.front(), self.bound) {
+            (Some(head), _) => Some(head.waiting.due_at),
             (None, Bound::Below(bound)) => Some(bound.due_at),
             (None, Bound::All) => None,
         }
@@ -160,10 +176,48 @@ impl Backlog {
         !self.buffer.is_empty()
     }
 
+    /// Nothing is in flight, or being read.
+    pub(crate) fn is_still(&self) -> bool {
+        self.in_flight.is_empty() && self.refill.is_none()
+    }
+
     /// Nothing is in flight or being read, and nothing is due before `horizon`.
     pub(crate) fn is_idle(&self, horizon: Timestamp) -> bool {
-        let nothing_soon = self.next_due().is_none_or(|due_at| due_at > horizon);
-        self.in_flight.is_empty() && self.refill.is_none() && nothing_soon
+        self.is_still() && self.next_due().is_none_or(|due_at| due_at > horizon)
+    }
+
+    /// Leaves everything to the store, and remembers only when the first of it is due.
+    pub(crate) fn rest(&mut self) {
+        if let Some(head) = self.buffer.front() {
+            self.bound = Bound::Below(head.waiting.turn());
+            self.room.recount(self.buffer.len(), 0);
+            self.buffer = VecDeque::new();
+        }
+    }
+
+    /// While a refill is under way, what is heard is remembered.
+    fn note(&mut self, seq: Seq, entry: Option<&Entry>) {
+        let Some(refill) = &mut self.refill else { return };
+        if refill.overtaken {
+            return;
+        }
+        let before = refill.changes.len();
+        if self.room.is_short() && before >= self.capacity {
+            refill.overtaken = true;
+            refill.changes.clear();
+        } else {
+            refill.changes.insert(seq, entry.cloned());
+        }
+        self.room.recount(before, refill.changes.len());
+    }
+
+    /// How many deliveries the buffer may hold now.
+    fn may_hold(&self) -> usize {
+        if self.room.is_short() {
+            self.buffer.len().clamp(FEW.min(self.capacity), self.capacity)
+        } else {
+            self.capacity
+        }
     }
 
     fn insert(&mut self, entry: Entry) {
@@ -171,15 +225,38 @@ impl Backlog {
         if matches!(self.bound, Bound::Below(bound) if turn >= bound) {
             return;
         }
-        self.buffer.insert(turn, entry);
-        if self.buffer.len() > self.capacity
-            && let Some((last, _)) = self.buffer.pop_last()
-        {
-            self.bound = Bound::Below(last);
-            if let Some(refill) = &mut self.refill {
-                refill.overtaken = true;
+        let most = self.may_hold();
+        let before = self.buffer.len();
+        // Most come in the order of their turns.
+        if self.buffer.back().is_none_or(|last| last.waiting.turn() < turn) {
+            if self.buffer.is_empty() {
+                self.buffer.reserve_exact(1);
+            }
+            self.buffer.push_back(entry);
+        } else {
+            match self.buffer.binary_search_by_key(&turn, |entry| entry.waiting.turn()) {
+                Ok(place) => self.buffer[place] = entry,
+                Err(place) => self.buffer.insert(place, entry),
             }
         }
+        if self.buffer.len() > most
+            && let Some(last) = self.buffer.pop_back()
+        {
+            self.bound = Bound::Below(last.waiting.turn());
+            if let Some(refill) = &mut self.refill {
+                refill.overtaken = true;
+                self.room.recount(refill.changes.len(), 0);
+                refill.changes.clear();
+            }
+        }
+        self.room.recount(before, self.buffer.len());
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        let changes = self.refill.as_ref().map_or(0, |refill| refill.changes.len());
+        self.room.recount(self.buffer.len() + changes, 0);
     }
 }
 

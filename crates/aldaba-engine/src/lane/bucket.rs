@@ -10,14 +10,18 @@ const BURST: Duration = Duration::from_millis(50);
 /// It starts empty, so that a restart never adds to what a receiver gets in a second.
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    rate: u64,
+    rate: u16,
     tokens: u64,
     filled_at: Timestamp,
 }
 
 impl Bucket {
     pub(crate) fn new(rate: u16, now: Timestamp) -> Self {
-        Self { rate: u64::from(rate), tokens: 0, filled_at: now }
+        Self { rate, tokens: 0, filled_at: now }
+    }
+
+    pub(crate) fn rate(&self) -> u16 {
+        self.rate
     }
 
     /// Whether a request may go now, or when the next one may.
@@ -26,7 +30,7 @@ impl Bucket {
         if self.tokens >= TOKEN {
             return Ok(());
         }
-        let wait = (TOKEN - self.tokens).div_ceil(self.rate);
+        let wait = (TOKEN - self.tokens).div_ceil(u64::from(self.rate));
         Err(now + Duration::from_millis(wait))
     }
 
@@ -39,9 +43,10 @@ impl Bucket {
             // The clock was set back: what was earned stays, time goes on from here.
             self.filled_at = now;
         }
+        let rate = u64::from(self.rate);
         let millis = u64::try_from(now.since(self.filled_at).as_millis()).unwrap_or(u64::MAX);
-        let burst = u64::try_from(BURST.as_millis()).unwrap_or(u64::MAX) * self.rate;
-        self.tokens = self.tokens.saturating_add(millis.saturating_mul(self.rate)).min(burst.max(TOKEN));
+        let burst = u64::try_from(BURST.as_millis()).unwrap_or(u64::MAX) * rate;
+        self.tokens = self.tokens.saturating_add(millis.saturating_mul(rate)).min(burst.max(TOKEN));
         self.filled_at = now;
     }
 }

@@ -3,10 +3,13 @@
 mod backlog;
 mod bucket;
 mod pace;
+mod room;
+mod throttle;
 
 pub(crate) use backlog::{Backlog, Entry};
-pub(crate) use bucket::Bucket;
 pub(crate) use pace::{Pace, Standing};
+pub(crate) use room::Room;
+pub(crate) use throttle::Throttle;
 
 use crate::Options;
 use crate::target::Target;
@@ -19,19 +22,23 @@ use std::sync::Arc;
 /// A map whose order, though never relied on, is the same in every run.
 pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
+/// There can be very many, most of them waiting: what only a lane about to send needs is in
+/// [`Awake`].
 pub(crate) struct Lane {
-    /// `None` until the endpoint has been read for the first time.
-    pub(crate) target: Option<Arc<Target>>,
+    pub(crate) app: AppId,
     pub(crate) reading: Reading,
+    /// `None`: the lane *rests*. Its endpoint is read when its turn comes.
+    pub(crate) awake: Option<Box<Awake>>,
     /// The endpoint is deleted. It stays so, whatever an older read of it may still say.
     pub(crate) deleted: bool,
-    pub(crate) health: Health,
     pub(crate) backlog: Backlog,
     pub(crate) pace: Pace,
-    pub(crate) bucket: Option<Bucket>,
+    pub(crate) throttle: Option<Box<Throttle>>,
     /// A probe of a failed endpoint is on its way.
     pub(crate) probing: Option<Seq>,
     pub(crate) place: Place,
+    /// Its turn has come, and it is given a place among those in flight while it wakes up.
+    pub(crate) claims: Option<Standing>,
     /// The lane stands in the line for a refill.
     pub(crate) thirsty: bool,
     /// When the lane is to be looked at again.
@@ -39,9 +46,17 @@ pub(crate) struct Lane {
     pub(crate) idle_since: Timestamp,
 }
 
+/// What a lane knows of its endpoint.
+pub(crate) struct Awake {
+    pub(crate) target: Arc<Target>,
+    pub(crate) health: Health,
+}
+
 /// How far the reading of the endpoint has come. At most one read is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
+    /// It has to be read, for the first time or anew, before the lane sends.
+    Wanted,
     UnderWay,
     /// Under way, and the endpoint has changed since it began.
     Outdated,
@@ -52,10 +67,24 @@ pub(crate) enum Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Nowhere,
-    /// Among the ready lanes of a standing, with this ticket.
-    Ready(Standing, u64),
+    /// Among the ready lanes of a queue, with this ticket.
+    Ready(Queue, u64),
     /// Its application has as much in flight as it may have.
     Parked,
+}
+
+/// The queues in which ready lanes wait for their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Its turn had come already, and it had to wake up first.
+    Claimed,
+    Answers,
+    Fresh,
+    Slow,
+}
+
+impl Queue {
+    pub(crate) const ALL: [Self; 4] = [Self::Claimed, Self::Answers, Self::Fresh, Self::Slow];
 }
 
 /// What a lane's own state says about its next delivery.
@@ -67,22 +96,25 @@ pub(crate) enum Readiness {
     At(Timestamp),
     /// Something else must happen first, and it will bring the lane back.
     Waits,
+    /// The endpoint must be read before anything can be said.
+    Wakes,
     /// The endpoint is deleted: what waits ends without being sent.
     Ends,
 }
 
 impl Lane {
-    pub(crate) fn new(options: &Options, now: Timestamp) -> Self {
+    pub(crate) fn new(app: AppId, options: &Options, room: &Room, now: Timestamp) -> Self {
         Self {
-            target: None,
-            reading: Reading::UnderWay,
+            app,
+            reading: Reading::Wanted,
+            awake: None,
             deleted: false,
-            health: Health::default(),
-            backlog: Backlog::new(options.lane_buffer),
+            backlog: Backlog::new(options.lane_buffer, room.clone()),
             pace: Pace::new(options.lane_start, options.lane_most),
-            bucket: None,
+            throttle: None,
             probing: None,
             place: Place::Nowhere,
+            claims: None,
             thirsty: false,
             alarm: None,
             idle_since: now,
@@ -91,22 +123,24 @@ impl Lane {
 
     /// Everything about the lane itself; gates and the overall cap are the caller's.
     pub(crate) fn readiness(&mut self, now: Timestamp) -> Readiness {
-        if self.reading != Reading::Done {
-            return Readiness::Waits;
-        }
         let Some(due_at) = self.backlog.next_due() else {
             return Readiness::Waits;
         };
-        if self.deleted {
-            return if self.backlog.has_entry() { Readiness::Ends } else { Readiness::Waits };
-        }
-        if due_at > now {
+        if due_at > now && !self.deleted {
             return Readiness::At(due_at);
         }
+        let awake = match (self.reading, &self.awake) {
+            (Reading::Done, Some(awake)) => awake,
+            (Reading::UnderWay | Reading::Outdated, _) => return Readiness::Waits,
+            (Reading::Wanted, _) | (Reading::Done, None) => return Readiness::Wakes,
+        };
         if !self.backlog.has_entry() {
             return Readiness::Waits;
         }
-        let probe = match self.health.passability(now) {
+        if self.deleted {
+            return Readiness::Ends;
+        }
+        let probe = match awake.health.passability(now) {
             Passability::Open => false,
             Passability::Probe if self.probing.is_none() => true,
             Passability::Probe | Passability::Held(None) => return Readiness::Waits,
@@ -115,20 +149,44 @@ impl Lane {
         if !self.pace.has_room() {
             return Readiness::Waits;
         }
-        match self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.ready(now)) {
+        match self.throttle.as_mut().map_or(Ok(()), |throttle| throttle.ready(now)) {
             Ok(()) => Readiness::Ready { probe },
             Err(at) => Readiness::At(at),
         }
     }
 
-    /// Whose lane it is; `None` while the endpoint is being read.
-    pub(crate) fn app(&self) -> Option<AppId> {
-        self.target.as_ref().map(|target| target.app)
+    /// The queue in which the lane waits for its turn.
+    pub(crate) fn queue(&self) -> Queue {
+        match (self.claims, self.pace.standing()) {
+            (Some(_), _) => Queue::Claimed,
+            (None, Standing::Answers) => Queue::Answers,
+            (None, Standing::Fresh) => Queue::Fresh,
+            (None, Standing::Slow) => Queue::Slow,
+        }
+    }
+
+    /// Something that it needs to wake up is still being read: its endpoint, or the first of what waits.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.reading != Reading::Done || self.backlog.is_refilling() || self.thirsty
+    }
+
+    /// Nothing is on its way: what the lane knows is on disk, and can be read again.
+    pub(crate) fn can_rest(&self) -> bool {
+        self.claims.is_none()
+            && matches!(self.reading, Reading::Done | Reading::Wanted)
+            && self.backlog.is_still()
+    }
+
+    /// Forgets what can be read again.
+    pub(crate) fn rest(&mut self) {
+        self.awake = None;
+        self.reading = Reading::Wanted;
+        self.backlog.rest();
     }
 
     /// Nothing is on its way and nothing is due before `horizon`: whatever waits beyond it is on
     /// disk and brings the lane back when a sweep finds it.
     pub(crate) fn can_be_forgotten(&self, horizon: Timestamp) -> bool {
-        self.reading == Reading::Done && self.backlog.is_idle(horizon)
+        self.can_rest() && self.backlog.is_idle(horizon)
     }
 }

@@ -7,9 +7,9 @@ const QUICK: Duration = Duration::from_secs(1);
 /// shrinks when they stay away.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    on_wire: usize,
-    limit: usize,
-    most: usize,
+    on_wire: u32,
+    limit: u32,
+    most: u32,
     standing: Standing,
 }
 
@@ -31,7 +31,9 @@ impl Standing {
 
 impl Pace {
     pub(crate) fn new(start: usize, most: usize) -> Self {
-        Self { on_wire: 0, limit: start.min(most), most, standing: Standing::Fresh }
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let limit = u32::try_from(start).unwrap_or(u32::MAX).min(most);
+        Self { on_wire: 0, limit, most, standing: Standing::Fresh }
     }
 
     pub(crate) fn has_room(&self) -> bool {

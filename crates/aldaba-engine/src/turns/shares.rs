@@ -13,6 +13,8 @@ const FEW: usize = 8;
 pub(super) struct Shares {
     cap: usize,
     flights: FixedMap<Seq, Flight>,
+    /// Places of lanes that wake up for what they will take.
+    claims: usize,
     of_standing: [usize; Standing::ALL.len()],
     of_app: FixedMap<AppId, AppShare>,
 }
@@ -35,7 +37,7 @@ struct AppShare {
 
 /// Whether one more may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Leave {
     Yes,
     /// All lanes of this standing have to wait.
     Full,
@@ -48,6 +50,7 @@ impl Shares {
         Self {
             cap,
             flights: FixedMap::default(),
+            claims: 0,
             of_standing: [0; Standing::ALL.len()],
             of_app: FixedMap::default(),
         }
@@ -62,7 +65,7 @@ impl Shares {
     pub(super) fn any(&self, standing: Standing) -> bool {
         let [_, fresh, slow] = self.of_standing;
         let unproven = standing == Standing::Answers || fresh + slow < self.cap - self.cap / 4;
-        self.flights.len() < self.cap && unproven
+        self.flights.len() + self.claims < self.cap && unproven
     }
 
     /// Whether this application may have one more in flight. Lanes that do not answer quickly, or are
@@ -70,9 +73,9 @@ impl Shares {
     /// half of that; but everyone may have a few, even when others have filled it. So what one
     /// tenant's receivers do stays with that tenant, and any number of black holes leaves room for an
     /// endpoint that was never tried.
-    pub(super) fn room(&self, app: AppId, standing: Standing) -> Room {
+    pub(super) fn leave(&self, app: AppId, standing: Standing) -> Leave {
         if !self.any(standing) {
-            return Room::Full;
+            return Leave::Full;
         }
         let (half, quarter) = (self.cap.div_ceil(2), self.cap.div_ceil(4));
         let (all, own) = self.of_app.get(&app).map_or((0, 0), |share| (share.all, share.unproven));
@@ -80,30 +83,49 @@ impl Shares {
         let few = (self.cap / 64).clamp(1, FEW);
         let shared = fresh + slow < half && own < quarter && (standing == Standing::Fresh || slow < quarter);
         if all < half && (standing == Standing::Answers || own < few || shared) {
-            Room::Yes
+            Leave::Yes
         } else {
-            Room::AppFull
+            Leave::AppFull
         }
     }
 
     pub(super) fn take(&mut self, seq: Seq, app: AppId, standing: Standing) {
         self.flights.insert(seq, Flight { app, standing });
+        self.add(app, standing);
+    }
+
+    /// Holds a place for a lane that has to wake up before it can take a delivery.
+    pub(super) fn claim(&mut self, app: AppId, standing: Standing) {
+        self.claims += 1;
+        self.add(app, standing);
+    }
+
+    pub(super) fn unclaim(&mut self, app: AppId, standing: Standing) {
+        self.claims -= 1;
+        self.subtract(app, standing);
+    }
+
+    fn add(&mut self, app: AppId, standing: Standing) {
         self.of_standing[standing as usize] += 1;
         let share = self.of_app.entry(app).or_default();
         share.all += 1;
         share.unproven += usize::from(standing != Standing::Answers);
     }
 
-    /// Gives a place back; returns the application that has it again.
-    pub(super) fn give_back(&mut self, seq: Seq) -> Option<AppId> {
-        let Flight { app, standing } = self.flights.remove(&seq)?;
+    fn subtract(&mut self, app: AppId, standing: Standing) {
         self.of_standing[standing as usize] -= 1;
-        let share = self.of_app.get_mut(&app)?;
+        let Some(share) = self.of_app.get_mut(&app) else { return };
         share.all -= 1;
         share.unproven -= usize::from(standing != Standing::Answers);
         if share.all == 0 && share.parked.is_empty() {
             self.of_app.remove(&app);
         }
+    }
+
+    /// Gives a place back; returns the application that has it again.
+    pub(super) fn give_back(&mut self, seq: Seq) -> Option<AppId> {
+        let Flight { app, standing } = self.flights.remove(&seq)?;
+        self.subtract(app, standing);
         Some(app)
     }
 

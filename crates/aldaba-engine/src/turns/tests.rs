@@ -21,34 +21,88 @@ fn old_target() -> Target {
 fn an_older_read_does_not_bring_a_deleted_endpoint_back() {
     let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
     let mut turns = Turns::new(Options::default(), Gates::default());
-    assert_eq!(turns.open(endpoint, now), Opening::ReadEndpoint);
-    assert_eq!(turns.removed(endpoint, now), Opening::Known);
+    turns.open(endpoint, old_target().app, now);
+    assert!(matches!(turns.run_once(now)[..], [Action::Read(_), Action::Refill(_)]));
+    turns.removed(endpoint, old_target().app, now);
     turns.opened(endpoint, old_target(), Health::default(), now);
-    assert!(matches!(turns.run_once(now)[..], [Action::Refill(_)]));
     let message = MessageId::from_bytes([3; 20]);
     let waiting = Waiting { seq: Seq(1), message, due_at: now, attempts: 0, clock_start: now };
     turns.refilled(endpoint, &[waiting], Options::default().lane_buffer);
     assert!(matches!(turns.run_once(now)[..], [Action::End(_, Reason::Cancelled)]));
 }
 
-/// Lanes that are open and have `rows` due deliveries each, of the applications that `app` says.
-fn with_lanes(in_flight: usize, lanes: u8, rows: i64, app: fn(u8) -> u8) -> Turns {
-    let now = Timestamp::from_millis(0);
-    let options = Options { in_flight, ..Options::default() };
-    let mut turns = Turns::new(options, Gates::default());
-    for lane in 0..lanes {
-        let endpoint = lane_id(lane);
-        turns.open(endpoint, now);
-        let target = Target { app: AppId::from_bytes([app(lane); 20]), ..old_target() };
-        turns.opened(endpoint, target, Health::default(), now);
+/// Lanes, and the store that they read from.
+struct World {
+    turns: Turns,
+    /// What waits, by lane.
+    rows: BTreeMap<EndpointId, Vec<Waiting>>,
+    apps: BTreeMap<EndpointId, AppId>,
+}
+
+impl World {
+    /// Lanes with `rows` due deliveries each, of the applications that `app` says.
+    fn new(options: Options, lanes: u8, rows: i64, app: fn(u8) -> u8) -> Self {
+        let turns = Turns::new(options, Gates::default());
+        let mut world = Self { turns, rows: BTreeMap::new(), apps: BTreeMap::new() };
+        for lane in 0..lanes {
+            world.add(lane, rows, app(lane));
+        }
+        world
     }
-    // Each asks for its rows once.
-    assert_eq!(turns.run_once(now).len(), usize::from(lanes));
-    for lane in 0..lanes {
-        let rows: Vec<_> = (0..rows).map(|row| row_of(lane, row)).collect();
-        turns.refilled(lane_id(lane), &rows, Options::default().lane_buffer);
+
+    fn add(&mut self, lane: u8, rows: i64, app: u8) {
+        let (endpoint, app) = (lane_id(lane), AppId::from_bytes([app; 20]));
+        self.rows.insert(endpoint, (0..rows).map(|row| row_of(lane, row)).collect());
+        self.apps.insert(endpoint, app);
+        self.turns.open(endpoint, app, Timestamp::from_millis(0));
     }
-    turns
+
+    /// Everything that is started now, until nothing more can be. Reads are answered at once.
+    fn started(&mut self) -> Vec<(EndpointId, Seq)> {
+        let (mut started, now) = (Vec::new(), Timestamp::from_millis(0));
+        loop {
+            let actions = self.turns.run_once(now);
+            if actions.is_empty() {
+                return started;
+            }
+            for action in actions {
+                match action {
+                    Action::Read(endpoint) => self.read(endpoint),
+                    Action::Refill(query) => {
+                        let rows = self.due(&query);
+                        self.turns.refilled(query.endpoint, &rows, query.limit);
+                    }
+                    Action::Attempt(start) => started.push((start.endpoint, start.waiting.seq)),
+                    Action::End(..) => panic!("nothing ends in these tests"),
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, endpoint: EndpointId) {
+        let target = Target { app: self.apps[&endpoint], ..old_target() };
+        self.turns.opened(endpoint, target, Health::default(), Timestamp::from_millis(0));
+    }
+
+    fn due(&self, query: &DueQuery) -> Vec<Waiting> {
+        let mut rows = self.rows[&query.endpoint].clone();
+        rows.sort_by_key(Waiting::turn);
+        rows.retain(|row| query.after.is_none_or(|after| row.turn() > after));
+        rows.truncate(query.limit);
+        rows
+    }
+
+    /// An attempt ends; with `false` nobody answered it. Either way its delivery is settled.
+    fn end(&mut self, (endpoint, seq): (EndpointId, Seq), answered: bool) {
+        self.rows.entry(endpoint).or_default().retain(|row| row.seq != seq);
+        self.turns.left_wire(endpoint, seq, Some((answered, Duration::from_millis(1))));
+        self.turns.landed(endpoint, seq, None, Timestamp::from_millis(0));
+    }
+}
+
+/// Lanes under a cap on what is in flight.
+fn with_lanes(in_flight: usize, lanes: u8, rows: i64, app: fn(u8) -> u8) -> World {
+    World::new(Options { in_flight, ..Options::default() }, lanes, rows, app)
 }
 
 fn lane_id(lane: u8) -> EndpointId {
@@ -61,31 +115,10 @@ fn row_of(lane: u8, row: i64) -> Waiting {
     Waiting { seq: Seq(i64::from(lane) * 1000 + row), message, due_at: now, attempts: 0, clock_start: now }
 }
 
-/// Everything that is started now, until nothing more can be.
-fn started(turns: &mut Turns) -> Vec<(EndpointId, Seq)> {
-    let mut started = Vec::new();
-    loop {
-        let actions = turns.run_once(Timestamp::from_millis(0));
-        if actions.is_empty() {
-            return started;
-        }
-        for action in actions {
-            if let Action::Attempt(start) = action {
-                started.push((start.endpoint, start.waiting.seq));
-            }
-        }
-    }
-}
-
-fn end(turns: &mut Turns, (endpoint, seq): (EndpointId, Seq), answered: bool) {
-    turns.left_wire(endpoint, seq, Some((answered, Duration::from_millis(1))));
-    turns.landed(endpoint, seq, None, Timestamp::from_millis(0));
-}
-
 #[test]
 fn ready_lanes_take_turns_one_delivery_at_a_time() {
-    let mut turns = with_lanes(1000, 5, 6, |_| 0);
-    let order = started(&mut turns);
+    let mut world = with_lanes(1000, 5, 6, |_| 0);
+    let order = world.started();
     for (number, round) in order.chunks(5).enumerate() {
         let mut lanes: Vec<_> = round.iter().map(|(endpoint, _)| *endpoint).collect();
         lanes.sort();
@@ -97,111 +130,158 @@ fn ready_lanes_take_turns_one_delivery_at_a_time() {
 
 #[test]
 fn a_quarter_of_the_cap_is_only_for_lanes_that_answer_whatever_the_others_do() {
-    let mut turns = with_lanes(32, 40, 20, |lane| lane);
-    let first = started(&mut turns);
+    let mut world = with_lanes(32, 40, 20, |lane| lane);
+    let first = world.started();
     assert_eq!(first.len(), 24, "every application has one, until only the kept quarter is left");
     let (healthy, black_holes) = (first[0], &first[1..]);
-    end(&mut turns, healthy, true);
-    let second = started(&mut turns);
+    world.end(healthy, true);
+    let second = world.started();
     let of_healthy = second.iter().filter(|(endpoint, _)| *endpoint == healthy.0).count();
     assert_eq!(of_healthy, 8, "the one that answers has its full width");
     for start in black_holes {
-        end(&mut turns, *start, false);
+        world.end(*start, false);
     }
-    let third = started(&mut turns);
+    let third = world.started();
     assert!(third.len() <= 24, "{} went to lanes that are not known to answer", third.len());
 }
 
 #[test]
 fn an_endpoint_that_was_never_tried_finds_room_beside_any_number_of_black_holes() {
     // Three applications with twenty silent endpoints each fill everything that can be shared.
-    let mut turns = with_lanes(128, 60, 8, |lane| lane / 20);
-    for start in started(&mut turns) {
-        end(&mut turns, start, false);
+    let mut world = with_lanes(128, 60, 8, |lane| lane / 20);
+    for start in world.started() {
+        world.end(start, false);
     }
-    let silent = started(&mut turns).len();
+    let silent = world.started().len();
     assert!(silent >= 32, "black holes have taken their share: {silent}");
-    let (newcomer, now) = (lane_id(200), Timestamp::from_millis(0));
-    turns.open(newcomer, now);
-    let target = Target { app: AppId::from_bytes([99; 20]), ..old_target() };
-    turns.opened(newcomer, target, Health::default(), now);
-    turns.run_once(now);
-    turns.refilled(newcomer, &[row_of(200, 0)], Options::default().lane_buffer);
-    assert_eq!(started(&mut turns).iter().filter(|(endpoint, _)| *endpoint == newcomer).count(), 1);
+    world.add(200, 1, 99);
+    assert_eq!(world.started(), [(lane_id(200), Seq(200_000))]);
 }
 
 #[test]
 fn one_application_with_many_new_endpoints_leaves_room_for_the_others() {
-    let mut turns = with_lanes(32, 41, 4, |lane| u8::from(lane == 40));
-    let first = started(&mut turns);
+    let mut world = with_lanes(32, 41, 4, |lane| u8::from(lane == 40));
+    let first = world.started();
     let of_other = first.iter().filter(|(endpoint, _)| *endpoint == lane_id(40)).count();
     assert_eq!(of_other, 4, "the other application's lane is not behind the forty");
     assert_eq!(first.len() - of_other, 8, "a quarter of the cap for one application's unproven lanes");
     for start in first.iter().filter(|(endpoint, _)| *endpoint != lane_id(40)) {
-        end(&mut turns, *start, false);
+        world.end(*start, false);
     }
-    assert_eq!(started(&mut turns).len(), 8, "as places come free, its parked lanes have their turn");
+    assert_eq!(world.started().len(), 8, "as places come free, its parked lanes have their turn");
 }
 
 #[test]
 fn a_place_that_one_parked_lane_does_not_use_goes_to_the_next() {
-    let mut turns = with_lanes(4, 4, 1, |_| 0);
-    let first = started(&mut turns);
+    let mut world = with_lanes(4, 4, 1, |_| 0);
+    let first = world.started();
     assert_eq!(first.len(), 1, "a quarter of four");
     // The lanes that wait are deleted but for the last: ending needs no place.
     let waiting: Vec<_> = (0..4).map(lane_id).filter(|lane| *lane != first[0].0).collect();
     for lane in &waiting[..2] {
-        turns.vanished(*lane);
+        world.turns.vanished(*lane);
     }
-    end(&mut turns, first[0], false);
-    assert_eq!(started(&mut turns).iter().map(|start| start.0).collect::<Vec<_>>(), waiting[2..]);
+    world.end(first[0], false);
+    assert_eq!(world.started().iter().map(|start| start.0).collect::<Vec<_>>(), waiting[2..]);
 }
 
 #[test]
 fn many_lanes_at_once_read_the_store_a_few_at_a_time_and_all_come_to_it() {
-    let (now, lanes) = (Timestamp::from_millis(0), 200u8);
-    let mut turns = Turns::new(Options::default(), Gates::default());
-    for lane in 0..lanes {
-        turns.open(lane_id(lane), now);
-        turns.opened(lane_id(lane), old_target(), Health::default(), now);
-    }
-    let mut read = 0;
+    let mut world = with_lanes(1000, 200, 0, |lane| lane);
+    let mut refilled = BTreeSet::new();
     loop {
-        let under_way: Vec<_> = turns.run_once(now).into_iter().collect();
-        assert!(under_way.len() <= REFILLS);
-        if under_way.is_empty() {
+        let actions = world.turns.run_once(Timestamp::from_millis(0));
+        let refills = actions.iter().filter(|action| matches!(action, Action::Refill(_))).count();
+        assert!(refills <= REFILLS);
+        if actions.is_empty() {
             break;
         }
-        for action in under_way {
-            let Action::Refill(query) = action else { panic!("nothing waits in these lanes") };
-            turns.refilled(query.endpoint, &[], query.limit);
-            read += 1;
+        for action in actions {
+            match action {
+                Action::Read(endpoint) => world.read(endpoint),
+                Action::Refill(query) => {
+                    refilled.insert(query.endpoint);
+                    world.turns.refilled(query.endpoint, &[], query.limit);
+                }
+                _ => panic!("nothing waits in these lanes"),
+            }
         }
     }
-    assert_eq!(read, usize::from(lanes));
+    assert_eq!(refilled.len(), 200);
 }
 
 #[test]
 fn a_changed_endpoint_is_read_again_before_the_next_attempt() {
-    let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
-    let mut turns = Turns::new(Options::default(), Gates::default());
-    let message = MessageId::from_bytes([3; 20]);
-    let waiting = Waiting { seq: Seq(1), message, due_at: now, attempts: 0, clock_start: now };
-    assert_eq!(turns.altered(endpoint), Opening::Known, "a lane that is not in memory reads it anyway");
-    assert_eq!(turns.open(endpoint, now), Opening::ReadEndpoint);
-    turns.wake(endpoint);
-    assert!(matches!(turns.run_once(now)[..], [Action::Refill(_)]));
-    turns.refilled(endpoint, &[waiting], Options::default().lane_buffer);
+    let (endpoint, now) = (lane_id(0), Timestamp::from_millis(0));
+    let mut world = World::new(Options::default(), 0, 0, |_| 0);
+    world.turns.altered(endpoint);
+    assert!(world.turns.run_once(now).is_empty(), "a lane that is not in memory reads it anyway");
+    world.add(0, 3, 0);
+    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_), Action::Refill(_)]));
+    world.turns.refilled(endpoint, &[row_of(0, 0), row_of(0, 1)], 100);
     // Two changes while the first read is under way: what it brings is old.
-    assert_eq!([turns.altered(endpoint), turns.altered(endpoint)], [Opening::Known; 2]);
-    assert_eq!(turns.opened(endpoint, old_target(), Health::default(), now), Opening::ReadEndpoint);
-    let attempts =
-        |turns: &mut Turns| turns.run_once(now).iter().filter(|a| matches!(a, Action::Attempt(_))).count();
-    assert_eq!(attempts(&mut turns), 0);
-    assert_eq!(turns.opened(endpoint, old_target(), Health::default(), now), Opening::Known);
-    // A change of a lane that is open holds it until it has been read again.
-    assert_eq!(turns.altered(endpoint), Opening::ReadEndpoint);
-    assert_eq!(attempts(&mut turns), 0);
-    assert_eq!(turns.opened(endpoint, old_target(), Health::default(), now), Opening::Known);
-    assert_eq!(attempts(&mut turns), 1);
+    world.turns.altered(endpoint);
+    world.turns.altered(endpoint);
+    world.read(endpoint);
+    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_)]));
+    world.read(endpoint);
+    assert!(matches!(world.turns.run_once(now)[..], [Action::Attempt(_), Action::Attempt(_)]));
+    // A change of a lane that is awake holds it until it has been read again.
+    let later = Entry { waiting: row_of(0, 2), content: None };
+    world.turns.altered(endpoint);
+    world.turns.offer(endpoint, world.apps[&endpoint], later, now);
+    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_)]));
+    world.read(endpoint);
+    assert!(matches!(world.turns.run_once(now)[..], [Action::Attempt(_)]));
+}
+
+#[test]
+fn lanes_that_only_wait_rest_when_too_many_are_awake_and_all_are_served() {
+    let options = Options { in_flight: 32, lanes_awake: 4, ..Options::default() };
+    // Two of three lanes belong to one application, most of which are parked at any time.
+    let mut world = World::new(options, 100, 3, |lane| lane % 3 / 2);
+    let mut flying: VecDeque<_> = world.started().into();
+    let mut order = Vec::new();
+    while let Some(start) = flying.pop_front() {
+        assert!(world.turns.awake <= 32 + 4, "{} lanes are awake", world.turns.awake);
+        order.push(start.0);
+        world.end(start, false);
+        flying.extend(world.started());
+    }
+    assert_eq!(order.len(), 300, "every delivery was started once");
+    assert_eq!(world.turns.in_flight(), 0);
+    assert!(world.turns.awake <= 4);
+    // A lane that has to wake up does not lose its turn to those that are awake.
+    let first_round: BTreeSet<_> = order[..150].iter().collect();
+    assert!(first_round.len() >= 90, "only {} of 100 lanes had their turn", first_round.len());
+}
+
+#[test]
+fn a_lane_that_wakes_up_keeps_its_place_until_it_sends() {
+    let mut world = with_lanes(4, 3, 1, |_| 0);
+    let now = Timestamp::from_millis(0);
+    let actions = world.turns.run_once(now);
+    assert_eq!(actions.len(), 2, "one lane reads its endpoint and its rows; a quarter of four is one");
+    assert!(world.turns.run_once(now).is_empty(), "its place is not given to another");
+    let Action::Read(endpoint) = actions[0] else { panic!("it reads its endpoint") };
+    world.turns.vanished(endpoint);
+    assert_eq!(world.started().len(), 1, "the place of a lane that is gone is free again");
+}
+
+#[test]
+fn a_new_throttle_rate_holds_from_the_next_read_on() {
+    let (endpoint, now) = (lane_id(0), Timestamp::from_millis(0));
+    let mut world = with_lanes(100, 1, 5, |_| 0);
+    assert_eq!(world.started().len(), 5);
+    for row in 0..5 {
+        world.end((endpoint, Seq(row)), true);
+    }
+    world.turns.altered(endpoint);
+    let waiting = Entry { waiting: row_of(0, 9), content: None };
+    world.turns.offer(endpoint, world.apps[&endpoint], waiting, now);
+    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_)]));
+    let target = Target { throttle_rate: Some(10), app: world.apps[&endpoint], ..old_target() };
+    world.turns.opened(endpoint, target, Health::default(), now);
+    assert!(world.turns.run_once(now).is_empty(), "its bucket is empty");
+    assert_eq!(world.turns.next_alarm(), Some(Timestamp::from_millis(100)));
 }

@@ -2,7 +2,10 @@
 
 use super::scene::{ask, made};
 use super::{Scene, at};
-use crate::{Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, Store, WhichApplication};
+use crate::{
+    Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, Store, Subscription,
+    WhichApplication,
+};
 use aldaba_delivery::{Health, HealthStatus};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +139,7 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
     let in_lanes = scene.store.lane_endpoints(vec![endpoint.id]).await.unwrap();
     assert_eq!(in_lanes, std::slice::from_ref(&endpoint));
     assert_eq!(scene.store.endpoint(scene.id(), endpoint.id.to_string()).await.unwrap(), None);
-    assert_eq!(*scene.tenant(application.id).await.unwrap().endpoints[0], endpoint);
+    assert_eq!(scene.tenant(application.id).await.unwrap().endpoints, [Subscription::from(&endpoint)]);
 }
 
 pub async fn an_endpoint_needs_its_application(store: Arc<dyn Store>) {

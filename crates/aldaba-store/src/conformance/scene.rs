@@ -2,8 +2,8 @@
 
 use crate::{
     Accept, Accepted, Application, Change, Changed, Content, Done, DueQuery, Endpoint, Error, IdempotencyKey,
-    NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Tenant, Trigger, Waiting,
-    WhichApplication,
+    NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant, Trigger,
+    Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition};
 use bytes::Bytes;
@@ -109,6 +109,11 @@ impl Scene {
         self.store.tenant(self.which(&app.to_string())).await.unwrap()
     }
 
+    /// An endpoint as it is on disk, deleted or not.
+    pub async fn endpoint(&self, id: EndpointId) -> Endpoint {
+        self.store.lane_endpoints(vec![id]).await.unwrap().pop().expect("an endpoint with this id")
+    }
+
     pub fn which(&self, key: &str) -> WhichApplication {
         WhichApplication { org: self.org, key: key.into() }
     }
@@ -121,7 +126,7 @@ impl Scene {
     pub fn event_due(&self, tenant: &Tenant, due_at: Timestamp) -> Accept {
         let content =
             Content { event_type: "invoice.paid".into(), payload: Bytes::from_static(b"{\"n\": 1}") };
-        let deliver = |endpoint: &Arc<Endpoint>| NewDelivery { endpoint: endpoint.id, due_at };
+        let deliver = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at };
         Accept {
             app: tenant.application.id,
             version: tenant.version,

@@ -4,7 +4,6 @@ use super::rows::{self, count};
 use crate::{Application, Endpoint, Key, Order, Page, Tenant, WhichApplication};
 use aldaba_delivery::{AppId, EndpointId, Id, IdKind, OrgId};
 use rusqlite::{Connection, OptionalExtension, Row};
-use std::sync::Arc;
 
 /// The application and its endpoints are one version: they are read in one transaction.
 pub(super) fn tenant(connection: &Connection, which: &WhichApplication) -> rusqlite::Result<Option<Tenant>> {
@@ -16,9 +15,9 @@ pub(super) fn tenant(connection: &Connection, which: &WhichApplication) -> rusql
     let endpoints = snapshot
         .prepare_cached(&format!(
             "SELECT {} FROM endpoint WHERE app = ?1 AND deleted = 0 ORDER BY id",
-            rows::ENDPOINT
+            rows::SUBSCRIPTION
         ))?
-        .query_map((application.id.as_bytes(),), |row| rows::endpoint(row).map(Arc::new))?
+        .query_map((application.id.as_bytes(),), rows::subscription)?
         .collect::<Result<_, _>>()?;
     Ok(Some(Tenant { application, version: version as u64, endpoints }))
 }

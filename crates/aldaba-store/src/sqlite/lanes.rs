@@ -2,7 +2,8 @@
 
 use super::rows::{self, count};
 use crate::{
-    Content, DueQuery, Endpoint, GateRecord, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting,
+    Content, DueQuery, Endpoint, FoundLane, GateRecord, LanesCursor, LanesPage, LanesQuery, Seq, Turn,
+    Waiting,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -40,10 +41,13 @@ const LANES: &str = "
     WHERE state = 0 AND due_at > ?1 AND due_at <= ?3
     ORDER BY due_at, seq LIMIT ?4";
 
+const APP: &str = "SELECT app FROM endpoint WHERE id = ?1";
+
 pub(super) fn lanes(connection: &Connection, query: LanesQuery) -> rusqlite::Result<LanesPage> {
     let LanesCursor(after) = query.after.unwrap_or(LanesCursor(START));
     let limit = query.limit.max(1);
     let mut statement = connection.prepare_cached(LANES)?;
+    let mut app = connection.prepare_cached(APP)?;
     let mut rows =
         statement.query((after.due_at.millis(), after.seq.0, query.until.millis(), count(limit)))?;
     let mut page = LanesPage::default();
@@ -55,7 +59,10 @@ pub(super) fn lanes(connection: &Connection, query: LanesQuery) -> rusqlite::Res
         last = Turn { due_at: Timestamp::from_millis(row.get(0)?), seq: Seq(row.get(1)?) };
         let endpoint = EndpointId::from_bytes(row.get(2)?);
         if seen.insert(endpoint) {
-            page.lanes.push((endpoint, last.due_at));
+            match app.query_row((endpoint.as_bytes(),), |row| rows::id(row, 0)).optional()? {
+                Some(app) => page.lanes.push(FoundLane { endpoint, app, due_at: last.due_at }),
+                None => tracing::error!(%endpoint, "deliveries wait for an endpoint that has no row"),
+            }
         }
     }
     if walked == limit {

@@ -3,7 +3,8 @@
 use super::codes::{Code, State, Unknown};
 use super::names;
 use crate::{
-    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, Seq, Waiting,
+    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, Seq,
+    Subscription, Waiting,
 };
 use aldaba_delivery::{AppId, Gate, GateScope, Health, Id, Origin, Timestamp};
 use bytes::Bytes;
@@ -62,6 +63,17 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             quiet_until: moment_or_none(row, 24)?,
         },
         http2: row.get(25)?,
+    })
+}
+
+pub(super) const SUBSCRIPTION: &str = "id, disabled, event_types, channels";
+
+pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+    Ok(Subscription {
+        id: id(row, 0)?,
+        disabled: row.get(1)?,
+        event_types: list(row, 2)?.into(),
+        channels: list(row, 3)?.into(),
     })
 }
 
@@ -171,7 +183,7 @@ pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn id<K: aldaba_delivery::IdKind>(row: &Row<'_>, column: usize) -> rusqlite::Result<Id<K>> {
+pub(super) fn id<K: aldaba_delivery::IdKind>(row: &Row<'_>, column: usize) -> rusqlite::Result<Id<K>> {
     row.get(column).map(Id::from_bytes)
 }
 

@@ -9,6 +9,10 @@ use aldaba_delivery::{AppId, FailureKind, GateScope, Origin, Policy, Timestamp};
 use aldaba_engine::Policies;
 use aldaba_store::Recorded;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long after its end a hold is remembered at least.
+const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
 /// Everything that is known of one gate.
 struct Gate<'a> {
@@ -101,7 +105,10 @@ impl Gate<'_> {
             else {
                 continue;
             };
-            let after_the_hold = probe.at >= hold.until && probe.at > record.at + SLOW_READ;
+            // Long after its end a hold is forgotten.
+            let after_the_hold = probe.at >= hold.until
+                && probe.at < hold.until + REMEMBERED
+                && probe.at > record.at + SLOW_READ;
             if beside && after_the_hold && !self.opened_between(record.decided_at, next.at) {
                 found.add("gate", || {
                     let origin = self.origin;

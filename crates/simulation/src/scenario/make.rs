@@ -206,6 +206,8 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         lane_start,
         lane_most: lane_start.max(dice.pick(&[1, 2, 4, 16])),
         lane_buffer: dice.pick(&[1, 4, 4, 8, 32, 256]),
+        lane_bytes: dice.pick(&[0, 400, 16 << 20]),
+        lanes_awake: dice.pick(&[0, 1, 3, 10_000]),
         content_bytes: dice.pick(&[0, 2000, 20_000, 64 << 20]),
         // A sweep finds what a lane has lost; without one such a loss can be seen.
         sweep_interval: dice.pick(&[(length / 500).max(Duration::from_secs(30)), hours(1000)]),

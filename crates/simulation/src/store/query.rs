@@ -4,12 +4,11 @@ use super::disk::{ApplicationRow, Disk, UniqueKey};
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use aldaba_store::{
     Application, Attempt, AttemptScope, AttemptsQuery, Content, DeliveryStatus, DueQuery, Endpoint,
-    GateRecord, LanesCursor, LanesPage, LanesQuery, Message, Order, Page, Seq, Tenant, Turn, Waiting,
-    WhichApplication,
+    FoundLane, GateRecord, LanesCursor, LanesPage, LanesQuery, Message, Order, Page, Seq, Subscription,
+    Tenant, Turn, Waiting, WhichApplication,
 };
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// Before every turn there is.
 const START: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
@@ -32,7 +31,8 @@ impl Disk {
         for (turn, endpoint) in waiting.take_while(|(turn, _)| turn.due_at <= query.until).take(limit) {
             walked += 1;
             if seen.insert(*endpoint) {
-                page.lanes.push((*endpoint, turn.due_at));
+                let app = self.endpoints[endpoint].app;
+                page.lanes.push(FoundLane { endpoint: *endpoint, app, due_at: turn.due_at });
             }
             page.next = Some(LanesCursor(*turn));
         }
@@ -74,7 +74,7 @@ impl Disk {
         Some(Tenant {
             application: row.application.clone(),
             version: row.version,
-            endpoints: self.endpoints.values().filter(ours).map(|row| Arc::new(row.clone())).collect(),
+            endpoints: self.endpoints.values().filter(ours).map(Subscription::from).collect(),
         })
     }
 

@@ -1,6 +1,6 @@
 use super::*;
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Timestamp};
-use aldaba_store::{Application, Endpoint};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+use aldaba_store::{Application, Subscription};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
@@ -23,28 +23,12 @@ fn tenant(endpoints: usize) -> Tenant {
         created_at: NOW,
         updated_at: NOW,
     };
-    let endpoint = Arc::new(Endpoint {
+    let endpoint = Subscription {
         id: EndpointId::from_bytes([3; 20]),
-        app: APP,
-        org: ORG,
-        uid: None,
-        url: String::new(),
-        description: String::new(),
-        version: 1,
         disabled: false,
-        event_types: Vec::new(),
-        channels: Vec::new(),
-        throttle_rate: None,
-        policy: String::new(),
-        profile: None,
-        http2: false,
-        metadata: "{}".into(),
-        sealed: Vec::new(),
-        created_at: NOW,
-        updated_at: NOW,
-        deleted: false,
-        health: Health::default(),
-    });
+        event_types: Box::default(),
+        channels: Box::default(),
+    };
     Tenant { application, version: 1, endpoints: vec![endpoint; endpoints] }
 }
 

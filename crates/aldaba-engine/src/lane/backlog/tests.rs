@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const CAPACITY: usize = 4;
+const CROWD: usize = 1000;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -23,6 +24,10 @@ enum Step {
     /// The lane gets what was read.
     Refilled,
     Pass(i64),
+    /// Other lanes fill what all may hold together, or leave it again.
+    Crowd(bool),
+    /// The lane rests, if nothing of it is under way.
+    Rest,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -35,6 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Read),
         2 => Just(Step::Refilled),
         1 => (1..30i64).prop_map(Step::Pass),
+        1 => any::<bool>().prop_map(Step::Crowd),
+        1 => Just(Step::Rest),
     ]
 }
 
@@ -48,6 +55,8 @@ struct Model {
     reading: Option<(Option<Turn>, usize)>,
     snapshot: Option<Vec<Waiting>>,
     lane: Backlog,
+    room: Room,
+    crowded: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +67,7 @@ enum Heard {
 
 impl Model {
     fn new() -> Self {
+        let room = Room::new(CROWD * Room::ENTRY);
         Self {
             now: 0,
             next_seq: 1,
@@ -66,7 +76,9 @@ impl Model {
             in_flight: Vec::new(),
             reading: None,
             snapshot: None,
-            lane: Backlog::new(CAPACITY),
+            lane: Backlog::new(CAPACITY, room.clone()),
+            room,
+            crowded: false,
         }
     }
 
@@ -84,8 +96,23 @@ impl Model {
             Step::Read => self.read(),
             Step::Refilled => self.refilled(),
             Step::Pass(millis) => self.now += millis,
+            Step::Crowd(crowded) => self.crowd(crowded),
+            Step::Rest => {
+                if self.lane.is_still() {
+                    self.lane.rest();
+                }
+            }
         }
+        let changes = self.lane.refill.as_ref().map_or(0, |refill| refill.changes.len());
+        let others = if self.crowded { CROWD } else { 0 };
+        assert_eq!(self.room.held(), self.lane.buffer.len() + changes + others, "miscounted");
         assert!(self.lane.buffer.len() <= CAPACITY, "the buffer outgrew its capacity");
+    }
+
+    fn crowd(&mut self, crowded: bool) {
+        let count = |crowded| if crowded { CROWD } else { 0 };
+        self.room.recount(count(self.crowded), count(crowded));
+        self.crowded = crowded;
     }
 
     fn accept(&mut self, delay: i64) {
@@ -189,6 +216,34 @@ proptest! {
         }
         model.drain();
     }
+}
+
+#[test]
+fn a_lane_keeps_only_a_few_when_all_lanes_together_have_no_room() {
+    let mut model = Model::new();
+    model.crowd(true);
+    for _ in 0..4 {
+        model.accept(0);
+    }
+    for step in [Step::Begin, Step::Read, Step::Refilled] {
+        model.run(&step);
+    }
+    assert_eq!(model.lane.buffer.len(), FEW);
+    model.crowd(false);
+    model.drain();
+}
+
+#[test]
+fn a_lane_that_is_dropped_gives_its_room_back() {
+    let mut model = Model::new();
+    model.accept(0);
+    for step in [Step::Begin, Step::Hear, Step::Read, Step::Refilled] {
+        model.run(&step);
+    }
+    assert_eq!(model.room.held(), 1);
+    let room = model.room.clone();
+    drop(model);
+    assert_eq!(room.held(), 0);
 }
 
 #[test]
