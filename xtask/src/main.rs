@@ -13,6 +13,7 @@ cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
+cargo xtask bench        the benchmark suite: [CASE...] [--rounds N] [--scale F] [--write]; --help lists the cases
 cargo xtask schedules    a minute of every policy's schedule on a real wire
 cargo xtask advisories   known vulnerabilities in dependencies; needs cargo-audit and its database";
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Some("readme") => stages::readme(),
         Some("simulate") => stages::simulate(&number("10000")),
         Some("kill") => stages::kill(&number("2000")),
+        Some("bench") => stages::bench(&arguments[1..]),
         Some("schedules") => stages::schedules(),
         Some("advisories") => licences::advisories(),
         _ => Err(HELP.to_owned()),

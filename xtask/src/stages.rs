@@ -55,7 +55,8 @@ fn light_build() -> Outcome {
 fn units() -> Outcome {
     let pure =
         ["--package", "aldaba-delivery", "--package", "aldaba-signature", "--package", "aldaba-engine"];
-    show(cargo(&["test", "--locked"]).args(pure).args(["--package", "simulation", "--package", "xtask"]))
+    let tools = ["--package", "simulation", "--package", "bench", "--package", "xtask"];
+    show(cargo(&["test", "--locked"]).args(pure).args(tools))
 }
 
 fn stores() -> Outcome {
@@ -90,6 +91,18 @@ pub(crate) fn simulate(seeds: &str) -> Outcome {
 
 pub(crate) fn kill(messages: &str) -> Outcome {
     show(black_box("kill").env("ALDABA_KILL_MESSAGES", messages))
+}
+
+/// Both are built on their own, so that the server is the one that users get.
+pub(crate) fn bench(arguments: &[String]) -> Outcome {
+    for package in ["aldaba", "bench"] {
+        show(&mut cargo(&["build", "--release", "--locked", "--package", package, "--bins"]))?;
+    }
+    let built = root().join("target/release");
+    let mut suite = Command::new(built.join("bench"));
+    suite.arg("--server").arg(built.join("aldaba"));
+    suite.arg("--document").arg(root().join("docs/performance.md"));
+    show(suite.args(arguments))
 }
 
 pub(crate) fn schedules() -> Outcome {

@@ -2,6 +2,7 @@
 
 use crate::content::{Contents, HeldContent};
 use crate::dispatcher::{Event, Inbox};
+use crate::lane::Standing;
 use crate::target::Target;
 use crate::turns::MayStart;
 use crate::{Clock, Transport, WireRequest, WireResponse};
@@ -25,6 +26,7 @@ pub(crate) struct Start {
     pub(crate) target: Arc<Target>,
     pub(crate) waiting: Waiting,
     pub(crate) content: Option<Arc<HeldContent>>,
+    pub(crate) standing: Standing,
 }
 
 /// An attempt that is over.
@@ -41,8 +43,8 @@ pub(crate) enum End {
     },
     /// There is nothing left to send: the payload is gone.
     ContentGone,
-    /// It had to wait for its payload, and meanwhile something came in between: it waits for another
-    /// turn.
+    /// It had to wait for its payload and meanwhile something came in between, or nothing could be
+    /// sent from here: it waits for another turn.
     PutBack,
     /// The store closed before anything was sent.
     Abandoned,
@@ -62,44 +64,43 @@ impl Sender {
     pub(crate) fn spawn(&self, start: Start) {
         let sender = self.clone();
         tokio::spawn(async move {
+            let mut start = start;
             let inbox = sender.inbox.clone();
-            let end = sender.run(&start).await;
+            let content = start.content.take();
+            let end = sender.run(&start, content).await;
             inbox.send(Event::Ended(Box::new(Ended { start, end })));
         });
     }
 
-    async fn run(self, start: &Start) -> End {
-        let held = match &start.content {
-            Some(held) => Some(held.clone()),
-            None => match self.contents.load(start.waiting.message, || self.read(start)).await {
-                Ok(held) => held,
-                // A failing read is repeated; this one will never come.
-                Err(_) => return End::Abandoned,
-            },
+    async fn run(self, start: &Start, content: Option<Arc<HeldContent>>) -> End {
+        let held = match content {
+            Some(held) => held,
+            None => {
+                let read = || self.read(start);
+                match self.contents.load(start.waiting.message, start.standing, read).await {
+                    Ok(Some(_)) if !self.still_may_start(start).await => return End::PutBack,
+                    Ok(Some(held)) => held,
+                    Ok(None) => return End::ContentGone,
+                    // A failing read is repeated; this one will never come.
+                    Err(_) => return End::Abandoned,
+                }
+            }
         };
-        let Some(held) = held else {
-            return End::ContentGone;
-        };
-        if start.content.is_none() && !self.still_may_start(start).await {
+        let (started_at, from) = (self.clock.now(), self.clock.monotonic());
+        // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
+        let sending = AssertUnwindSafe(self.send(start, held.into_bytes())).catch_unwind();
+        let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
+        if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome {
+            // Nothing left, and it was not the receiver's fault: this must not use up an attempt.
+            tracing::warn!(endpoint = %start.endpoint, error = %detail, "cannot send; trying again");
+            tokio::time::sleep(AGAIN).await;
             return End::PutBack;
         }
-        loop {
-            let (started_at, from) = (self.clock.now(), self.clock.monotonic());
-            // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
-            let sending = AssertUnwindSafe(self.send(start, held.content())).catch_unwind();
-            let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-            if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome {
-                // Nothing left, and it was not the receiver's fault: this must not use up an attempt.
-                tracing::warn!(endpoint = %start.endpoint, error = %detail, "cannot send; trying again");
-                tokio::time::sleep(AGAIN).await;
-                continue;
-            }
-            let took = self.clock.monotonic().saturating_sub(from);
-            return End::Sent { response, started_at, took };
-        }
+        let took = self.clock.monotonic().saturating_sub(from);
+        End::Sent { response, started_at, took }
     }
 
-    async fn send(&self, start: &Start, content: &Content) -> WireResponse {
+    async fn send(&self, start: &Start, payload: Bytes) -> WireResponse {
         let target = &start.target;
         // Receivers hold the signed time against their own clocks.
         let now = self.clock.wall();
@@ -107,14 +108,14 @@ impl Sender {
             Ok(address) => address,
             Err(why) => return own_failure(why),
         };
-        let mut headers = target.profile.headers(start.waiting.message, now, &address.keys, &content.payload);
+        let mut headers = target.profile.headers(start.waiting.message, now, &address.keys, &payload);
         if let Some(authorization) = &address.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         let request = WireRequest {
             url: address.url.clone(),
             headers,
-            body: content.payload.clone(),
+            body: payload,
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,
             http2: address.http2,

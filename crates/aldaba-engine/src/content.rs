@@ -1,13 +1,15 @@
 //! Payloads in memory: shared by the deliveries of a message, bounded in bytes.
 //!
-//! There are two budgets of equal size. One is for deliveries that wait in their lanes: what does
-//! not fit is read again at its turn. The other is for what was read again and is on its way: an
-//! attempt waits until there is room. They are apart because what waits must not be able to keep
-//! what is on its way from moving.
+//! There is a budget for deliveries that wait in their lanes: what does not fit is read again at its
+//! turn. And there is one as large for what was read again and is on its way: an attempt waits until
+//! there is room. They are apart because what waits must not be able to keep what is on its way from
+//! moving. Half of the second is only for lanes that answer quickly, because receivers that do not read
+//! what they are sent hold their payloads for long; any other payload is free once it is written.
 
-use crate::lane::FixedMap;
+use crate::lane::{FixedMap, Standing};
 use aldaba_delivery::MessageId;
 use aldaba_store::{Content, Error};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,8 +26,10 @@ type Listed = Arc<Mutex<FixedMap<MessageId, Weak<HeldContent>>>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
     waiting: Arc<Semaphore>,
-    sending: Arc<Semaphore>,
-    steps: u32,
+    /// To receivers that answer quickly, and to the others.
+    sending: [Arc<Semaphore>; 2],
+    /// The most steps that one payload counts for.
+    most: u32,
     read: Listed,
 }
 
@@ -41,11 +45,12 @@ pub(crate) struct HeldContent {
 impl Contents {
     /// `limit`: bytes in all.
     pub(crate) fn new(limit: usize) -> Self {
-        let steps = (limit / 2 / STEP).clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        let quarter = (limit / 4 / STEP).clamp(1, (Semaphore::MAX_PERMITS / 2).min(u32::MAX as usize));
+        let room = |steps| Arc::new(Semaphore::new(steps));
         Self {
-            waiting: Arc::new(Semaphore::new(steps)),
-            sending: Arc::new(Semaphore::new(steps)),
-            steps: u32::try_from(steps).unwrap_or(u32::MAX),
+            waiting: room(quarter * 2),
+            sending: [room(quarter), room(quarter)],
+            most: u32::try_from(quarter).unwrap_or(u32::MAX),
             read: Arc::default(),
         }
     }
@@ -61,11 +66,13 @@ impl Contents {
     pub(crate) async fn load<F>(
         &self,
         message: MessageId,
+        standing: Standing,
         read: impl Fn() -> F,
     ) -> Result<Option<Arc<HeldContent>>, Error>
     where
         F: Future<Output = Result<Option<Content>, Error>>,
     {
+        let sending = &self.sending[usize::from(standing != Standing::Answers)];
         let mut room = None;
         loop {
             if let Some(held) = self.read.lock().get(&message).and_then(Weak::upgrade) {
@@ -75,13 +82,13 @@ impl Contents {
                 return Ok(None);
             };
             let steps = self.steps_of(&content);
-            let granted = room.take().or_else(|| self.sending.clone().try_acquire_many_owned(steps).ok());
+            let granted = room.take().or_else(|| sending.clone().try_acquire_many_owned(steps).ok());
             match granted {
                 Some(granted) => return Ok(Some(self.list(message, content, granted))),
                 None => {
                     // It is let go while there is no room, and read again when there is.
                     drop(content);
-                    let waited = self.sending.clone().acquire_many_owned(steps).await;
+                    let waited = sending.clone().acquire_many_owned(steps).await;
                     room = Some(waited.map_err(|_| Error::Closed)?);
                 }
             }
@@ -95,16 +102,25 @@ impl Contents {
         held
     }
 
-    /// One that is larger than the whole budget takes all of it.
+    /// One that is larger than a whole budget takes all of it.
     fn steps_of(&self, content: &Content) -> u32 {
         let bytes = content.payload.len() + content.event_type.len() + OVERHEAD;
-        u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX).min(self.steps)
+        u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX).min(self.most)
     }
 }
 
 impl HeldContent {
-    pub(crate) fn content(&self) -> &Arc<Content> {
-        &self.content
+    /// The payload's bytes. They count against the budget until the last copy of them is gone.
+    pub(crate) fn into_bytes(self: Arc<Self>) -> Bytes {
+        Bytes::from_owner(Lent(self))
+    }
+}
+
+struct Lent(Arc<HeldContent>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.content.payload
     }
 }
 
@@ -123,7 +139,6 @@ impl Drop for HeldContent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn content(bytes: usize) -> Content {
@@ -136,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_payload_over_the_budget_is_not_held_and_costs_nothing() {
-        let contents = Contents::new(4 * STEP);
-        let large = Arc::new(content(STEP));
-        let first = contents.hold(&large).expect("fits");
+        let contents = Contents::new(16 * STEP);
+        let large = Arc::new(content(3 * STEP));
+        let (first, _second) = (contents.hold(&large).expect("fits"), contents.hold(&large).expect("fits"));
         assert!(contents.hold(&large).is_none());
         drop(first);
         assert!(contents.hold(&large).is_some());
@@ -151,8 +166,8 @@ mod tests {
             reads.fetch_add(1, Ordering::Relaxed);
             Ok(Some(content(100)))
         };
-        let first = contents.load(message(1), read).await.expect("a read").expect("content");
-        let second = contents.load(message(1), read).await.expect("a read").expect("content");
+        let first = contents.load(message(1), Standing::Slow, read).await.expect("a read").expect("content");
+        let second = contents.load(message(1), Standing::Slow, read).await.expect("a read").expect("content");
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(reads.load(Ordering::Relaxed), 1);
         drop((first, second));
@@ -161,12 +176,16 @@ mod tests {
 
     #[tokio::test]
     async fn an_attempt_waits_while_the_payloads_on_their_way_fill_the_budget() {
-        let contents = Contents::new(20 * STEP);
+        let contents = Contents::new(40 * STEP);
         let read = || async { Ok(Some(content(8 * STEP))) };
-        let first = contents.load(message(1), read).await.expect("a read").expect("content");
-        let mut second = Box::pin(contents.load(message(2), read));
+        let first = contents.load(message(1), Standing::Slow, read).await.expect("a read").expect("content");
+        let mut second = Box::pin(contents.load(message(2), Standing::Slow, read));
         assert!(futures_util::poll!(&mut second).is_pending(), "there is no room for a second one");
-        drop(first);
+        let quick = contents.load(message(3), Standing::Answers, read).await.expect("a read");
+        assert!(quick.is_some(), "receivers that answer have room of their own");
+        let bytes = first.into_bytes();
+        assert!(futures_util::poll!(&mut second).is_pending(), "it is still being written");
+        drop(bytes);
         assert!(second.await.expect("a read").is_some());
     }
 }

@@ -191,6 +191,7 @@ fn keys(target: &Target) -> [Key; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lane::Standing;
     use crate::{Policies, Profile};
     use aldaba_delivery::policy::Overrides;
     use aldaba_delivery::{AppId, MessageId};
@@ -213,7 +214,7 @@ mod tests {
         let message = MessageId::from_bytes([3; 20]);
         let waiting = Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW };
         let endpoint = EndpointId::from_bytes([1; 20]);
-        Start { endpoint, target: Arc::new(target), waiting, content: None }
+        Start { endpoint, target: Arc::new(target), waiting, content: None, standing: Standing::Fresh }
     }
 
     /// The host's hold has just ended.

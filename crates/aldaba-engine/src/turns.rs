@@ -507,7 +507,7 @@ impl Turns {
         standing: Standing,
     ) -> Start {
         self.shares.take(entry.waiting.seq, target.app, standing);
-        Start { endpoint, target, waiting: entry.waiting, content: entry.content }
+        Start { endpoint, target, waiting: entry.waiting, content: entry.content, standing }
     }
 
     /// A refill for a lane that wants one, or a place in the line for it.

@@ -28,7 +28,7 @@ impl<T> fmt::Debug for Done<T> {
 /// Takes events in.
 pub trait Accepts {
     /// One commit for the whole batch, one result for each event, in order. [`Error::Busy`] at once
-    /// when too many operations or bytes are waiting.
+    /// when too many operations or bytes are waiting, or it would have to wait too long.
     fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>);
 }
 

@@ -2,13 +2,14 @@
 
 use aldaba_delivery::{Reason, Timestamp};
 use aldaba_store::conformance::{Scene, at};
-use aldaba_store::sqlite::{Options, SqliteStore};
+use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
     Accepted, Accepts, Changed, Content, Directory, Done, Error, History, Record, Recorded, Records, Store,
 };
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -86,6 +87,57 @@ fn a_queue_full_of_bytes_refuses_events() {
     assert_eq!(hand_in(&scene, &tenant).try_recv(), Ok(Err(Error::Busy)));
     drop(release);
     assert!(fate.recv().unwrap().is_ok());
+}
+
+#[test]
+fn a_queue_that_does_not_move_refuses_events_after_a_while_and_takes_every_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let millis = Arc::<AtomicU64>::default();
+    let clock = millis.clone();
+    let store = open(&Options {
+        queue_wait: Duration::from_millis(500),
+        clock: Monotonic::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+        ..Options::new(folder.path())
+    });
+    let scene = Scene::new(store.clone());
+    let tenant = block_on(scene.with_endpoints(1));
+    let event = scene.event(&tenant);
+    let seq = block_on(scene.accepted(&event));
+    // As on a disk that takes seconds for a commit.
+    let release = hold_writer(&store);
+    let waiting = [hand_in(&scene, &tenant), hand_in(&scene, &tenant)];
+    millis.store(501, Ordering::Relaxed);
+    assert_eq!(hand_in(&scene, &tenant).try_recv(), Ok(Err(Error::Busy)));
+    let (told, fate) = mpsc::channel();
+    store.record(vec![scene.delivered(&event, seq)], Done::new(move |result| told.send(result).unwrap()));
+    assert!(fate.try_recv().is_err(), "it waits");
+    drop(release);
+    assert_eq!(fate.recv().unwrap(), Ok(vec![Recorded::Applied]));
+    for accepted in waiting {
+        assert!(matches!(accepted.recv().unwrap().unwrap()[..], [Accepted::New { .. }]));
+    }
+    assert!(hand_in(&scene, &tenant).recv().unwrap().is_ok(), "it moves again");
+}
+
+#[test]
+fn an_event_for_many_endpoints_is_not_kept_waiting_by_a_stream_of_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&Options { batch_operations: 8, ..Options::new(folder.path()) });
+    let scene = Scene::new(store.clone());
+    let tenant = block_on(scene.with_endpoints(20));
+    let release = hold_writer(&store);
+    let (told, news) = mpsc::channel();
+    for _ in 0..20 {
+        let told = told.clone();
+        store.record(Vec::new(), Done::new(move |_| told.send('r').unwrap()));
+    }
+    for _ in 0..2 {
+        let told = told.clone();
+        store.accept(vec![scene.event(&tenant)], Done::new(move |_| told.send('a').unwrap()));
+    }
+    drop((release, told));
+    let order: String = news.iter().collect();
+    assert_eq!(order, "rrrra".to_owned() + "rrrra" + "rrrrrrrr" + "rrrr");
 }
 
 #[test]

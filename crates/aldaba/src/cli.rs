@@ -2,7 +2,7 @@
 
 use crate::config::{self, Loaded, Sources};
 use crate::data_folder::{DataFolder, FolderError};
-use crate::server::{Server, StartError};
+use crate::server::{self, Server, StartError};
 use crate::{demo, descriptors, keys, logging, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::{Clock, SystemClock, SystemEntropy};
@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// As in sysexits.h, so that a supervisor can tell them apart.
@@ -143,7 +142,7 @@ async fn serve_until_stopped(loaded: Loaded, program: &str) -> Result<(), Failur
     let mut signals = Signals::listen()?;
     let Loaded { config, file, .. } = loaded;
     let address = config.listen;
-    let listener = TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, source })?;
+    let listener = server::listen(address).map_err(|source| Failure::Listen { address, source })?;
     let token_command = token_command(program, &config, file.as_deref());
     let server = tokio::select! {
         biased;

@@ -4,7 +4,8 @@
 use crate::config::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For the listener, logs, name servers, timers, and whatever the system's libraries open.
+/// For the listener and the connections at its door, logs, name servers, timers, and whatever the
+/// system's libraries open.
 const RESERVE: usize = 256;
 /// Of one database connection: the file, its log, and the index of that.
 const FILES_OF_A_READER: usize = 3;

@@ -12,6 +12,7 @@ use super::target::Target;
 use super::{Inner, moment_in};
 use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{Failure, FailureKind};
+use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 /// How many shared connections one request may be given to, as long as it is certain that none of the
@@ -44,13 +45,13 @@ impl Delivery<'_> {
 }
 
 impl Inner {
-    pub(super) async fn deliver(&self, delivery: &Delivery<'_>) -> Result<Exchanged, Failure> {
+    pub(super) async fn deliver(&self, delivery: &Delivery<'_>, body: Bytes) -> Result<Exchanged, Failure> {
         let route = Route::of(delivery.hop, delivery.target);
         if route.http2 {
-            return self.deliver_shared(delivery, &route).await;
+            return self.deliver_shared(delivery, body, &route).await;
         }
         if let Some(waiting) = self.pool.take(&route) {
-            match self.over(waiting, delivery, &route).await {
+            match self.over(waiting, delivery, body.clone(), &route).await {
                 // The receiver closed it in the very moment and has seen nothing of the request.
                 // This is the only case in which a second connection may carry it.
                 Err(Interrupted { unsent: true, .. }) => {}
@@ -59,17 +60,22 @@ impl Inner {
             }
         }
         let fresh = self.pool.adopt(self.connect(delivery, false, delivery.connected_by()).await?);
-        let exchanged = self.over(fresh, delivery, &route).await;
+        let exchanged = self.over(fresh, delivery, body, &route).await;
         exchanged.map_err(|interrupted| interrupted.failure)
     }
 
-    async fn deliver_shared(&self, delivery: &Delivery<'_>, route: &Route) -> Result<Exchanged, Failure> {
+    async fn deliver_shared(
+        &self,
+        delivery: &Delivery<'_>,
+        body: Bytes,
+        route: &Route,
+    ) -> Result<Exchanged, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
             let result = match self.way(delivery, route).await? {
-                Way::Shared(slot) => self.along(&slot, delivery).await,
-                Way::Alone(loan) => self.over(loan, delivery, route).await,
+                Way::Shared(slot) => self.along(&slot, delivery, body.clone()).await,
+                Way::Alone(loan) => self.over(loan, delivery, body.clone(), route).await,
             };
             match result {
                 Ok(exchanged) => return Ok(exchanged),
@@ -123,8 +129,13 @@ impl Inner {
     }
 
     /// Over a connection that others use as well.
-    async fn along(&self, slot: &Slot, delivery: &Delivery<'_>) -> Result<Exchanged, Interrupted> {
-        let exchange = slot.line.exchange(delivery.hop.http2_head()?, delivery.hop.body.clone());
+    async fn along(
+        &self,
+        slot: &Slot,
+        delivery: &Delivery<'_>,
+        body: Bytes,
+    ) -> Result<Exchanged, Interrupted> {
+        let exchange = slot.line.exchange(delivery.hop.http2_head(body.len())?, body);
         match timeout_at(delivery.answered_by(), exchange).await {
             Ok(Ok(exchanged)) => Ok(exchanged),
             Ok(Err(interrupted)) => {
@@ -146,10 +157,11 @@ impl Inner {
         &self,
         loan: Loan,
         delivery: &Delivery<'_>,
+        body: Bytes,
         route: &Route,
     ) -> Result<Exchanged, Interrupted> {
         let Loan { stream, born } = loan;
-        let exchange = exchange(stream, delivery.hop.request()?);
+        let exchange = exchange(stream, delivery.hop.request(body)?);
         let mut exchanged = match timeout_at(delivery.answered_by(), exchange).await {
             Ok(exchanged) => exchanged?,
             Err(_) => return Err(late().into()),

@@ -139,7 +139,8 @@ impl Inner {
         let end = moment_in(timeouts.total);
         let mut hop = Hop::first(request);
         loop {
-            let exchanged = match self.follow(&hop, timeouts, end).await {
+            let body = hop.lend_body();
+            let exchanged = match self.follow(&hop, body, timeouts, end).await {
                 Ok(exchanged) => exchanged,
                 Err(failure) => return failed(failure),
             };
@@ -156,9 +157,15 @@ impl Inner {
         }
     }
 
-    async fn follow(&self, hop: &Hop, timeouts: Timeouts, end: Instant) -> Result<Exchanged, Failure> {
+    async fn follow(
+        &self,
+        hop: &Hop,
+        body: Bytes,
+        timeouts: Timeouts,
+        end: Instant,
+    ) -> Result<Exchanged, Failure> {
         let target = self.connector.guard.judge(&hop.url).map_err(|refused| refusal(&refused))?;
-        let exchanged = self.deliver(&Delivery { hop, target: &target, timeouts, end }).await;
+        let exchanged = self.deliver(&Delivery { hop, target: &target, timeouts, end }, body).await;
         exchanged.map_err(|failure| if hop.at_home { failure } else { away(&failure) })
     }
 }

@@ -39,7 +39,7 @@ const ABOUT_THE_CONNECTION: [HeaderName; 8] = [
 pub(super) struct Hop {
     pub(super) url: Arc<Url>,
     pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+    body: Bytes,
     /// How many redirects may still be followed; `None` if they are answers like any other.
     left: Option<u8>,
     /// Whether the request still goes to the origin that the endpoint names.
@@ -59,22 +59,29 @@ impl Hop {
         Self { url, headers, body, left, at_home: true, http2, identity }
     }
 
+    /// The body, for this request. It is kept here only if there may be another: so what it takes in
+    /// memory is free as soon as it is written, and not when an answer comes.
+    pub(super) fn lend_body(&mut self) -> Bytes {
+        if self.left.is_some() { self.body.clone() } else { std::mem::take(&mut self.body) }
+    }
+
     /// As HTTP/1.1 writes it.
-    pub(super) fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
+    pub(super) fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let host = HeaderValue::from_str(self.authority()).map_err(|error| unusable(error.to_string()))?;
-        let mut request = Request::new(Full::new(self.body.clone()));
+        let length = HeaderValue::from(body.len());
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target;
         *request.headers_mut() = self.headers.clone();
         request.headers_mut().insert(HOST, host);
-        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        request.headers_mut().insert(CONTENT_LENGTH, length);
         Ok(request)
     }
 
     /// As HTTP/2 writes it: the host is part of the target, and nothing is said about the connection.
     /// The body goes separately.
-    pub(super) fn http2_head(&self) -> Result<Request<()>, Failure> {
+    pub(super) fn http2_head(&self, length: usize) -> Result<Request<()>, Failure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let uri =
             Uri::builder().scheme("https").authority(self.authority()).path_and_query(target.to_string());
@@ -85,7 +92,7 @@ impl Hop {
         for name in ABOUT_THE_CONNECTION {
             request.headers_mut().remove(name);
         }
-        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
         Ok(request)
     }
 

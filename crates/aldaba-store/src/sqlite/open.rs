@@ -4,7 +4,7 @@ use super::batch::Rules;
 use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
 use super::lock::FolderLock;
-use super::queue::{Queue, Room};
+use super::queue::{self, Queue, Room};
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::writer::Writer;
@@ -69,10 +69,12 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
 
     let marks = Marks { low: options.low_space_bytes, reserve: options.reserve_bytes };
     let space = Space::watch(&options.folder, marks).map_err(OpenError::Thread)?;
-    let queue = Arc::new(Queue::new(
-        Room { operations: options.queue_operations, bytes: options.queue_bytes },
-        Room { operations: options.batch_operations, bytes: options.batch_bytes },
-    ));
+    let limits = queue::Limits {
+        room: Room { operations: options.queue_operations, bytes: options.queue_bytes },
+        wait: options.queue_wait,
+        batch: Room { operations: options.batch_operations, bytes: options.batch_bytes },
+    };
+    let queue = Arc::new(Queue::new(limits, options.clock.clone()));
     let failure = Arc::new(Failure::none());
     let (readers, reader_threads) =
         Readers::start(connections, options.queue_reads, options.read_limit).map_err(OpenError::Thread)?;

@@ -1,3 +1,4 @@
+use super::Monotonic;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,11 @@ pub struct Options {
     pub queue_operations: usize,
     /// Bytes of payload and the like that may wait for the writer. Beyond: `Busy`.
     pub queue_bytes: usize,
+    /// How long an event or a command may have to wait for the writer. Beyond: `Busy`. Results are never
+    /// refused.
+    pub queue_wait: Duration,
+    /// What waiting is measured by.
+    pub clock: Monotonic,
     /// Operations in one commit; a single call with more is still one commit.
     pub batch_operations: usize,
     /// Bytes in one commit; a single call with more is still one commit.
@@ -43,6 +49,8 @@ impl Options {
             folder: folder.into(),
             queue_operations: 65_536,
             queue_bytes: 64 << 20,
+            queue_wait: Duration::from_millis(500),
+            clock: Monotonic::default(),
             batch_operations: 512,
             batch_bytes: 8 << 20,
             readers: 4,

@@ -1,10 +1,14 @@
-//! What waits for the writer: bounded, and taken in the order of the classes.
+//! What waits for the writer: bounded in number, in bytes and in time, and taken in the order of the
+//! classes.
 
 use super::failure::Failure;
+use super::monotonic::Monotonic;
 use super::op::{Class, Op, Reply};
+use super::pace::Pace;
 use crate::Error;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// A bound in operations and in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,20 +17,44 @@ pub(super) struct Room {
     pub(super) bytes: usize,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// What may wait.
+    pub(super) room: Room,
+    /// How long one may have to wait.
+    pub(super) wait: Duration,
+    /// What is in one commit.
+    pub(super) batch: Room,
+}
+
 #[derive(Debug)]
 pub(super) struct Queue {
-    room: Room,
-    batch: Room,
+    limits: Limits,
+    clock: Monotonic,
     lines: Mutex<Lines>,
     arrived: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Lines {
-    waiting: [VecDeque<(Op, Reply)>; Class::ALL.len()],
+    of: [Line; Class::ALL.len()],
     /// What waits of the classes that can be refused.
     used: Room,
     closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    waiting: VecDeque<Waiting>,
+    operations: usize,
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    op: Op,
+    reply: Reply,
+    since: Duration,
 }
 
 /// What one commit is made of.
@@ -37,20 +65,19 @@ pub(super) struct Batch {
 }
 
 impl Queue {
-    pub(super) fn new(room: Room, batch: Room) -> Self {
-        Self { room, batch, lines: Mutex::default(), arrived: Condvar::new() }
+    pub(super) fn new(limits: Limits, clock: Monotonic) -> Self {
+        Self { limits, clock, lines: Mutex::default(), arrived: Condvar::new() }
     }
 
     /// Hands an operation over, or answers at once on the caller's thread that it is refused.
     pub(super) fn put(&self, op: Op, reply: Reply, failure: &Failure) {
-        let class = op.class();
-        let (operations, bytes) = (op.operations(), op.bytes());
+        let now = self.clock.now();
         let mut lines = self.lines.lock();
         let refusal = if let Some(error) = failure.get() {
             Some(error)
         } else if lines.closed {
             Some(Error::Closed)
-        } else if class != Class::Result && !lines.used.fits(operations, bytes, self.room) {
+        } else if lines.refuses(&op, now, &self.limits) {
             Some(Error::Busy)
         } else {
             None
@@ -60,10 +87,7 @@ impl Queue {
             reply.call(Err(error));
             return;
         }
-        if class != Class::Result {
-            lines.used.add(operations, bytes);
-        }
-        lines.waiting[class as usize].push_back((op, reply));
+        lines.put(op, reply, now);
         drop(lines);
         self.arrived.notify_one();
     }
@@ -71,13 +95,14 @@ impl Queue {
     /// What the next commit is made of; waits for something to arrive. `None`: closed, and empty.
     pub(super) fn take(&self) -> Option<Batch> {
         let mut lines = self.lines.lock();
-        while lines.waiting.iter().all(VecDeque::is_empty) {
+        lines.written(self.clock.now());
+        while lines.of.iter().all(|line| line.waiting.is_empty()) {
             if lines.closed {
                 return None;
             }
             self.arrived.wait(&mut lines);
         }
-        Some(lines.take(self.batch))
+        Some(lines.take(self.limits.batch, self.clock.now()))
     }
 
     /// Nothing more is taken in; what waits is still written.
@@ -88,33 +113,79 @@ impl Queue {
 }
 
 impl Lines {
+    /// A result is never refused: it is what frees the system of work.
+    fn refuses(&self, op: &Op, now: Duration, limits: &Limits) -> bool {
+        let class = op.class();
+        class != Class::Result
+            && (!self.used.fits(op.operations(), op.bytes(), limits.room)
+                || self.of[class as usize].is_slow(now, limits))
+    }
+
+    fn put(&mut self, op: Op, reply: Reply, since: Duration) {
+        let class = op.class();
+        if class != Class::Result {
+            self.used.add(op.operations(), op.bytes());
+        }
+        let line = &mut self.of[class as usize];
+        line.operations += op.operations();
+        line.waiting.push_back(Waiting { op, reply, since });
+    }
+
+    /// The writer is done with the batch that it took last.
+    fn written(&mut self, now: Duration) {
+        for line in &mut self.of {
+            line.pace.end(now);
+        }
+    }
+
     /// Fills a batch: first every class gets its share, then the room that is left is filled in
     /// order. Without the shares a steady stream of results could keep everything else waiting.
-    fn take(&mut self, batch: Room) -> Batch {
+    fn take(&mut self, batch: Room, now: Duration) -> Batch {
         let mut taken: [Vec<(Op, Reply)>; Class::ALL.len()] = Default::default();
         let mut filled = Room::default();
+        let mut own = [Room::default(); Class::ALL.len()];
         for rest in [false, true] {
             for class in Class::ALL {
+                let own = &mut own[class as usize];
                 let share = if rest { batch.operations } else { share(class, batch.operations) };
-                let mut own = Room::default();
-                let line = &mut self.waiting[class as usize];
-                while let Some((op, _)) = line.front() {
+                let line = &mut self.of[class as usize];
+                while let Some(Waiting { op, .. }) = line.waiting.front() {
                     let (operations, bytes) = (op.operations(), op.bytes());
-                    // One that is larger than a whole batch would otherwise wait for ever.
-                    if !filled.fits(operations, bytes, batch) || own.operations >= share {
+                    // The first of a class is taken however large it is: otherwise a large one would
+                    // wait, and everything behind it, until a batch has nothing else in it.
+                    if own.operations > 0
+                        && (own.operations >= share || !filled.fits(operations, bytes, batch))
+                    {
                         break;
                     }
                     filled.add(operations, bytes);
                     own.add(operations, bytes);
+                    line.operations -= operations;
                     if class != Class::Result {
                         self.used.remove(operations, bytes);
                     }
-                    taken[class as usize].extend(line.pop_front());
+                    let next = line.waiting.pop_front();
+                    taken[class as usize].extend(next.map(|Waiting { op, reply, .. }| (op, reply)));
                 }
             }
         }
+        for class in Class::ALL {
+            let (line, own) = (&mut self.of[class as usize], own[class as usize].operations);
+            // A line that was taken whole says how much came, not how much there was room for.
+            let whole = line.waiting.is_empty();
+            line.pace.begin(now, if whole { own.max(share(class, batch.operations)) } else { own });
+        }
         let (ops, replies) = taken.into_iter().flatten().unzip();
         Batch { ops, replies }
+    }
+}
+
+impl Line {
+    /// Whether one more would wait too long. The pace tells it early, when many come at once; the first
+    /// of the line tells it when nothing moves, as on a disk that hangs.
+    fn is_slow(&self, now: Duration, limits: &Limits) -> bool {
+        let oldest = self.waiting.front().map_or(now, |first| first.since);
+        now.saturating_sub(oldest) > limits.wait || self.pace.wait(self.operations) > limits.wait
     }
 }
 
@@ -144,3 +215,6 @@ impl Room {
         self.bytes -= bytes;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! A request's body, read only after the caller has been let in.
 
+use super::room::Room;
 use super::{Api, Error};
 use aldaba_engine::Once;
 use axum::body::{Body, HttpBody};
@@ -25,6 +26,7 @@ pub(super) struct Pending {
     pub(super) once: Once,
     limit: usize,
     progress: Duration,
+    room: Room,
 }
 
 /// A body that has been read.
@@ -34,6 +36,8 @@ pub(super) struct Received {
     /// Whether the memory belongs to this body alone. A small body lies in the connection's read
     /// buffer, and keeping a part of it would keep all of that.
     own: bool,
+    /// Held for as long as the body is in memory.
+    _room: Room,
 }
 
 impl Received {
@@ -50,7 +54,7 @@ impl FromRequest<Api> for Pending {
         let (parts, body) = request.into_parts();
         let once = once(&parts.headers, &parts.uri);
         let limit = api.limits.payload + ENVELOPE;
-        Ok(Self { body, once, limit, progress: api.limits.progress })
+        Ok(Self { body, once, limit, progress: api.limits.progress, room: api.rooms.enter() })
     }
 }
 
@@ -60,27 +64,36 @@ impl Pending {
         tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))
     }
 
+    /// Room is taken before it is filled: for the announced length at once, else for every piece.
     async fn read_pieces(mut self) -> Result<Received, Error> {
-        let announced = self.body.size_hint().lower();
-        if announced > self.limit as u64 {
-            return Err(self.too_large());
-        }
+        let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
+        self.make_room(announced)?;
         let Some(first) = self.piece().await? else {
-            return Ok(Received { bytes: Bytes::new(), own: false });
+            return Ok(self.received(Bytes::new(), false));
         };
+        self.make_room(first.len())?;
         if self.body.is_end_stream() {
-            let bytes = self.within_limit(first.len()).map(|()| first)?;
-            return Ok(Received { bytes, own: false });
+            return Ok(self.received(first, false));
         }
-        let expected = usize::try_from(announced).unwrap_or(self.limit).max(first.len());
-        let mut all = BytesMut::with_capacity(expected);
+        let mut all = BytesMut::with_capacity(announced.max(first.len()));
         all.extend_from_slice(&first);
         drop(first);
         while let Some(piece) = self.piece().await? {
-            self.within_limit(all.len() + piece.remaining())?;
+            self.make_room(all.len() + piece.remaining())?;
             all.extend_from_slice(&piece);
         }
-        Ok(Received { bytes: all.freeze(), own: true })
+        Ok(self.received(all.freeze(), true))
+    }
+
+    fn received(self, bytes: Bytes, own: bool) -> Received {
+        Received { bytes, own, _room: self.room }
+    }
+
+    fn make_room(&mut self, length: usize) -> Result<(), Error> {
+        if length > self.limit {
+            return Err(Error::too_large(format!("The request's body is larger than {} bytes", self.limit)));
+        }
+        self.room.grow_to(length)
     }
 
     async fn piece(&mut self) -> Result<Option<Bytes>, Error> {
@@ -99,14 +112,6 @@ impl Pending {
                 }
             }
         }
-    }
-
-    fn within_limit(&self, length: usize) -> Result<(), Error> {
-        if length <= self.limit { Ok(()) } else { Err(self.too_large()) }
-    }
-
-    fn too_large(&self) -> Error {
-        Error::too_large(format!("The request's body is larger than {} bytes", self.limit))
     }
 }
 

@@ -82,7 +82,7 @@ impl Error {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Something went wrong on the server")
     }
 
-    fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u16) -> Self {
+    pub(crate) fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u16) -> Self {
         Self { retry_after: Some(seconds), ..Self::new(status, code, detail) }
     }
 }
@@ -169,5 +169,26 @@ impl IntoResponse for Error {
             headers.insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worth_trying_again_says_when() {
+        for (error, status, after) in [
+            (StoreError::Busy, 503, Some("1")),
+            (StoreError::Timeout, 503, Some("1")),
+            (StoreError::Closed, 503, Some("1")),
+            (StoreError::Full, 507, Some("10")),
+            (StoreError::Failed("on purpose".into()), 503, None),
+        ] {
+            let response = Error::from(error.clone()).into_response();
+            assert_eq!(response.status(), status, "{error}");
+            let said = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
+            assert_eq!(said, after, "{error}");
+        }
     }
 }

@@ -18,8 +18,10 @@ mod message_in;
 mod mtls;
 mod page;
 mod query;
+mod room;
 
 pub(crate) use error::Error;
+pub(crate) use room::Rooms;
 
 use crate::config::Limits;
 use crate::token::{Caller, Tokens};
@@ -44,6 +46,8 @@ pub(crate) struct Parts {
     /// Vets the URLs of endpoints.
     pub(crate) guard: Guard,
     pub(crate) limits: Limits,
+    /// For the bodies of requests.
+    pub(crate) rooms: Rooms,
 }
 
 impl Deref for Api {

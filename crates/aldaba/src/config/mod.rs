@@ -67,6 +67,8 @@ pub struct Limits {
     /// For the next piece of a request's body to arrive, and of an answer to leave.
     pub progress: Duration,
     pub payload: usize,
+    /// Of all request bodies that are in memory at once.
+    pub body_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,7 @@ impl Default for Config {
                 header: Duration::from_secs(10),
                 progress: Duration::from_secs(10),
                 payload: 1 << 20,
+                body_bytes: 64 << 20,
             },
             shutdown: Duration::from_secs(30),
             engine: EngineOptions::default(),

@@ -172,7 +172,8 @@ pub const SETTINGS: &[Setting] = &[
         "max_connections",
         "4096",
         (1, 65_536),
-        "Open API connections. More wait, not accepted yet, until one closes.",
+        "Open API connections. One more waits for a place, a second at most; then it is answered 503 with \
+         `Retry-After`, and closed.",
         |c, n| c.limits.connections = size(n),
     ),
     number(
@@ -196,6 +197,14 @@ pub const SETTINGS: &[Setting] = &[
         (1024, 16 << 20),
         "The largest payload; a request may be 64 KiB larger. Beyond: 413, nothing is stored.",
         |c, n| c.limits.payload = size(n),
+    ),
+    number(
+        "body_bytes",
+        "67108864",
+        (17 << 20, 1 << 40),
+        "Bytes of request bodies in memory at once, each from its announced length until its answer. Beyond: \
+         503 with `Retry-After`, nothing is stored; the body is not kept, and what is sent of it is thrown away.",
+        |c, n| c.limits.body_bytes = size(n),
     ),
     number(
         "shutdown_seconds",
@@ -232,6 +241,22 @@ pub const SETTINGS: &[Setting] = &[
         (1, 65_536),
         "Waiting deliveries of one endpoint that are kept in memory. The rest wait on disk.",
         |c, n| c.engine.lane_buffer = size(n),
+    ),
+    number(
+        "lane_bytes",
+        "16777216",
+        (1 << 16, 1 << 40),
+        "Memory for waiting deliveries of all endpoints together, payloads not counted. Beyond, an endpoint \
+         keeps a few in memory.",
+        |c, n| c.engine.lane_bytes = size(n),
+    ),
+    number(
+        "lanes_awake",
+        "10000",
+        (1, 1 << 32),
+        "Endpoints whose configuration is kept in memory for the next attempt. Beyond, those that only wait \
+         read it again at their turn.",
+        |c, n| c.engine.lanes_awake = size(n),
     ),
     number(
         "lane_idle_seconds",
@@ -296,6 +321,15 @@ pub const SETTINGS: &[Setting] = &[
         (17 << 20, 1 << 40),
         "Bytes of writes that may wait for the disk. Beyond: 503 with `Retry-After`, nothing is stored.",
         |c, n| c.store.queue_bytes = size(n),
+    ),
+    number(
+        "queue_milliseconds",
+        "500",
+        (10, 60_000),
+        "How long a message or a change may have to wait for the disk, as far as can be told: by the pace of \
+         the last commits, and by how long the first one has waited. Beyond: 503 with `Retry-After`, nothing is \
+         stored. Results of deliveries are always taken.",
+        |c, n| c.store.queue_wait = Duration::from_millis(n),
     ),
     number("readers", "4", (1, 256), "Threads that read from the database.", |c, n| {
         c.store.readers = size(n);

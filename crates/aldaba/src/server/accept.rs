@@ -1,5 +1,6 @@
 //! Accepting connections, up to a number, and serving HTTP/1.1 on each.
 
+use super::places::{Place, Places, turn_away};
 use super::request::Requests;
 use super::stall::Stall;
 use crate::config::Limits;
@@ -7,11 +8,13 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 
 /// Headers of a request, and bytes of its whole head. Beyond: 431. (To a head that cannot be read hyper
 /// answers by itself, 400, 414 or 431, and lets nobody give that answer a body.)
@@ -21,6 +24,9 @@ const HEAD_BYTES: usize = 16 * 1024;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// How long to wait when the system has no more file descriptors or memory for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Connections that the system keeps until they are accepted; it may allow fewer. Those beyond try again
+/// after a second and more, so a burst of clients should fit.
+const BACKLOG: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
@@ -31,20 +37,27 @@ enum Phase {
     Over,
 }
 
+/// A socket that many may come to at once.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a former server that are still ending must not keep this one from starting.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// The connections that are being served.
 #[derive(Debug)]
 pub(super) struct Connections {
     phase: watch::Sender<Phase>,
-    /// One for each open connection.
-    places: Arc<Semaphore>,
-    count: usize,
+    places: Arc<Places>,
 }
 
 impl Connections {
     pub(super) fn serve(listener: TcpListener, router: Router, limits: &Limits) -> Self {
         let (phase, heard) = watch::channel(Phase::Serving);
-        let places = Arc::new(Semaphore::new(limits.connections));
-        let served = Self { phase, places: places.clone(), count: limits.connections };
+        let places = Arc::new(Places::new(limits.connections));
+        let served = Self { phase, places: places.clone() };
         let requests = Requests::new(router);
         tokio::spawn(accept(listener, requests, limits.clone(), places, heard));
         served
@@ -53,8 +66,7 @@ impl Connections {
     /// Accepts no more and returns when the last connection has closed, or when time is up.
     pub(super) async fn stop(self, limit: Duration) {
         self.phase.send_replace(Phase::Ending);
-        let all = u32::try_from(self.count).unwrap_or(u32::MAX);
-        let _ = tokio::time::timeout(limit, self.places.acquire_many(all)).await;
+        let _ = tokio::time::timeout(limit, self.places.empty()).await;
         self.phase.send_replace(Phase::Over);
     }
 }
@@ -68,26 +80,27 @@ async fn accept(
     listener: TcpListener,
     requests: Requests,
     limits: Limits,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     mut phase: watch::Receiver<Phase>,
 ) {
     loop {
-        // A place first: whoever is one too many waits in the system's queue.
-        let (place, connection) = tokio::select! {
+        // The door first: beyond that, connections wait in the system's queue.
+        let next = async { (places.come_to_the_door().await, listener.accept().await) };
+        let (door, accepted) = tokio::select! {
             biased;
             () = reached(&mut phase, Phase::Ending) => return,
-            place = places.clone().acquire_owned() => {
-                let Ok(place) = place else { return };
-                tokio::select! {
-                    biased;
-                    () = reached(&mut phase, Phase::Ending) => return,
-                    accepted = listener.accept() => (place, accepted),
-                }
-            }
+            next = next => next,
         };
-        match connection {
+        match accepted {
             Ok((stream, _)) => {
-                tokio::spawn(serve(stream, requests.clone(), limits.clone(), place, phase.clone()));
+                let (places, requests, limits) = (places.clone(), requests.clone(), limits.clone());
+                let phase = phase.clone();
+                tokio::spawn(async move {
+                    match places.come_in(door).await {
+                        Ok(place) => serve(stream, requests, limits, place, phase).await,
+                        Err(door) => turn_away(stream, door).await,
+                    }
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -101,7 +114,7 @@ async fn serve(
     stream: TcpStream,
     requests: Requests,
     limits: Limits,
-    place: OwnedSemaphorePermit,
+    place: Place,
     mut phase: watch::Receiver<Phase>,
 ) {
     // Answers are small and written at once; waiting to fill a packet only delays them.

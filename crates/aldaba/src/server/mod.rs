@@ -2,10 +2,13 @@
 
 mod accept;
 mod drain;
+mod places;
 mod request;
 mod stall;
 
-use crate::api::{Api, Parts as ApiParts, router};
+pub use accept::listen;
+
+use crate::api::{Api, Parts as ApiParts, Rooms, router};
 use crate::config::Config;
 use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
@@ -13,7 +16,7 @@ use crate::token::Tokens;
 use aldaba_delivery::PolicyError;
 use aldaba_engine::wire::{CertificateDer, Wire, WireError, WireOptions, read_roots};
 use aldaba_engine::{Clock, Engine, Entropy, Parts, Policies, SystemClock, SystemEntropy, Vault};
-use aldaba_store::sqlite::{OpenError, SqliteStore};
+use aldaba_store::sqlite::{Monotonic, OpenError, Options as StoreOptions, SqliteStore};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,7 +76,7 @@ impl Server {
             ..WireOptions::default()
         };
         let wire = Wire::new(options)?;
-        let store = Arc::new(open(&config).await?);
+        let store = Arc::new(open(&config, clock.clone()).await?);
         let parts = Parts {
             store: store.clone(),
             transport: Arc::new(wire.clone()),
@@ -83,8 +86,9 @@ impl Server {
             policies,
         };
         let engine = Engine::start(parts, config.engine.clone()).await?;
-        let (guard, limits) = (wire.guard(), config.limits.clone());
-        let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits });
+        let (guard, limits, rooms) =
+            (wire.guard(), config.limits.clone(), Rooms::new(config.limits.body_bytes));
+        let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, rooms });
         Ok(Self { listener, address, store, wire, engine, api, config })
     }
 
@@ -137,8 +141,8 @@ fn roots(config: &Config) -> Result<Vec<CertificateDer<'static>>, StartError> {
 }
 
 /// Opening reads and may migrate, on a disk that may be slow.
-async fn open(config: &Config) -> Result<SqliteStore, OpenError> {
-    let options = config.store.clone();
+async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
+    let options = StoreOptions { clock: Monotonic::new(move || clock.monotonic()), ..config.store.clone() };
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
     opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }

@@ -9,6 +9,7 @@ mod delivery;
 mod egress;
 mod idempotency;
 mod mtls;
+mod overload;
 mod pages;
 mod receiver;
 mod resources;

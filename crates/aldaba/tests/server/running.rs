@@ -1,12 +1,11 @@
 use crate::client::Client;
 use aldaba::config::Config;
-use aldaba::server::{Server, StoreFailed};
+use aldaba::server::{Server, StoreFailed, listen};
 use aldaba::{DEFAULT_ORGANIZATION, issue_token};
 use aldaba_delivery::Timestamp;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -46,7 +45,7 @@ impl Running {
         config.store.folder = folder.path().join("data");
         config.jwt_secret = Some(aldaba::config::Secret(JWT_SECRET.into()));
         change(&mut config);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let server = Server::start(listener, config).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,171 @@
+use super::*;
+use crate::Done;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+const BATCH: usize = 8;
+const WAIT: u64 = 100;
+
+/// A queue whose time moves only when told, and how many it has refused.
+struct Scene {
+    queue: Queue,
+    failure: Failure,
+    millis: Arc<AtomicU64>,
+    refused: Arc<AtomicUsize>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let millis = Arc::<AtomicU64>::default();
+        let clock = Monotonic::new({
+            let millis = millis.clone();
+            move || Duration::from_millis(millis.load(Ordering::Relaxed))
+        });
+        let limits = Limits {
+            room: Room { operations: 10_000, bytes: 1 << 20 },
+            wait: Duration::from_millis(WAIT),
+            batch: Room { operations: BATCH, bytes: 1 << 10 },
+        };
+        let queue = Queue::new(limits, clock);
+        Self { queue, failure: Failure::none(), millis, refused: Arc::default() }
+    }
+
+    fn pass(&self, millis: u64) {
+        self.millis.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// Hands one in; whether it was taken.
+    fn put(&self, class: Class) -> bool {
+        self.put_large(class, 0)
+    }
+
+    fn put_large(&self, class: Class, bytes: usize) -> bool {
+        fn done<T>(refused: &Arc<AtomicUsize>) -> Done<T> {
+            let refused = refused.clone();
+            Done::new(move |result: Result<T, Error>| {
+                refused.fetch_add(usize::from(result.is_err()), Ordering::Relaxed);
+            })
+        }
+        let before = self.refused.load(Ordering::Relaxed);
+        let (op, reply) = match class {
+            Class::Result => (Op::Record(Vec::new()), Reply::Record(done(&self.refused))),
+            Class::Accept => (Op::Accept(Vec::new()), Reply::Accept(done(&self.refused))),
+            Class::Command => {
+                let op = Op::SettleSetting { name: "s", value: vec![0; bytes] };
+                (op, Reply::SettleSetting(done(&self.refused)))
+            }
+        };
+        self.queue.put(op, reply, &self.failure);
+        self.refused.load(Ordering::Relaxed) == before
+    }
+
+    /// How many of each class the next batch has.
+    fn take(&self) -> [usize; Class::ALL.len()] {
+        let mut counts = [0; Class::ALL.len()];
+        for op in self.queue.take().unwrap().ops {
+            counts[op.class() as usize] += 1;
+        }
+        counts
+    }
+
+    fn put_until_refused(&self) -> usize {
+        (0..10_000).take_while(|_| self.put(Class::Accept)).count()
+    }
+}
+
+#[test]
+fn a_line_whose_first_has_waited_too_long_takes_no_more_of_its_class() {
+    let scene = Scene::new();
+    assert!(scene.put(Class::Accept));
+    scene.pass(WAIT);
+    assert!(scene.put(Class::Accept), "not too long yet");
+    scene.pass(1);
+    assert!(!scene.put(Class::Accept));
+    assert!(scene.put(Class::Command), "nobody waits there");
+    assert!(scene.put(Class::Result));
+    scene.pass(WAIT + 1);
+    assert!(!scene.put(Class::Command));
+    assert!(scene.put(Class::Result), "results are never refused");
+    assert_eq!(scene.take(), [2, 2, 1]);
+    assert!(scene.put(Class::Accept) && scene.put(Class::Command));
+}
+
+#[test]
+fn ten_times_what_can_be_written_leaves_full_batches_and_a_bounded_wait() {
+    let scene = Scene::new();
+    let waiting = || scene.queue.lines.lock().of[Class::Accept as usize].operations;
+    let refused = || scene.refused.load(Ordering::Relaxed);
+    // 8 are written in 2 ms, so 400 in the time that one may wait; 80 come.
+    for _ in 0..1000 {
+        for _ in 0..10 * BATCH {
+            scene.put(Class::Accept);
+        }
+        assert!(waiting() <= 401, "{}", waiting());
+        assert_eq!(scene.take(), [0, BATCH, 0]);
+        scene.pass(2);
+    }
+    let taken = 1000 * BATCH + waiting();
+    assert_eq!(taken + refused(), 1000 * 10 * BATCH);
+    // The load ends: what was taken in is written, and as many are welcome at once.
+    while waiting() > 0 {
+        scene.take();
+        scene.pass(2);
+    }
+    assert_eq!(scene.put_until_refused(), 401);
+}
+
+#[test]
+fn after_a_slow_disk_it_takes_a_few_commits_to_trust_it_again() {
+    let scene = Scene::new();
+    for _ in 0..3 * BATCH {
+        scene.put(Class::Accept);
+    }
+    for _ in 0..2 {
+        scene.take();
+        scene.pass(1000);
+        assert!(!scene.put(Class::Accept), "the first one waits for too long");
+    }
+    scene.take();
+    scene.pass(2);
+    assert!(scene.put(Class::Accept), "somebody is always let in where nobody waits");
+    let mut least = usize::MAX;
+    for _ in 0..30 {
+        scene.take();
+        scene.pass(2);
+        least = least.min(scene.put_until_refused());
+    }
+    assert!((1..BATCH).contains(&least), "{least}");
+    assert!(scene.queue.lines.lock().of[Class::Accept as usize].operations > 300);
+}
+
+#[test]
+fn what_results_leave_is_the_pace_of_the_others() {
+    let scene = Scene::new();
+    for _ in 0..200 {
+        scene.put(Class::Accept);
+    }
+    for _ in 0..20 {
+        for _ in 0..BATCH {
+            scene.put(Class::Result);
+        }
+        // Half of a batch is for results; what no command takes is theirs too.
+        assert_eq!(scene.take(), [5, 3, 0]);
+        scene.pass(3);
+    }
+    let lines = scene.queue.lines.lock();
+    assert_eq!(lines.of[Class::Accept as usize].pace.wait(30), Duration::from_millis(30));
+}
+
+#[test]
+fn one_that_is_larger_than_a_batch_does_not_wait_for_a_batch_of_its_own() {
+    let scene = Scene::new();
+    for _ in 0..3 * BATCH {
+        scene.put(Class::Result);
+        scene.put(Class::Accept);
+    }
+    assert!(scene.put_large(Class::Command, 1 << 12));
+    assert!(scene.put(Class::Command));
+    // Nothing fits beside it any more but what had its turn before.
+    assert_eq!(scene.take(), [4, 3, 1]);
+    assert_eq!(scene.take(), [4, 3, 1]);
+}

@@ -1,0 +1,151 @@
+//! More than there is room for: refused at once and with the advice to come back, and nothing that was
+//! accepted suffers.
+
+use crate::client::Reply;
+use crate::running::Running;
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A message whose whole request body has this many bytes.
+fn message(bytes: usize) -> String {
+    let frame = json!({"eventType": "a", "payload": {"a": ""}}).to_string().len();
+    json!({"eventType": "a", "payload": {"a": "x".repeat(bytes - frame)}}).to_string()
+}
+
+#[track_caller]
+fn says_come_back(reply: &Reply) {
+    let body = reply.expect(503);
+    assert_eq!(body["code"], "busy", "{body}");
+    assert!(body["detail"].as_str().unwrap().ends_with("Nothing was stored; try again"), "{body}");
+    assert_eq!(reply.headers["retry-after"], "1");
+}
+
+/// A request that has announced a body and sent half of it.
+async fn half_sent(server: &Running, app: &str, authorization: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/app/{app}/msg HTTP/1.1\r\nhost: x\r\nauthorization: {authorization}\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{}", &body[..body.len() / 2]).as_bytes()).await.unwrap();
+    stream
+}
+
+/// The status of the next answer.
+async fn status(stream: &mut TcpStream) -> String {
+    let mut start = [0; 12];
+    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut start)).await;
+    read.expect("an answer").expect("a whole one");
+    String::from_utf8_lossy(&start).into_owned()
+}
+
+/// Sends the same until the answer has this status.
+async fn send_until(server: &Running, app: &str, body: &str, status: u16) -> Reply {
+    let send = async {
+        loop {
+            let reply = server.client.post(&format!("/app/{app}/msg"), body.to_owned()).await;
+            if reply.status == status {
+                return reply;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, send).await.expect("such an answer")
+}
+
+#[tokio::test]
+async fn a_body_without_room_is_refused_and_welcome_when_there_is_room_again() {
+    let server = Running::with(|config| config.limits.body_bytes = 4096).await;
+    let app = server.application().await;
+    let authorization = server.client.authorization.clone().unwrap();
+    let body = message(3000);
+    let mut first = half_sent(&server, &app, &authorization, &body).await;
+    says_come_back(&send_until(&server, &app, &body, 503).await);
+    let stored = server.stored(&app).await[2];
+    says_come_back(&server.client.post(&format!("/app/{app}/msg"), body.clone()).await);
+    says_come_back(&server.client.post("/app", body.clone()).await);
+    assert_eq!(server.stored(&app).await, [1, 0, stored]);
+    // What is left is for others.
+    server.client.post(&format!("/app/{app}/msg"), message(1000)).await.expect(202);
+    // The first one was let in, and is not touched by the crowd.
+    first.write_all(&body.as_bytes()[body.len() / 2..]).await.unwrap();
+    assert_eq!(status(&mut first).await, "HTTP/1.1 202");
+    server.client.post(&format!("/app/{app}/msg"), body).await.expect(202);
+    assert_eq!(server.stored(&app).await, [1, 0, stored + 3]);
+}
+
+#[tokio::test]
+async fn room_comes_back_from_a_client_that_hangs_up_and_from_one_that_is_too_slow() {
+    let limits = |config: &mut aldaba::config::Config| {
+        config.limits.body_bytes = 4096;
+        config.limits.progress = Duration::from_secs(1);
+    };
+    let server = Running::with(limits).await;
+    let app = server.application().await;
+    let authorization = server.client.authorization.clone().unwrap();
+    let body = message(3000);
+    let first = half_sent(&server, &app, &authorization, &body).await;
+    send_until(&server, &app, &body, 503).await;
+    drop(first);
+    send_until(&server, &app, &body, 202).await;
+    let mut second = half_sent(&server, &app, &authorization, &body).await;
+    send_until(&server, &app, &body, 503).await;
+    assert_eq!(status(&mut second).await, "HTTP/1.1 408");
+    server.client.post(&format!("/app/{app}/msg"), body).await.expect(202);
+}
+
+#[tokio::test]
+async fn bodies_that_do_not_tell_their_length_take_room_as_they_come() {
+    let server = Running::with(|config| config.limits.body_bytes = 4096).await;
+    let app = server.application().await;
+    let authorization = server.client.authorization.clone().unwrap();
+    let head = format!(
+        "POST /api/v1/app/{app}/msg HTTP/1.1\r\nhost: x\r\nauthorization: {authorization}\r\n\
+         transfer-encoding: chunked\r\n\r\n"
+    );
+    for (bytes, expected) in [(4000, "HTTP/1.1 202"), (5000, "HTTP/1.1 503"), (4000, "HTTP/1.1 202")] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for piece in message(bytes).as_bytes().chunks(1000) {
+            let size = format!("{:x}\r\n", piece.len());
+            stream.write_all(&[size.as_bytes(), piece, b"\r\n"].concat()).await.unwrap();
+        }
+        stream.write_all(b"0\r\n\r\n").await.unwrap();
+        assert_eq!(status(&mut stream).await, expected, "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_no_token_takes_no_room() {
+    let server = Running::with(|config| config.limits.body_bytes = 4096).await;
+    let app = server.application().await;
+    let body = message(3000);
+    let mut strangers = Vec::new();
+    for _ in 0..8 {
+        let mut stranger = half_sent(&server, &app, "Bearer none", &body).await;
+        assert_eq!(status(&mut stranger).await, "HTTP/1.1 401");
+        strangers.push(stranger);
+    }
+    server.client.post(&format!("/app/{app}/msg"), body).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_to_come_back_after_a_moment() {
+    let server = Running::with(|config| config.limits.connections = 1).await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    let request = b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
+    first.write_all(request).await.unwrap();
+    assert_eq!(status(&mut first).await, "HTTP/1.1 200");
+    // More than can wait at the door: none of them is left without an answer.
+    let many = (0..200).map(|_| async { server.client.get("/health").await });
+    let all = tokio::time::timeout(PATIENCE, futures_util::future::join_all(many)).await;
+    for reply in all.expect("answers") {
+        says_come_back(&reply);
+    }
+    drop(first);
+    server.client.get("/health").await.expect(200);
+}

@@ -1,0 +1,100 @@
+//! A client of the API.
+
+use crate::Result;
+use crate::clock::{self, Nanos, SECOND};
+use crate::http1::Stream;
+use serde_json::Value;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+/// The server closes connections that were idle for ten seconds; one that was idle for half of that is
+/// not used any more, so that no request meets its end.
+const FRESH: Nanos = 5 * SECOND;
+/// As much of an answer as is kept.
+const ANSWER: usize = 4096;
+
+/// Where the server is, and the right to talk to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Api {
+    address: SocketAddr,
+    token: String,
+}
+
+/// A request to be made.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) path: String,
+    /// The idempotency key.
+    pub(crate) key: Option<String>,
+    pub(crate) body: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) retry_after: bool,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The id of what was made.
+    pub(crate) fn id(&self) -> Result<String> {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        match (self.status, body["id"].as_str()) {
+            (200..=299, Some(id)) => Ok(id.to_owned()),
+            _ => Err(format!("{}: {}", self.status, String::from_utf8_lossy(&self.body)).into()),
+        }
+    }
+}
+
+impl Api {
+    pub(crate) fn new(address: SocketAddr, token: &str) -> Self {
+        Self { address, token: token.to_owned() }
+    }
+
+    pub(crate) async fn connect(&self) -> io::Result<Connection> {
+        let stream = Stream::connect(self.address).await?;
+        Ok(Connection { stream, token: self.token.clone(), used_at: clock::now() })
+    }
+
+    /// Makes something and returns its id.
+    pub(crate) async fn make(&self, path: &str, body: String) -> Result<String> {
+        let post = Post { path: path.to_owned(), key: None, body };
+        self.connect().await?.post(&post).await?.id()
+    }
+}
+
+/// A kept connection, with one request on it at a time.
+pub(crate) struct Connection {
+    stream: Stream,
+    token: String,
+    used_at: Nanos,
+}
+
+impl Connection {
+    pub(crate) fn is_fresh(&self) -> bool {
+        clock::now() < self.used_at + FRESH
+    }
+
+    pub(crate) async fn post(&mut self, post: &Post) -> io::Result<Answer> {
+        let Post { path, key, body } = post;
+        let (token, length) = (&self.token, body.len());
+        let mut request = format!(
+            "POST /api/v1{path} HTTP/1.1\r\nhost: aldaba\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n"
+        );
+        if let Some(key) = key {
+            request.push_str("idempotency-key: ");
+            request.push_str(key);
+            request.push_str("\r\n");
+        }
+        request.push_str("\r\n");
+        request.push_str(body);
+        self.stream.write(request.as_bytes()).await?;
+        let head = self.stream.head().await?.ok_or(ErrorKind::UnexpectedEof)?;
+        let status = head.second_word().parse().map_err(|_| ErrorKind::InvalidData)?;
+        let body = self.stream.body(head.length, ANSWER).await?;
+        self.used_at = clock::now();
+        Ok(Answer { status, retry_after: head.retry_after, body })
+    }
+}

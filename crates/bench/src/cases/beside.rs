@@ -1,0 +1,116 @@
+//! What neighbours do to healthy endpoints: the time from POST to arrival, without and with them.
+
+use crate::Result;
+use crate::api::Api;
+use crate::clock::{self, SECOND, millis};
+use crate::load::{Schedule, Traffic, open};
+use crate::numbers::percentile;
+use crate::receiver::{Behaviour, Receiver};
+use crate::report::{Bar, Sheet};
+use crate::suite::{Side, Suite};
+use crate::tenants::{NewEndpoint, application};
+use std::time::Duration;
+
+/// How much later the slowest hundredth may arrive beside neighbours: one or the other.
+const MOST_TIMES: f64 = 1.2;
+const MOST_MORE_MS: f64 = 2.0;
+const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECTIONS: usize = 256;
+const BYTES: usize = 256;
+
+/// The load on the healthy endpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steady {
+    pub(super) endpoints: usize,
+    pub(super) a_second: f64,
+    pub(super) seconds: f64,
+}
+
+impl Steady {
+    fn messages(&self) -> usize {
+        (self.a_second * self.seconds).round() as usize
+    }
+
+    fn healthy(&self, receiver: &Receiver) -> Vec<NewEndpoint> {
+        let urls = (0..self.endpoints).map(|lane| receiver.url(Behaviour::AtOnce, lane));
+        urls.map(NewEndpoint::new).collect()
+    }
+
+    /// Makes the application anew, so that nothing is known of its endpoints yet, and measures.
+    pub(super) fn measure(
+        &self,
+        suite: &Suite,
+        api: &Api,
+        receiver: &Receiver,
+        neighbours: Vec<NewEndpoint>,
+    ) -> Result<Latency> {
+        receiver.forget();
+        let mut endpoints = self.healthy(receiver);
+        endpoints.extend(neighbours);
+        let schedule = |begin| Schedule {
+            begin,
+            a_second: self.a_second,
+            seconds: self.seconds,
+            connections: CONNECTIONS,
+            ends_sharply: false,
+        };
+        let sent = suite.load.block_on(async {
+            let path = application(api, endpoints).await?;
+            let traffic = Traffic { bytes: BYTES, ..Traffic::to(&path) };
+            open(api, traffic, schedule(clock::now() + SECOND / 10)).await
+        })?;
+        let accepted = sent.iter().filter(|sent| sent.accepted()).count();
+        let expected = accepted * self.endpoints;
+        let until = clock::now() + clock::nanos(PATIENCE);
+        let mut latencies = self.latencies(receiver);
+        // Neighbours' arrivals count too, so how many to wait for is not known.
+        while latencies.len() < expected && clock::now() < until {
+            receiver.wait_for(receiver.count() + 1, Duration::from_millis(100));
+            latencies = self.latencies(receiver);
+        }
+        Ok(Latency {
+            p50: percentile(&latencies, 50.0),
+            p99: percentile(&latencies, 99.0),
+            // What was not accepted is missing too.
+            missing: (self.messages() * self.endpoints).saturating_sub(latencies.len()),
+        })
+    }
+
+    fn latencies(&self, receiver: &Receiver) -> Vec<f64> {
+        let healthy = receiver.arrivals().into_iter().filter(|arrival| arrival.lane < self.endpoints);
+        healthy.map(|arrival| millis(arrival.latency())).collect()
+    }
+}
+
+/// From the moment a POST was due to its arrival at an endpoint, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Latency {
+    p50: f64,
+    p99: f64,
+    missing: usize,
+}
+
+impl Latency {
+    pub(super) fn put(self, sheet: &mut Sheet, side: Side) {
+        let [p50, p99, missing] = rows(side);
+        sheet.put(p50, 2, self.p50);
+        sheet.put(p99, 2, self.p99);
+        sheet.put(missing, 0, self.missing as f64);
+    }
+}
+
+fn rows(side: Side) -> [&'static str; 3] {
+    match side {
+        Side::A => ["alone, p50 ms", "alone, p99 ms", "missing alone"],
+        Side::B => ["beside, p50 ms", "beside, p99 ms", "missing beside"],
+    }
+}
+
+pub(super) fn bars(sheet: &Sheet) -> Vec<Bar> {
+    let [_, p99, missing] = rows(Side::A);
+    let [_, p99_beside, missing_beside] = rows(Side::B);
+    let (alone, beside) = (sheet.median(p99), sheet.median(p99_beside));
+    let most = (alone * MOST_TIMES).max(alone + MOST_MORE_MS);
+    let what = "median of p99 beside, ms (1.2 times or 2 ms more than alone)";
+    vec![Bar::at_most(what, most, beside, 2), Bar::none(sheet, &[missing, missing_beside])]
+}

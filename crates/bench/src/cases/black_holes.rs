@@ -1,0 +1,91 @@
+//! Tens of thousands of endpoints that take connections and never answer, beside ten that do.
+
+use super::beside::{Steady, bars};
+use crate::Result;
+use crate::background::free_address;
+use crate::clock;
+use crate::hole::Hole;
+use crate::load::{Traffic, Until, all_accepted, closed};
+use crate::numbers::counted;
+use crate::receiver::{Behaviour, url};
+use crate::report::{Bar, Report, Sheet};
+use crate::suite::{Side, Suite, by_turns};
+use crate::tenants::{NewEndpoint, application};
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub(super) const NAME: &str = "black-holes";
+
+const APPLICATIONS: usize = 8;
+const ENDPOINTS: usize = 40_000;
+/// Connections to holes that must be open before it is measured.
+const OPEN: usize = 2_000;
+const PATIENCE: Duration = Duration::from_secs(60);
+const SETTLE: Duration = Duration::from_secs(2);
+
+pub(super) fn run(suite: &Suite) -> Result<Report> {
+    let steady = Steady { endpoints: 10, a_second: 50.0, seconds: suite.seconds(10.0, 2.0) };
+    let endpoints = suite.count(ENDPOINTS, APPLICATIONS * 10);
+    let wanted = suite.count(OPEN, 20);
+    let address = free_address()?;
+    let receiver = suite.receiver()?;
+    suite.say(NAME, &format!("making {} endpoints", counted(endpoints)));
+    let prepared = prepare(suite, address, endpoints)?;
+    let mut sheet = Sheet::default();
+    for round in 0..suite.rounds() {
+        for side in by_turns(round) {
+            let hole = Hole::start(address)?;
+            let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
+            let server = suite.launch(&folder).start()?;
+            if side == Side::B {
+                fill(&hole, wanted);
+            }
+            sleep(SETTLE);
+            let open = hole.open();
+            let latency = steady.measure(suite, server.api()?, &receiver, Vec::new())?;
+            latency.put(&mut sheet, side);
+            if side == Side::B {
+                sheet.put("connections to black holes", 0, open as f64);
+                sheet.put("memory of the server beside, MB", 0, server.resident()? / 1e6);
+            }
+            server.kill();
+        }
+        suite.progress(NAME, round, &sheet);
+    }
+    let least = sheet.values("connections to black holes").iter().copied().fold(f64::INFINITY, f64::min);
+    let mut bars = bars(&sheet);
+    bars.push(Bar::at_least("connections to black holes in every round", wanted as f64, least, 0));
+    let Steady { endpoints: healthy, a_second, seconds } = steady;
+    let about = format!(
+        "{a_second} messages/s for {seconds} s to {healthy} new endpoints, alone and beside {} endpoints of \
+         {APPLICATIONS} applications that never answer. POST (when it was due) to arrival.",
+        counted(endpoints)
+    );
+    Ok(Report { about, sheet, bars })
+}
+
+fn fill(hole: &Hole, wanted: usize) {
+    let until = clock::now() + clock::nanos(PATIENCE);
+    while hole.open() < wanted && clock::now() < until {
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// A folder where every endpoint has one delivery that waits.
+fn prepare(suite: &Suite, address: SocketAddr, endpoints: usize) -> Result<TempDir> {
+    let (folder, _hole) = (suite.empty_folder()?, Hole::start(address)?);
+    suite.fill(&folder, async |api| {
+        let mut paths = Vec::new();
+        for app in 0..APPLICATIONS {
+            let lanes = (app..endpoints).step_by(APPLICATIONS);
+            let endpoints = lanes.map(|lane| NewEndpoint::new(url(address, Behaviour::AtOnce, lane)));
+            paths.push(application(api, endpoints.collect()).await?);
+        }
+        let traffic = Traffic { paths, bytes: 256, keys: false, first: 0 };
+        let sent = closed(api, traffic, 1, Until::Count(APPLICATIONS as u64)).await?;
+        all_accepted(&sent)
+    })?;
+    Ok(folder)
+}

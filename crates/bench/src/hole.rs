@@ -1,0 +1,35 @@
+//! A black hole: takes every connection and every byte, and never answers.
+
+use crate::background::{Background, listen, runtime, serve_each};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) struct Hole {
+    open: Arc<AtomicUsize>,
+    _background: Background,
+}
+
+impl Hole {
+    pub(crate) fn start(address: SocketAddr) -> io::Result<Self> {
+        let runtime = runtime()?;
+        let listener = runtime.block_on(listen(address))?;
+        let open = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&open);
+        let work = serve_each(listener, move |mut stream| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let count = Arc::clone(&count);
+            async move {
+                stream.ended().await;
+                count.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
+        Ok(Self { open, _background: Background::run("hole", runtime, work)? })
+    }
+
+    /// How many connections are in it.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}

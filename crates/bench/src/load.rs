@@ -1,0 +1,231 @@
+//! The load: messages posted as fast as they are answered (closed), or when they are due (open).
+
+use crate::Result;
+use crate::api::{Answer, Api, Connection, Post};
+use crate::clock::{self, Nanos, SECOND};
+use crate::payload::Stamp;
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+/// A client that waits longer than this gives up.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const ACCEPTED: u16 = 202;
+
+/// What is posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Traffic {
+    /// Where the messages go, by turns.
+    pub(crate) paths: Vec<String>,
+    /// Of a payload.
+    pub(crate) bytes: usize,
+    /// Whether each has an idempotency key.
+    pub(crate) keys: bool,
+    /// The number of the first message.
+    pub(crate) first: u64,
+}
+
+impl Traffic {
+    pub(crate) fn to(path: &str) -> Self {
+        Self { paths: vec![path.to_owned()], bytes: 1024, keys: false, first: 0 }
+    }
+
+    fn post(&self, number: u64, due: Nanos) -> Post {
+        let turn = usize::try_from(number).unwrap_or_default() % self.paths.len();
+        let payload = Stamp { sent_at: due, number }.payload(self.bytes);
+        Post {
+            path: self.paths[turn].clone(),
+            key: self.keys.then(|| format!("bench-{number}")),
+            body: format!(r#"{{"eventType":"bench.event","payload":{payload}}}"#),
+        }
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) number: u64,
+    /// When it should have left: it waits for a connection from here on.
+    pub(crate) due: Nanos,
+    pub(crate) began: Nanos,
+    pub(crate) ended: Nanos,
+    pub(crate) fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Accepted,
+    Refused {
+        status: u16,
+        retry_after: bool,
+    },
+    /// No answer in time, or a broken connection.
+    Lost,
+}
+
+impl Sent {
+    pub(crate) fn accepted(&self) -> bool {
+        self.fate == Fate::Accepted
+    }
+
+    /// From the request to its answer.
+    pub(crate) fn took(&self) -> Nanos {
+        self.ended.saturating_sub(self.began)
+    }
+}
+
+/// All must have been accepted.
+pub(crate) fn all_accepted(sent: &[Sent]) -> Result<()> {
+    match sent.iter().find(|sent| !sent.accepted()) {
+        None => Ok(()),
+        Some(one) => Err(format!("message {} was not accepted: {:?}", one.number, one.fate).into()),
+    }
+}
+
+/// When a closed loop ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    Count(u64),
+    Moment(Nanos),
+}
+
+/// Every connection posts the next message as soon as the last is answered.
+pub(crate) async fn closed(
+    api: &Api,
+    traffic: Traffic,
+    connections: usize,
+    until: Until,
+) -> Result<Vec<Sent>> {
+    let (next, traffic) = (Arc::new(AtomicU64::new(0)), Arc::new(traffic));
+    let mut workers = JoinSet::new();
+    for _ in 0..connections {
+        let (next, traffic, mut connection) = (Arc::clone(&next), Arc::clone(&traffic), api.connect().await?);
+        workers.spawn(async move {
+            let mut sent = Vec::new();
+            loop {
+                let (number, due) = (next.fetch_add(1, Ordering::Relaxed), clock::now());
+                let over = match until {
+                    Until::Count(count) => number >= count,
+                    Until::Moment(moment) => due >= moment,
+                };
+                if over {
+                    return sent;
+                }
+                let number = traffic.first + number;
+                let answer = connection.post(&traffic.post(number, due)).await;
+                let lost = answer.is_err();
+                sent.push(Sent { number, due, began: due, ended: clock::now(), fate: fate(&answer) });
+                if lost {
+                    return sent;
+                }
+            }
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(sent) = workers.join_next().await {
+        all.append(&mut sent?);
+    }
+    Ok(all)
+}
+
+/// Messages that are due at a rate, whatever the server does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) begin: Nanos,
+    pub(crate) a_second: f64,
+    pub(crate) seconds: f64,
+    /// When so many requests are under way, the next waits for one of them to end.
+    pub(crate) connections: usize,
+    /// Whether those that still wait at the end are dropped, so that the load ends when it should.
+    pub(crate) ends_sharply: bool,
+}
+
+impl Schedule {
+    pub(crate) fn count(&self) -> u64 {
+        (self.a_second * self.seconds).round() as u64
+    }
+
+    fn due(&self, number: u64) -> Nanos {
+        self.begin + (number as f64 / self.a_second * SECOND as f64) as Nanos
+    }
+
+    pub(crate) fn end(&self) -> Nanos {
+        self.due(self.count())
+    }
+}
+
+/// Posts each message when it is due. One that was dropped is not in the result.
+pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Result<Vec<Sent>> {
+    let traffic = Arc::new(traffic);
+    let (permits, idle) =
+        (Arc::new(Semaphore::new(schedule.connections)), Arc::<Mutex<Vec<Connection>>>::default());
+    let mut due = pace(schedule);
+    let mut requests = JoinSet::new();
+    let mut all = Vec::new();
+    while let Some(number) = due.recv().await {
+        let permit = Arc::clone(&permits).acquire_owned().await?;
+        while let Some(sent) = requests.try_join_next() {
+            all.push(sent?);
+        }
+        let (due, began) = (schedule.due(number), clock::now());
+        if schedule.ends_sharply && began > schedule.end() {
+            break;
+        }
+        let (traffic, idle, api) = (Arc::clone(&traffic), Arc::clone(&idle), api.clone());
+        requests.spawn(async move {
+            let number = traffic.first + number;
+            let post = traffic.post(number, due);
+            let kept = idle.lock().pop().filter(Connection::is_fresh);
+            let answer = tokio::time::timeout(REQUEST_TIMEOUT, post_on(kept, &api, &post)).await;
+            let answer =
+                answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map(|(connection, answer)| {
+                    idle.lock().push(connection);
+                    answer
+                });
+            drop(permit);
+            Sent { number, due, began, ended: clock::now(), fate: fate(&answer) }
+        });
+    }
+    while let Some(sent) = requests.join_next().await {
+        all.push(sent?);
+    }
+    Ok(all)
+}
+
+async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result<(Connection, Answer)> {
+    let mut connection = match kept {
+        Some(connection) => connection,
+        None => api.connect().await?,
+    };
+    let answer = connection.post(post).await?;
+    Ok((connection, answer))
+}
+
+/// Says each message's number when it is due. On a thread of its own, whose timer is finer than the
+/// runtime's: a part of a millisecond, different in every round, would be counted as the server's.
+fn pace(schedule: Schedule) -> mpsc::UnboundedReceiver<u64> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for number in 0..schedule.count() {
+            clock::sleep_until(schedule.due(number));
+            if sender.send(number).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn fate(answer: &io::Result<Answer>) -> Fate {
+    match answer {
+        Ok(Answer { status: ACCEPTED, .. }) => Fate::Accepted,
+        Ok(Answer { status, retry_after, .. }) => {
+            Fate::Refused { status: *status, retry_after: *retry_after }
+        }
+        Err(_) => Fate::Lost,
+    }
+}

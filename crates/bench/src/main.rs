@@ -1,0 +1,117 @@
+//! The benchmark suite: the server as a process, under load, by turns with what it is compared to.
+//!
+//! A case starts servers ([`server`]), makes tenants through the API ([`tenants`]), posts messages
+//! ([`load`]), looks at what arrives ([`receiver`]) and reports a table of all rounds with its bars
+//! ([`report`]). `cargo xtask bench` builds everything and runs it.
+
+mod api;
+mod background;
+mod cases;
+mod clock;
+mod document;
+mod hole;
+mod http1;
+mod interrupt;
+mod load;
+mod name_server;
+mod numbers;
+mod payload;
+mod receiver;
+mod report;
+mod server;
+mod suite;
+mod tenants;
+
+use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use suite::Suite;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
+
+/// Measures the server, and says which bars it reaches.
+#[derive(Debug, Parser)]
+#[command(name = "bench", after_help = cases::list())]
+struct Arguments {
+    /// The cases to run; without any, all
+    #[arg(value_parser = cases::named)]
+    cases: Vec<&'static cases::Case>,
+    /// How often each is measured
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Of the full counts and times, for a quick try
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// Put the tables of the cases that ran into the document
+    #[arg(long)]
+    write: bool,
+    /// The binary of the server
+    #[arg(long, value_name = "FILE")]
+    server: PathBuf,
+    /// Where `--write` puts the tables
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+}
+
+fn scale(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(scale) if scale > 0.0 && scale <= 10.0 => Ok(scale),
+        _ => Err("expected a number above 0, up to 10".into()),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the cases; says whether every bar was reached.
+fn run(arguments: Arguments) -> Result<bool> {
+    raise_limit()?;
+    let Arguments { mut cases, rounds, scale, write, server, document } = arguments;
+    if cases.is_empty() {
+        cases = cases::ALL.iter().collect();
+    }
+    let suite = Suite::new(server, rounds.into(), scale)?;
+    interrupt::clean_up_at_signal(suite.folder().to_owned())?;
+    let mut tables = Vec::new();
+    let mut reached = true;
+    for case in cases {
+        // One that fails must not keep the others from being measured.
+        match (case.run)(&suite) {
+            Ok(report) => {
+                reached &= report.reached();
+                let table = report.markdown(case.name);
+                println!("{table}");
+                tables.push((case.name, table));
+            }
+            Err(error) => {
+                reached = false;
+                eprintln!("{}: could not be measured: {error}", case.name);
+            }
+        }
+    }
+    if write {
+        let document = document.ok_or("--write needs --document")?;
+        let all: Vec<&str> = cases::ALL.iter().map(|case| case.name).collect();
+        document::write(&document, &all, &tables)?;
+    }
+    Ok(reached)
+}
+
+/// Every connection of the load and of the receivers is a descriptor of this process.
+fn raise_limit() -> Result<()> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    }
+    Ok(())
+}

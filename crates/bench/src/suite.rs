@@ -1,0 +1,111 @@
+//! What every case works with: how large and how often, the load's own runtime, servers and folders.
+
+use crate::Result;
+use crate::api::Api;
+use crate::background::{free_address, runtime};
+use crate::receiver::Receiver;
+use crate::report::Sheet;
+use crate::server::Launch;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub(crate) struct Suite {
+    binary: PathBuf,
+    rounds: usize,
+    scale: f64,
+    folder: TempDir,
+    /// Runs the load, on the thread that waits for it.
+    pub(crate) load: Runtime,
+}
+
+impl Suite {
+    pub(crate) fn new(binary: PathBuf, rounds: usize, scale: f64) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("aldaba-bench-").tempdir()?;
+        Ok(Self { binary, rounds, scale, folder, load: runtime()? })
+    }
+
+    /// Everything that is written to disk is below it.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A full-size count at the scale of this run.
+    pub(crate) fn count(&self, full: usize, least: usize) -> usize {
+        ((full as f64 * self.scale).round() as usize).max(least)
+    }
+
+    /// The same for a time.
+    pub(crate) fn seconds(&self, full: f64, least: f64) -> f64 {
+        (full * self.scale).max(least)
+    }
+
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// For what is the same every time, or takes too long: no more than so many.
+    pub(crate) fn rounds_up_to(&self, most: usize) -> usize {
+        self.rounds.min(most)
+    }
+
+    /// A line on standard error after every round.
+    pub(crate) fn progress(&self, case: &str, round: usize, sheet: &Sheet) {
+        eprintln!("{case}: round {}: {}", round + 1, sheet.latest());
+    }
+
+    pub(crate) fn say(&self, case: &str, what: &str) {
+        eprintln!("{case}: {what}");
+    }
+
+    pub(crate) fn receiver(&self) -> Result<Receiver> {
+        Ok(Receiver::start(free_address()?)?)
+    }
+
+    pub(crate) fn launch(&self, data: &TempDir) -> Launch {
+        Launch::new(&self.binary, data.path())
+    }
+
+    pub(crate) fn empty_folder(&self) -> Result<TempDir> {
+        Ok(tempfile::tempdir_in(&self.folder)?)
+    }
+
+    /// Starts a server on a folder, lets it be filled, and stops it so that everything is in the
+    /// database file. What is in flight then counts as never sent.
+    pub(crate) fn fill(&self, data: &TempDir, fill: impl AsyncFnOnce(&Api) -> Result<()>) -> Result<()> {
+        self.fill_with(self.launch(data), fill)
+    }
+
+    /// The same with a server of one's own choice.
+    pub(crate) fn fill_with(&self, launch: Launch, fill: impl AsyncFnOnce(&Api) -> Result<()>) -> Result<()> {
+        let server = launch.with("ALDABA_SHUTDOWN_SECONDS", 0).start()?;
+        self.load.block_on(fill(server.api()?))?;
+        server.stop()
+    }
+
+    /// A copy of a folder that no server uses, on the disk to its last byte: the writing of it must not
+    /// fall into what is measured.
+    pub(crate) fn copy(&self, of: &TempDir) -> Result<TempDir> {
+        let copy = self.empty_folder()?;
+        for entry in fs::read_dir(of)? {
+            let entry = entry?;
+            let target = copy.path().join(entry.file_name());
+            fs::copy(entry.path(), &target)?;
+            File::open(&target)?.sync_all()?;
+        }
+        Ok(copy)
+    }
+}
+
+/// The two sides of a comparison. Rounds alternate which comes first, so that what drifts in a run
+/// (heat, other tenants of the machine) meets both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    A,
+    B,
+}
+
+pub(crate) fn by_turns(round: usize) -> [Side; 2] {
+    if round.is_multiple_of(2) { [Side::A, Side::B] } else { [Side::B, Side::A] }
+}
