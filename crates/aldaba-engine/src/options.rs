@@ -44,7 +44,7 @@ impl Default for Options {
             lane_buffer: 256,
             lane_bytes: 16 * 1024 * 1024,
             lanes_awake: 10_000,
-            content_bytes: 64 * 1024 * 1024,
+            content_bytes: 32 * 1024 * 1024,
             sweep_interval: Duration::from_secs(30),
             lane_idle: Duration::from_secs(60),
             longest_nap: Duration::from_secs(1),

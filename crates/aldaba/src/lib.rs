@@ -11,6 +11,7 @@ mod demo;
 mod descriptors;
 mod keys;
 mod logging;
+pub mod memory;
 pub mod server;
 mod token;
 

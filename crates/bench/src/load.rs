@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 /// A client that waits longer than this gives up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPTED: u16 = 202;
+/// What the server asks for when it refuses.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What is posted.
 #[derive(Clone, Debug)]
@@ -116,7 +118,13 @@ pub(crate) async fn closed(
                     return sent;
                 }
                 let number = traffic.first + number;
-                let answer = connection.post(&traffic.post(number, due)).await;
+                let mut answer = connection.post(&traffic.post(number, due)).await;
+                // Whoever has to get so many in does what the answer asks for.
+                while let (Until::Count(_), Fate::Refused { retry_after: true, .. }) = (until, fate(&answer))
+                {
+                    tokio::time::sleep(RETRY_AFTER).await;
+                    answer = connection.post(&traffic.post(number, due)).await;
+                }
                 let lost = answer.is_err();
                 sent.push(Sent { number, due, began: due, ended: clock::now(), fate: fate(&answer) });
                 if lost {

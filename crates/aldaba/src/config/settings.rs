@@ -267,7 +267,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     number(
         "content_bytes",
-        "67108864",
+        "33554432",
         (1 << 20, 1 << 40),
         "Payload bytes kept in memory for waiting deliveries. Beyond, they are read again at their turn.",
         |c, n| c.engine.content_bytes = size(n),
