@@ -3,10 +3,11 @@
 use crate::content::{Contents, HeldContent};
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
+use crate::recorder::{Conclusion, Sent};
 use crate::target::Target;
 use crate::turns::MayStart;
-use crate::{Clock, Transport, WireRequest, WireResponse};
-use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome, Timestamp};
+use crate::{Clock, Entropy, Transport, WireRequest, WireResponse};
+use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome};
 use aldaba_store::{Content, Error, Store, Waiting};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -36,11 +37,7 @@ pub(crate) struct Ended {
 }
 
 pub(crate) enum End {
-    Sent {
-        response: WireResponse,
-        started_at: Timestamp,
-        took: Duration,
-    },
+    Sent(Box<Conclusion>),
     /// There is nothing left to send: the payload is gone.
     ContentGone,
     /// It had to wait for its payload and meanwhile something came in between, or nothing could be
@@ -56,6 +53,7 @@ pub(crate) struct Sender {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
     pub(crate) contents: Contents,
 }
@@ -97,7 +95,8 @@ impl Sender {
             return End::PutBack;
         }
         let took = self.clock.monotonic().saturating_sub(from);
-        End::Sent { response, started_at, took }
+        let sent = Sent { response, started_at, took };
+        End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
     }
 
     async fn send(&self, start: &Start, payload: Bytes) -> WireResponse {

@@ -1,10 +1,10 @@
-//! From the end of an attempt to its record: outcome → class → transition, health and gates, then
+//! From the end of an attempt to its record: outcome → class → transition, then health and gates, then
 //! one durable write.
 
-use crate::Entropy;
 use crate::attempt::{End, Ended, Start};
 use crate::dispatcher::{Event, Inbox};
 use crate::gates::Gates;
+use crate::{Entropy, WireResponse};
 use aldaba_delivery::{
     AttemptId, Class, Delivery, Ending, EndpointId, Health, Outcome, Reason, Timestamp, Transition,
 };
@@ -15,8 +15,59 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct Recorder {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
+}
+
+/// What an attempt means for its delivery.
+pub(crate) struct Conclusion {
+    attempt: NewAttempt,
+    class: Class,
+    transition: Transition,
+    /// How the delivery waits from now on, if it does.
+    again: Option<Waiting>,
+}
+
+/// How a request went, as the wire saw it.
+pub(crate) struct Sent {
+    pub(crate) response: WireResponse,
+    pub(crate) started_at: Timestamp,
+    pub(crate) took: Duration,
+}
+
+impl Conclusion {
+    /// Outcome → class → transition, and a line in the log where it went wrong. It concerns nothing but
+    /// the delivery, so the attempt's own task can do it: many attempts that fail in the same moment
+    /// must not hold up the one task that owns the lanes.
+    pub(crate) fn of(start: &Start, sent: Sent, now: Timestamp, entropy: &dyn Entropy) -> Self {
+        let Sent { response, started_at, took } = sent;
+        let policy = &start.target.policy;
+        let class = Class::of(policy, &response.outcome);
+        let delivery = Delivery {
+            attempts: start.waiting.attempts.saturating_add(1),
+            clock_start: start.waiting.clock_start,
+        };
+        let transition = Transition::after_attempt(policy, &delivery, &class, now, entropy.chance());
+        let success = transition == Transition::Settle(Ending::Delivered);
+        if !success {
+            report(start, &delivery, &transition, &response.outcome);
+        }
+        let attempt = NewAttempt {
+            id: AttemptId::new(started_at, entropy.bytes()),
+            started_at,
+            duration: took,
+            status_code: response.outcome.status(),
+            failure: match &response.outcome {
+                Outcome::Answered(_) => None,
+                Outcome::Failed(failure) => Some(failure.kind),
+            },
+            error: if success { String::new() } else { response.outcome.to_string() },
+            response: response.body,
+            trigger: Trigger::Scheduled,
+            success,
+        };
+        let again = again(start, &delivery, &transition);
+        Self { attempt, class, transition, again }
+    }
 }
 
 /// What the end of an attempt came to.
@@ -48,35 +99,11 @@ impl Recorder {
                 let record = without_attempt(&start, Transition::Settle(Ending::Dead(Reason::Expired)), now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
-            End::Sent { response, started_at, took } => {
-                let policy = &start.target.policy;
-                let class = Class::of(policy, &response.outcome);
-                let delivery = Delivery {
-                    attempts: start.waiting.attempts.saturating_add(1),
-                    clock_start: start.waiting.clock_start,
-                };
-                let transition =
-                    Transition::after_attempt(policy, &delivery, &class, now, self.entropy.chance());
-                let health = known.after_attempt(policy, &class, &transition, now);
+            End::Sent(conclusion) => {
+                let Conclusion { attempt, class, transition, again } = *conclusion;
+                let health = known.after_attempt(&start.target.policy, &class, &transition, now);
                 let news = gates.after_attempt(&start, &class, &transition, now);
-                let success = transition == Transition::Settle(Ending::Delivered);
-                if !success {
-                    report(&start, &delivery, &transition, &response.outcome);
-                }
-                let attempt = NewAttempt {
-                    id: AttemptId::new(started_at, self.entropy.bytes()),
-                    started_at,
-                    duration: took,
-                    status_code: response.outcome.status(),
-                    failure: match &response.outcome {
-                        Outcome::Answered(_) => None,
-                        Outcome::Failed(failure) => Some(failure.kind),
-                    },
-                    error: if success { String::new() } else { response.outcome.to_string() },
-                    response: response.body,
-                    trigger: Trigger::Scheduled,
-                    success,
-                };
+                let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
                 *known = health;
                 let record = Record {
@@ -85,13 +112,7 @@ impl Recorder {
                     gates: news.changed,
                     ..without_attempt(&start, transition, now)
                 };
-                let again = again(&start, &delivery, &transition);
-                Some(Judgement {
-                    record,
-                    again,
-                    answered: class.concerns_receiver().then(|| (class.answered(), took)),
-                    woken: news.woken,
-                })
+                Some(Judgement { record, again, answered, woken: news.woken })
             }
         }
     }

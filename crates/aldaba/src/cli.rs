@@ -3,7 +3,7 @@
 use crate::config::{self, Loaded, Sources};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::server::{self, Server, StartError};
-use crate::{demo, descriptors, keys, logging, token};
+use crate::{demo, descriptors, keys, logging, runtimes, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::{Clock, SystemClock, SystemEntropy};
 use clap::{Args, Parser, Subcommand};
@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// As in sysexits.h, so that a supervisor can tell them apart.
@@ -134,11 +135,11 @@ fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> 
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve_until_stopped(loaded, program))
+    let (engine, api) = (runtimes::engine()?, runtimes::api()?);
+    engine.block_on(serve_until_stopped(loaded, program, api.handle()))
 }
 
-async fn serve_until_stopped(loaded: Loaded, program: &str) -> Result<(), Failure> {
+async fn serve_until_stopped(loaded: Loaded, program: &str, api: &Handle) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let Loaded { config, file, .. } = loaded;
     let address = config.listen;
@@ -159,7 +160,7 @@ async fn serve_until_stopped(loaded: Loaded, program: &str) -> Result<(), Failur
             std::process::exit(EXIT_SECOND_SIGNAL);
         });
     };
-    if let Err(failure) = server.run(stop).await {
+    if let Err(failure) = server.run(api.clone(), stop).await {
         tracing::error!("{failure}");
         // At once: closing would wait for a disk that has failed.
         std::process::exit(EXIT_STORE_FAILED);

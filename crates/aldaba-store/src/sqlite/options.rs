@@ -51,7 +51,7 @@ impl Options {
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_millis(500),
             clock: Monotonic::default(),
-            batch_operations: 512,
+            batch_operations: 128,
             batch_bytes: 8 << 20,
             readers: 4,
             queue_reads: 4096,

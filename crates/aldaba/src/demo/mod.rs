@@ -37,6 +37,7 @@ use std::time::Duration;
 use stream::Stream;
 use tally::Closing;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use watch::{Archive, Watch};
@@ -224,7 +225,7 @@ impl Running {
         let door = Door { address: server.address(), token };
         let engine = server.engine().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        let ended = tokio::spawn(server.run(Handle::current(), async move { drop(stopped.await) }));
         Ok(Self { door, engine, stop, ended })
     }
 

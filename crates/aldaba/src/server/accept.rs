@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// Headers of a request, and bytes of its whole head. Beyond: 431. (To a head that cannot be read hyper
@@ -54,12 +55,12 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn serve(listener: TcpListener, router: Router, limits: &Limits) -> Self {
+    pub(super) fn serve(listener: TcpListener, router: Router, limits: &Limits, api: &Handle) -> Self {
         let (phase, heard) = watch::channel(Phase::Serving);
         let places = Arc::new(Places::new(limits.connections));
         let served = Self { phase, places: places.clone() };
         let requests = Requests::new(router);
-        tokio::spawn(accept(listener, requests, limits.clone(), places, heard));
+        api.spawn(accept(listener, requests, limits.clone(), places, heard));
         served
     }
 
@@ -162,7 +163,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let panics = get(async || -> &'static str { panic!("on purpose") });
         let router = Router::new().route("/panics", panics).route("/works", get(async || "fine"));
-        let connections = Connections::serve(listener, router, &Config::default().limits);
+        let connections = Connections::serve(listener, router, &Config::default().limits, &Handle::current());
         let mut stream = TcpStream::connect(address).await.unwrap();
         let close = "connection: close\r\n";
         for (path, more) in [("/panics", ""), ("/works", close)] {

@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 
 /// A server that has started and listens, but does not answer before [`run`](Self::run).
 #[derive(Debug)]
@@ -100,10 +101,11 @@ impl Server {
         &self.engine
     }
 
-    /// Serves until `stop` resolves, then lets the requests in flight end, within the limit of the
-    /// configuration.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), StoreFailed> {
-        let connections = accept::Connections::serve(self.listener, router(self.api), &self.config.limits);
+    /// Serves connections on the threads of `api` until `stop` resolves, then lets the requests in
+    /// flight end, within the limit of the configuration.
+    pub async fn run(self, api: Handle, stop: impl Future<Output = ()>) -> Result<(), StoreFailed> {
+        let connections =
+            accept::Connections::serve(self.listener, router(self.api), &self.config.limits, &api);
         tokio::select! {
             biased;
             failure = self.store.failed() => return Err(StoreFailed(failure)),

@@ -6,6 +6,7 @@ use aldaba_delivery::Timestamp;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -49,7 +50,7 @@ impl Running {
         let server = Server::start(listener, config).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        let ended = tokio::spawn(server.run(Handle::current(), async move { drop(stopped.await) }));
         let authorization = Some(format!("Bearer {}", token(DEFAULT_ORGANIZATION)));
         Self { client: Client { address, authorization }, address, stop, ended, folder }
     }

@@ -1,0 +1,43 @@
+//! The threads of the server: some deliver, others serve the API.
+
+use rustix::process::setpriority_process;
+use std::io;
+use tokio::runtime::{Builder, Runtime};
+
+/// How far the threads of the API stand back when the processors are all busy (a `nice` value; each step
+/// is about a fifth of the share).
+const STEP_BACK: i32 = 5;
+
+/// For everything that happens to what was accepted.
+pub(crate) fn engine() -> io::Result<Runtime> {
+    Builder::new_multi_thread().enable_all().thread_name("aldaba-engine").build()
+}
+
+/// For connections to the API. They are apart because a thousand requests that wait for a processor would
+/// stand before every step of every delivery; and they give way because accepting costs less than
+/// delivering: side by side, a server with more to do than it can would accept ever more than it
+/// delivers.
+pub(crate) fn api() -> io::Result<Runtime> {
+    // On Linux a priority belongs to a thread. One that cannot be changed changes no result.
+    let step_back = || {
+        let _ = setpriority_process(None, STEP_BACK);
+    };
+    Builder::new_multi_thread().enable_all().thread_name("aldaba-api").on_thread_start(step_back).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::getpriority_process;
+
+    #[test]
+    fn only_the_threads_of_the_api_stand_back() {
+        let before = getpriority_process(None).expect("a priority");
+        let priority = |runtime: Runtime| {
+            let task = runtime.spawn(async { getpriority_process(None).expect("a priority") });
+            runtime.block_on(task).expect("no panic")
+        };
+        assert_eq!(priority(api().expect("a runtime")), (before + STEP_BACK).min(19));
+        assert_eq!(priority(engine().expect("a runtime")), before);
+    }
+}
