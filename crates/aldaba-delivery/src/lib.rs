@@ -14,6 +14,7 @@ mod id;
 mod outcome;
 pub mod policy;
 mod retry_after;
+mod span;
 mod time;
 mod transition;
 
@@ -25,5 +26,6 @@ pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId
 pub use outcome::{Answer, Failure, FailureKind, Outcome};
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use retry_after::RetryAfter;
+pub use span::{parse_span, write_span};
 pub use time::Timestamp;
 pub use transition::{Delivery, Ending, Reason, Transition};

@@ -98,7 +98,7 @@ fn every_built_in_policy_is_valid_and_carries_its_name() {
 #[test]
 fn overrides_that_no_policy_may_have_are_refused_not_taken() {
     let overrides = Overrides { job_attempts: 0, stop_after: secs(0), ..Overrides::default() };
-    for (name, field) in [("job-status", "limit.attempts"), ("persistent", "limit.stop_after")] {
+    for (name, field) in [("job-status", "limit.attempts"), ("persistent", "limit.stopAfter")] {
         let refused = policy::builtin(name, &overrides).unwrap().unwrap_err();
         assert_eq!(refused.field, field);
     }

@@ -121,7 +121,7 @@ fn a_limit_of_attempts_lies_between_1_and_10000() {
 #[test]
 fn a_stop_date_lies_within_30_days() {
     for (stop, written) in [(secs(0), "0ns"), (MONTH + secs(1), "2592001s")] {
-        let why = format!("limit.stop_after: must be between 1ms and 2592000s; it is {written}");
+        let why = format!("limit.stopAfter: must be between 1ms and 2592000s; it is {written}");
         assert_eq!(refusal(|spec| spec.limit.stop_after = Some(stop)), why);
     }
     accepts(|spec| spec.limit = Limit { attempts: None, stop_after: Some(MONTH) });
@@ -159,7 +159,7 @@ fn statuses_are_http_statuses_in_order() {
         assert_eq!(refusal(|spec| spec.success = set()), format!("success: {why}"));
         assert_eq!(refusal(|spec| spec.rejects = set()), format!("rejects: {why}"));
         let listens = refusal(|spec| spec.retry_after.statuses = set());
-        assert_eq!(listens, format!("retry_after.statuses: {why}"));
+        assert_eq!(listens, format!("retryAfter.statuses: {why}"));
     }
 }
 
@@ -186,14 +186,14 @@ fn no_status_is_both_success_and_rejection() {
 #[test]
 fn redirects_are_followed_for_1_to_10_hops() {
     for hops in [0, 11] {
-        let why = format!("redirects.follow: must be between 1 and 10; it is {hops}");
+        let why = format!("redirects.hops: must be between 1 and 10; it is {hops}");
         assert_eq!(refusal(|spec| spec.redirects = Redirects::Follow { hops }), why);
     }
 }
 
 #[test]
 fn the_bounds_of_retry_after_are_in_order_and_within_a_day() {
-    let why = "retry_after: the shortest must not be above the longest, and that not above 86400s";
+    let why = "retryAfter: the shortest must not be above the longest, and that not above 86400s";
     for (shortest, longest) in [(secs(2), secs(1)), (secs(1), secs(24 * 3600) + TICK)] {
         let told = refusal(|spec| {
             spec.retry_after.use_ = RetryAfterUse::Replace;
@@ -209,7 +209,7 @@ fn a_gate_that_counts_needs_a_count_and_holds_in_order() {
     let with = |in_a_row, first, longest| {
         refusal(|spec| spec.gate = GateRule::HostFailures { in_a_row, first, longest })
     };
-    assert_eq!(with(0, secs(1), secs(60)), "gate.in_a_row: must be at least 1");
+    assert_eq!(with(0, secs(1), secs(60)), "gate.inARow: must be at least 1");
     let why = "gate.first: must be between 1ms and the longest hold; it is";
     assert_eq!(with(5, secs(0), secs(60)), format!("{why} 0ns"));
     assert_eq!(with(5, secs(61), secs(60)), format!("{why} 61s"));
@@ -245,7 +245,7 @@ fn a_policy_too_impatient_to_connect_has_no_say_in_whether_a_host_is_down() {
 #[test]
 fn an_endpoint_is_given_up_within_30_days_or_never() {
     for (span, written) in [(secs(0), "0ns"), (MONTH + secs(1), "2592001s")] {
-        let why = format!("endpoint_fails: must be between 1ms and 2592000s; it is {written}");
+        let why = format!("endpointFails: must be between 1ms and 2592000s; it is {written}");
         assert_eq!(refusal(|spec| spec.endpoint_fails = EndpointFails::WithoutSuccessFor(span)), why);
     }
     accepts(|spec| spec.endpoint_fails = EndpointFails::Never);
@@ -254,8 +254,8 @@ fn an_endpoint_is_given_up_within_30_days_or_never() {
 #[test]
 fn probes_are_at_least_a_second_and_at_most_30_days_apart() {
     let with = |first_gap, longest_gap| refusal(|spec| spec.probe = Some(Probe { first_gap, longest_gap }));
-    assert_eq!(with(secs(1) - TICK, secs(60)), "probe.first_gap: must be at least 1 s");
-    let why = "probe.longest_gap: must be between the first gap and 2592000s; it is";
+    assert_eq!(with(secs(1) - TICK, secs(60)), "probe.firstGap: must be at least 1 s");
+    let why = "probe.longestGap: must be between the first gap and 2592000s; it is";
     assert_eq!(with(secs(60), secs(59)), format!("{why} 59s"));
     assert_eq!(with(secs(60), MONTH + secs(1)), format!("{why} 2592001s"));
 }

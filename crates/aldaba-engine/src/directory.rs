@@ -11,10 +11,11 @@ pub(crate) use tenants::Tenants;
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profile};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Store, Tenant, WhichApplication,
+    Application, Change, Changed, Done, Endpoint, Error, IdempotencyKey, OwnPolicy, Store, Tenant,
+    WhichApplication,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +72,8 @@ pub enum ChangeError {
     TooMany,
     #[error("the endpoint keeps being changed by others")]
     Unsettled,
+    #[error("an endpoint uses the policy")]
+    InUse,
     #[error("`{0}` is no policy")]
     UnknownPolicy(String),
     #[error(transparent)]
@@ -149,10 +152,10 @@ impl Directory {
         new: NewEndpoint,
         once: Once,
     ) -> Result<Made<Endpoint>, ChangeError> {
-        if self.policies.get(&new.policy).is_none() {
+        let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
+        if self.policies.get(application.org, &new.policy).is_none() {
             return Err(ChangeError::UnknownPolicy(new.policy));
         }
-        let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
         let (app, now) = (application.id, self.clock.now());
         let id = EndpointId::new(now, self.entropy.bytes());
         let key = new.key.unwrap_or_else(|| SigningKey::generate_hmac(self.entropy.bytes()));
@@ -195,6 +198,25 @@ impl Directory {
         self.change(change).await.map(drop)
     }
 
+    /// Endpoints can name it from now on.
+    pub async fn create_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
+        self.change(Change::CreatePolicy { policy: self.own(org, policy) }).await.map(drop)
+    }
+
+    /// It holds from the next attempt of every delivery on.
+    pub async fn replace_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
+        self.change(Change::ReplacePolicy { policy: self.own(org, policy) }).await.map(drop)
+    }
+
+    pub async fn delete_policy(&self, org: OrgId, name: String) -> Result<(), ChangeError> {
+        self.change(Change::DeletePolicy { org, name }).await.map(drop)
+    }
+
+    fn own(&self, org: OrgId, policy: Policy) -> OwnPolicy {
+        let now = self.clock.now();
+        OwnPolicy { org, policy, created_at: now, updated_at: now }
+    }
+
     /// The secret as its owner may see it: a public key for asymmetric ones.
     pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
         let secrets = self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?;
@@ -226,8 +248,12 @@ impl Directory {
             Change::DeleteEndpoint { app, .. } | Change::DeleteApplication { app, .. } => Some(*app),
             _ => None,
         };
+        let policies = PolicyNews::of(&change, &self.policies);
         let done = Done::new(move |result: Result<Changed, Error>| {
             if let Ok(Changed::Done { removed }) = &result {
+                if let Some(news) = policies {
+                    news.take_effect(&inbox);
+                }
                 // Lanes hear of it in the order of the commits, before anything that follows.
                 if let Some(app) = emptied {
                     inbox.send(Event::Removed(app, removed.clone()));
@@ -246,6 +272,8 @@ impl Directory {
             Changed::NotFound => Err(ChangeError::NotFound),
             Changed::Stale => Err(ChangeError::Unsettled),
             Changed::TooMany => Err(ChangeError::TooMany),
+            Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
+            Changed::InUse => Err(ChangeError::InUse),
         }
     }
 }
@@ -253,6 +281,37 @@ impl Directory {
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Directory")
+    }
+}
+
+/// What a change of policies means for the memory, once it is on disk.
+struct PolicyNews {
+    policies: Policies,
+    org: OrgId,
+    name: String,
+    /// `None`: it is gone.
+    now: Option<OwnPolicy>,
+}
+
+impl PolicyNews {
+    fn of(change: &Change, policies: &Policies) -> Option<Self> {
+        let (org, name, now) = match change {
+            Change::CreatePolicy { policy } | Change::ReplacePolicy { policy } => {
+                (policy.org, policy.policy.name.clone(), Some(policy.clone()))
+            }
+            Change::DeletePolicy { org, name } => (*org, name.clone(), None),
+            _ => return None,
+        };
+        Some(Self { policies: policies.clone(), org, name, now })
+    }
+
+    /// The memory first: lanes that hear of it look there.
+    fn take_effect(self, inbox: &Inbox) {
+        match self.now {
+            Some(own) => self.policies.put(own),
+            None => self.policies.remove(self.org, &self.name),
+        }
+        inbox.send(Event::PolicyChanged(self.org, self.name));
     }
 }
 

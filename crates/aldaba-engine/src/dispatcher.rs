@@ -9,7 +9,7 @@ use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profile, Vault};
-use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
+use aldaba_delivery::{AppId, Ending, EndpointId, OrgId, Reason, Timestamp, Transition};
 use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Store, Waiting};
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub(crate) enum Event {
     Removed(AppId, Vec<EndpointId>),
     /// An endpoint was changed: its lane must read it again before it sends.
     Altered(EndpointId),
+    /// A policy of an organization was changed.
+    PolicyChanged(OrgId, String),
     /// A sweep has found lanes with work.
     Found(Vec<FoundLane>),
     /// A sweep is over; `false`: it could not be finished.
@@ -180,6 +182,7 @@ impl Dispatcher {
                 }
             }
             Event::Altered(endpoint) => self.turns.altered(endpoint),
+            Event::PolicyChanged(org, name) => self.turns.policy_changed(org, &name),
             Event::Found(lanes) => {
                 for FoundLane { endpoint, app, .. } in lanes {
                     self.turns.open(endpoint, app, now);

@@ -55,6 +55,9 @@ impl Engine {
         let Parts { store, transport, clock, entropy, vault, policies } = parts;
         check_key(&*store, &vault, &*entropy).await?;
         let gates = Gates::restore(store.gates().await?);
+        for own in store.policies().await? {
+            policies.put(own);
+        }
         let (inbox, news) = Inbox::new();
         let directory = Arc::new(Directory::new(
             store.clone(),

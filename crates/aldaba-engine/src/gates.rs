@@ -194,7 +194,7 @@ mod tests {
     use crate::lane::Standing;
     use crate::{Policies, Profile};
     use aldaba_delivery::policy::Overrides;
-    use aldaba_delivery::{AppId, MessageId};
+    use aldaba_delivery::{AppId, MessageId, OrgId};
     use aldaba_store::Waiting;
     use std::sync::Arc;
 
@@ -203,8 +203,9 @@ mod tests {
     fn start(seq: i64) -> Start {
         let policies = Policies::new(&Overrides::default()).expect("the built-in policies are valid");
         let target = Target {
+            org: OrgId::from_bytes([9; 20]),
             app: AppId::from_bytes([2; 20]),
-            policy: policies.of("standard").clone(),
+            policy: policies.builtin("standard").expect("built in").clone(),
             profile: Profile::Standard,
             throttle_rate: None,
             deleted: false,

@@ -1,10 +1,17 @@
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides, builtin};
-use aldaba_delivery::{Policy, PolicyError};
+use aldaba_delivery::{OrgId, Policy, PolicyError};
+use aldaba_store::OwnPolicy;
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// The policies that endpoints can name.
+/// The policies that endpoints can name: those that come with the server, and each organization's own.
+/// Clones share the second kind.
 #[derive(Clone, Debug)]
-pub struct Policies(BTreeMap<String, Policy>);
+pub struct Policies {
+    builtin: Arc<BTreeMap<String, Policy>>,
+    own: Arc<RwLock<BTreeMap<(OrgId, String), OwnPolicy>>>,
+}
 
 impl Policies {
     /// The policy of endpoints that name none.
@@ -12,20 +19,45 @@ impl Policies {
 
     pub fn new(overrides: &Overrides) -> Result<Self, PolicyError> {
         let named = |name: &&str| builtin(name, overrides).map(|made| made.map(|p| ((*name).to_owned(), p)));
-        BUILTIN_NAMES.iter().filter_map(named).collect::<Result<_, _>>().map(Self)
+        let builtin = BUILTIN_NAMES.iter().filter_map(named).collect::<Result<_, _>>()?;
+        Ok(Self { builtin: Arc::new(builtin), own: Arc::default() })
     }
 
-    pub fn get(&self, name: &str) -> Option<&Policy> {
-        self.0.get(name)
+    /// One that comes with the server.
+    pub fn builtin(&self, name: &str) -> Option<&Policy> {
+        self.builtin.get(name)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+    pub fn builtin_names(&self) -> impl Iterator<Item = &str> {
+        self.builtin.keys().map(String::as_str)
+    }
+
+    pub fn get(&self, org: OrgId, name: &str) -> Option<Policy> {
+        let own = || self.own.read().get(&(org, name.to_owned())).map(|own| own.policy.clone());
+        self.builtin(name).cloned().or_else(own)
+    }
+
+    /// All that endpoints of an organization can name, by name.
+    pub fn of_organization(&self, org: OrgId) -> Vec<Policy> {
+        let own = self.own.read();
+        let own = own.values().filter(|own| own.org == org).map(|own| own.policy.clone());
+        let mut all: Vec<_> = self.builtin.values().cloned().chain(own).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 
     /// The policy of a stored endpoint. A name that is gone falls back to the default: a delivery
     /// must not be stuck because of it.
-    pub(crate) fn of(&self, name: &str) -> &Policy {
-        self.get(name).or_else(|| self.get(Self::DEFAULT)).expect("the default policy is built in")
+    pub(crate) fn of(&self, org: OrgId, name: &str) -> Policy {
+        let default = || self.builtin(Self::DEFAULT).cloned().expect("the default policy is built in");
+        self.get(org, name).unwrap_or_else(default)
+    }
+
+    pub(crate) fn put(&self, own: OwnPolicy) {
+        self.own.write().insert((own.org, own.policy.name.clone()), own);
+    }
+
+    pub(crate) fn remove(&self, org: OrgId, name: &str) {
+        self.own.write().remove(&(org, name.to_owned()));
     }
 }

@@ -1,6 +1,6 @@
 use crate::wire::Identity;
 use crate::{Policies, Profile, Vault};
-use aldaba_delivery::{AppId, Origin, Policy};
+use aldaba_delivery::{AppId, OrgId, Origin, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
 use http::HeaderValue;
@@ -9,6 +9,7 @@ use url::Url;
 
 /// What a lane needs to know of its endpoint in order to send.
 pub(crate) struct Target {
+    pub(crate) org: OrgId,
     pub(crate) app: AppId,
     pub(crate) policy: Policy,
     pub(crate) profile: Profile,
@@ -36,8 +37,9 @@ impl Target {
             Err(_) => Origin::new("none", "", 0),
         };
         Self {
+            org: endpoint.org,
             app: endpoint.app,
-            policy: policies.of(&endpoint.policy).clone(),
+            policy: policies.of(endpoint.org, &endpoint.policy),
             profile: named.unwrap_or(default),
             throttle_rate: endpoint.throttle_rate,
             deleted: endpoint.deleted,

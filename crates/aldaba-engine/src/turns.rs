@@ -10,7 +10,7 @@ use crate::gates::{Entrance, Gates};
 use crate::lane::{Awake, Entry, FixedMap, Lane, Place, Queue, Readiness, Reading, Room, Standing, Throttle};
 use crate::options::Options;
 use crate::target::Target;
-use aldaba_delivery::{AppId, Delivery, EndpointId, Health, Passability, Reason, Timestamp};
+use aldaba_delivery::{AppId, Delivery, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
 use aldaba_store::{DueQuery, GateRecord, Record, Seq, Waiting};
 use shares::{Leave, Shares};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -170,6 +170,21 @@ impl Turns {
             Reading::UnderWay | Reading::Outdated => Reading::Outdated,
         };
         self.wake(endpoint);
+    }
+
+    /// A policy was changed: lanes that know it read their endpoints, and with them the policy, before
+    /// they send again.
+    pub(crate) fn policy_changed(&mut self, org: OrgId, name: &str) {
+        let under_it = |lane: &Lane| {
+            let target = lane.awake.as_ref().map(|awake| &awake.target);
+            target.is_some_and(|target| target.org == org && target.policy.name == name)
+        };
+        let mut endpoints: Vec<_> =
+            self.lanes.iter().filter(|(_, lane)| under_it(lane)).map(|(endpoint, _)| *endpoint).collect();
+        endpoints.sort_unstable();
+        for endpoint in endpoints {
+            self.altered(endpoint);
+        }
     }
 
     /// The endpoint was deleted: nothing more is sent, and what waits ends. A lane that is not in

@@ -1,7 +1,7 @@
 //! Applications and their endpoints.
 
 use crate::{Done, IdempotencyKey, Order, Page, Read};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
@@ -78,6 +78,15 @@ impl From<&Endpoint> for Subscription {
     }
 }
 
+/// A policy that an organization has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnPolicy {
+    pub org: OrgId,
+    pub policy: Policy,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
 /// How a caller names an application, an endpoint or a message: by id or by its own name for it.
 pub type Key = String;
 
@@ -116,6 +125,17 @@ pub enum Change {
         sealed: Vec<u8>,
         at: Timestamp,
     },
+    CreatePolicy {
+        policy: OwnPolicy,
+    },
+    ReplacePolicy {
+        policy: OwnPolicy,
+    },
+    /// Refused while an endpoint names it.
+    DeletePolicy {
+        org: OrgId,
+        name: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,13 +148,18 @@ pub enum Changed {
     Repeated {
         resource: [u8; 20],
     },
-    /// The uid belongs to another one (an application's, or an endpoint's of the application).
+    /// The uid belongs to another one (an application's, or an endpoint's of the application); or a
+    /// policy has the name.
     UidTaken,
     NotFound,
     /// The secrets are no longer what the change was made for. Nothing was changed.
     Stale,
     /// The application has as many endpoints as it may have.
     TooMany,
+    /// The endpoint names a policy that is not there.
+    NoSuchPolicy,
+    /// An endpoint names the policy.
+    InUse,
 }
 
 pub trait Directory {
@@ -151,6 +176,9 @@ pub trait Directory {
     fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>>;
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>>;
+
+    /// The policies of all organizations, by organization and name.
+    fn policies(&self) -> Read<Vec<OwnPolicy>>;
 
     /// A small value that belongs to the installation as a whole.
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>>;

@@ -32,7 +32,7 @@ pub mod sqlite;
 
 pub use content::{Content, Message, NewMessage};
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, Key, Subscription, Tenant, WhichApplication,
+    Application, Change, Changed, Directory, Endpoint, Key, OwnPolicy, Subscription, Tenant, WhichApplication,
 };
 pub use error::Error;
 pub use history::{

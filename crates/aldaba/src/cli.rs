@@ -2,10 +2,12 @@
 
 use crate::config::{self, Loaded, Sources};
 use crate::data_folder::{DataFolder, FolderError};
+use crate::policy_command::{self, PolicyCommand};
 use crate::server::{self, Server, StartError};
 use crate::{demo, descriptors, keys, logging, runtimes, token};
 use aldaba_delivery::OrgId;
-use aldaba_engine::{Clock, SystemClock, SystemEntropy};
+use aldaba_delivery::PolicyError;
+use aldaba_engine::{Clock, Policies, SystemClock, SystemEntropy};
 use clap::{Args, Parser, Subcommand};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -33,6 +35,11 @@ enum Command {
     Serve(Serve),
     /// See it work: a server with a sample application, a receiver that misbehaves, and a stream of events
     Demo(demo::Options),
+    /// Retry policies: what they are, and what each would do
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// API tokens
     Token {
         #[command(subcommand)]
@@ -87,6 +94,10 @@ enum Failure {
     Start(#[from] StartError),
     #[error(transparent)]
     Demo(#[from] demo::Error),
+    #[error("a setting makes a built-in policy impossible: {0}")]
+    Policy(#[from] PolicyError),
+    #[error("{0}")]
+    Asked(String),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -96,6 +107,7 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
+        Command::Policy { command } => show_policies(&command, variables),
         Command::Token { command: TokenCommand::Create { place, org } } => {
             create_token(place, org, variables)
         }
@@ -122,6 +134,15 @@ fn create_token(place: Place, org: OrgId, variables: BTreeMap<String, String>) -
     };
     let token = token::issue_token(secret.as_bytes(), org, SystemClock::new().now());
     writeln!(std::io::stdout(), "{token}")?;
+    Ok(())
+}
+
+fn show_policies(command: &PolicyCommand, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+    let place = Place { data: None, config: None };
+    let Loaded { config, .. } = load(Vec::new(), place, variables)?;
+    let policies = Policies::new(&config.overrides)?;
+    let text = policy_command::output(command, &policies).map_err(Failure::Asked)?;
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ mod descriptors;
 mod keys;
 mod logging;
 pub mod memory;
+mod policy_command;
 mod runtimes;
 pub mod server;
 mod token;

@@ -1,12 +1,13 @@
 //! The threads of the server: some deliver, others serve the API.
 
-use rustix::process::setpriority_process;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 use tokio::runtime::{Builder, Runtime};
 
 /// How far the threads of the API stand back when the processors are all busy (a `nice` value; each step
 /// is about a fifth of the share).
 const STEP_BACK: i32 = 5;
+const LOWEST: i32 = 19;
 
 /// For everything that happens to what was accepted.
 pub(crate) fn engine() -> io::Result<Runtime> {
@@ -20,7 +21,8 @@ pub(crate) fn engine() -> io::Result<Runtime> {
 pub(crate) fn api() -> io::Result<Runtime> {
     // On Linux a priority belongs to a thread. One that cannot be changed changes no result.
     let step_back = || {
-        let _ = setpriority_process(None, STEP_BACK);
+        let _ = getpriority_process(None)
+            .and_then(|own| setpriority_process(None, (own + STEP_BACK).min(LOWEST)));
     };
     Builder::new_multi_thread().enable_all().thread_name("aldaba-api").on_thread_start(step_back).build()
 }
@@ -28,7 +30,6 @@ pub(crate) fn api() -> io::Result<Runtime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::getpriority_process;
 
     #[test]
     fn only_the_threads_of_the_api_stand_back() {
@@ -37,7 +38,7 @@ mod tests {
             let task = runtime.spawn(async { getpriority_process(None).expect("a priority") });
             runtime.block_on(task).expect("no panic")
         };
-        assert_eq!(priority(api().expect("a runtime")), (before + STEP_BACK).min(19));
+        assert_eq!(priority(api().expect("a runtime")), (before + STEP_BACK).min(LOWEST));
         assert_eq!(priority(engine().expect("a runtime")), before);
     }
 }

@@ -2,12 +2,15 @@
 
 mod builtin;
 mod overrides;
+mod preview;
 mod schedule;
 mod status_set;
+mod text;
 mod validate;
 
 pub use builtin::{BUILTIN_NAMES, builtin};
 pub use overrides::{OverrideError, Overrides};
+pub use preview::{Chances, Preview};
 pub use schedule::{Jitter, Schedule};
 pub use status_set::StatusSet;
 pub use validate::{

@@ -1,4 +1,5 @@
 use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The most steps that a listed schedule may have.
@@ -27,7 +28,7 @@ const GRAIN: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct PolicyError {
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     pub why: String,
 }
 
@@ -97,7 +98,7 @@ fn limit(spec: &PolicySpec) -> Result<(), PolicyError> {
         })?;
     }
     if let Some(stop) = limit.stop_after {
-        ensure((GRAIN..=MAX_DELAY).contains(&stop), "limit.stop_after", || {
+        ensure((GRAIN..=MAX_DELAY).contains(&stop), "limit.stopAfter", || {
             format!("must be between {GRAIN:?} and {MAX_DELAY:?}; it is {stop:?}")
         })?;
     }
@@ -122,12 +123,12 @@ fn statuses(spec: &PolicySpec) -> Result<(), PolicyError> {
     ensure(!spec.success.is_empty(), "success", || "needs at least one status".into())?;
     status_set("success", &spec.success)?;
     status_set("rejects", &spec.rejects)?;
-    status_set("retry_after.statuses", &spec.retry_after.statuses)?;
+    status_set("retryAfter.statuses", &spec.retry_after.statuses)?;
     let taken = |s| spec.redirects == Redirects::TakeAsSuccess && (300..400).contains(&s);
     let both = (100..=999).find(|&s| (spec.success.contains(s) || taken(s)) && spec.rejects.contains(s));
     ensure(both.is_none(), "rejects", || format!("{} is also a success", both.unwrap_or(0)))?;
     if let Redirects::Follow { hops } = spec.redirects {
-        ensure((1..=MAX_HOPS).contains(&hops), "redirects.follow", || {
+        ensure((1..=MAX_HOPS).contains(&hops), "redirects.hops", || {
             format!("must be between 1 and {MAX_HOPS}; it is {hops}")
         })?;
     }
@@ -146,7 +147,7 @@ fn status_set(field: &'static str, set: &StatusSet) -> Result<(), PolicyError> {
 fn retry_after(spec: &PolicySpec) -> Result<(), PolicyError> {
     let rule = &spec.retry_after;
     let fits = rule.shortest <= rule.longest && rule.longest <= MAX_QUIET;
-    ensure(fits, "retry_after", || {
+    ensure(fits, "retryAfter", || {
         format!("the shortest must not be above the longest, and that not above {MAX_QUIET:?}")
     })
 }
@@ -155,7 +156,7 @@ fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
     let longest = match spec.gate {
         GateRule::Apart => return Ok(()),
         GateRule::HostFailures { in_a_row, first, longest } => {
-            ensure(in_a_row >= 1, "gate.in_a_row", || "must be at least 1".into())?;
+            ensure(in_a_row >= 1, "gate.inARow", || "must be at least 1".into())?;
             ensure(first >= GRAIN && first <= longest, "gate.first", || {
                 format!("must be between {GRAIN:?} and the longest hold; it is {first:?}")
             })?;
@@ -176,17 +177,17 @@ fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
 
 fn health(spec: &PolicySpec) -> Result<(), PolicyError> {
     if let EndpointFails::WithoutSuccessFor(span) = spec.endpoint_fails {
-        ensure((GRAIN..=MAX_DELAY).contains(&span), "endpoint_fails", || {
+        ensure((GRAIN..=MAX_DELAY).contains(&span), "endpointFails", || {
             format!("must be between {GRAIN:?} and {MAX_DELAY:?}; it is {span:?}")
         })?;
     }
     let Some(probe) = spec.probe else { return Ok(()) };
-    ensure(probe.first_gap >= Duration::from_secs(1), "probe.first_gap", || "must be at least 1 s".into())?;
-    ensure((probe.first_gap..=MAX_DELAY).contains(&probe.longest_gap), "probe.longest_gap", || {
+    ensure(probe.first_gap >= Duration::from_secs(1), "probe.firstGap", || "must be at least 1 s".into())?;
+    ensure((probe.first_gap..=MAX_DELAY).contains(&probe.longest_gap), "probe.longestGap", || {
         format!("must be between the first gap and {MAX_DELAY:?}; it is {:?}", probe.longest_gap)
     })
 }
 
 fn ensure(fits: bool, field: &'static str, why: impl FnOnce() -> String) -> Result<(), PolicyError> {
-    if fits { Ok(()) } else { Err(PolicyError { field, why: why() }) }
+    if fits { Ok(()) } else { Err(PolicyError { field: field.into(), why: why() }) }
 }

@@ -16,6 +16,7 @@ pub mod endings;
 pub mod history;
 pub mod lanes;
 pub mod order;
+pub mod policies;
 pub mod recording;
 mod scene;
 pub mod secrets;
@@ -78,6 +79,8 @@ macro_rules! conformance_tests {
             lanes::equal_due_times_are_walked_by_number,
             lanes::contents_come_in_the_order_asked_for,
             lanes::waiting_counts_what_is_not_settled,
+            policies::a_policy_comes_back_as_it_was_given,
+            policies::a_policy_in_use_stays,
             directory::an_application_is_found_by_id_and_by_uid,
             directory::another_organization_finds_nothing,
             directory::a_taken_uid_changes_nothing,

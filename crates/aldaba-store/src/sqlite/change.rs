@@ -4,6 +4,7 @@ use super::batch::Rules;
 use super::codes::Code;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
+use super::policy;
 use super::rows::{count, nanos};
 use crate::{Application, Change, Changed, Endpoint, IdempotencyKey};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
@@ -29,6 +30,9 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
             replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
         }
+        Change::CreatePolicy { policy } => policy::create(connection, policy),
+        Change::ReplacePolicy { policy } => policy::replace(connection, policy),
+        Change::DeletePolicy { org, name } => policy::delete(connection, *org, name),
     }
 }
 
@@ -111,6 +115,9 @@ fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -
         if taken.exists((app, uid))? {
             return Ok(Changed::UidTaken);
         }
+    }
+    if !policy::is_known(connection, endpoint.org, &endpoint.policy)? {
+        return Ok(Changed::NoSuchPolicy);
     }
     let mut counted =
         connection.prepare_cached("SELECT count(*) FROM endpoint WHERE app = ?1 AND deleted = 0")?;

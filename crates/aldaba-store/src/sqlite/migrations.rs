@@ -7,7 +7,11 @@ use std::path::Path;
 
 /// Step n brings a database from version n − 1 to version n. A step that was released is never
 /// edited: databases in the field have run it.
-const STEPS: &[&str] = &[include_str!("schema/0001_first.sql"), include_str!("schema/0002_http2.sql")];
+const STEPS: &[&str] = &[
+    include_str!("schema/0001_first.sql"),
+    include_str!("schema/0002_http2.sql"),
+    include_str!("schema/0003_policy.sql"),
+];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {
     let failed = |error: rusqlite::Error| OpenError::database(file, &error);

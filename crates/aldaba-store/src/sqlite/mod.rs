@@ -23,6 +23,7 @@ mod op;
 mod open;
 mod options;
 mod pace;
+mod policy;
 mod queue;
 mod readers;
 mod record;
@@ -41,7 +42,7 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
     Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use failure::Failure;
@@ -192,6 +193,10 @@ impl Directory for SqliteStore {
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
         self.read(move |connection| directory::endpoints(connection, app, page, order))
+    }
+
+    fn policies(&self) -> Read<Vec<OwnPolicy>> {
+        self.read(policy::all)
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

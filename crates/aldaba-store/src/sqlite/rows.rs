@@ -187,7 +187,7 @@ pub(super) fn id<K: aldaba_delivery::IdKind>(row: &Row<'_>, column: usize) -> ru
     row.get(column).map(Id::from_bytes)
 }
 
-fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+pub(super) fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     row.get(column).map(Timestamp::from_millis)
 }
 

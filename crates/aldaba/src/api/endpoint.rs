@@ -4,7 +4,7 @@ use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, HealthStatus, Timestamp};
+use aldaba_delivery::{EndpointId, HealthStatus, OrgId, Timestamp};
 use aldaba_engine::wire::Credentials;
 use aldaba_engine::{Made, NewEndpoint, Policies, Profile};
 use aldaba_signature::SigningKey;
@@ -80,7 +80,7 @@ pub(super) fn some_items(items: &[String]) -> Option<&[String]> {
     (!items.is_empty()).then_some(items)
 }
 
-fn read(api: &Api, body: &[u8]) -> Result<NewEndpoint, Error> {
+fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
     let mut fields = Fields::parse(body)?;
     let url = fields.required_string("url");
     let url = fields.checked("url", url, |url| match url.len() {
@@ -115,7 +115,7 @@ fn read(api: &Api, body: &[u8]) -> Result<NewEndpoint, Error> {
     let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
     let metadata = fields.metadata();
     let key = signing_key(&mut fields);
-    let policy = policy(api, &mut fields);
+    let policy = policy(api, org, &mut fields);
     let profile = profile(&mut fields);
     let http2 = fields.boolean_or("http2", false);
     if http2 && target.as_ref().is_some_and(|target| target.url.scheme() != "https") {
@@ -147,14 +147,15 @@ fn signing_key(fields: &mut Fields) -> Option<SigningKey> {
     SigningKey::parse(&text).map_err(|error| fields.problem("secret", error.to_string())).ok()
 }
 
-fn policy(api: &Api, fields: &mut Fields) -> String {
+fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
     let policies = api.engine.policies();
     let given = fields.string("policy");
-    let known = fields.checked("policy", given, |name| match policies.get(name) {
+    let known = fields.checked("policy", given, |name| match policies.get(org, name) {
         Some(_) => Ok(()),
         None => {
-            let names = policies.names().collect::<Vec<_>>().join(", ");
-            Err(format!("`{name}` is no policy; there are: {names}"))
+            let known = policies.of_organization(org);
+            let names: Vec<_> = known.iter().map(|policy| policy.name.as_str()).collect();
+            Err(format!("`{name}` is no policy; there are: {}", names.join(", ")))
         }
     });
     known.unwrap_or_else(|| Policies::DEFAULT.to_owned())
@@ -173,7 +174,7 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let application = api.application(caller, key).await?;
     let once = pending.once;
-    let new = read(&api, &pending.read().await?.bytes)?;
+    let new = read(&api, application.org, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
     let which = WhichApplication { org, key: id.to_string() };
     let (Made::New(made) | Made::Before(made)) =

@@ -69,7 +69,7 @@ impl Error {
         Self::new(StatusCode::BAD_REQUEST, "generic_error", detail)
     }
 
-    pub(crate) fn conflict(detail: &'static str) -> Self {
+    pub(crate) fn conflict(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", detail)
     }
 
@@ -129,6 +129,7 @@ impl From<ChangeError> for Error {
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
             }
+            ChangeError::InUse => Self::conflict("An endpoint uses it"),
             ChangeError::Vault(cause) => {
                 tracing::error!(%cause, "a stored secret cannot be opened");
                 Self::server()

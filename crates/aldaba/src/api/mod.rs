@@ -17,6 +17,7 @@ mod message;
 mod message_in;
 mod mtls;
 mod page;
+mod policy;
 mod query;
 mod room;
 
@@ -99,6 +100,9 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))
         .route("/app/{app}/attempt/endpoint/{endpoint}", get(attempt::of_endpoint))
         .route("/app/{app}/attempt/msg/{msg}", get(attempt::of_message))
+        .route("/policy", get(policy::list).post(policy::create))
+        .route("/policy/{policy}", get(policy::show).put(policy::replace).delete(policy::delete))
+        .route("/policy/{policy}/preview", get(policy::preview))
         .route("/health", get(health::check))
         .route("/health/ping", get(health::ping));
     Router::new()

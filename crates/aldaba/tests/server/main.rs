@@ -11,6 +11,7 @@ mod idempotency;
 mod mtls;
 mod overload;
 mod pages;
+mod policies;
 mod receiver;
 mod resources;
 mod running;

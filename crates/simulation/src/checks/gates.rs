@@ -42,8 +42,9 @@ fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Disk, log: &'a Log
             holds.entry((&hold.origin, hold.scope)).or_default().push((record, hold));
         }
     }
-    let policy =
-        |door: usize| -> &Policy { policies.get(scenario.doors[door].policy).expect("a built-in policy") };
+    let policy = |door: usize| -> &Policy {
+        policies.builtin(scenario.doors[door].policy).expect("a built-in policy")
+    };
     let gate = |((origin, scope), holds): ((&'a Origin, GateScope), _)| {
         let bound = |request: &&Request| {
             let reaches = match scope {

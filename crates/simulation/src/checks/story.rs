@@ -35,7 +35,7 @@ impl<'a> Stories<'a> {
                 found.add("I1", || format!("{:?} goes to an endpoint that has no row", delivery.seq));
                 continue;
             };
-            let policy = policies.get(&endpoint.policy).expect("a built-in policy").clone();
+            let policy = policies.builtin(&endpoint.policy).expect("a built-in policy").clone();
             numbers.insert((delivery.message, delivery.endpoint), delivery.seq);
             let (requests, records, attempts) = (Vec::new(), Vec::new(), Vec::new());
             stories.insert(delivery.seq, Story { delivery, endpoint, policy, requests, records, attempts });

@@ -1,8 +1,9 @@
 //! Changes of the directory reach the disk.
 
 use super::disk::{ApplicationRow, Disk, KeyRow, UniqueKey};
-use aldaba_delivery::{AppId, EndpointId, Timestamp};
-use aldaba_store::{Application, Change, Changed, Endpoint, IdempotencyKey};
+use aldaba_delivery::policy::BUILTIN_NAMES;
+use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+use aldaba_store::{Application, Change, Changed, Endpoint, IdempotencyKey, OwnPolicy};
 
 impl Disk {
     pub(super) fn change(&mut self, change: &Change) -> Changed {
@@ -22,6 +23,9 @@ impl Disk {
             Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
                 self.replace_secrets((*app, *endpoint), was, sealed, *at)
             }
+            Change::CreatePolicy { policy } => self.create_policy(policy),
+            Change::ReplacePolicy { policy } => self.replace_policy(policy),
+            Change::DeletePolicy { org, name } => self.delete_policy(*org, name),
         }
     }
 
@@ -79,12 +83,44 @@ impl Disk {
         if taken {
             return Changed::UidTaken;
         }
+        let own = self.policies.contains_key(&(endpoint.org, endpoint.policy.clone()));
+        if !own && !BUILTIN_NAMES.contains(&endpoint.policy.as_str()) {
+            return Changed::NoSuchPolicy;
+        }
         if self.endpoints.contains_key(&endpoint.id) {
             return Changed::Repeated { resource: *endpoint.id.as_bytes() };
         }
         owner.version += 1;
         self.endpoints.insert(endpoint.id, endpoint.clone());
         Changed::Done { removed: Vec::new() }
+    }
+
+    fn create_policy(&mut self, own: &OwnPolicy) -> Changed {
+        let key = (own.org, own.policy.name.clone());
+        if self.policies.contains_key(&key) {
+            return Changed::UidTaken;
+        }
+        self.policies.insert(key, own.clone());
+        Changed::Done { removed: Vec::new() }
+    }
+
+    fn replace_policy(&mut self, own: &OwnPolicy) -> Changed {
+        let Some(row) = self.policies.get_mut(&(own.org, own.policy.name.clone())) else {
+            return Changed::NotFound;
+        };
+        row.policy = own.policy.clone();
+        row.updated_at = own.updated_at;
+        Changed::Done { removed: Vec::new() }
+    }
+
+    fn delete_policy(&mut self, org: OrgId, name: &str) -> Changed {
+        if self.endpoints.values().any(|row| row.org == org && row.policy == name && !row.deleted) {
+            return Changed::InUse;
+        }
+        match self.policies.remove(&(org, name.to_owned())) {
+            Some(_) => Changed::Done { removed: Vec::new() },
+            None => Changed::NotFound,
+        }
     }
 
     fn delete_application(&mut self, app: AppId, at: Timestamp) -> Changed {

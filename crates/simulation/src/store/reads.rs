@@ -9,7 +9,7 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
     Done, DueQuery, Endpoint, Error, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order,
-    Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    OwnPolicy, Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 
 impl Lanes for SimStore {
@@ -101,6 +101,10 @@ impl Directory for SimStore {
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
         self.read(move |disk| disk.endpoints_of(app, page, order))
+    }
+
+    fn policies(&self) -> Read<Vec<OwnPolicy>> {
+        self.read(|disk| disk.policies.values().cloned().collect())
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {
