@@ -14,7 +14,7 @@ use crate::{Clock, Entropy, Policies, Profile};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, Error, IdempotencyKey, OwnPolicy, Store, Tenant,
+    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, OwnPolicy, Store, Tenant,
     WhichApplication,
 };
 use std::fmt;
@@ -193,6 +193,50 @@ impl Directory {
         }
     }
 
+    /// Gives an endpoint another configuration, in the place of the one that `current` is. What waits for
+    /// it goes out under the new one from the next attempt on. `credentials`: `None` leaves them alone.
+    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    pub async fn update_endpoint(
+        &self,
+        current: &Endpoint,
+        new: NewEndpoint,
+        credentials: Option<Option<(String, String)>>,
+    ) -> Result<Endpoint, ChangeError> {
+        let mut sealed = current.sealed.clone();
+        if let Some(credentials) = credentials {
+            let mut secrets = self.vault.open(current.app, current.id, &sealed)?;
+            if secrets.credentials != credentials {
+                secrets.credentials = credentials;
+                sealed = self.vault.seal(current.app, current.id, &secrets, &*self.entropy);
+            }
+        }
+        // Two changes never have the same moment: it tells one from the other.
+        let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
+        let endpoint = Endpoint {
+            uid: new.uid,
+            url: new.url,
+            description: new.description,
+            version: new.version,
+            disabled: new.disabled,
+            event_types: new.event_types,
+            channels: new.channels,
+            throttle_rate: new.throttle_rate,
+            policy: new.policy,
+            profile: new.profile.map(|profile| profile.name().to_owned()),
+            http2: new.http2,
+            metadata: new.metadata,
+            sealed,
+            updated_at,
+            ..current.clone()
+        };
+        let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current) };
+        match self.change(change).await {
+            Ok(_) => Ok(endpoint),
+            Err(ChangeError::UnknownPolicy(_)) => Err(ChangeError::UnknownPolicy(endpoint.policy)),
+            Err(error) => Err(error),
+        }
+    }
+
     pub async fn delete_endpoint(&self, app: AppId, endpoint: EndpointId) -> Result<(), ChangeError> {
         let change = Change::DeleteEndpoint { app, endpoint, at: self.clock.now() };
         self.change(change).await.map(drop)
@@ -242,6 +286,7 @@ impl Directory {
         let inbox = self.inbox.clone();
         let altered = match &change {
             Change::ReplaceSecrets { endpoint, .. } => Some(*endpoint),
+            Change::UpdateEndpoint { endpoint, .. } => Some(endpoint.id),
             _ => None,
         };
         let emptied = match &change {

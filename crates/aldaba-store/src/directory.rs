@@ -96,6 +96,19 @@ pub struct WhichApplication {
     pub key: Key,
 }
 
+/// What an endpoint was when it was read. It keeps two callers from undoing each other's change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    pub updated_at: Timestamp,
+    pub sealed: Vec<u8>,
+}
+
+impl From<&Endpoint> for Fence {
+    fn from(endpoint: &Endpoint) -> Self {
+        Self { updated_at: endpoint.updated_at, sealed: endpoint.sealed.clone() }
+    }
+}
+
 /// A change of the directory. Each raises the version of its application.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -110,6 +123,12 @@ pub enum Change {
     CreateEndpoint {
         endpoint: Endpoint,
         idempotency: Option<IdempotencyKey>,
+    },
+    /// Puts another configuration in the place of the one that the caller has read, and leaves the
+    /// health alone: that belongs to the endpoint's lane.
+    UpdateEndpoint {
+        endpoint: Endpoint,
+        was: Fence,
     },
     DeleteEndpoint {
         app: AppId,
@@ -152,7 +171,7 @@ pub enum Changed {
     /// policy has the name.
     UidTaken,
     NotFound,
-    /// The secrets are no longer what the change was made for. Nothing was changed.
+    /// The endpoint is no longer what the change was made for. Nothing was changed.
     Stale,
     /// The application has as many endpoints as it may have.
     TooMany,

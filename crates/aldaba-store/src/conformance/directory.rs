@@ -3,7 +3,7 @@
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, Store, Subscription,
+    Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Order, Page, Store, Subscription,
     WhichApplication,
 };
 use aldaba_delivery::{Health, HealthStatus};
@@ -167,6 +167,69 @@ pub async fn every_change_raises_the_version(store: Arc<dyn Store>) {
     // Another application's change is none of this one.
     scene.with_endpoints(1).await;
     assert_eq!(version().await, without);
+}
+
+pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let application = scene.new_application();
+    scene.create_application(&application).await;
+    let health = Health { failure_count: 2, failing_since: Some(at(1)), ..Health::default() };
+    let before = Endpoint { health, ..scene.new_endpoint(application.id) };
+    scene.create_endpoint(&before).await;
+    let version = scene.tenant(application.id).await.unwrap().version;
+    let after = Endpoint {
+        uid: Some("door".into()),
+        url: "https://example.com/other".into(),
+        description: "other".into(),
+        version: 2,
+        event_types: vec!["a".into()],
+        channels: vec!["b".into()],
+        throttle_rate: Some(7),
+        policy: "quick".into(),
+        profile: Some("svix".into()),
+        http2: true,
+        metadata: r#"{"a":"b"}"#.into(),
+        sealed: b"other".to_vec(),
+        updated_at: at(9),
+        ..before.clone()
+    };
+    let wish = Endpoint { health: Health::default(), ..after.clone() };
+    let change = Change::UpdateEndpoint { endpoint: wish, was: Fence::from(&before) };
+    assert_eq!(scene.change(change.clone()).await, made());
+    assert_eq!(scene.endpoint(before.id).await, after, "its health is what it was");
+    let tenant = scene.tenant(application.id).await.unwrap();
+    assert_eq!(tenant.endpoints, [Subscription::from(&after)]);
+    assert!(tenant.version > version);
+    // Whoever has read what was there before comes too late.
+    assert_eq!(scene.change(change).await, Changed::Stale);
+}
+
+pub async fn an_update_of_something_else_changes_nothing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let app = tenant.application.id;
+    let [first, second] =
+        [scene.endpoint(tenant.endpoints[0].id).await, scene.endpoint(tenant.endpoints[1].id).await];
+    let update = |endpoint: &Endpoint| {
+        let endpoint = Endpoint { updated_at: at(9), ..endpoint.clone() };
+        Change::UpdateEndpoint { was: Fence::from(&first), endpoint }
+    };
+    let named = Endpoint { uid: Some("door".into()), ..first.clone() };
+    assert_eq!(scene.change(update(&named)).await, made());
+    let was = Fence::from(&second);
+    let also = Endpoint { uid: Some("door".into()), ..second.clone() };
+    assert_eq!(
+        scene.change(Change::UpdateEndpoint { endpoint: also, was: was.clone() }).await,
+        Changed::UidTaken
+    );
+    let without = Endpoint { policy: "missing".into(), ..second.clone() };
+    assert_eq!(
+        scene.change(Change::UpdateEndpoint { endpoint: without, was: was.clone() }).await,
+        Changed::NoSuchPolicy
+    );
+    scene.change(Change::DeleteEndpoint { app, endpoint: second.id, at: at(3) }).await;
+    let gone = Change::UpdateEndpoint { endpoint: second.clone(), was };
+    assert_eq!(scene.change(gone).await, Changed::NotFound);
 }
 
 pub async fn a_deleted_endpoint_is_found_by_lanes_only(store: Arc<dyn Store>) {

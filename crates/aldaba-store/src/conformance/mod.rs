@@ -89,6 +89,8 @@ macro_rules! conformance_tests {
             directory::an_endpoint_comes_back_as_it_was_given,
             directory::an_endpoint_needs_its_application,
             directory::every_change_raises_the_version,
+            directory::an_update_changes_the_configuration_and_nothing_else,
+            directory::an_update_of_something_else_changes_nothing,
             directory::a_deleted_endpoint_is_found_by_lanes_only,
             directory::a_deleted_application_takes_its_endpoints_along,
             directory::deleting_twice_finds_nothing,

@@ -5,10 +5,10 @@ use super::codes::Code;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use super::policy;
-use super::rows::{count, nanos};
-use crate::{Application, Change, Changed, Endpoint, IdempotencyKey};
+use super::rows::{self, count, nanos};
+use crate::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Result<Changed> {
     match change {
@@ -26,6 +26,7 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
                 create_endpoint(connection, rules, endpoint).map(|changed| (changed, *endpoint.id.as_bytes()))
             })
         }
+        Change::UpdateEndpoint { endpoint, was } => update_endpoint(connection, endpoint, was),
         Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
         Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
             replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
@@ -167,6 +168,54 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         endpoint.sealed,
         endpoint.http2,
     ])
+}
+
+fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) -> rusqlite::Result<Changed> {
+    let (id, app) = (endpoint.id.as_bytes(), endpoint.app.as_bytes());
+    let mut found = connection.prepare_cached(
+        "SELECT updated_at, sealed FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0",
+    )?;
+    let read = |row: &Row<'_>| Ok(Fence { updated_at: rows::moment(row, 0)?, sealed: row.get(1)? });
+    match found.query_row((id, app), read).optional()? {
+        None => return Ok(Changed::NotFound),
+        Some(now) if now != *was => return Ok(Changed::Stale),
+        Some(_) => {}
+    }
+    if let Some(uid) = &endpoint.uid {
+        let mut taken =
+            connection.prepare_cached("SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2 AND id != ?3")?;
+        if taken.exists((app, uid, id))? {
+            return Ok(Changed::UidTaken);
+        }
+    }
+    if !policy::is_known(connection, endpoint.org, &endpoint.policy)? {
+        return Ok(Changed::NoSuchPolicy);
+    }
+    let mut update = connection.prepare_cached(
+        "UPDATE endpoint SET uid = ?2, disabled = ?3, version = ?4, throttle_rate = ?5, updated_at = ?6,
+             policy = ?7, profile = ?8, url = ?9, description = ?10, event_types = ?11, channels = ?12,
+             metadata = ?13, sealed = ?14, http2 = ?15
+         WHERE id = ?1",
+    )?;
+    update.execute(params![
+        id,
+        endpoint.uid,
+        endpoint.disabled,
+        endpoint.version,
+        endpoint.throttle_rate,
+        endpoint.updated_at.millis(),
+        endpoint.policy,
+        endpoint.profile,
+        endpoint.url,
+        endpoint.description,
+        names::write(&endpoint.event_types),
+        names::write(&endpoint.channels),
+        endpoint.metadata,
+        endpoint.sealed,
+        endpoint.http2,
+    ])?;
+    raise_version(connection, endpoint.app)?;
+    Ok(Changed::Done { removed: Vec::new() })
 }
 
 fn delete_endpoint(

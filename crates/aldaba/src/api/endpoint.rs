@@ -2,19 +2,19 @@ use super::body::Pending;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
-use super::{Api, Error};
+use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OrgId, Timestamp};
 use aldaba_engine::wire::Credentials;
-use aldaba_engine::{Made, NewEndpoint, Policies, Profile};
+use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies, Profile};
 use aldaba_signature::SigningKey;
 use aldaba_store::{Application, Endpoint, Order, WhichApplication};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 const LONGEST_URL: usize = 8192;
 const LONGEST_DESCRIPTION: usize = 4096;
@@ -210,6 +210,69 @@ pub(super) async fn show(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, caller, keys).await?;
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
+}
+
+/// How often a change is tried again because another one came first.
+const TRIES: usize = 5;
+
+/// Changes the fields that are given. What waits goes out under the new configuration from the next
+/// attempt on.
+pub(super) async fn patch(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids((app, key)): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(caller, app).await?;
+    let body = pending.read().await?;
+    for _ in 0..TRIES {
+        let current = api.endpoint(application.id, key.clone()).await?;
+        let (merged, new_url) = merge(&current, &body.bytes)?;
+        let new = read(&api, application.org, merged.to_string().as_bytes())?;
+        let credentials = new_url.then(|| new.credentials.clone());
+        match api.engine.directory().update_endpoint(&current, new, credentials).await {
+            Err(ChangeError::Unsettled) => {}
+            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+        }
+    }
+    Err(ChangeError::Unsettled.into())
+}
+
+/// The endpoint as one would make it, with the given fields in the place of its own; and whether the URL
+/// is among them.
+fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, bool), Error> {
+    let given: Map<String, Value> = serde_json::from_slice(body)
+        .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+    for name in ["disabled", "secret"] {
+        if given.contains_key(name) {
+            let message = "cannot be changed here yet; leave it out";
+            return Err(Problem::value(&["body", name], message).into());
+        }
+    }
+    let metadata: &RawValue = json::raw(&current.metadata);
+    let mut merged = json!({
+        "uid": current.uid,
+        "url": current.url,
+        "description": current.description,
+        "version": current.version,
+        "disabled": current.disabled,
+        "eventTypes": some_items(&current.event_types),
+        "channels": some_items(&current.channels),
+        "throttleRate": current.throttle_rate,
+        "policy": current.policy,
+        "profile": current.profile,
+        "http2": current.http2,
+        "metadata": metadata,
+    });
+    // Older names for the same things.
+    let same = [("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
+    for (name, value) in &given {
+        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name) {
+            merged.as_object_mut().and_then(|fields| fields.remove(*twin));
+        }
+        merged[name] = value.clone();
+    }
+    Ok((merged, given.contains_key("url")))
 }
 
 pub(super) async fn delete(

@@ -91,7 +91,10 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app", get(application::list).post(application::create))
         .route("/app/{app}", get(application::show).delete(application::delete))
         .route("/app/{app}/endpoint", get(endpoint::list).post(endpoint::create))
-        .route("/app/{app}/endpoint/{endpoint}", get(endpoint::show).delete(endpoint::delete))
+        .route(
+            "/app/{app}/endpoint/{endpoint}",
+            get(endpoint::show).patch(endpoint::patch).delete(endpoint::delete),
+        )
         .route("/app/{app}/endpoint/{endpoint}/secret", get(endpoint::secret))
         .route("/app/{app}/endpoint/{endpoint}/mtls", get(mtls::show).put(mtls::set).delete(mtls::unset))
         .route("/app/{app}/endpoint/{endpoint}/mtls-config", get(mtls::status))

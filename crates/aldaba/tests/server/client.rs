@@ -58,6 +58,10 @@ impl Client {
         self.send(Method::PUT, path, &[], body.into()).await
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: impl Into<Bytes>) -> Reply {
+        self.send(Method::PATCH, path, &[], body.into()).await
+    }
+
     pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Reply {
         self.send(Method::POST, path, &[], body.into()).await
     }

@@ -1,5 +1,7 @@
+use crate::receiver::Receiver;
 use crate::running::Running;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 #[tokio::test]
 async fn the_built_in_policies_are_listed_and_shown() {
@@ -111,4 +113,78 @@ async fn a_policy_that_cannot_be_says_which_field_and_why() {
     let body = json!({"url": "https://example.com/", "policy": "patient"});
     let refused = server.client.post(&format!("/app/{app}/endpoint"), body.to_string()).await.expect(422);
     assert_eq!(refused["detail"][0]["loc"], json!(["body", "policy"]));
+}
+
+#[tokio::test]
+async fn an_endpoint_is_changed_by_the_fields_that_are_given() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let made = json!({"url": "https://user:secret@example.com/", "uid": "door", "eventTypes": ["a", "b"]});
+    let made = server.endpoint(&app, made).await;
+    let path = format!("/app/{app}/endpoint/door");
+    let change = json!({"policy": "quick", "throttleRate": 5, "description": "new", "filterTypes": ["c"]});
+    let changed = server.client.patch(&path, change.to_string()).await.expect(200);
+    let mut expected = made.clone();
+    for (field, value) in [
+        ("policy", json!("quick")),
+        ("throttleRate", json!(5)),
+        ("rateLimit", json!(5)),
+        ("description", json!("new")),
+        ("eventTypes", json!(["c"])),
+        ("filterTypes", json!(["c"])),
+        ("updatedAt", changed["updatedAt"].clone()),
+    ] {
+        expected[field] = value;
+    }
+    assert_eq!(changed, expected);
+    assert_ne!(changed["updatedAt"], made["updatedAt"]);
+    assert_eq!(server.client.get(&path).await.expect(200), changed);
+    let back = server.client.patch(&path, r#"{"throttleRate": null, "eventTypes": null}"#).await.expect(200);
+    assert_eq!((&back["throttleRate"], &back["eventTypes"]), (&Value::Null, &Value::Null));
+    for wrong in [
+        json!({"policy": "eager"}),
+        json!({"url": "https://127.0.0.1/"}),
+        json!({"disabled": true}),
+        json!([]),
+    ] {
+        server.client.patch(&path, wrong.to_string()).await.expect(422);
+    }
+    server.client.patch(&format!("/app/{app}/endpoint/other"), "{}").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_change_of_policy_holds_from_the_next_attempt_on() {
+    let server = Running::delivering().await;
+    let mut receiver = Receiver::answering(500, "no").await;
+    let two =
+        json!({"name": "two", "schedule": {"type": "list", "delays": ["2s"]}, "jitter": {"type": "none"}});
+    server.client.post("/policy", two.to_string()).await.expect(201);
+    let app = server.application().await;
+    // One whose policy is exchanged, and one whose policy is rewritten, both while a retry waits.
+    let exchanged =
+        server.endpoint(&app, json!({"url": receiver.url("/exchanged"), "policy": "persistent"})).await;
+    let _rewritten = server.endpoint(&app, json!({"url": receiver.url("/rewritten"), "policy": "two"})).await;
+    let message = server.message(&app, "a").await;
+    receiver.next().await;
+    receiver.next().await;
+    let path = format!("/app/{app}/endpoint/{}", exchanged["id"].as_str().expect("an id"));
+    server.client.patch(&path, r#"{"policy": "two"}"#).await.expect(200);
+    let three = json!({"name": "two", "schedule": {"type": "list", "delays": ["1s", "1s"]}, "jitter": {"type": "none"}});
+    server.client.put("/policy/two", three.to_string()).await.expect(200);
+    // Both had their second attempt planned before; both have three attempts now.
+    let mut paths = Vec::new();
+    for _ in 0..4 {
+        paths.push(receiver.next().await.path);
+    }
+    paths.sort();
+    assert_eq!(paths, ["/exchanged", "/exchanged", "/rewritten", "/rewritten"]);
+    for _ in 0..100 {
+        let list = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
+        let failed = list["data"].as_array().expect("a list").iter().filter(|one| one["status"] == 2).count();
+        if failed == 2 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the deliveries did not end after their third attempt");
 }

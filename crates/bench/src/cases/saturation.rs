@@ -23,8 +23,6 @@ const CONNECTIONS: usize = 64;
 const BYTES: usize = 1024;
 /// Straight to the receiver it is much quicker: more messages, so that it lasts about as long.
 const LIMIT_TIMES: usize = 4;
-
-
 const LEAST_SHARE: f64 = 0.15;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a second copy of a message is waited for.

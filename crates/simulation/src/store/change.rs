@@ -3,7 +3,7 @@
 use super::disk::{ApplicationRow, Disk, KeyRow, UniqueKey};
 use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-use aldaba_store::{Application, Change, Changed, Endpoint, IdempotencyKey, OwnPolicy};
+use aldaba_store::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey, OwnPolicy};
 
 impl Disk {
     pub(super) fn change(&mut self, change: &Change) -> Changed {
@@ -19,6 +19,7 @@ impl Disk {
                 self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
             }
             Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
+            Change::UpdateEndpoint { endpoint, was } => self.update_endpoint(endpoint, was),
             Change::DeleteEndpoint { app, endpoint, at } => self.delete_endpoint(*app, *endpoint, *at),
             Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
                 self.replace_secrets((*app, *endpoint), was, sealed, *at)
@@ -92,6 +93,31 @@ impl Disk {
         }
         owner.version += 1;
         self.endpoints.insert(endpoint.id, endpoint.clone());
+        Changed::Done { removed: Vec::new() }
+    }
+
+    fn update_endpoint(&mut self, endpoint: &Endpoint, was: &Fence) -> Changed {
+        let same_name =
+            |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid && row.id != endpoint.id;
+        let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
+        let own = self.policies.contains_key(&(endpoint.org, endpoint.policy.clone()));
+        let there = |row: &&mut Endpoint| row.app == endpoint.app && !row.deleted;
+        let Some(row) = self.endpoints.get_mut(&endpoint.id).filter(there) else {
+            return Changed::NotFound;
+        };
+        if Fence::from(&*row) != *was {
+            return Changed::Stale;
+        }
+        if taken {
+            return Changed::UidTaken;
+        }
+        if !own && !BUILTIN_NAMES.contains(&endpoint.policy.as_str()) {
+            return Changed::NoSuchPolicy;
+        }
+        *row = Endpoint { health: row.health.clone(), ..endpoint.clone() };
+        if let Some(owner) = self.applications.get_mut(&endpoint.app) {
+            owner.version += 1;
+        }
         Changed::Done { removed: Vec::new() }
     }
 
