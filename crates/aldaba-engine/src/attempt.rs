@@ -1,6 +1,6 @@
 //! One attempt: read the payload if it is not in memory, sign, send, report.
 
-use crate::content::{Contents, HeldContent};
+use crate::content::{Contents, HeldContent, Payer};
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
 use crate::recorder::{Conclusion, Sent};
@@ -28,6 +28,13 @@ pub(crate) struct Start {
     pub(crate) waiting: Waiting,
     pub(crate) content: Option<Arc<HeldContent>>,
     pub(crate) standing: Standing,
+}
+
+impl Start {
+    /// On whose account its payload is in memory.
+    fn payer(&self) -> Payer {
+        Payer { app: self.target.app, quick: self.standing == Standing::Answers }
+    }
 }
 
 /// An attempt that is over.
@@ -65,7 +72,15 @@ impl Sender {
             let mut start = start;
             let inbox = sender.inbox.clone();
             let content = start.content.take();
-            let end = sender.run(&start, content).await;
+            // A panic is a bug of ours, and must not leave a delivery in flight for ever.
+            let end = match AssertUnwindSafe(sender.run(&start, content)).catch_unwind().await {
+                Ok(end) => end,
+                Err(_) => {
+                    tracing::error!(endpoint = %start.endpoint, "a bug: an attempt panicked; trying again");
+                    tokio::time::sleep(AGAIN).await;
+                    End::PutBack
+                }
+            };
             inbox.send(Event::Ended(Box::new(Ended { start, end })));
         });
     }
@@ -75,7 +90,7 @@ impl Sender {
             Some(held) => held,
             None => {
                 let read = || self.read(start);
-                match self.contents.load(start.waiting.message, start.standing, read).await {
+                match self.contents.load(start.waiting.message, start.payer(), read).await {
                     Ok(Some(_)) if !self.still_may_start(start).await => return End::PutBack,
                     Ok(Some(held)) => held,
                     Ok(None) => return End::ContentGone,

@@ -4,10 +4,12 @@
 //! turn. And there is one as large for what was read again and is on its way: an attempt waits until
 //! there is room. They are apart because what waits must not be able to keep what is on its way from
 //! moving. Half of the second is only for lanes that answer quickly, because receivers that do not read
-//! what they are sent hold their payloads for long; any other payload is free once it is written.
+//! what they are sent hold their payloads for long (over a new connection a payload is free once it is
+//! written, over a kept one when it is answered). No application has more than half of either half, so
+//! that what one tenant's receivers do stays with that tenant.
 
-use crate::lane::{FixedMap, Standing};
-use aldaba_delivery::MessageId;
+use crate::lane::FixedMap;
+use aldaba_delivery::{AppId, MessageId};
 use aldaba_store::{Content, Error};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -16,11 +18,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Budgets are counted in steps of so many bytes.
 const STEP: usize = 1024;
+/// How many applications' parts are remembered before those that are not in use are looked for.
+const OWN_PARTS: usize = 1024;
 /// What a payload costs beside its bytes.
 const OVERHEAD: usize = 128;
 
-/// What was read again and is on its way, by message.
-type Listed = Arc<Mutex<FixedMap<MessageId, Weak<HeldContent>>>>;
+/// What was read again and is on its way, by message and by the half that it counts against.
+type Listed = Arc<Mutex<FixedMap<(MessageId, bool), Weak<HeldContent>>>>;
+
+/// On whose account a payload is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Payer {
+    pub(crate) app: AppId,
+    /// Its lane answers quickly.
+    pub(crate) quick: bool,
+}
 
 /// The two budgets, and what was read again.
 #[derive(Clone, Debug)]
@@ -31,16 +43,21 @@ pub(crate) struct Contents {
     /// The most steps that one payload counts for.
     most: u32,
     read: Listed,
+    /// What each application may have of them.
+    own: Arc<Mutex<FixedMap<Payer, Weak<Semaphore>>>>,
 }
 
 /// A payload that counts against a budget until the last delivery lets go of it.
 #[derive(Debug)]
 pub(crate) struct HeldContent {
     content: Arc<Content>,
-    _room: OwnedSemaphorePermit,
+    _room: Room,
     /// Where it is found by other deliveries of the same message.
-    listed: Option<(MessageId, Listed)>,
+    listed: Option<((MessageId, bool), Listed)>,
 }
+
+/// Of everybody's budget, and of the application's own part where it has one.
+type Room = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl Contents {
     /// `limit`: bytes in all.
@@ -52,13 +69,14 @@ impl Contents {
             sending: [room(quarter), room(quarter)],
             most: u32::try_from(quarter).unwrap_or(u32::MAX),
             read: Arc::default(),
+            own: Arc::default(),
         }
     }
 
     /// Keeps a payload in memory for deliveries that wait, if the budget allows.
     pub(crate) fn hold(&self, content: &Arc<Content>) -> Option<Arc<HeldContent>> {
         let room = self.waiting.clone().try_acquire_many_owned(self.steps_of(content)).ok()?;
-        Some(Arc::new(HeldContent { content: content.clone(), _room: room, listed: None }))
+        Some(Arc::new(HeldContent { content: content.clone(), _room: (room, None), listed: None }))
     }
 
     /// The payload of a message that is about to be sent: one read for all its deliveries that go
@@ -66,39 +84,72 @@ impl Contents {
     pub(crate) async fn load<F>(
         &self,
         message: MessageId,
-        standing: Standing,
+        payer: Payer,
         read: impl Fn() -> F,
     ) -> Result<Option<Arc<HeldContent>>, Error>
     where
         F: Future<Output = Result<Option<Content>, Error>>,
     {
-        let sending = &self.sending[usize::from(standing != Standing::Answers)];
         let mut room = None;
         loop {
-            if let Some(held) = self.read.lock().get(&message).and_then(Weak::upgrade) {
+            if let Some(held) = self.read.lock().get(&(message, payer.quick)).and_then(Weak::upgrade) {
                 return Ok(Some(held));
             }
             let Some(content) = read().await? else {
                 return Ok(None);
             };
             let steps = self.steps_of(&content);
-            let granted = room.take().or_else(|| sending.clone().try_acquire_many_owned(steps).ok());
-            match granted {
-                Some(granted) => return Ok(Some(self.list(message, content, granted))),
+            match room.take().or_else(|| self.try_room(payer, steps)) {
+                Some(granted) => return Ok(Some(self.list((message, payer.quick), content, granted))),
                 None => {
                     // It is let go while there is no room, and read again when there is.
                     drop(content);
-                    let waited = sending.clone().acquire_many_owned(steps).await;
-                    room = Some(waited.map_err(|_| Error::Closed)?);
+                    room = Some(self.wait_for_room(payer, steps).await.ok_or(Error::Closed)?);
                 }
             }
         }
     }
 
-    fn list(&self, message: MessageId, content: Content, room: OwnedSemaphorePermit) -> Arc<HeldContent> {
-        let listed = Some((message, self.read.clone()));
+    fn try_room(&self, payer: Payer, steps: u32) -> Option<Room> {
+        let own = self.own(payer).try_acquire_many_owned(steps.min(self.own_part())).ok()?;
+        let all = self.sending(payer).try_acquire_many_owned(steps).ok()?;
+        Some((all, Some(own)))
+    }
+
+    /// First among those of the application, then among all: so an application has no more than its
+    /// part of the line either.
+    async fn wait_for_room(&self, payer: Payer, steps: u32) -> Option<Room> {
+        let own = self.own(payer).acquire_many_owned(steps.min(self.own_part())).await.ok()?;
+        let all = self.sending(payer).acquire_many_owned(steps).await.ok()?;
+        Some((all, Some(own)))
+    }
+
+    fn sending(&self, payer: Payer) -> Arc<Semaphore> {
+        self.sending[usize::from(!payer.quick)].clone()
+    }
+
+    fn own(&self, payer: Payer) -> Arc<Semaphore> {
+        let mut own = self.own.lock();
+        if let Some(semaphore) = own.get(&payer).and_then(Weak::upgrade) {
+            return semaphore;
+        }
+        // Those that nobody holds anything of are forgotten, now and then.
+        if own.len() >= OWN_PARTS {
+            own.retain(|_, semaphore| semaphore.strong_count() > 0);
+        }
+        let semaphore = Arc::new(Semaphore::new(self.own_part() as usize));
+        own.insert(payer, Arc::downgrade(&semaphore));
+        semaphore
+    }
+
+    fn own_part(&self) -> u32 {
+        self.most.div_ceil(2)
+    }
+
+    fn list(&self, key: (MessageId, bool), content: Content, room: Room) -> Arc<HeldContent> {
+        let listed = Some((key, self.read.clone()));
         let held = Arc::new(HeldContent { content: Arc::new(content), _room: room, listed });
-        self.read.lock().insert(message, Arc::downgrade(&held));
+        self.read.lock().insert(key, Arc::downgrade(&held));
         held
     }
 
@@ -126,11 +177,11 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for HeldContent {
     fn drop(&mut self) {
-        if let Some((message, list)) = self.listed.take() {
+        if let Some((key, list)) = self.listed.take() {
             let mut list = list.lock();
             // Another one may have been read and listed in the meantime.
-            if list.get(&message).is_some_and(|held| held.strong_count() == 0) {
-                list.remove(&message);
+            if list.get(&key).is_some_and(|held| held.strong_count() == 0) {
+                list.remove(&key);
             }
         }
     }
@@ -140,6 +191,8 @@ impl Drop for HeldContent {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const SLOW: Payer = Payer { app: AppId::from_bytes([1; 20]), quick: false };
 
     fn content(bytes: usize) -> Content {
         Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]) }
@@ -166,8 +219,8 @@ mod tests {
             reads.fetch_add(1, Ordering::Relaxed);
             Ok(Some(content(100)))
         };
-        let first = contents.load(message(1), Standing::Slow, read).await.expect("a read").expect("content");
-        let second = contents.load(message(1), Standing::Slow, read).await.expect("a read").expect("content");
+        let first = contents.load(message(1), SLOW, read).await.expect("a read").expect("content");
+        let second = contents.load(message(1), SLOW, read).await.expect("a read").expect("content");
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(reads.load(Ordering::Relaxed), 1);
         drop((first, second));
@@ -178,14 +231,44 @@ mod tests {
     async fn an_attempt_waits_while_the_payloads_on_their_way_fill_the_budget() {
         let contents = Contents::new(40 * STEP);
         let read = || async { Ok(Some(content(8 * STEP))) };
-        let first = contents.load(message(1), Standing::Slow, read).await.expect("a read").expect("content");
-        let mut second = Box::pin(contents.load(message(2), Standing::Slow, read));
+        let (other, quick) =
+            (Payer { app: AppId::from_bytes([2; 20]), ..SLOW }, Payer { quick: true, ..SLOW });
+        let first = contents.load(message(1), SLOW, read).await.expect("a read").expect("content");
+        let mut second = Box::pin(contents.load(message(2), other, read));
         assert!(futures_util::poll!(&mut second).is_pending(), "there is no room for a second one");
-        let quick = contents.load(message(3), Standing::Answers, read).await.expect("a read");
+        let quick = contents.load(message(3), quick, read).await.expect("a read");
         assert!(quick.is_some(), "receivers that answer have room of their own");
         let bytes = first.into_bytes();
         assert!(futures_util::poll!(&mut second).is_pending(), "it is still being written");
         drop(bytes);
         assert!(second.await.expect("a read").is_some());
+    }
+
+    #[tokio::test]
+    async fn an_application_leaves_room_for_the_others() {
+        let contents = Contents::new(80 * STEP);
+        let read = || async { Ok(Some(content(4 * STEP))) };
+        let other = Payer { app: AppId::from_bytes([2; 20]), ..SLOW };
+        let _held = [
+            contents.load(message(1), SLOW, read).await.expect("a read"),
+            contents.load(message(2), SLOW, read).await.expect("a read"),
+        ];
+        let mut third = Box::pin(contents.load(message(3), SLOW, read));
+        assert!(futures_util::poll!(&mut third).is_pending(), "half of the room is all that it gets");
+        assert!(contents.load(message(4), other, read).await.expect("a read").is_some());
+    }
+
+    #[tokio::test]
+    async fn what_a_quick_receiver_pays_for_is_not_held_by_a_slow_one() {
+        let (contents, reads) = (Contents::new(1 << 20), AtomicUsize::new(0));
+        let read = || async {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(content(100)))
+        };
+        let quick = Payer { quick: true, ..SLOW };
+        let first = contents.load(message(1), quick, read).await.expect("a read").expect("content");
+        let second = contents.load(message(1), SLOW, read).await.expect("a read").expect("content");
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert_eq!(reads.load(Ordering::Relaxed), 2);
     }
 }

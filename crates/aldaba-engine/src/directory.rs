@@ -184,9 +184,12 @@ impl Directory {
         };
         let change =
             Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: self.idempotency(once) };
-        match self.change(change).await? {
-            Repeat::No => Ok(Made::New(endpoint)),
-            Repeat::Of(bytes) => {
+        match self.change(change).await {
+            // It was there a moment ago.
+            Err(ChangeError::UnknownPolicy(_)) => Err(ChangeError::UnknownPolicy(endpoint.policy)),
+            Err(error) => Err(error),
+            Ok(Repeat::No) => Ok(Made::New(endpoint)),
+            Ok(Repeat::Of(bytes)) => {
                 let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
                 before.map(Made::Before).ok_or(ChangeError::NotFound)
             }

@@ -223,7 +223,8 @@ impl Dispatcher {
             return self.not_sent(&ended, now);
         }
         let Some((health, gates)) = self.turns.health(endpoint) else {
-            return;
+            tracing::error!(%endpoint, "a bug: an attempt of a lane that is gone has ended");
+            return self.not_sent(&ended, now);
         };
         let Some(judgement) = self.recorder.judge(ended, health, gates, now) else {
             return;

@@ -54,7 +54,10 @@ impl Policies {
     }
 
     pub(crate) fn put(&self, own: OwnPolicy) {
-        self.own.write().insert((own.org, own.policy.name.clone()), own);
+        let mut all = self.own.write();
+        let key = (own.org, own.policy.name.clone());
+        let created_at = all.get(&key).map_or(own.created_at, |before| before.created_at);
+        all.insert(key, OwnPolicy { created_at, ..own });
     }
 
     pub(crate) fn remove(&self, org: OrgId, name: &str) {

@@ -196,6 +196,9 @@ impl Turns {
 
     /// The endpoint has no row: nothing can wait for it.
     pub(crate) fn vanished(&mut self, endpoint: EndpointId) {
+        if self.lanes.get(&endpoint).is_some_and(|lane| lane.backlog.has_flights()) {
+            return;
+        }
         self.unclaim(endpoint);
         if let Some(lane) = self.lanes.remove(&endpoint) {
             self.awake -= usize::from(lane.awake.is_some());
@@ -218,10 +221,13 @@ impl Turns {
         };
         let lane_open = match lane.awake.as_ref().map(|awake| awake.health.passability(now)) {
             Some(Passability::Open) => true,
-            Some(Passability::Probe | Passability::Held(_)) => lane.probing == Some(start.waiting.seq),
-            None => false,
+            Some(Passability::Probe) => lane.probing == Some(start.waiting.seq),
+            Some(Passability::Held(_)) | None => false,
         };
-        if self.halted || lane.deleted || !lane_open || !self.gates.still_open(start, now) {
+        // What the endpoint was changed to since then counts.
+        let same = |awake: &Awake| Arc::ptr_eq(&awake.target, &start.target);
+        let current = lane.reading == Reading::Done && lane.awake.as_deref().is_some_and(same);
+        if self.halted || lane.deleted || !current || !lane_open || !self.gates.still_open(start, now) {
             return MayStart::No;
         }
         match lane.throttle.as_mut().map_or(Ok(()), |throttle| throttle.start(now)) {
@@ -357,9 +363,11 @@ impl Turns {
             }
             Turn::Wakes | Turn::Fetches => {}
             Turn::Later => {
-                // It may have been woken for a place that it does not use.
+                // It may have been woken for a place that it does not use. The next one gets its turn even
+                // if others have filled everything by now: among the ready it waits for them, parked it
+                // would wait for its own application, which may have nothing left in flight.
                 if let Some(lane) = self.lanes.get(&endpoint)
-                    && self.shares.leave(lane.app, lane.pace.standing()) == Leave::Yes
+                    && self.shares.leave(lane.app, lane.pace.standing()) != Leave::AppFull
                 {
                     self.unpark(lane.app);
                 }
@@ -373,8 +381,7 @@ impl Turns {
                 return queue == Queue::Claimed;
             }
             Turn::Parked(app) => {
-                self.put(endpoint, Place::Parked);
-                self.shares.park(app, endpoint);
+                self.park(endpoint, app);
                 self.rest(endpoint);
             }
         }
@@ -410,11 +417,24 @@ impl Turns {
         }
     }
 
+    /// A lane waits for one of its application's deliveries to end. It may have left that line before its
+    /// turn in it, and then still stands there.
+    fn park(&mut self, endpoint: EndpointId, app: AppId) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.place = Place::Parked;
+            if !std::mem::replace(&mut lane.lined_up, true) {
+                self.shares.park(app, endpoint);
+            }
+        }
+    }
+
     /// A place of an application has come free: the first of its lanes that still waits for one gets
     /// its turn.
     fn unpark(&mut self, app: AppId) {
         while let Some(endpoint) = self.shares.next_parked(app) {
-            if self.lanes.get(&endpoint).is_some_and(|lane| lane.place == Place::Parked) {
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            lane.lined_up = false;
+            if lane.place == Place::Parked {
                 self.put(endpoint, Place::Nowhere);
                 self.wake(endpoint);
                 return;
@@ -431,7 +451,8 @@ impl Turns {
                 lane.reading = Reading::UnderWay;
                 return Turn::Wakes;
             }
-            if lane.is_fetching() {
+            let until = if lane.deleted { Timestamp::MAX } else { now };
+            if lane.is_fetching() || !lane.backlog.has_entry() && lane.backlog.wants_refill(until) {
                 return Turn::Fetches;
             }
         }

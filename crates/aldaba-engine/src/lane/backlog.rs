@@ -176,6 +176,10 @@ impl Backlog {
         !self.buffer.is_empty()
     }
 
+    pub(crate) fn has_flights(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// Nothing is in flight, or being read.
     pub(crate) fn is_still(&self) -> bool {
         self.in_flight.is_empty() && self.refill.is_none()

@@ -37,6 +37,8 @@ pub(crate) struct Lane {
     /// A probe of a failed endpoint is on its way.
     pub(crate) probing: Option<Seq>,
     pub(crate) place: Place,
+    /// It stands in its application's line of parked lanes, parked or not.
+    pub(crate) lined_up: bool,
     /// Its turn has come, and it is given a place among those in flight while it wakes up.
     pub(crate) claims: Option<Standing>,
     /// The lane stands in the line for a refill.
@@ -114,6 +116,7 @@ impl Lane {
             throttle: None,
             probing: None,
             place: Place::Nowhere,
+            lined_up: false,
             claims: None,
             thirsty: false,
             alarm: None,

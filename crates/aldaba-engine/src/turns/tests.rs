@@ -286,3 +286,68 @@ fn a_new_throttle_rate_holds_from_the_next_read_on() {
     assert!(world.turns.run_once(now).is_empty(), "its bucket is empty");
     assert_eq!(world.turns.next_alarm(), Some(Timestamp::from_millis(100)));
 }
+
+#[test]
+fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn() {
+    let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([9; 20]));
+    // Everything that can be shared is full but for the one place of each application.
+    let mut world = World::new(Options { in_flight: 64, ..Options::default() }, 0, 0, |_| 0);
+    world.add(10, 1, 9);
+    for start in world.started() {
+        world.end(start, false);
+    }
+    for lane in 0..4 {
+        world.add(lane, 8, 1 + lane / 2);
+    }
+    let mut flying: VecDeque<_> = world.started().into();
+    world.add(9, 1, 9);
+    let own = world.started();
+    assert_eq!((flying.len(), own.len()), (32, 1));
+    let waiting = row_of(10, 1);
+    world.rows.insert(lane_id(10), vec![waiting]);
+    world.turns.offer(lane_id(10), app, Entry { waiting, content: None }, now);
+    flying.extend(world.started());
+    world.add(11, 1, 9);
+    for lane in 20..60 {
+        world.add(lane, 1, lane);
+    }
+    flying.extend(world.started());
+    // The first one parked is asked for quiet; then the place comes free, and another takes it.
+    world.turns.health(lane_id(10)).expect("it is awake").0.quiet_until =
+        Some(Timestamp::from_millis(3_000_000));
+    world.end(own[0], false);
+    flying.extend(world.started());
+    let mut served = BTreeSet::new();
+    while let Some(start) = flying.pop_front() {
+        served.insert(start.0);
+        world.end(start, false);
+        flying.extend(world.started());
+    }
+    assert!(served.contains(&lane_id(11)), "the second one parked had no turn");
+}
+
+#[test]
+fn the_line_of_parked_lanes_has_each_of_them_once() {
+    let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([0; 20]));
+    let mut world = with_lanes(8, 2, 1, |_| 0);
+    for start in world.started() {
+        world.end(start, true);
+    }
+    let offer = |world: &mut World, lane: u8, row: i64| {
+        world.turns.offer(lane_id(lane), app, Entry { waiting: row_of(lane, row), content: None }, now);
+    };
+    let mut flying = VecDeque::new();
+    for row in 1..500 {
+        offer(&mut world, 0, row);
+        offer(&mut world, 1, row);
+        flying.extend(world.started());
+        let start = flying.pop_front().expect("half of the cap is in use");
+        world.end(start, true);
+        flying.extend(world.started());
+    }
+    let mut lined_up = 0;
+    while world.turns.shares.next_parked(app).is_some() {
+        lined_up += 1;
+    }
+    assert!(lined_up <= 2, "{lined_up} places in the line for two lanes");
+}
