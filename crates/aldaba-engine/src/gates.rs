@@ -192,30 +192,23 @@ fn keys(target: &Target) -> [Key; 2] {
 mod tests {
     use super::*;
     use crate::lane::Standing;
-    use crate::{Policies, Profile};
-    use aldaba_delivery::policy::Overrides;
-    use aldaba_delivery::{AppId, MessageId, OrgId};
+    use aldaba_delivery::MessageId;
     use aldaba_store::Waiting;
     use std::sync::Arc;
 
     const NOW: Timestamp = Timestamp::from_millis(1000);
 
     fn start(seq: i64) -> Start {
-        let policies = Policies::new(&Overrides::default()).expect("the built-in policies are valid");
-        let target = Target {
-            org: OrgId::from_bytes([9; 20]),
-            app: AppId::from_bytes([2; 20]),
-            policy: policies.builtin("standard").expect("built in").clone(),
-            profile: Profile::Standard,
-            throttle_rate: None,
-            deleted: false,
-            origin: Origin::new("https", "example.com", 443),
-            address: Err("nothing is sent in this test"),
-        };
         let message = MessageId::from_bytes([3; 20]);
         let waiting = Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW };
         let endpoint = EndpointId::from_bytes([1; 20]);
-        Start { endpoint, target: Arc::new(target), waiting, content: None, standing: Standing::Fresh }
+        Start {
+            endpoint,
+            target: Arc::new(Target::sample("standard")),
+            waiting,
+            content: None,
+            standing: Standing::Fresh,
+        }
     }
 
     /// The host's hold has just ended.

@@ -77,3 +77,22 @@ fn basic(user: &str, password: &str) -> HeaderValue {
     value.set_sensitive(true);
     value
 }
+
+#[cfg(test)]
+impl Target {
+    /// An endpoint under a built-in policy, to which nothing is sent.
+    pub(crate) fn sample(policy: &str) -> Self {
+        let policies = Policies::new(&aldaba_delivery::policy::Overrides::default());
+        let policies = policies.expect("the built-in policies are valid");
+        Self {
+            org: OrgId::from_bytes([9; 20]),
+            app: AppId::from_bytes([2; 20]),
+            policy: policies.builtin(policy).expect("a built-in policy").clone(),
+            profile: Profile::Standard,
+            throttle_rate: None,
+            deleted: false,
+            origin: Origin::new("https", "example.com", 443),
+            address: Err("nothing is sent in this test"),
+        }
+    }
+}

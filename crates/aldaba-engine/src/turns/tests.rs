@@ -1,21 +1,9 @@
 use super::*;
-use crate::{Policies, Profile};
-use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{AppId, MessageId, OrgId, Origin};
+use aldaba_delivery::{AppId, MessageId};
 
 /// An endpoint as a read that began before its deletion saw it.
 fn old_target() -> Target {
-    let policies = Policies::new(&Overrides::default()).expect("the built-in policies are valid");
-    Target {
-        org: OrgId::from_bytes([9; 20]),
-        app: AppId::from_bytes([2; 20]),
-        policy: policies.builtin("standard").expect("built in").clone(),
-        profile: Profile::Standard,
-        throttle_rate: None,
-        deleted: false,
-        origin: Origin::new("https", "example.com", 443),
-        address: Err("nothing is sent in this test"),
-    }
+    Target::sample("standard")
 }
 
 #[test]
