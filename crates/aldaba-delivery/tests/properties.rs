@@ -90,7 +90,12 @@ proptest! {
         if let Ok(policy) = Policy::new(spec) {
             let delivery = Delivery { attempts, clock_start: moments[0] };
             let class = Class::of(&policy, &outcome);
-            let _ = Transition::after_attempt(&policy, &delivery, &class, moments[1], chance);
+            let transition = Transition::after_attempt(&policy, &delivery, &class, moments[1], chance);
+            if let Transition::Retry { due_at } = transition {
+                prop_assert!(due_at >= moments[1], "a retry lies in the past");
+                prop_assert!(policy.limit.attempts.is_none_or(|most| attempts < most), "one attempt too many");
+                prop_assert!(delivery.stop_at(&policy).is_none_or(|stop| due_at <= stop), "past the stop date");
+            }
         }
     }
 
