@@ -3,6 +3,7 @@
 use crate::config::{self, Loaded, Sources};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::policy_command::{self, PolicyCommand};
+use crate::runtimes::Threads;
 use crate::server::{self, Server, StartError};
 use crate::{demo, descriptors, keys, logging, runtimes, token};
 use aldaba_delivery::OrgId;
@@ -13,7 +14,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// As in sysexits.h, so that a supervisor can tell them apart.
@@ -156,11 +156,12 @@ fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> 
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let (engine, api) = (runtimes::engine()?, runtimes::api()?);
-    engine.block_on(serve_until_stopped(loaded, program, api.handle()))
+    let (engine, api, door) = (runtimes::engine()?, runtimes::api()?, runtimes::door()?);
+    let threads = Threads { api: api.handle().clone(), door: door.handle().clone() };
+    engine.block_on(serve_until_stopped(loaded, program, threads))
 }
 
-async fn serve_until_stopped(loaded: Loaded, program: &str, api: &Handle) -> Result<(), Failure> {
+async fn serve_until_stopped(loaded: Loaded, program: &str, threads: Threads) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let Loaded { config, file, .. } = loaded;
     let address = config.listen;
@@ -181,7 +182,7 @@ async fn serve_until_stopped(loaded: Loaded, program: &str, api: &Handle) -> Res
             std::process::exit(EXIT_SECOND_SIGNAL);
         });
     };
-    if let Err(failure) = server.run(api.clone(), stop).await {
+    if let Err(failure) = server.run(threads, stop).await {
         tracing::error!("{failure}");
         // At once: closing would wait for a disk that has failed.
         std::process::exit(EXIT_STORE_FAILED);

@@ -54,7 +54,7 @@ impl Api {
 
     pub(crate) async fn connect(&self) -> io::Result<Connection> {
         let stream = Stream::connect(self.address).await?;
-        Ok(Connection { stream, token: self.token.clone(), used_at: clock::now() })
+        Ok(Connection { stream, token: self.token.clone(), used_at: clock::now(), over: false })
     }
 
     /// Makes something and returns its id.
@@ -69,11 +69,14 @@ pub(crate) struct Connection {
     stream: Stream,
     token: String,
     used_at: Nanos,
+    /// The server has said that it will close it.
+    over: bool,
 }
 
 impl Connection {
+    /// Whether another request may go out on it.
     pub(crate) fn is_fresh(&self) -> bool {
-        clock::now() < self.used_at + FRESH
+        !self.over && clock::now() < self.used_at + FRESH && self.stream.is_open()
     }
 
     pub(crate) async fn post(&mut self, post: &Post) -> io::Result<Answer> {
@@ -94,7 +97,7 @@ impl Connection {
         let head = self.stream.head().await?.ok_or(ErrorKind::UnexpectedEof)?;
         let status = head.second_word().parse().map_err(|_| ErrorKind::InvalidData)?;
         let body = self.stream.body(head.length, ANSWER).await?;
-        self.used_at = clock::now();
+        (self.used_at, self.over) = (clock::now(), head.last);
         Ok(Answer { status, retry_after: head.retry_after, body })
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Head {
     /// Of the body, in bytes.
     pub(crate) length: usize,
     pub(crate) retry_after: bool,
+    /// Nothing follows on this connection.
+    pub(crate) last: bool,
 }
 
 impl Head {
@@ -47,6 +49,12 @@ impl Stream {
     pub(crate) fn new(socket: TcpStream) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         Ok(Self { socket, buffer: Vec::with_capacity(READ) })
+    }
+
+    /// Whether the other side still holds it open, as far as can be seen between two requests.
+    pub(crate) fn is_open(&self) -> bool {
+        let read = self.socket.try_read(&mut [0]);
+        matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -109,6 +117,8 @@ fn parse(bytes: &[u8]) -> io::Result<Head> {
             head.length = value.trim().parse().map_err(|_| ErrorKind::InvalidData)?;
         } else if name.eq_ignore_ascii_case("retry-after") {
             head.retry_after = true;
+        } else if name.eq_ignore_ascii_case("connection") {
+            head.last = value.trim().eq_ignore_ascii_case("close");
         }
     }
     Ok(head)

@@ -66,7 +66,7 @@ pub(crate) enum Fate {
         retry_after: bool,
     },
     /// No answer in time, or a broken connection.
-    Lost,
+    Lost(io::ErrorKind),
 }
 
 impl Sent {
@@ -106,6 +106,7 @@ pub(crate) async fn closed(
     let mut workers = JoinSet::new();
     for _ in 0..connections {
         let (next, traffic, mut connection) = (Arc::clone(&next), Arc::clone(&traffic), api.connect().await?);
+        let api = api.clone();
         workers.spawn(async move {
             let mut sent = Vec::new();
             loop {
@@ -127,8 +128,11 @@ pub(crate) async fn closed(
                 }
                 let lost = answer.is_err();
                 sent.push(Sent { number, due, began: due, ended: clock::now(), fate: fate(&answer) });
-                if lost {
-                    return sent;
+                if !connection.is_fresh() {
+                    connection = match api.connect().await {
+                        Ok(connection) if !lost => connection,
+                        _ => return sent,
+                    };
                 }
             }
         });
@@ -234,6 +238,6 @@ fn fate(answer: &io::Result<Answer>) -> Fate {
         Ok(Answer { status, retry_after, .. }) => {
             Fate::Refused { status: *status, retry_after: *retry_after }
         }
-        Err(_) => Fate::Lost,
+        Err(error) => Fate::Lost(error.kind()),
     }
 }

@@ -8,6 +8,7 @@ mod api;
 mod background;
 mod cases;
 mod clock;
+mod cores;
 mod document;
 mod hole;
 mod http1;

@@ -24,12 +24,13 @@ pub(crate) struct Launch {
     data: PathBuf,
     settings: Vec<(&'static str, String)>,
     resolv_conf: Option<PathBuf>,
+    cores: Option<&'static str>,
 }
 
 impl Launch {
     pub(crate) fn new(binary: &Path, data: &Path) -> Self {
         let settings = vec![("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8".into()), ("ALDABA_LOG", "error".into())];
-        Self { binary: binary.to_owned(), data: data.to_owned(), settings, resolv_conf: None }
+        Self { binary: binary.to_owned(), data: data.to_owned(), settings, resolv_conf: None, cores: None }
     }
 
     pub(crate) fn with(mut self, variable: &'static str, value: usize) -> Self {
@@ -40,6 +41,12 @@ impl Launch {
     /// With other name servers than the machine's, which needs root: a mount that only the server sees.
     pub(crate) fn with_name_servers(mut self, resolv_conf: &Path) -> Self {
         self.resolv_conf = Some(resolv_conf.to_owned());
+        self
+    }
+
+    /// On these cores only.
+    pub(crate) fn on(mut self, cores: &'static str) -> Self {
+        self.cores = Some(cores);
         self
     }
 
@@ -72,9 +79,14 @@ impl Launch {
     }
 
     fn command(&self) -> Command {
-        let mut command = match &self.resolv_conf {
-            None => Command::new(&self.binary),
-            Some(resolv_conf) => {
+        let mut command = match (&self.resolv_conf, self.cores) {
+            (None, None) => Command::new(&self.binary),
+            (None, Some(cores)) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", cores]).arg(&self.binary);
+                command
+            }
+            (Some(resolv_conf), _) => {
                 let script = "mount --bind \"$1\" /etc/resolv.conf && shift && exec \"$@\"";
                 let mut command = Command::new("unshare");
                 command.args(["--mount", "--", "sh", "-c", script, "sh"]).arg(resolv_conf).arg(&self.binary);

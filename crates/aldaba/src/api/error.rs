@@ -82,6 +82,11 @@ impl Error {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Something went wrong on the server")
     }
 
+    pub(crate) fn busy() -> Self {
+        let detail = "The server is busy. Nothing was stored; try again";
+        Self::later(StatusCode::SERVICE_UNAVAILABLE, "busy", detail, 1)
+    }
+
     pub(crate) fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u16) -> Self {
         Self { retry_after: Some(seconds), ..Self::new(status, code, detail) }
     }
@@ -91,9 +96,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let unavailable = StatusCode::SERVICE_UNAVAILABLE;
         match error {
-            StoreError::Busy => {
-                Self::later(unavailable, "busy", "The server is busy. Nothing was stored; try again", 1)
-            }
+            StoreError::Busy => Self::busy(),
             StoreError::Timeout => Self::later(
                 unavailable,
                 "timeout",

@@ -19,7 +19,8 @@ mod watch;
 use crate::cli::quoted;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
-use crate::server::{Server, StartError, StoreFailed};
+use crate::runtimes::Threads;
+use crate::server::{Failed, Server, StartError};
 use crate::{DEFAULT_ORGANIZATION, issue_token, keys};
 use aldaba_engine::{Clock, Engine, Entropy, SystemClock, SystemEntropy};
 use aldaba_signature::SigningKey;
@@ -37,7 +38,6 @@ use std::time::Duration;
 use stream::Stream;
 use tally::Closing;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use watch::{Archive, Watch};
@@ -83,7 +83,7 @@ pub(crate) enum Error {
     #[error("the demo could not make its application and endpoints: {0}")]
     SetUp(String),
     #[error(transparent)]
-    Server(#[from] StoreFailed),
+    Server(#[from] Failed),
     #[error("the store could not be read at the end: {0}")]
     Store(#[from] aldaba_store::Error),
     #[error("{0} deliveries are lost. This is a bug: please report it")]
@@ -175,7 +175,7 @@ async fn wait_for_what_is_due(
     show: &mut Show,
     stage: &Stage,
     archive: &Archive,
-    ended: &mut JoinHandle<Result<(), StoreFailed>>,
+    ended: &mut JoinHandle<Result<(), Failed>>,
 ) -> Result<(), Error> {
     let deadline = stage.clock.monotonic() + GRACE;
     loop {
@@ -209,7 +209,7 @@ struct Running {
     door: Door,
     engine: Engine,
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<Result<(), StoreFailed>>,
+    ended: JoinHandle<Result<(), Failed>>,
 }
 
 impl Running {
@@ -225,7 +225,7 @@ impl Running {
         let door = Door { address: server.address(), token };
         let engine = server.engine().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let ended = tokio::spawn(server.run(Handle::current(), async move { drop(stopped.await) }));
+        let ended = tokio::spawn(server.run(Threads::one(), async move { drop(stopped.await) }));
         Ok(Self { door, engine, stop, ended })
     }
 
@@ -236,7 +236,7 @@ impl Running {
 }
 
 /// How the server has ended; a panic of its goes on here.
-fn flatten(ended: Result<Result<(), StoreFailed>, tokio::task::JoinError>) -> Result<(), Error> {
+fn flatten(ended: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<(), Error> {
     match ended {
         Ok(ended) => Ok(ended?),
         Err(error) => std::panic::resume_unwind(error.into_panic()),

@@ -5,7 +5,7 @@ use super::scene::{CAST, LANES, Mood};
 use super::screen::Picture;
 use super::terminal::{Terminal, write_out};
 use super::{Error, LATELY, flatten};
-use crate::server::StoreFailed;
+use crate::server::Failed;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -74,7 +74,7 @@ impl Show {
     pub(super) async fn until(
         &mut self,
         time: Option<Duration>,
-        ended: &mut JoinHandle<Result<(), StoreFailed>>,
+        ended: &mut JoinHandle<Result<(), Failed>>,
     ) -> Result<(), Error> {
         let over = async {
             match time {
@@ -112,7 +112,7 @@ impl Show {
     pub(super) async fn waits(
         &mut self,
         left: Duration,
-        ended: &mut JoinHandle<Result<(), StoreFailed>>,
+        ended: &mut JoinHandle<Result<(), Failed>>,
     ) -> Result<ControlFlow<()>, Error> {
         if self.unread {
             return Ok(ControlFlow::Break(()));

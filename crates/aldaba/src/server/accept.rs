@@ -1,9 +1,11 @@
 //! Accepting connections, up to a number, and serving HTTP/1.1 on each.
 
-use super::places::{Place, Places, turn_away};
+use super::lag::Lag;
+use super::places::{Because, Place, Places, turn_away};
 use super::request::Requests;
 use super::stall::Stall;
 use crate::config::Limits;
+use crate::runtimes::Threads;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -55,13 +57,26 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn serve(listener: TcpListener, router: Router, limits: &Limits, api: &Handle) -> Self {
+    pub(super) fn serve(
+        listener: TcpListener,
+        router: Router,
+        limits: &Limits,
+        lag: Lag,
+        threads: &Threads,
+    ) -> io::Result<Self> {
         let (phase, heard) = watch::channel(Phase::Serving);
         let places = Arc::new(Places::new(limits.connections));
         let served = Self { phase, places: places.clone() };
-        let requests = Requests::new(router);
-        api.spawn(accept(listener, requests, limits.clone(), places, heard));
-        served
+        let lag = Arc::new(lag);
+        let requests = Requests::new(router, lag.clone());
+        let serves = Serves { requests, limits: limits.clone(), places, api: threads.api.clone() };
+        let listener = {
+            let listener = listener.into_std()?;
+            let _door = threads.door.enter();
+            TcpListener::from_std(listener)?
+        };
+        threads.door.spawn(accept(listener, serves, lag, heard));
+        Ok(served)
     }
 
     /// Accepts no more and returns when the last connection has closed, or when time is up.
@@ -77,32 +92,33 @@ async fn reached(phase: &mut watch::Receiver<Phase>, at_least: Phase) {
     let _ = phase.wait_for(|phase| *phase >= at_least).await;
 }
 
-async fn accept(
-    listener: TcpListener,
-    requests: Requests,
-    limits: Limits,
-    places: Arc<Places>,
-    mut phase: watch::Receiver<Phase>,
-) {
+/// The door: lets connections in, and turns those away that would wait too long inside.
+async fn accept(listener: TcpListener, serves: Serves, lag: Arc<Lag>, mut phase: watch::Receiver<Phase>) {
+    let places = serves.places.clone();
+    let mut measuring = pin!(lag.clone().measure(serves.api.clone()));
     loop {
         // The door first: beyond that, connections wait in the system's queue.
         let next = async { (places.come_to_the_door().await, listener.accept().await) };
         let (door, accepted) = tokio::select! {
             biased;
             () = reached(&mut phase, Phase::Ending) => return,
+            () = &mut measuring => return,
             next = next => next,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                let (places, requests, limits) = (places.clone(), requests.clone(), limits.clone());
-                let phase = phase.clone();
-                tokio::spawn(async move {
-                    match places.come_in(door).await {
-                        Ok(place) => serve(stream, requests, limits, place, phase).await,
-                        Err(door) => turn_away(stream, door).await,
-                    }
-                });
-            }
+        match accepted.map(|(stream, _)| stream) {
+            Ok(stream) => match places.come_in_at_once(door) {
+                Ok(place) => serves.serve(stream, place, phase.clone()),
+                Err(door) if lag.is_long() => drop(tokio::spawn(turn_away(stream, door, Because::Late))),
+                Err(door) => {
+                    let (places, serves, phase) = (places.clone(), serves.clone(), phase.clone());
+                    tokio::spawn(async move {
+                        match places.come_in(door).await {
+                            Ok(place) => serves.serve(stream, place, phase),
+                            Err(door) => turn_away(stream, door, Because::Full).await,
+                        }
+                    });
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(PAUSE).await;
@@ -111,13 +127,30 @@ async fn accept(
     }
 }
 
-async fn serve(
-    stream: TcpStream,
+/// How a connection is served.
+#[derive(Clone, Debug)]
+struct Serves {
     requests: Requests,
     limits: Limits,
-    place: Place,
-    mut phase: watch::Receiver<Phase>,
-) {
+    places: Arc<Places>,
+    api: Handle,
+}
+
+impl Serves {
+    fn serve(&self, stream: TcpStream, place: Place, phase: watch::Receiver<Phase>) {
+        // From the door's runtime to that of the API.
+        let (serves, stream) = (self.clone(), stream.into_std());
+        self.api.spawn(async move {
+            match stream.and_then(TcpStream::from_std) {
+                Ok(stream) => serve(stream, serves, place, phase).await,
+                Err(error) => tracing::warn!(%error, "a connection could not be served"),
+            }
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, serves: Serves, place: Place, mut phase: watch::Receiver<Phase>) {
+    let Serves { requests, limits, places, .. } = serves;
     // Answers are small and written at once; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
@@ -132,10 +165,17 @@ async fn serve(
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(Stall::new(stream, limits.progress)), service);
     let mut connection = pin!(connection);
+    let leave = async {
+        tokio::select! {
+            biased;
+            () = reached(&mut phase, Phase::Ending) => {}
+            () = places.wanted() => {}
+        }
+    };
     let closed = tokio::select! {
         biased;
         closed = connection.as_mut() => closed,
-        () = reached(&mut phase, Phase::Ending) => {
+        () = leave => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
@@ -154,8 +194,19 @@ async fn serve(
 mod tests {
     use super::*;
     use crate::config::Config;
+    use aldaba_engine::SystemClock;
     use axum::routing::get;
+    use std::time::Instant;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::runtime::{Builder, Runtime};
+
+    const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+    fn serve_on(listener: TcpListener, router: Router, threads: &Threads, places: usize) -> Connections {
+        let lag = Lag::new(Arc::new(SystemClock::new()), LONGEST_WAIT);
+        let limits = Limits { connections: places, ..Config::default().limits };
+        Connections::serve(listener, router, &limits, lag, threads).unwrap()
+    }
 
     #[tokio::test]
     async fn a_panic_costs_its_request_and_nothing_else() {
@@ -163,7 +214,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let panics = get(async || -> &'static str { panic!("on purpose") });
         let router = Router::new().route("/panics", panics).route("/works", get(async || "fine"));
-        let connections = Connections::serve(listener, router, &Config::default().limits, &Handle::current());
+        let connections = serve_on(listener, router, &Threads::one(), 1);
         let mut stream = TcpStream::connect(address).await.unwrap();
         let close = "connection: close\r\n";
         for (path, more) in [("/panics", ""), ("/works", close)] {
@@ -176,5 +227,54 @@ mod tests {
         assert!(answers.contains("{\"code\":\"server_error\",\"detail\":"), "{answers}");
         assert!(answers.ends_with("fine"), "{answers}");
         connections.stop(Duration::from_secs(5)).await;
+    }
+
+    fn one_thread() -> Runtime {
+        Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    }
+
+    async fn asks(stream: &mut TcpStream) -> String {
+        stream.write_all(b"GET /works HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut answer = [0; 4096];
+        let read = stream.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..read]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn while_the_threads_are_late_whoever_finds_no_place_is_told_at_once_and_the_others_at_their_turn()
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/works", get(async || "fine"));
+        let api = one_thread();
+        let threads = Threads { api: api.handle().clone(), door: Handle::current() };
+        let connections = serve_on(listener, router, &threads, 1);
+        let mut kept = TcpStream::connect(address).await.unwrap();
+        assert!(asks(&mut kept).await.ends_with("fine"));
+        // Ten tasks in a line: each takes 0.3 s of the only thread.
+        let busy: Vec<_> =
+            (0..10).map(|_| api.spawn(async { std::thread::sleep(LONGEST_WAIT * 3 / 5) })).collect();
+        tokio::time::sleep(LONGEST_WAIT).await;
+        let begun = Instant::now();
+        let mut new = TcpStream::connect(address).await.unwrap();
+        let told = asks(&mut new).await;
+        assert!(begun.elapsed() < LONGEST_WAIT / 2, "{:?}", begun.elapsed());
+        assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("retry-after: 1"), "{told}");
+        let told = asks(&mut kept).await;
+        assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("retry-after: 1"), "{told}");
+        for task in busy {
+            task.await.unwrap();
+        }
+        let recovered = async {
+            while !asks(&mut kept).await.ends_with("fine") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_millis(500), recovered)
+            .await
+            .expect("it is itself again at once");
+        drop(kept);
+        connections.stop(Duration::from_secs(5)).await;
+        tokio::task::spawn_blocking(|| drop(api)).await.unwrap();
     }
 }

@@ -2,10 +2,12 @@
 
 mod accept;
 mod drain;
+mod lag;
 mod places;
 mod request;
 mod stall;
 
+pub use crate::runtimes::Threads;
 pub use accept::listen;
 
 use crate::api::{Api, Parts as ApiParts, Rooms, router};
@@ -13,15 +15,16 @@ use crate::config::Config;
 use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
 use crate::token::Tokens;
+use accept::Connections;
 use aldaba_delivery::PolicyError;
 use aldaba_engine::wire::{CertificateDer, Wire, WireError, WireOptions, read_roots};
 use aldaba_engine::{Clock, Engine, Entropy, Parts, Policies, SystemClock, SystemEntropy, Vault};
 use aldaba_store::sqlite::{Monotonic, OpenError, Options as StoreOptions, SqliteStore};
+use lag::Lag;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 
 /// A server that has started and listens, but does not answer before [`run`](Self::run).
 #[derive(Debug)]
@@ -53,12 +56,19 @@ pub enum StartError {
     Listener(#[from] std::io::Error),
 }
 
-/// The store cannot be trusted any more; only a fresh start can read what is on the disk.
+/// Why a server ended that was not told to.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the store has failed, and nothing more can be written safely: {0}. Check the disk, then start again"
-)]
-pub struct StoreFailed(pub String);
+pub enum Failed {
+    /// It cannot be trusted any more; only a fresh start can read what is on the disk.
+    #[error(
+        "the store has failed, and nothing more can be written safely: {0}. Check the disk, then start again"
+    )]
+    Store(String),
+    #[error("a bug: delivering has ended. What was accepted is on disk; a restart delivers it")]
+    Engine,
+    #[error("cannot accept connections: {0}")]
+    Listener(#[from] std::io::Error),
+}
 
 impl Server {
     pub async fn start(listener: TcpListener, config: Config) -> Result<Self, StartError> {
@@ -101,18 +111,16 @@ impl Server {
         &self.engine
     }
 
-    /// Serves connections on the threads of `api` until `stop` resolves, then lets the requests in
+    /// Serves connections on these threads until `stop` resolves, then lets the requests in
     /// flight end, within the limit of the configuration.
-    pub async fn run(self, api: Handle, stop: impl Future<Output = ()>) -> Result<(), StoreFailed> {
-        let connections =
-            accept::Connections::serve(self.listener, router(self.api), &self.config.limits, &api);
+    pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
+        let (limits, router) = (&self.config.limits, router(self.api));
+        let lag = Lag::new(self.engine.clock().clone(), self.config.store.queue_wait);
+        let connections = Connections::serve(self.listener, router, limits, lag, &threads)?;
         tokio::select! {
             biased;
-            failure = self.store.failed() => return Err(StoreFailed(failure)),
-            () = self.engine.failed() => {
-                let why = "a bug: delivering has ended. What was accepted is on disk; a restart delivers it";
-                return Err(StoreFailed(why.into()));
-            }
+            failure = self.store.failed() => return Err(Failed::Store(failure)),
+            () = self.engine.failed() => return Err(Failed::Engine),
             () = stop => {}
         }
         tracing::info!("stopping: no new requests, those in flight may end");

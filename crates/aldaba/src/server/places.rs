@@ -1,28 +1,48 @@
 //! Places for connections. Whoever finds none waits at the door for a moment, and is then told to come
 //! back rather than left to hang.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Connections that have been accepted and have no place. More wait in the system's queue.
 const DOOR: usize = 128;
 /// How long one waits at the door, unless half of it is taken: then nobody waits.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a connection is let alone before it may be asked to give up its place.
+const STAY: Duration = Duration::from_secs(5);
 /// How long turning one away may take, and what is read of it.
 const LONGEST: Duration = Duration::from_secs(1);
 const MOST: u64 = 64 * 1024;
 
-const DETAIL: &str = r#"{"code":"busy","detail":"The server has as many connections as it may have. Nothing was stored; try again"}"#;
+/// Why one is turned away.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Because {
+    Full,
+    Late,
+}
+
+impl Because {
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Full => "The server has as many connections as it may have. Nothing was stored; try again",
+            Self::Late => "The server is busy. Nothing was stored; try again",
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Places {
     count: usize,
     places: Arc<Semaphore>,
     door: Arc<Semaphore>,
+    /// Whoever waits for it is asked to leave: the first one first.
+    wanted: Notify,
     /// It was said that some are turned away.
     crowded: AtomicBool,
 }
@@ -30,7 +50,14 @@ pub(super) struct Places {
 /// A place at the door.
 #[derive(Debug)]
 pub(super) struct AtDoor {
-    _held: OwnedSemaphorePermit,
+    held: OwnedSemaphorePermit,
+    door: Arc<Semaphore>,
+}
+
+impl AtDoor {
+    fn in_a_crowd(&self) -> bool {
+        self.door.available_permits() < DOOR / 2
+    }
 }
 
 /// A place of one's own.
@@ -42,26 +69,37 @@ pub(super) struct Place {
 impl Places {
     pub(super) fn new(count: usize) -> Self {
         let (places, door) = (Arc::new(Semaphore::new(count)), Arc::new(Semaphore::new(DOOR)));
-        Self { count, places, door, crowded: AtomicBool::new(false) }
+        Self { count, places, door, wanted: Notify::new(), crowded: AtomicBool::new(false) }
     }
 
     /// Resolves when the next connection may be accepted.
     pub(super) async fn come_to_the_door(&self) -> AtDoor {
-        AtDoor { _held: self.door.clone().acquire_owned().await.expect("the door is never closed") }
+        let held = self.door.clone().acquire_owned().await.expect("the door is never closed");
+        AtDoor { held, door: self.door.clone() }
     }
 
-    /// Leads from the door to a place. `Err`: there is none, to be turned away.
+    /// Leads from the door to a place, if there is one.
+    pub(super) fn come_in_at_once(&self, door: AtDoor) -> Result<Place, AtDoor> {
+        match self.places.clone().try_acquire_owned() {
+            Ok(place) => Ok(self.comes_in(place)),
+            Err(_) => Err(door),
+        }
+    }
+
+    fn comes_in(&self, place: OwnedSemaphorePermit) -> Place {
+        // Not at the first free place: it would be said again and again.
+        if self.crowded.load(Ordering::Relaxed) && self.places.available_permits() > self.count / 4 {
+            self.crowded.store(false, Ordering::Relaxed);
+        }
+        Place { _held: place }
+    }
+
+    /// Leads from the door to a place, maybe after a moment. `Err`: there is none, to be turned away.
     pub(super) async fn come_in(&self, door: AtDoor) -> Result<Place, AtDoor> {
-        let many = self.door.available_permits() < DOOR / 2;
-        let patience = if many { Duration::ZERO } else { PATIENCE };
+        self.wanted.notify_one();
+        let patience = if door.in_a_crowd() { Duration::ZERO } else { PATIENCE };
         match tokio::time::timeout(patience, self.places.clone().acquire_owned()).await {
-            Ok(place) => {
-                // Not at the first free place: it would be said again and again.
-                if self.crowded.load(Ordering::Relaxed) && self.places.available_permits() > self.count / 4 {
-                    self.crowded.store(false, Ordering::Relaxed);
-                }
-                Ok(Place { _held: place.expect("places are never closed") })
-            }
+            Ok(place) => Ok(self.comes_in(place.expect("places are never closed"))),
             Err(_) => {
                 if !self.crowded.swap(true, Ordering::Relaxed) {
                     tracing::warn!(max_connections = self.count, "too many connections: some get a 503");
@@ -69,6 +107,12 @@ impl Places {
                 Err(door)
             }
         }
+    }
+
+    /// Resolves when somebody else should have the place: after a while, if others find none, and by turns.
+    pub(super) async fn wanted(&self) {
+        tokio::time::sleep(STAY).await;
+        self.wanted.notified().await;
     }
 
     /// Resolves when everybody has left.
@@ -79,18 +123,25 @@ impl Places {
 }
 
 /// Answers without looking at what was asked.
-pub(super) async fn turn_away(mut stream: TcpStream, door: AtDoor) {
+pub(super) async fn turn_away(mut stream: TcpStream, door: AtDoor, because: Because) {
     let answered = async {
         // Not before the request has begun: many clients take that for a broken connection.
-        stream.read_u8().await?;
+        stream.ready(Interest::READABLE).await?;
+        let mut bin = [0; 4096];
+        while stream.try_read(&mut bin).is_ok_and(|read| read == bin.len()) {}
         let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1";
-        let length = DETAIL.len();
-        let answer = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{DETAIL}");
+        let body = format!("{{\"code\":\"busy\",\"detail\":\"{}\"}}", because.detail());
+        let length = body.len();
+        let answer = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;
-        // A connection that is closed with something unread may take the answer with it.
-        tokio::io::copy(&mut stream.take(MOST), &mut tokio::io::sink()).await
+        // A connection that is closed with something unread may take the answer with it. So whoever is still
+        // sending may end, unless others wait for the place at the door.
+        if !door.in_a_crowd() {
+            tokio::io::copy(&mut stream.take(MOST), &mut tokio::io::sink()).await?;
+        }
+        io::Result::Ok(())
     };
     let _ = tokio::time::timeout(LONGEST, answered).await;
-    drop(door);
+    drop(door.held);
 }

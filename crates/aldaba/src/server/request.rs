@@ -1,4 +1,5 @@
 use super::drain::Drained;
+use super::lag::Lag;
 use crate::api::Error;
 use axum::Router;
 use axum::body::Body;
@@ -7,24 +8,38 @@ use futures_util::FutureExt;
 use http::header::EXPECT;
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use tower::Service;
+
+/// The routes that tell how the server is.
+const HEALTH: &str = "/api/v1/health";
+
+const SMALL: u64 = 16 * 1024;
 
 /// Answers requests; a clone for each connection.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     router: Router,
+    lag: Arc<Lag>,
 }
 
 impl Requests {
-    pub(super) fn new(router: Router) -> Self {
-        Self { router }
+    pub(super) fn new(router: Router, lag: Arc<Lag>) -> Self {
+        Self { router, lag }
     }
 
     pub(super) async fn answer(mut self, mut request: Request<Incoming>) -> Response {
         if let Some(uri) = without_trailing_slash(request.uri()) {
             *request.uri_mut() = uri;
+        }
+        // Whether it is well must be known most of all when it is busy.
+        if self.lag.is_long() && !request.uri().path().starts_with(HEALTH) {
+            if !is_small(&request) {
+                drop(request.map(Drained::new));
+            }
+            return Error::busy().into_response();
         }
         // A client that waits for leave before it sends its body has nothing to be drained.
         let request = if request.headers().contains_key(EXPECT) {
@@ -42,6 +57,12 @@ impl Requests {
             }
         }
     }
+}
+
+/// Has no body, or one that has come with its head, as far as can be told: the connection does not need us to
+/// get over it.
+fn is_small(request: &Request<Incoming>) -> bool {
+    request.body().size_hint().upper().is_some_and(|bytes| bytes <= SMALL)
 }
 
 /// `/app/` means `/app`.

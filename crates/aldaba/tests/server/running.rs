@@ -1,12 +1,12 @@
 use crate::client::Client;
 use aldaba::config::Config;
-use aldaba::server::{Server, StoreFailed, listen};
+use aldaba::server::{Failed, Server, Threads, listen};
 use aldaba::{DEFAULT_ORGANIZATION, issue_token};
 use aldaba_delivery::Timestamp;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::time::Duration;
 use tempfile::TempDir;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -19,7 +19,7 @@ pub(crate) struct Running {
     pub(crate) client: Client,
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<Result<(), StoreFailed>>,
+    ended: JoinHandle<Result<(), Failed>>,
     folder: TempDir,
 }
 
@@ -44,13 +44,15 @@ impl Running {
     pub(crate) async fn within(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
         config.store.folder = folder.path().join("data");
+        // Tests share their processors with others, and are not about that.
+        config.store.queue_wait = Duration::from_secs(30);
         config.jwt_secret = Some(aldaba::config::Secret(JWT_SECRET.into()));
         change(&mut config);
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let server = Server::start(listener, config).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(server.run(Handle::current(), async move { drop(stopped.await) }));
+        let ended = tokio::spawn(server.run(Threads::one(), async move { drop(stopped.await) }));
         let authorization = Some(format!("Bearer {}", token(DEFAULT_ORGANIZATION)));
         Self { client: Client { address, authorization }, address, stop, ended, folder }
     }

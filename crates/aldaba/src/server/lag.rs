@@ -1,0 +1,62 @@
+//! How late the threads of the API are: how long whoever needs one of them waits for his turn.
+//!
+//! When processors are short, requests wait in a line that no queue of ours shows: that of the tasks
+//! that are ready to run. So pulses go through it all the time. They are sent from a thread that is not
+//! in that line, so each goes to its end; and as old as the newest is that has come through, so long
+//! is the line.
+
+use aldaba_engine::Clock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::MissedTickBehavior;
+
+/// Between two pulses.
+const PERIOD: Duration = Duration::from_millis(10);
+/// How many may be under way.
+const MOST: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Lag {
+    clock: Arc<dyn Clock>,
+    limit: Duration,
+    /// When the newest pulse was sent that has come through, in nanoseconds of the clock; 0: none has.
+    newest: AtomicU64,
+}
+
+impl Lag {
+    /// A request may wait so long in all. It waits for a thread twice, when it comes and when its answer
+    /// is known, and that is half of it; the other half is for the disk.
+    pub(super) fn new(clock: Arc<dyn Clock>, longest_wait: Duration) -> Self {
+        Self { clock, limit: PERIOD + longest_wait / 4, newest: AtomicU64::new(0) }
+    }
+
+    /// Whether whoever comes now would wait too long.
+    pub(super) fn is_long(&self) -> bool {
+        let newest = self.newest.load(Ordering::Relaxed);
+        newest != 0 && Duration::from_nanos(self.nanos().saturating_sub(newest)) > self.limit
+    }
+
+    fn nanos(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_nanos()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Sends pulses through `api`, for ever. To be run on another runtime.
+    pub(super) async fn measure(self: Arc<Self>, api: Handle) {
+        let mut ticks = tokio::time::interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let under_way = Arc::new(Semaphore::new(MOST));
+        loop {
+            ticks.tick().await;
+            let (lag, permit) = (self.clone(), under_way.clone().acquire_owned().await);
+            let sent = lag.nanos();
+            api.spawn(async move {
+                // One can be overtaken.
+                lag.newest.fetch_max(sent, Ordering::Relaxed);
+                drop(permit);
+            });
+        }
+    }
+}

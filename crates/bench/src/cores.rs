@@ -1,0 +1,40 @@
+//! Who runs where. A server that is to be short of processor, beside a load that must not be: what the
+//! load waits for on its own processor would be counted as the server's.
+
+use crate::Result;
+use std::num::NonZero;
+use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
+
+/// The core that is the server's alone.
+pub(crate) const FIRST: &str = "0";
+
+/// While it lives, this process keeps off the first core.
+pub(crate) struct Apart {
+    cores: usize,
+}
+
+impl Apart {
+    pub(crate) fn new() -> Result<Self> {
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        if cores < 2 {
+            return Err("this needs two cores: one for the server, one for the load".into());
+        }
+        keep_to(&format!("1-{}", cores - 1))?;
+        Ok(Self { cores })
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = keep_to(&format!("0-{}", self.cores - 1));
+    }
+}
+
+/// All threads of this process, and those to come.
+fn keep_to(cores: &str) -> Result<()> {
+    let own = std::process::id().to_string();
+    let status =
+        Command::new("taskset").args(["-a", "-c", "-p", cores, &own]).stdout(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(format!("taskset: {status}").into()) }
+}
