@@ -328,7 +328,8 @@ pub const SETTINGS: &[Setting] = &[
         (10, 60_000),
         "How long a message or a change may have to wait for the disk, as far as can be told: by the pace of \
          the last commits, and by how long the first one has waited. Beyond: 503 with `Retry-After`, nothing is \
-         stored. Results of deliveries are always taken.",
+         stored. The same when a request would wait for a processor for a quarter of it. Results of deliveries are \
+         always taken.",
         |c, n| c.store.queue_wait = Duration::from_millis(n),
     ),
     number("readers", "4", (1, 256), "Threads that read from the database.", |c, n| {

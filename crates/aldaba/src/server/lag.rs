@@ -15,14 +15,16 @@ use tokio::time::MissedTickBehavior;
 
 /// Between two pulses.
 const PERIOD: Duration = Duration::from_millis(10);
-/// How many may be under way.
+/// So many connections are no crowd.
+const FEW: usize = 64;
+/// How many pulses may be under way.
 const MOST: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Lag {
     clock: Arc<dyn Clock>,
     limit: Duration,
-    /// When the newest pulse was sent that has come through, in nanoseconds of the clock; 0: none has.
+    /// When the newest pulse was sent that has come through, in nanoseconds of the clock.
     newest: AtomicU64,
 }
 
@@ -30,17 +32,18 @@ impl Lag {
     /// A request may wait so long in all. It waits for a thread twice, when it comes and when its answer
     /// is known, and that is half of it; the other half is for the disk.
     pub(super) fn new(clock: Arc<dyn Clock>, longest_wait: Duration) -> Self {
-        Self { clock, limit: PERIOD + longest_wait / 4, newest: AtomicU64::new(0) }
+        let newest = AtomicU64::new(nanos(&*clock));
+        Self { clock, limit: PERIOD + longest_wait / 4, newest }
     }
 
-    /// Whether whoever comes now would wait too long.
-    pub(super) fn is_long(&self) -> bool {
+    /// Whether whoever comes now would wait too long. Where few are connected it is not they who make others
+    /// wait, and refusing them would help nobody.
+    pub(super) fn is_long(&self, connections: usize) -> bool {
+        if connections <= FEW {
+            return false;
+        }
         let newest = self.newest.load(Ordering::Relaxed);
-        newest != 0 && Duration::from_nanos(self.nanos().saturating_sub(newest)) > self.limit
-    }
-
-    fn nanos(&self) -> u64 {
-        u64::try_from(self.clock.monotonic().as_nanos()).unwrap_or(u64::MAX).max(1)
+        Duration::from_nanos(nanos(&*self.clock).saturating_sub(newest)) > self.limit
     }
 
     /// Sends pulses through `api`, for ever. To be run on another runtime.
@@ -51,7 +54,7 @@ impl Lag {
         loop {
             ticks.tick().await;
             let (lag, permit) = (self.clone(), under_way.clone().acquire_owned().await);
-            let sent = lag.nanos();
+            let sent = nanos(&*self.clock);
             api.spawn(async move {
                 // One can be overtaken.
                 lag.newest.fetch_max(sent, Ordering::Relaxed);
@@ -59,4 +62,8 @@ impl Lag {
             });
         }
     }
+}
+
+fn nanos(clock: &dyn Clock) -> u64 {
+    u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -72,6 +72,11 @@ impl Places {
         Self { count, places, door, wanted: Notify::new(), crowded: AtomicBool::new(false) }
     }
 
+    /// How many connections have a place.
+    pub(super) fn taken(&self) -> usize {
+        self.count.saturating_sub(self.places.available_permits())
+    }
+
     /// Resolves when the next connection may be accepted.
     pub(super) async fn come_to_the_door(&self) -> AtDoor {
         let held = self.door.clone().acquire_owned().await.expect("the door is never closed");

@@ -1,5 +1,6 @@
 use super::drain::Drained;
 use super::lag::Lag;
+use super::places::Places;
 use crate::api::Error;
 use axum::Router;
 use axum::body::Body;
@@ -23,11 +24,12 @@ const SMALL: u64 = 16 * 1024;
 pub(super) struct Requests {
     router: Router,
     lag: Arc<Lag>,
+    places: Arc<Places>,
 }
 
 impl Requests {
-    pub(super) fn new(router: Router, lag: Arc<Lag>) -> Self {
-        Self { router, lag }
+    pub(super) fn new(router: Router, lag: Arc<Lag>, places: Arc<Places>) -> Self {
+        Self { router, lag, places }
     }
 
     pub(super) async fn answer(mut self, mut request: Request<Incoming>) -> Response {
@@ -35,7 +37,7 @@ impl Requests {
             *request.uri_mut() = uri;
         }
         // Whether it is well must be known most of all when it is busy.
-        if self.lag.is_long() && !request.uri().path().starts_with(HEALTH) {
+        if self.lag.is_long(self.places.taken()) && !request.uri().path().starts_with(HEALTH) {
             if !is_small(&request) {
                 drop(request.map(Drained::new));
             }

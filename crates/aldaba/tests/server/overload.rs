@@ -149,3 +149,24 @@ async fn a_connection_too_many_is_told_to_come_back_after_a_moment() {
     drop(first);
     server.client.get("/health").await.expect(200);
 }
+
+#[tokio::test]
+async fn an_idle_connection_gives_its_place_to_whoever_finds_none() {
+    let server = Running::with(|config| {
+        config.limits.connections = 1;
+        config.limits.header = Duration::from_secs(600);
+    })
+    .await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    assert_eq!(status(&mut first).await, "HTTP/1.1 200");
+    // Let alone for a while, then asked to leave by whoever comes.
+    let comes_in = async {
+        while server.client.get("/health").await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, comes_in).await.expect("the place");
+    let closed = tokio::time::timeout(PATIENCE, tokio::io::copy(&mut first, &mut tokio::io::sink()));
+    closed.await.expect("the end of the first connection").unwrap();
+}
