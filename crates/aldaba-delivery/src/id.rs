@@ -50,6 +50,8 @@ id_kinds! {
     MessageKind, MessageId, "msg_";
     /// One HTTP request for a delivery.
     AttemptKind, AttemptId, "atmpt_";
+    /// A replay of messages. The prefix is what clients of background tasks look for.
+    ReplayKind, ReplayId, "qtask_";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +86,11 @@ impl<K: IdKind> Id<K> {
     /// The smallest id of a moment: where a time range begins in an index.
     pub fn first_at(at: Timestamp) -> Self {
         Self::new(at, [0; 15])
+    }
+
+    /// The greatest id of a moment: where a time range ends.
+    pub fn last_at(at: Timestamp) -> Self {
+        Self::new(at, [0xff; 15])
     }
 
     /// When the id was made, to 4 ms.

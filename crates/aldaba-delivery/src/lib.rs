@@ -22,7 +22,7 @@ pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
 pub use gate::{Gate, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
-pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId};
+pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId, ReplayId};
 pub use outcome::{Answer, Failure, FailureKind, Outcome};
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use retry_after::RetryAfter;

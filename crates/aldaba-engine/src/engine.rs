@@ -5,6 +5,7 @@ use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::recorder::Recorder;
+use crate::replay::Replays;
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
@@ -44,6 +45,7 @@ struct Inner {
     directory: Arc<Directory>,
     store: Arc<dyn Store>,
     policies: Policies,
+    replays: Replays,
     clock: Arc<dyn Clock>,
     inbox: Inbox,
     failed: watch::Sender<bool>,
@@ -104,6 +106,9 @@ impl Engine {
                 }
             }
         });
+        let kept = options.idempotency_kept;
+        let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
+        replays.resume().await?;
         let intake = Intake {
             store: store.clone(),
             directory: directory.clone(),
@@ -113,7 +118,7 @@ impl Engine {
             contents,
             idempotency_kept: options.idempotency_kept,
         };
-        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox, failed })))
+        Ok(Self(Arc::new(Inner { intake, directory, store, policies, replays, clock, inbox, failed })))
     }
 
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
@@ -131,6 +136,10 @@ impl Engine {
 
     pub fn policies(&self) -> &Policies {
         &self.0.policies
+    }
+
+    pub fn replays(&self) -> &Replays {
+        &self.0.replays
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

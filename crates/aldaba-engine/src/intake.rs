@@ -25,6 +25,8 @@ pub struct NewEvent {
     pub payload: Bytes,
     /// Sorted, without repeats.
     pub channels: Vec<String>,
+    /// Sorted, without repeats.
+    pub tags: Vec<String>,
     pub event_id: Option<String>,
     pub once: Once,
 }
@@ -100,6 +102,7 @@ impl Intake {
                 id: message,
                 content: content.clone(),
                 channels: event.channels.clone(),
+                tags: event.tags.clone(),
                 event_id: event.event_id.clone(),
                 created_at: now,
             },

@@ -17,6 +17,8 @@ pub struct NewMessage {
     pub content: Arc<Content>,
     /// Sorted, without repeats; empty: none were given.
     pub channels: Vec<String>,
+    /// Sorted, without repeats. They say nothing about who gets it.
+    pub tags: Vec<String>,
     /// The sender's own name for it, unique within the application.
     pub event_id: Option<String>,
     pub created_at: Timestamp,
@@ -29,6 +31,7 @@ pub struct Message {
     pub app: AppId,
     pub content: Content,
     pub channels: Vec<String>,
+    pub tags: Vec<String>,
     pub event_id: Option<String>,
     pub created_at: Timestamp,
 }

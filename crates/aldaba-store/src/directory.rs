@@ -1,7 +1,7 @@
 //! Applications and their endpoints.
 
-use crate::{Done, IdempotencyKey, Order, Page, Read};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp};
+use crate::{Done, IdempotencyKey, Order, Page, Read, Replay};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, ReplayId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
@@ -65,6 +65,14 @@ pub struct Subscription {
     pub event_types: Box<[String]>,
     /// Sorted, without repeats; empty: all.
     pub channels: Box<[String]>,
+}
+
+impl Subscription {
+    /// Whether a message of this type and these channels is for it.
+    pub fn wants(&self, event_type: &str, channels: &[String]) -> bool {
+        let of_type = self.event_types.is_empty() || self.event_types.iter().any(|name| name == event_type);
+        of_type && (self.channels.is_empty() || self.channels.iter().any(|name| channels.contains(name)))
+    }
 }
 
 impl From<&Endpoint> for Subscription {
@@ -142,6 +150,17 @@ pub enum Change {
         endpoint: EndpointId,
         was: Vec<u8>,
         sealed: Vec<u8>,
+        at: Timestamp,
+    },
+    /// Its steps follow, until it is over.
+    StartReplay {
+        replay: Replay,
+        idempotency: Option<IdempotencyKey>,
+    },
+    /// What it has opened stays open.
+    CancelReplay {
+        org: OrgId,
+        replay: ReplayId,
         at: Timestamp,
     },
     CreatePolicy {

@@ -160,6 +160,7 @@ impl Client {
             event_type: event.event_type.into(),
             payload: format!(r#"{{"event":{name},"padding":"{padding}"}}"#).into(),
             channels: event.channels.clone(),
+            tags: Vec::new(),
             event_id: event.has_event_id.then(|| format!("event-{name}")),
             once: if event.has_key { once("send", name) } else { None },
         };

@@ -105,6 +105,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         event_type: "schedule.test".into(),
         payload: Bytes::from_static(b"{}"),
         channels: Vec::new(),
+        tags: Vec::new(),
         event_id: None,
         once: None,
     };

@@ -15,6 +15,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     let tenant = scene.with_endpoints(1).await;
     let mut event = scene.event(&tenant);
     event.message.channels = vec!["a".into(), "ñ,3:b".into()];
+    event.message.tags = vec!["x,y".into()];
     event.message.event_id = Some("order-1".into());
     event.message.created_at = at(7);
     event.message.content =
@@ -26,6 +27,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
         app: event.app,
         content: Content::clone(&message.content),
         channels: message.channels,
+        tags: message.tags,
         event_id: message.event_id,
         created_at: message.created_at,
     };

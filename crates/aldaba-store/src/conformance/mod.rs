@@ -18,6 +18,7 @@ pub mod lanes;
 pub mod order;
 pub mod policies;
 pub mod recording;
+pub mod replays;
 mod scene;
 pub mod secrets;
 
@@ -102,6 +103,14 @@ macro_rules! conformance_tests {
             history::messages_are_listed_both_ways_page_by_page,
             history::attempts_are_listed_both_ways_page_by_page,
             history::deliveries_of_a_message_come_in_order_with_their_states,
+            replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
+            replays::another_round_takes_the_place_of_the_settled_one,
+            replays::a_replay_goes_on_where_it_was_and_opens_nothing_twice,
+            replays::a_replay_ends_at_the_most_that_one_may_open,
+            replays::a_filter_looks_at_time_type_channel_tag_and_status,
+            replays::what_an_endpoint_does_not_want_is_not_missing,
+            replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
+            replays::replays_are_listed_both_ways_for_their_organization,
             endings::a_living_store_says_so,
             endings::what_was_handed_over_is_written_before_the_store_closes,
             endings::a_closed_store_says_so,

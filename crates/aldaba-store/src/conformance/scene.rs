@@ -134,6 +134,7 @@ impl Scene {
                 id: self.id(),
                 content: Arc::new(content),
                 channels: Vec::new(),
+                tags: Vec::new(),
                 event_id: None,
                 created_at: at(0),
             },

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
-use super::{change, setting};
+use super::{change, replay, setting};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -50,6 +50,9 @@ fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<
                 // It may raise a version that accepts have looked up.
                 accepting = None;
                 Outcome::Change(change::apply(connection, rules, change)?)
+            }
+            Op::StepReplay(step) => {
+                Outcome::StepReplay(Box::new(replay::step(connection, step, &mut counters)?))
             }
             Op::SettleSetting { name, value } => {
                 Outcome::SettleSetting(setting::settle(connection, name, value)?)

@@ -5,6 +5,7 @@ use super::codes::Code;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use super::policy;
+use super::replay;
 use super::rows::{self, count, nanos};
 use crate::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
@@ -31,6 +32,13 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
             replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
         }
+        Change::StartReplay { replay, idempotency } => {
+            let owner = replay.app.as_bytes();
+            once(connection, owner, idempotency.as_ref(), replay.created_at, || {
+                replay::create(connection, replay).map(|changed| (changed, *replay.id.as_bytes()))
+            })
+        }
+        Change::CancelReplay { org, replay, at } => replay::cancel(connection, *org, *replay, *at),
         Change::CreatePolicy { policy } => policy::create(connection, policy),
         Change::ReplacePolicy { policy } => policy::replace(connection, policy),
         Change::DeletePolicy { org, name } => policy::delete(connection, *org, name),

@@ -1,6 +1,6 @@
 //! The numbers that stand for names in the tables. A number that was released keeps its meaning.
 
-use crate::Trigger;
+use crate::{ReplayKind, ReplayState, Trigger};
 use aldaba_delivery::{FailureKind, HealthStatus, Reason};
 use rusqlite::types::Type;
 
@@ -80,6 +80,19 @@ codes!(
 );
 
 codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2);
+
+codes!(ReplayKind, "kind of a replay", Recover = 0, Missing = 1, Bulk = 2);
+
+// An index of the schema names the number of `Running`.
+codes!(
+    ReplayState,
+    "state of a replay",
+    Running = 0,
+    Finished = 1,
+    Cancelled = 2,
+    EndpointGone = 3,
+    TooMany = 4,
+);
 
 codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
 

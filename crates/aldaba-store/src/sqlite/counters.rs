@@ -56,6 +56,11 @@ impl Counters {
         self.waiting += count(accept.deliveries.len());
     }
 
+    /// So many deliveries wait again.
+    pub(super) fn opened(&mut self, deliveries: usize) {
+        self.waiting += count(deliveries);
+    }
+
     pub(super) fn recorded(&mut self, record: &Record) {
         let minute = record.at.millis().div_euclid(60_000);
         let counts = &mut self.minutes.entry((record.endpoint, minute)).or_default().counts;

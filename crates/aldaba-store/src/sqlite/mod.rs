@@ -27,6 +27,7 @@ mod policy;
 mod queue;
 mod readers;
 mod record;
+mod replay;
 mod rows;
 mod setting;
 mod space;
@@ -42,9 +43,10 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
     Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped,
+    Replays, ReplaysQuery, Store, Tenant, Waiting, WhichApplication,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId};
 use failure::Failure;
 use op::Reply;
 use parking_lot::Mutex;
@@ -227,5 +229,31 @@ impl History for SqliteStore {
 
     fn waiting(&self) -> Read<u64> {
         self.read(history::waiting)
+    }
+}
+
+impl Replays for SqliteStore {
+    fn step_replay(&self, step: ReplayStep, done: Done<ReplayStepped>) {
+        // What it opens makes results, which need room too.
+        if self.space.is_low() {
+            return done.call(Err(crate::Error::Full));
+        }
+        self.write(Op::StepReplay(step), Reply::StepReplay(done));
+    }
+
+    fn replay(&self, org: OrgId, id: ReplayId) -> Read<Option<Replay>> {
+        self.read(move |connection| replay::one(connection, org, id))
+    }
+
+    fn replays(&self, query: ReplaysQuery) -> Read<Vec<Replay>> {
+        self.read(move |connection| replay::list(connection, query))
+    }
+
+    fn running_replays(&self) -> Read<Vec<Replay>> {
+        self.read(replay::running)
+    }
+
+    fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {
+        self.read(move |connection| replay::count_matches(connection, &replay, after, look))
     }
 }

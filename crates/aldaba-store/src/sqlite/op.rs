@@ -1,6 +1,6 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
-use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One call: all of it is in one commit.
@@ -9,6 +9,7 @@ pub enum Op {
     Accept(Vec<Accept>),
     Record(Vec<Record>),
     Change(Box<Change>),
+    StepReplay(ReplayStep),
     SettleSetting { name: &'static str, value: Vec<u8> },
 }
 
@@ -18,6 +19,7 @@ pub enum Outcome {
     Accept(Vec<Accepted>),
     Record(Vec<Recorded>),
     Change(Changed),
+    StepReplay(Box<ReplayStepped>),
     SettleSetting(Vec<u8>),
 }
 
@@ -27,6 +29,7 @@ pub(super) enum Reply {
     Accept(Done<Vec<Accepted>>),
     Record(Done<Vec<Recorded>>),
     Change(Done<Changed>),
+    StepReplay(Done<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>),
 }
 
@@ -48,7 +51,7 @@ impl Op {
         match self {
             Self::Record(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
-            Self::Change(_) | Self::SettleSetting { .. } => Class::Command,
+            Self::Change(_) | Self::StepReplay(_) | Self::SettleSetting { .. } => Class::Command,
         }
     }
 
@@ -59,6 +62,7 @@ impl Op {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
             Self::Record(batch) => batch.len().max(1),
+            Self::StepReplay(step) => step.open.max(1),
             Self::Change(_) | Self::SettleSetting { .. } => 1,
         }
     }
@@ -76,6 +80,7 @@ impl Op {
                 Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
                 _ => 0,
             },
+            Self::StepReplay(_) => 0,
             Self::SettleSetting { value, .. } => value.len(),
         }
     }
@@ -88,10 +93,12 @@ impl Reply {
             (Self::Accept(done), Ok(Outcome::Accept(outcome))) => done.call(Ok(outcome)),
             (Self::Record(done), Ok(Outcome::Record(outcome))) => done.call(Ok(outcome)),
             (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
+            (Self::StepReplay(done), Ok(Outcome::StepReplay(outcome))) => done.call(Ok(*outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
             (Self::Change(done), Err(error)) => done.call(Err(error)),
+            (Self::StepReplay(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
             (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
         }));

@@ -77,7 +77,7 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, tags";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -87,6 +87,7 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         event_id: row.get(3)?,
         created_at: moment(row, 4)?,
         content: content(row, 5)?,
+        tags: list(row, 7)?,
     })
 }
 
@@ -200,7 +201,7 @@ fn span(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| Unknown::number("span of time", nanos))
 }
 
-fn list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+pub(super) fn list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
     names::read(row.get_ref(column)?.as_str()?)
 }
 

@@ -36,6 +36,13 @@ pub(super) fn channel(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {LONGEST} letters, digits, `-`, `_`, `.`, `:` or `+`"))
 }
 
+pub(super) fn tag(text: &str) -> Result<(), String> {
+    if fits(text, b"-_./\\#") {
+        return Ok(());
+    }
+    Err(format!("must be 1 to {LONGEST} letters, digits, `-`, `_`, `.`, `/`, `\\` or `#`"))
+}
+
 fn fits(text: &str, signs: &[u8]) -> bool {
     (1..=LONGEST).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || signs.contains(&byte))

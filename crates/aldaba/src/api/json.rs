@@ -35,8 +35,13 @@ pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result
 
 /// RFC 3339 in UTC with microseconds.
 pub(super) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&moment(*time))
+}
+
+/// The same as a text.
+pub(super) fn moment(time: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
-    serializer.collect_str(&format_args!("{moment:.6}"))
+    format!("{moment:.6}")
 }
 
 pub(super) fn optional_time<S: Serializer>(
@@ -164,6 +169,35 @@ impl Fields {
             _ => self.wrong(name, &value, "a whole number"),
         }
         None
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn number(&mut self, name: &str, least: u64, most: u64) -> Option<u64> {
+        let value = self.optional(name)?;
+        match value.as_u64() {
+            Some(number) if (least..=most).contains(&number) => return Some(number),
+            _ if value.is_number() => {
+                self.problem(name, format!("must be a whole number from {least} to {most}"));
+            }
+            _ => self.wrong(name, &value, "a whole number"),
+        }
+        None
+    }
+
+    /// A moment, as RFC 3339 writes it.
+    pub(super) fn moment(&mut self, name: &str) -> Option<Timestamp> {
+        let text = self.string(name)?;
+        match text.parse::<jiff::Timestamp>() {
+            Ok(moment) => Some(Timestamp::from_millis(moment.as_millisecond())),
+            Err(_) => {
+                self.problem(name, "must be a date and time with an offset, such as 2026-01-31T12:00:00Z");
+                None
+            }
+        }
+    }
+
+    pub(super) fn has_problem(&self) -> bool {
+        !self.problems.is_empty()
     }
 
     pub(super) fn object(&mut self, name: &str) {

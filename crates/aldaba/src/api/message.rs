@@ -33,6 +33,7 @@ struct MessageOut<'a> {
     /// The bytes as they came in, not written anew: what callers see is what receivers get.
     payload: &'a RawValue,
     channels: Option<&'a [String]>,
+    tags: Option<&'a [String]>,
     #[serde(serialize_with = "json::time")]
     timestamp: Timestamp,
 }
@@ -45,6 +46,7 @@ fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
         event_type: &message.content.event_type,
         payload: if content.0 { json::raw(payload) } else { json::empty() },
         channels: some_items(&message.channels),
+        tags: some_items(&message.tags),
         timestamp: message.created_at,
     }
 }
@@ -72,6 +74,7 @@ pub(super) async fn create(
         event_type: (&*input.event_type).into(),
         payload: body.keep(input.payload.get().as_bytes()),
         channels: input.channels.clone(),
+        tags: input.tags.clone(),
         event_id: input.event_id.clone(),
         once,
     };
@@ -83,6 +86,7 @@ pub(super) async fn create(
                 event_type: &input.event_type,
                 payload: if content.0 { input.payload } else { json::empty() },
                 channels: some_items(&input.channels),
+                tags: some_items(&input.tags),
                 timestamp: at,
             };
             let size = if content.0 { 256 + input.payload.get().len() } else { 256 };

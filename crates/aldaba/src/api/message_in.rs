@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 const MOST_CHANNELS: usize = 10;
+const MOST_TAGS: usize = 10;
 /// How deep a payload may be nested.
 const DEEPEST: usize = 128;
 /// Part of the API, not served yet.
-const NOT_YET: [&str; 5] =
-    ["application", "deliverAt", "tags", "payloadRetentionHours", "transformationsParams"];
+const NOT_YET: [&str; 4] = ["application", "deliverAt", "payloadRetentionHours", "transformationsParams"];
 /// Days. SDKs of the first generation send it unasked, and nothing is deleted sooner.
 const RETENTION: u64 = 90;
 
@@ -34,7 +34,7 @@ struct Body<'a> {
     #[serde(default)]
     deliver_at: Option<IgnoredAny>,
     #[serde(default)]
-    tags: Option<IgnoredAny>,
+    tags: Option<Vec<String>>,
     #[serde(default)]
     #[serde(borrow)]
     payload_retention_period: Option<&'a RawValue>,
@@ -53,6 +53,8 @@ pub(super) struct MessageIn<'a> {
     pub(super) event_id: Option<String>,
     /// Sorted, without repeats; empty: none.
     pub(super) channels: Vec<String>,
+    /// Sorted, without repeats.
+    pub(super) tags: Vec<String>,
 }
 
 impl<'a> MessageIn<'a> {
@@ -70,11 +72,8 @@ impl<'a> MessageIn<'a> {
                     let message = format!("is nested more than {DEEPEST} levels deep");
                     return Err(Problem::value(&["body", "payload"], message).into());
                 }
-                let mut channels = parsed.channels.unwrap_or_default();
-                channels.sort_unstable();
-                channels.dedup();
-                let Body { event_type, payload, event_id, .. } = parsed;
-                Ok(Self { event_type, payload, event_id, channels })
+                let Body { event_type, payload, event_id, channels, tags, .. } = parsed;
+                Ok(Self { event_type, payload, event_id, channels: set(channels), tags: set(tags) })
             }
             Ok(_) => Err(explain(body, None)),
             Err(error) => Err(explain(body, Some(&error))),
@@ -83,13 +82,8 @@ impl<'a> MessageIn<'a> {
 }
 
 fn acceptable(body: &Body<'_>) -> bool {
-    let not_yet = [
-        &body.application,
-        &body.deliver_at,
-        &body.tags,
-        &body.payload_retention_hours,
-        &body.transformations_params,
-    ];
+    let not_yet =
+        [&body.application, &body.deliver_at, &body.payload_retention_hours, &body.transformations_params];
     not_yet.iter().all(|field| field.is_none())
         && body.payload_retention_period.is_none_or(|days| days.get().parse() == Ok(RETENTION))
         && ids::name(&body.event_type).is_ok()
@@ -98,6 +92,17 @@ fn acceptable(body: &Body<'_>) -> bool {
         && body.channels.as_ref().is_none_or(|channels| {
             (1..=MOST_CHANNELS).contains(&channels.len()) && channels.iter().all(|c| ids::channel(c).is_ok())
         })
+        && body.tags.as_ref().is_none_or(|tags| {
+            (1..=MOST_TAGS).contains(&tags.len()) && tags.iter().all(|tag| ids::tag(tag).is_ok())
+        })
+}
+
+/// Sorted, without repeats.
+fn set(names: Option<Vec<String>>) -> Vec<String> {
+    let mut names = names.unwrap_or_default();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Reads a body that is not acceptable once more, field by field, in order to name all that is wrong.
@@ -117,6 +122,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     let event_id = fields.string("eventId");
     fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
     fields.set("channels", MOST_CHANNELS, ids::channel);
+    fields.set("tags", MOST_TAGS, ids::tag);
     fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
     fields.not_yet(&NOT_YET);
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);

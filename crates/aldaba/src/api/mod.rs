@@ -19,6 +19,7 @@ mod mtls;
 mod page;
 mod policy;
 mod query;
+mod replay;
 mod room;
 
 pub(crate) use error::Error;
@@ -31,7 +32,7 @@ use aldaba_engine::Engine;
 use aldaba_engine::wire::Guard;
 use aldaba_store::{Application, Endpoint, Message, WhichApplication};
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use http::StatusCode;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -98,6 +99,12 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/endpoint/{endpoint}/secret", get(endpoint::secret))
         .route("/app/{app}/endpoint/{endpoint}/mtls", get(mtls::show).put(mtls::set).delete(mtls::unset))
         .route("/app/{app}/endpoint/{endpoint}/mtls-config", get(mtls::status))
+        .route("/app/{app}/endpoint/{endpoint}/recover", post(replay::recover))
+        .route("/app/{app}/endpoint/{endpoint}/replay-missing", post(replay::replay_missing))
+        .route("/app/{app}/endpoint/{endpoint}/bulk-replay", post(replay::bulk_replay))
+        .route("/background-task", get(replay::list))
+        .route("/background-task/{task}", get(replay::show))
+        .route("/background-task/{task}/cancel", post(replay::cancel))
         .route("/app/{app}/msg", get(message::list).post(message::create))
         .route("/app/{app}/msg/{msg}", get(message::show))
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))

@@ -13,6 +13,7 @@ mod overload;
 mod pages;
 mod policies;
 mod receiver;
+mod replays;
 mod resources;
 mod running;
 mod secure_receiver;

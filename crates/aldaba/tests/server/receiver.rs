@@ -9,8 +9,9 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
 
 #[derive(Debug)]
 pub(crate) struct Arrival {
@@ -22,6 +23,7 @@ pub(crate) struct Arrival {
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
+    accepting: AbortHandle,
 }
 
 impl Receiver {
@@ -34,7 +36,8 @@ impl Receiver {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (arrived, arrivals) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
+        let accepting = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let arrived = arrived.clone();
                 let answer = move |request: Request<Incoming>| {
@@ -51,10 +54,10 @@ impl Receiver {
                 };
                 let connection = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service_fn(answer));
-                tokio::spawn(connection);
+                connections.spawn(connection);
             }
         });
-        Self { address, arrivals }
+        Self { address, arrivals, accepting: accepting.abort_handle() }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -64,5 +67,24 @@ impl Receiver {
     pub(crate) async fn next(&mut self) -> Arrival {
         let next = tokio::time::timeout(Duration::from_secs(20), self.arrivals.recv()).await;
         next.expect("something arrives in time").unwrap()
+    }
+
+    /// Everything that has arrived and was not looked at.
+    pub(crate) fn all_there(&mut self) -> Vec<Arrival> {
+        std::iter::from_fn(|| self.arrivals.try_recv().ok()).collect()
+    }
+
+    /// Nothing follows soon.
+    pub(crate) async fn nothing_more(&mut self) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(self.arrivals.try_recv().is_err(), "something more has arrived");
+    }
+
+    /// Closes its socket and its connections: another may take its address.
+    pub(crate) async fn stop(self) {
+        self.accepting.abort();
+        while TcpStream::connect(self.address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }

@@ -2,7 +2,7 @@ use crate::running::{ISSUED, JWT_SECRET, Running, token};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
 
-const OTHER_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
+pub(crate) const OTHER_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
 
 fn signed(claims: &Value) -> String {
     let key = EncodingKey::from_secret(JWT_SECRET.as_bytes());

@@ -63,6 +63,7 @@ impl Disk {
             app: accept.app,
             content: (*message.content).clone(),
             channels: message.channels.clone(),
+            tags: message.tags.clone(),
             event_id: message.event_id.clone(),
             created_at: message.created_at,
         };

@@ -24,6 +24,11 @@ impl Disk {
             Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
                 self.replace_secrets((*app, *endpoint), was, sealed, *at)
             }
+            Change::StartReplay { replay, idempotency } => {
+                let (owner, id) = (*replay.app.as_bytes(), *replay.id.as_bytes());
+                self.once(owner, *idempotency, replay.created_at, id, |disk| disk.start_replay(replay))
+            }
+            Change::CancelReplay { org, replay, at } => self.cancel_replay(*org, *replay, *at),
             Change::CreatePolicy { policy } => self.create_policy(policy),
             Change::ReplacePolicy { policy } => self.replace_policy(policy),
             Change::DeletePolicy { org, name } => self.delete_policy(*org, name),

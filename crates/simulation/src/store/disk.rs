@@ -1,8 +1,11 @@
 //! What survives a crash: tables and their indexes.
 
-use aldaba_delivery::{AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, Timestamp};
+use aldaba_delivery::{
+    AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
+};
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, Seq, Turn, Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, Replay, Seq, Turn,
+    Waiting,
 };
 use std::collections::BTreeMap;
 
@@ -21,6 +24,7 @@ pub struct Disk {
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
     pub(super) gates: BTreeMap<(Origin, GateScope), Gate>,
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
+    pub(super) replays: BTreeMap<ReplayId, Replay>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) last_seq: i64,
 }

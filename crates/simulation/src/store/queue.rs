@@ -1,6 +1,8 @@
 //! What waits for the writer: lost in a crash.
 
-use aldaba_store::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use aldaba_store::{
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped,
+};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use tokio::sync::Notify;
@@ -10,6 +12,7 @@ pub(super) enum Op {
     Record(Vec<Record>, Done<Vec<Recorded>>),
     Accept(Vec<Accept>, Done<Vec<Accepted>>),
     Change(Box<Change>, Done<Changed>),
+    StepReplay(ReplayStep, Done<ReplayStepped>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
 }
 
@@ -19,6 +22,7 @@ pub(super) enum Reply {
     Record(Done<Vec<Recorded>>, Vec<Recorded>),
     Accept(Done<Vec<Accepted>>, Vec<Accepted>),
     Change(Done<Changed>, Changed),
+    StepReplay(Done<ReplayStepped>, Box<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
 }
 
@@ -45,7 +49,7 @@ impl Queue {
         let line = match op {
             Op::Record(..) => 0,
             Op::Accept(..) => 1,
-            Op::Change(..) | Op::SettleSetting(..) => 2,
+            Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) => 2,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();
@@ -81,6 +85,7 @@ impl Op {
             Self::Record(_, done) => done.call(Err(error)),
             Self::Accept(_, done) => done.call(Err(error)),
             Self::Change(_, done) => done.call(Err(error)),
+            Self::StepReplay(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
         }
     }
@@ -92,6 +97,7 @@ impl Reply {
             Self::Record(done, outcome) => done.call(Ok(outcome)),
             Self::Accept(done, outcome) => done.call(Ok(outcome)),
             Self::Change(done, outcome) => done.call(Ok(outcome)),
+            Self::StepReplay(done, outcome) => done.call(Ok(*outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
         }
     }

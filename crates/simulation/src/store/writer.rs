@@ -75,6 +75,11 @@ impl SimStore {
                 Reply::Accept(done, outcome)
             }
             Op::Change(change, done) => Reply::Change(done, self.change_one(&change, disk, &mut log, at)),
+            Op::StepReplay(step, done) => {
+                let stepped = disk.step_replay(&step);
+                log.note(at, || format!("replay {} opens {:?}", step.id, stepped.opened));
+                Reply::StepReplay(done, Box::new(stepped))
+            }
             Op::SettleSetting(name, value, done) => {
                 Reply::SettleSetting(done, disk.settle_setting(name, &value))
             }
@@ -171,7 +176,7 @@ impl SimStore {
                     log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
-                Op::Change(..) | Op::SettleSetting(..) => {}
+                Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) => {}
             }
         }
     }

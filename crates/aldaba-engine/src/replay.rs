@@ -1,0 +1,216 @@
+//! Replays: what was sent, or was not, goes out again.
+//!
+//! A replay is kept in the store with how far it has come, and a task moves it on step by step. What a
+//! step opens goes to the lanes as if it had just been accepted: throttles, gates and health hold
+//! for it as for everything else.
+
+use crate::dispatcher::{Event, Inbox, Offer};
+use crate::{ChangeError, Clock, Entropy, Once};
+use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
+use aldaba_store::{
+    Change, Changed, Done, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
+    ReplayStepped, Store,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+
+/// How many deliveries one replay may open. Whoever wants more starts another where it ended.
+pub const MOST_OPENED: u64 = 1_000_000;
+/// Rows that a step looks at: a few milliseconds of the writer's time.
+const LOOK: usize = 1000;
+/// Deliveries that a step opens.
+const OPEN: usize = 100;
+/// Replays that move at once. Others wait for their turn.
+const AT_ONCE: usize = 4;
+/// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
+/// others.
+const BREATH: Duration = Duration::from_millis(5);
+/// How long until something that the store could not do is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Rows that one read of a count looks at, and that a count looks at in all.
+const COUNT_SLICE: usize = 20_000;
+const COUNT_MOST: usize = 1_000_000;
+
+/// What to replay.
+#[derive(Clone, Debug)]
+pub struct NewReplay {
+    pub org: OrgId,
+    pub app: AppId,
+    pub endpoint: EndpointId,
+    pub kind: ReplayKind,
+    pub filter: ReplayFilter,
+    /// Deliveries that it opens in a second, at most.
+    pub rate: u32,
+}
+
+/// How many deliveries a replay would open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub count: u64,
+    /// There are more; they were not counted.
+    pub at_least: bool,
+}
+
+/// The engine's side of replays.
+#[derive(Clone)]
+pub struct Replays(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    inbox: Inbox,
+    idempotency_kept: Duration,
+    turns: Arc<Semaphore>,
+}
+
+impl Replays {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        inbox: Inbox,
+        idempotency_kept: Duration,
+    ) -> Self {
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        Self(Arc::new(Inner { store, clock, entropy, inbox, idempotency_kept, turns }))
+    }
+
+    /// Goes on with what a former life of the server has left.
+    pub(crate) async fn resume(&self) -> Result<(), Error> {
+        for replay in self.0.store.running_replays().await? {
+            self.run(&replay);
+        }
+        Ok(())
+    }
+
+    /// Starts a replay. With a key that was used before: the one that was started then.
+    pub async fn start(&self, new: NewReplay, once: Once) -> Result<Replay, ChangeError> {
+        let replay = self.planned(new);
+        let expires_at = replay.created_at + self.0.idempotency_kept;
+        let idempotency = once.map(|digest| IdempotencyKey { digest, expires_at });
+        let change = Change::StartReplay { replay: replay.clone(), idempotency };
+        match self.change(change).await? {
+            Changed::Done { .. } => {
+                self.run(&replay);
+                Ok(replay)
+            }
+            Changed::Repeated { resource } => {
+                let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
+                before.ok_or(ChangeError::NotFound)
+            }
+            _ => Err(ChangeError::NotFound),
+        }
+    }
+
+    /// What it would open, without opening anything.
+    pub async fn count(&self, new: NewReplay) -> Result<Counted, ChangeError> {
+        let replay = self.planned(new);
+        let (mut count, mut after) = (0, None);
+        for _ in 0..COUNT_MOST / COUNT_SLICE {
+            let page = self.0.store.count_replay(replay.clone(), after, COUNT_SLICE).await?;
+            count += page.matched;
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(Counted { count, at_least: false }),
+            }
+        }
+        Ok(Counted { count, at_least: true })
+    }
+
+    /// `false`: it was over already.
+    pub async fn cancel(&self, org: OrgId, replay: ReplayId) -> Result<bool, ChangeError> {
+        let at = self.0.clock.now();
+        match self.change(Change::CancelReplay { org, replay, at }).await? {
+            Changed::Done { .. } => Ok(true),
+            Changed::Stale => Ok(false),
+            _ => Err(ChangeError::NotFound),
+        }
+    }
+
+    fn planned(&self, new: NewReplay) -> Replay {
+        let NewReplay { org, app, endpoint, kind, filter, rate } = new;
+        let now = self.0.clock.now();
+        Replay {
+            id: ReplayId::new(now, self.0.entropy.bytes()),
+            org,
+            app,
+            endpoint,
+            kind,
+            filter,
+            rate,
+            state: ReplayState::Running,
+            reached: None,
+            looked_at: 0,
+            opened: 0,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    async fn change(&self, change: Change) -> Result<Changed, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.0.store.change(change, Done::new(move |result| drop(answer.send(result))));
+        answered.await.map_err(|_| Error::Closed)?
+    }
+
+    fn run(&self, replay: &Replay) {
+        let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
+        tokio::spawn(async move {
+            let Ok(_turn) = inner.turns.clone().acquire_owned().await else { return };
+            inner.run(id, rate).await;
+        });
+    }
+}
+
+impl Inner {
+    async fn run(&self, id: ReplayId, rate: u32) {
+        // Small steps for a low rate, so that it does not come in bursts.
+        let open = usize::try_from(rate / 10).unwrap_or(OPEN).clamp(1, OPEN);
+        loop {
+            match self.step(id, open).await {
+                Ok(ReplayStepped { replay: Some(replay), opened })
+                    if replay.state == ReplayState::Running =>
+                {
+                    let share = Duration::from_secs(1) * opened.len() as u32 / rate;
+                    tokio::time::sleep(share.max(BREATH)).await;
+                }
+                Ok(ReplayStepped { replay: Some(replay), .. }) => {
+                    tracing::info!(replay = %replay.id, endpoint = %replay.endpoint, opened = replay.opened,
+                        looked_at = replay.looked_at, state = ?replay.state, "a replay is over");
+                    return;
+                }
+                Ok(_) | Err(Error::Closed) => return,
+                Err(error) => {
+                    tracing::debug!(%error, replay = %id, "a replay waits for the store");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn step(&self, id: ReplayId, open: usize) -> Result<ReplayStepped, Error> {
+        let step = ReplayStep { id, look: LOOK, open, most: MOST_OPENED, now: self.clock.now() };
+        let (answer, answered) = oneshot::channel();
+        let inbox = self.inbox.clone();
+        let done = Done::new(move |result: Result<ReplayStepped, Error>| {
+            // Lanes hear of it in the order of the commits.
+            if let Ok(ReplayStepped { replay: Some(replay), opened }) = &result
+                && !opened.is_empty()
+            {
+                let offer = |waiting| Offer { endpoint: replay.endpoint, waiting, content: None };
+                inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
+            }
+            let _ = answer.send(result);
+        });
+        self.store.step_replay(step, done);
+        answered.await.map_err(|_| Error::Closed)?
+    }
+}
+
+impl std::fmt::Debug for Replays {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Replays")
+    }
+}

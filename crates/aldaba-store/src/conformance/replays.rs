@@ -1,0 +1,269 @@
+//! Replays.
+
+use super::scene::{ask, made};
+use super::{Scene, at};
+use crate::{
+    Accept, Change, Changed, DeliveryState, Order, Page, Replay, ReplayEnd, ReplayFilter, ReplayKind,
+    ReplayState, ReplayStep, ReplayStepped, ReplaysQuery, Seq, Store, Tenant,
+};
+use aldaba_delivery::{MessageId, Reason, Timestamp};
+use std::sync::Arc;
+
+/// A replay of everything to the application's first endpoint.
+fn everything(scene: &Scene, tenant: &Tenant) -> Replay {
+    Replay {
+        id: scene.id(),
+        org: scene.org,
+        app: tenant.application.id,
+        endpoint: tenant.endpoints[0].id,
+        kind: ReplayKind::Bulk,
+        filter: ReplayFilter {
+            since: at(-10),
+            until: at(10),
+            event_types: Vec::new(),
+            channel: None,
+            tag: None,
+            dead: true,
+            delivered: true,
+            missing: true,
+            status_class: None,
+        },
+        rate: 100,
+        state: ReplayState::Running,
+        reached: None,
+        looked_at: 0,
+        opened: 0,
+        created_at: at(20),
+        updated_at: at(20),
+    }
+}
+
+async fn start(scene: &Scene, replay: &Replay) {
+    let change = Change::StartReplay { replay: replay.clone(), idempotency: None };
+    assert_eq!(scene.change(change).await, made());
+}
+
+fn a_step(replay: &Replay) -> ReplayStep {
+    ReplayStep { id: replay.id, look: 1000, open: 1000, most: 1000, now: at(30) }
+}
+
+async fn step(scene: &Scene, step: ReplayStep) -> ReplayStepped {
+    ask(|done| scene.store.step_replay(step, done)).await.unwrap()
+}
+
+/// Runs it to its end in one step; the messages that it has opened, in order.
+async fn run(scene: &Scene, replay: &Replay) -> Vec<MessageId> {
+    start(scene, replay).await;
+    let done = step(scene, a_step(replay)).await;
+    assert_eq!(done.replay.unwrap().state, ReplayState::Finished);
+    done.opened.iter().map(|waiting| waiting.message).collect()
+}
+
+/// Messages for the first endpoint of a tenant: a waiting one, a delivered one, a dead one, and one that it
+/// was never sent.
+async fn one_of_each(scene: &Scene, tenant: &Tenant) -> [(Accept, Seq); 4] {
+    let mut each = Vec::new();
+    for _ in 0..3 {
+        let accept = scene.event(tenant);
+        let seq = scene.accepted(&accept).await;
+        each.push((accept, seq));
+    }
+    let (delivered, dead) = (&each[1], &each[2]);
+    scene.record(vec![scene.delivered(&delivered.0, delivered.1)]).await;
+    scene.record(vec![scene.dead(&dead.0, dead.1, Reason::Exhausted)]).await;
+    let missing = Accept { deliveries: Vec::new(), ..scene.event(tenant) };
+    scene.accepted(&missing).await;
+    each.push((missing, Seq(0)));
+    each.try_into().unwrap()
+}
+
+pub async fn a_replay_opens_what_it_asks_for_and_leaves_what_waits(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    for (dead, delivered, missing) in
+        [(true, false, false), (false, true, false), (false, false, true), (true, true, true)]
+    {
+        let tenant = scene.with_endpoints(1).await;
+        let before = scene.store.waiting().await.unwrap();
+        let [waiting, was_delivered, was_dead, was_missing] = one_of_each(&scene, &tenant).await;
+        let mut replay = everything(&scene, &tenant);
+        (replay.filter.dead, replay.filter.delivered, replay.filter.missing) = (dead, delivered, missing);
+        let wanted: Vec<_> = [(delivered, &was_delivered), (dead, &was_dead), (missing, &was_missing)]
+            .into_iter()
+            .filter_map(|(wanted, (accept, _))| wanted.then_some(accept.message.id))
+            .collect();
+        let counted = scene.store.count_replay(replay.clone(), None, 1000).await.unwrap();
+        assert_eq!((counted.matched, counted.next), (wanted.len() as u64, None));
+        assert_eq!(run(&scene, &replay).await, wanted);
+        let lane: Vec<_> = scene.due(replay.endpoint).await.iter().map(|waiting| waiting.message).collect();
+        let all = [&[waiting.0.message.id], &wanted[..]].concat();
+        assert_eq!(lane, all, "what waited is as it was, and what was opened stands behind it");
+        assert_eq!(scene.store.waiting().await.unwrap() - before, all.len() as u64);
+    }
+}
+
+pub async fn another_round_takes_the_place_of_the_settled_one(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let accept = scene.event(&tenant);
+    let first = scene.accepted(&accept).await;
+    scene.record(vec![scene.failed(&accept, first, at(1))]).await;
+    let again = crate::Record { attempts_before: 1, ..scene.dead(&accept, first, Reason::StopDate) };
+    scene.record(vec![again.clone()]).await;
+    let replay = everything(&scene, &tenant);
+    run(&scene, &replay).await;
+    let rounds = scene.store.deliveries(accept.message.id).await.unwrap();
+    let of_endpoint: Vec<_> = rounds.iter().filter(|row| row.endpoint == replay.endpoint).collect();
+    let [round] = of_endpoint[..] else { panic!("one round: {rounds:?}") };
+    assert!(round.seq > Seq(first.0 + 1), "a new number, behind all others");
+    assert_eq!((round.attempts, round.clock_start), (0, at(30)));
+    assert_eq!(round.state, DeliveryState::Waiting { due_at: at(30) });
+    assert_eq!(rounds.len(), 2, "the other endpoint's delivery is as it was");
+    // Whoever is late with the old one changes nothing.
+    assert_eq!(scene.record(vec![again]).await, [crate::Recorded::Fenced]);
+}
+
+pub async fn a_replay_goes_on_where_it_was_and_opens_nothing_twice(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut messages = Vec::new();
+    for _ in 0..7 {
+        let accept = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+        scene.accepted(&accept).await;
+        messages.push(accept.message.id);
+    }
+    let replay = everything(&scene, &tenant);
+    start(&scene, &replay).await;
+    let mut opened = Vec::new();
+    let mut now = None;
+    for _ in 0..20 {
+        let stepped = step(&scene, ReplayStep { look: 3, open: 2, ..a_step(&replay) }).await;
+        assert!(stepped.opened.len() <= 2);
+        opened.extend(stepped.opened.iter().map(|waiting| waiting.message));
+        now = stepped.replay;
+    }
+    assert_eq!(opened, messages);
+    let now = now.unwrap();
+    assert_eq!((now.state, now.opened, now.looked_at), (ReplayState::Finished, 7, 7));
+    assert_eq!(scene.store.replay(scene.org, replay.id).await.unwrap(), Some(now));
+    assert_eq!(scene.store.running_replays().await.unwrap().iter().find(|r| r.id == replay.id), None);
+}
+
+pub async fn a_replay_ends_at_the_most_that_one_may_open(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    for _ in 0..3 {
+        scene.accepted(&Accept { deliveries: Vec::new(), ..scene.event(&tenant) }).await;
+    }
+    let replay = everything(&scene, &tenant);
+    start(&scene, &replay).await;
+    let stepped = step(&scene, ReplayStep { most: 2, ..a_step(&replay) }).await;
+    assert_eq!((stepped.opened.len(), stepped.replay.unwrap().state), (2, ReplayState::TooMany));
+    assert!(step(&scene, a_step(&replay)).await.opened.is_empty());
+}
+
+pub async fn a_filter_looks_at_time_type_channel_tag_and_status(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let with = |change: fn(&mut Accept)| {
+        let mut accept = scene.event(&tenant);
+        change(&mut accept);
+        accept
+    };
+    let plain = with(|_| {});
+    let early = with(|accept| {
+        (accept.message.id, accept.message.created_at) = (MessageId::new(at(-5), [1; 15]), at(-5));
+    });
+    let channel = with(|accept| accept.message.channels = vec!["c".into()]);
+    let tag = with(|accept| accept.message.tags = vec!["other".into(), "t".into()]);
+    for accept in [&plain, &early, &channel, &tag] {
+        let seq = scene.accepted(accept).await;
+        let mut record = scene.delivered(accept, seq);
+        if accept.message.id == plain.message.id {
+            record.attempt.as_mut().unwrap().status_code = Some(418);
+        }
+        scene.record(vec![record]).await;
+    }
+    let ids = |accepts: &[&Accept]| accepts.iter().map(|accept| accept.message.id).collect::<Vec<_>>();
+    let count = |change: fn(&mut ReplayFilter)| {
+        let mut replay = everything(&scene, &tenant);
+        change(&mut replay.filter);
+        let counted = scene.store.count_replay(replay, None, 1000);
+        async move { counted.await.unwrap().matched }
+    };
+    assert_eq!(count(|_| {}).await, 4);
+    assert_eq!(count(|filter| filter.since = at(0)).await, 3);
+    assert_eq!(count(|filter| filter.until = at(-1)).await, 1);
+    assert_eq!(count(|filter| filter.event_types = vec!["invoice.paid".into(), "x".into()]).await, 4);
+    assert_eq!(count(|filter| filter.event_types = vec!["x".into()]).await, 0);
+    assert_eq!(count(|filter| filter.status_class = Some(400)).await, 1);
+    assert_eq!(count(|filter| filter.status_class = Some(0)).await, 0);
+    assert_eq!(count(|filter| filter.channel = Some("c".into())).await, 1);
+    let mut tagged = everything(&scene, &tenant);
+    tagged.filter.tag = Some("t".into());
+    assert_eq!(run(&scene, &tagged).await, ids(&[&tag]));
+    let message = scene.store.message(tenant.application.id, tag.message.id.to_string()).await.unwrap();
+    assert_eq!(message.unwrap().tags, ["other", "t"]);
+}
+
+pub async fn what_an_endpoint_does_not_want_is_not_missing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(0).await;
+    let mut endpoint = scene.new_endpoint(tenant.application.id);
+    endpoint.event_types = vec!["other".into()];
+    scene.create_endpoint(&endpoint).await;
+    let tenant = scene.tenant(tenant.application.id).await.unwrap();
+    scene.accepted(&Accept { deliveries: Vec::new(), ..scene.event(&tenant) }).await;
+    assert!(run(&scene, &everything(&scene, &tenant)).await.is_empty());
+}
+
+pub async fn a_replay_ends_with_its_endpoint_and_when_it_is_cancelled(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    scene.accepted(&Accept { deliveries: Vec::new(), ..scene.event(&tenant) }).await;
+    let (gone, stopped) = (everything(&scene, &tenant), everything(&scene, &tenant));
+    start(&scene, &gone).await;
+    start(&scene, &stopped).await;
+    let cancel = |at: Timestamp| Change::CancelReplay { org: scene.org, replay: stopped.id, at };
+    assert_eq!(scene.change(cancel(at(25))).await, made());
+    assert_eq!(scene.change(cancel(at(26))).await, Changed::Stale);
+    let of_others = Change::CancelReplay { org: scene.id(), replay: gone.id, at: at(25) };
+    assert_eq!(scene.change(of_others).await, Changed::NotFound);
+    let after = step(&scene, a_step(&stopped)).await;
+    assert_eq!((after.opened.len(), after.replay.unwrap().state), (0, ReplayState::Cancelled));
+    let endpoint = gone.endpoint;
+    scene.change(Change::DeleteEndpoint { app: gone.app, endpoint, at: at(27) }).await;
+    let after = step(&scene, a_step(&gone)).await;
+    assert_eq!((after.opened.len(), after.replay.unwrap().state), (0, ReplayState::EndpointGone));
+    assert_eq!(step(&scene, a_step(&everything(&scene, &tenant))).await.replay, None);
+}
+
+pub async fn replays_are_listed_both_ways_for_their_organization(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let first = everything(&scene, &tenant);
+    let second = Replay { kind: ReplayKind::Recover, ..everything(&scene, &tenant) };
+    start(&scene, &first).await;
+    start(&scene, &second).await;
+    step(&scene, a_step(&second)).await;
+    let query = ReplaysQuery {
+        org: scene.org,
+        ended: None,
+        kind: None,
+        page: Page { after: None, limit: 10 },
+        order: Order::Ascending,
+    };
+    let ids = |query: ReplaysQuery| {
+        let found = scene.store.replays(query);
+        async move { found.await.unwrap().iter().map(|replay| replay.id).collect::<Vec<_>>() }
+    };
+    assert_eq!(ids(query).await, [first.id, second.id]);
+    assert_eq!(ids(ReplaysQuery { order: Order::Descending, ..query }).await, [second.id, first.id]);
+    let beyond = Page { after: Some(first.id), limit: 1 };
+    assert_eq!(ids(ReplaysQuery { page: beyond, ..query }).await, [second.id]);
+    assert_eq!(ids(ReplaysQuery { ended: Some(ReplayEnd::NotYet), ..query }).await, [first.id]);
+    assert_eq!(ids(ReplaysQuery { ended: Some(ReplayEnd::Well), ..query }).await, [second.id]);
+    scene.change(Change::CancelReplay { org: scene.org, replay: first.id, at: at(31) }).await;
+    assert_eq!(ids(ReplaysQuery { ended: Some(ReplayEnd::Early), ..query }).await, [first.id]);
+    assert_eq!(ids(ReplaysQuery { kind: Some(ReplayKind::Recover), ..query }).await, [second.id]);
+    assert!(ids(ReplaysQuery { org: scene.id(), ..query }).await.is_empty());
+}

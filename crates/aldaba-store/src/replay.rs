@@ -1,0 +1,160 @@
+//! Replays: messages of the past get another round with an endpoint.
+//!
+//! A replay walks the messages of an application in their order, in steps. A step looks at some of them,
+//! opens deliveries for those that it wants, and keeps how far it has come: all in one commit. So
+//! a replay that a crash has cut off goes on where it was, and opens nothing twice.
+
+use crate::{Done, Order, Page, Read, Waiting};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    pub id: ReplayId,
+    pub org: OrgId,
+    pub app: AppId,
+    pub endpoint: EndpointId,
+    pub kind: ReplayKind,
+    pub filter: ReplayFilter,
+    /// Deliveries that it opens in a second, at most.
+    pub rate: u32,
+    pub state: ReplayState,
+    /// The last message that it has looked at.
+    pub reached: Option<MessageId>,
+    pub looked_at: u64,
+    pub opened: u64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What it was asked for as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayKind {
+    /// What has died.
+    Recover,
+    /// What the endpoint was never sent.
+    Missing,
+    /// What the filter says.
+    Bulk,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayState {
+    Running,
+    Finished,
+    Cancelled,
+    /// Its endpoint is deleted.
+    EndpointGone,
+    /// It has opened as many as one may, and ended there.
+    TooMany,
+}
+
+/// Which messages a replay is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayFilter {
+    /// When they were accepted: from this moment to that one, both included.
+    pub since: Timestamp,
+    pub until: Timestamp,
+    /// Empty: all.
+    pub event_types: Vec<String>,
+    pub channel: Option<String>,
+    pub tag: Option<String>,
+    /// Those whose delivery to the endpoint has died, …
+    pub dead: bool,
+    /// … was delivered, …
+    pub delivered: bool,
+    /// … or that the endpoint would get by what it is subscribed to now, and never got.
+    pub missing: bool,
+    /// Of those that were tried: the hundreds of the last answer's status, 0 for none.
+    pub status_class: Option<u16>,
+}
+
+/// One step of a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayStep {
+    pub id: ReplayId,
+    /// How many rows to look at, at most: messages and their deliveries.
+    pub look: usize,
+    /// How many deliveries to open, at most.
+    pub open: usize,
+    /// How many the replay may open in all.
+    pub most: u64,
+    pub now: Timestamp,
+}
+
+/// What a step has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayStepped {
+    /// As it is now; `None`: there is no such replay.
+    pub replay: Option<Replay>,
+    pub opened: Vec<Waiting>,
+}
+
+/// How many messages a replay would be about, as far as the read got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayCount {
+    pub matched: u64,
+    /// Where to go on; `None`: that is all.
+    pub next: Option<MessageId>,
+}
+
+/// How far replays have come, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayEnd {
+    NotYet,
+    Well,
+    Early,
+}
+
+impl ReplayState {
+    pub fn end(self) -> ReplayEnd {
+        match self {
+            Self::Running => ReplayEnd::NotYet,
+            Self::Finished => ReplayEnd::Well,
+            Self::Cancelled | Self::EndpointGone | Self::TooMany => ReplayEnd::Early,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ReplaysQuery {
+    pub org: OrgId,
+    pub ended: Option<ReplayEnd>,
+    pub kind: Option<ReplayKind>,
+    pub page: Page<ReplayId>,
+    pub order: Order,
+}
+
+pub trait Replays {
+    /// A replay that is not running is left as it is.
+    fn step_replay(&self, step: ReplayStep, done: Done<ReplayStepped>);
+
+    fn replay(&self, org: OrgId, id: ReplayId) -> Read<Option<Replay>>;
+
+    fn replays(&self, query: ReplaysQuery) -> Read<Vec<Replay>>;
+
+    /// Those of all organizations, in the order they were made.
+    fn running_replays(&self) -> Read<Vec<Replay>>;
+
+    /// How many messages a new replay would open deliveries for: looks at `look` rows from `after` on.
+    fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount>;
+}
+
+impl ReplayFilter {
+    /// What a message itself says.
+    pub fn wants(
+        &self,
+        created_at: Timestamp,
+        event_type: &str,
+        channels: &[String],
+        tags: &[String],
+    ) -> bool {
+        (self.since..=self.until).contains(&created_at)
+            && (self.event_types.is_empty() || self.event_types.iter().any(|name| name == event_type))
+            && self.channel.as_ref().is_none_or(|channel| channels.contains(channel))
+            && self.tag.as_ref().is_none_or(|tag| tags.contains(tag))
+    }
+
+    pub fn wants_status(&self, code: Option<u16>) -> bool {
+        self.status_class.is_none_or(|class| class == code.map_or(0, |code| code / 100 * 100))
+    }
+}

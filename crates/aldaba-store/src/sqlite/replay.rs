@@ -1,0 +1,331 @@
+//! Replays: kept, stepped and read.
+
+use super::codes::{Code, State};
+use super::counters::Counters;
+use super::names;
+use super::rows::{self, count, id, moment};
+use crate::{
+    Changed, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState, ReplayStep, ReplayStepped,
+    ReplaysQuery, Seq, Subscription, Waiting,
+};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+const COLUMNS: &str =
+    "id, org, app, endpoint, kind, state, since, until, wanted, status_class, rate, reached,
+    looked_at, opened, created_at, updated_at, event_types, channel, tag";
+
+const DEAD: u8 = 1;
+const DELIVERED: u8 = 2;
+const MISSING: u8 = 4;
+
+pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Result<Changed> {
+    let filter = &replay.filter;
+    let bit = |wanted, bit| if wanted { bit } else { 0 };
+    let wanted = bit(filter.dead, DEAD) | bit(filter.delivered, DELIVERED) | bit(filter.missing, MISSING);
+    let sql = format!(
+        "INSERT INTO replay ({COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        replay.id.as_bytes(),
+        replay.org.as_bytes(),
+        replay.app.as_bytes(),
+        replay.endpoint.as_bytes(),
+        replay.kind.code(),
+        replay.state.code(),
+        filter.since.millis(),
+        filter.until.millis(),
+        wanted,
+        filter.status_class,
+        replay.rate,
+        replay.reached.map(|id| *id.as_bytes()),
+        count(replay.looked_at as usize),
+        count(replay.opened as usize),
+        replay.created_at.millis(),
+        replay.updated_at.millis(),
+        names::write(&filter.event_types),
+        filter.channel,
+        filter.tag,
+    ])?;
+    Ok(Changed::Done { removed: Vec::new() })
+}
+
+pub(super) fn cancel(
+    connection: &Connection,
+    org: OrgId,
+    id: ReplayId,
+    at: Timestamp,
+) -> rusqlite::Result<Changed> {
+    let Some(mut replay) = one(connection, org, id)? else {
+        return Ok(Changed::NotFound);
+    };
+    if replay.state != ReplayState::Running {
+        return Ok(Changed::Stale);
+    }
+    (replay.state, replay.updated_at) = (ReplayState::Cancelled, at);
+    keep(connection, &replay)?;
+    Ok(Changed::Done { removed: Vec::new() })
+}
+
+/// How far it has come.
+fn keep(connection: &Connection, replay: &Replay) -> rusqlite::Result<()> {
+    let mut update = connection.prepare_cached(
+        "UPDATE replay SET state = ?2, reached = ?3, looked_at = ?4, opened = ?5, updated_at = ?6 WHERE id = ?1",
+    )?;
+    update.execute((
+        replay.id.as_bytes(),
+        replay.state.code(),
+        replay.reached.map(|id| *id.as_bytes()),
+        count(replay.looked_at as usize),
+        count(replay.opened as usize),
+        replay.updated_at.millis(),
+    ))?;
+    Ok(())
+}
+
+pub(super) fn one(connection: &Connection, org: OrgId, id: ReplayId) -> rusqlite::Result<Option<Replay>> {
+    find(connection, id).map(|found| found.filter(|replay| replay.org == org))
+}
+
+fn find(connection: &Connection, id: ReplayId) -> rusqlite::Result<Option<Replay>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM replay WHERE id = ?1"))?
+        .query_row((id.as_bytes(),), read)
+        .optional()
+}
+
+pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Replay>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM replay WHERE state = 0 ORDER BY id"))?
+        .query_map((), read)?
+        .collect()
+}
+
+pub(super) fn list(connection: &Connection, query: ReplaysQuery) -> rusqlite::Result<Vec<Replay>> {
+    let (beyond, order) = match query.order {
+        Order::Ascending => (">", "ASC"),
+        Order::Descending => ("<", "DESC"),
+    };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM replay INDEXED BY replay_org
+         WHERE org = ?1 AND (?2 IS NULL OR id {beyond} ?2) AND (?3 IS NULL OR min(state, 2) = ?3)
+             AND (?4 IS NULL OR kind = ?4)
+         ORDER BY id {order} LIMIT ?5"
+    );
+    let after = query.page.after.map(|id| *id.as_bytes());
+    let kind = query.kind.map(Code::code);
+    // The states are numbered so that those which ended early come last.
+    let ended = query.ended.map(|end| match end {
+        ReplayEnd::NotYet => ReplayState::Running.code(),
+        ReplayEnd::Well => ReplayState::Finished.code(),
+        ReplayEnd::Early => ReplayState::Cancelled.code(),
+    });
+    connection
+        .prepare_cached(&sql)?
+        .query_map((query.org.as_bytes(), after, ended, kind, count(query.page.limit)), read)?
+        .collect()
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Replay> {
+    let wanted: u8 = row.get(8)?;
+    let number = |column| row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
+    Ok(Replay {
+        id: id(row, 0)?,
+        org: id(row, 1)?,
+        app: id(row, 2)?,
+        endpoint: id(row, 3)?,
+        kind: Code::from_code(row.get(4)?)?,
+        state: Code::from_code(row.get(5)?)?,
+        filter: ReplayFilter {
+            since: moment(row, 6)?,
+            until: moment(row, 7)?,
+            dead: wanted & DEAD != 0,
+            delivered: wanted & DELIVERED != 0,
+            missing: wanted & MISSING != 0,
+            status_class: row.get(9)?,
+            event_types: rows::list(row, 16)?,
+            channel: row.get(17)?,
+            tag: row.get(18)?,
+        },
+        rate: row.get(10)?,
+        reached: row.get::<_, Option<[u8; 20]>>(11)?.map(MessageId::from_bytes),
+        looked_at: number(12)?,
+        opened: number(13)?,
+        created_at: moment(row, 14)?,
+        updated_at: moment(row, 15)?,
+    })
+}
+
+pub(super) fn step(
+    connection: &Connection,
+    step: &ReplayStep,
+    counters: &mut Counters,
+) -> rusqlite::Result<ReplayStepped> {
+    let Some(mut replay) = find(connection, step.id)? else {
+        return Ok(ReplayStepped { replay: None, opened: Vec::new() });
+    };
+    let mut opened = Vec::new();
+    if replay.state != ReplayState::Running {
+        return Ok(ReplayStepped { replay: Some(replay), opened });
+    }
+    replay.updated_at = step.now;
+    let Some(endpoint) = subscription(connection, replay.endpoint)? else {
+        replay.state = ReplayState::EndpointGone;
+        keep(connection, &replay)?;
+        return Ok(ReplayStepped { replay: Some(replay), opened });
+    };
+    let left = step.most.saturating_sub(replay.opened);
+    let open = step.open.min(usize::try_from(left).unwrap_or(usize::MAX));
+    let after = replay.reached;
+    let walk =
+        walk(connection, &replay.filter, replay.app, &endpoint, after, step.look, |message, settled| {
+            opened.push(reopen(connection, replay.endpoint, message, settled, step.now)?);
+            Ok(opened.len() < open)
+        })?;
+    counters.opened(opened.len());
+    replay.reached = walk.reached.or(replay.reached);
+    replay.looked_at += walk.looked_at;
+    replay.opened += opened.len() as u64;
+    if walk.done {
+        replay.state = ReplayState::Finished;
+    } else if replay.opened >= step.most {
+        replay.state = ReplayState::TooMany;
+    }
+    keep(connection, &replay)?;
+    Ok(ReplayStepped { replay: Some(replay), opened })
+}
+
+pub(super) fn count_matches(
+    connection: &Connection,
+    replay: &Replay,
+    after: Option<MessageId>,
+    look: usize,
+) -> rusqlite::Result<ReplayCount> {
+    let Some(endpoint) = subscription(connection, replay.endpoint)? else {
+        return Ok(ReplayCount { matched: 0, next: None });
+    };
+    let mut matched = 0;
+    let walk = walk(connection, &replay.filter, replay.app, &endpoint, after, look, |_, _| {
+        matched += 1;
+        Ok(true)
+    })?;
+    Ok(ReplayCount { matched, next: if walk.done { None } else { walk.reached } })
+}
+
+fn subscription(connection: &Connection, endpoint: EndpointId) -> rusqlite::Result<Option<Subscription>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {} FROM endpoint WHERE id = ?1 AND deleted = 0",
+            rows::SUBSCRIPTION
+        ))?
+        .query_row((endpoint.as_bytes(),), rows::subscription)
+        .optional()
+}
+
+struct Walk {
+    reached: Option<MessageId>,
+    looked_at: u64,
+    /// There are no more.
+    done: bool,
+}
+
+/// Looks at messages in their order, at `look` rows at most, and calls `take` for each that is wanted,
+/// with the settled delivery that it has. `take` says whether to go on.
+fn walk(
+    connection: &Connection,
+    filter: &ReplayFilter,
+    app: AppId,
+    endpoint: &Subscription,
+    after: Option<MessageId>,
+    look: usize,
+    mut take: impl FnMut(MessageId, Option<Seq>) -> rusqlite::Result<bool>,
+) -> rusqlite::Result<Walk> {
+    let mut messages = connection.prepare_cached(
+        // Tags lie behind the payload, and are read only for who asks for them.
+        "SELECT id, created_at, event_type, channels, CASE WHEN ?6 THEN tags ELSE '' END FROM message
+         WHERE app = ?1 AND id >= ?2 AND (?3 IS NULL OR id > ?3) AND id <= ?4 ORDER BY id LIMIT ?5",
+    )?;
+    let mut deliveries =
+        connection.prepare_cached("SELECT seq, endpoint, state FROM delivery WHERE message = ?1")?;
+    let from = after.unwrap_or_else(|| MessageId::first_at(filter.since));
+    let (last, after) = (MessageId::last_at(filter.until), after.map(|id| *id.as_bytes()));
+    let (from, last, tagged) = (from.as_bytes(), last.as_bytes(), filter.tag.is_some());
+    let mut rows = messages.query((app.as_bytes(), from, after, last, count(look), tagged))?;
+    let mut walk = Walk { reached: None, looked_at: 0, done: false };
+    let mut work = 0;
+    while let Some(row) = rows.next()? {
+        let message: MessageId = id(row, 0)?;
+        let (channels, tags) = (rows::list(row, 3)?, rows::list(row, 4)?);
+        let event_type = row.get_ref(2)?.as_str()?;
+        walk.reached = Some(message);
+        walk.looked_at += 1;
+        work += 1;
+        let mut goes_on = true;
+        if filter.wants(moment(row, 1)?, event_type, &channels, &tags) {
+            let mut found = None;
+            let mut others = deliveries.query((message.as_bytes(),))?;
+            while let Some(row) = others.next()? {
+                work += 1;
+                if id::<_>(row, 1)? == endpoint.id {
+                    found = Some((Seq(row.get(0)?), State::from_code(row.get(2)?)?));
+                }
+            }
+            let wanted = match found {
+                None => filter.missing && endpoint.wants(event_type, &channels),
+                Some((_, State::Waiting)) => false,
+                Some((_, State::Dead)) => filter.dead,
+                Some((_, State::Delivered)) => filter.delivered,
+            };
+            if wanted && (found.is_none() || has_status(connection, filter, message, endpoint.id)?) {
+                goes_on = take(message, found.map(|(seq, _)| seq))?;
+            }
+        }
+        if !goes_on || work >= look {
+            return Ok(walk);
+        }
+    }
+    walk.done = true;
+    Ok(walk)
+}
+
+/// Whether the last answer was of the class that is asked for, if one is.
+fn has_status(
+    connection: &Connection,
+    filter: &ReplayFilter,
+    message: MessageId,
+    endpoint: EndpointId,
+) -> rusqlite::Result<bool> {
+    if filter.status_class.is_none() {
+        return Ok(true);
+    }
+    let code = connection
+        .prepare_cached(
+            "SELECT status_code FROM attempt INDEXED BY attempt_message
+             WHERE message = ?1 AND endpoint = ?2 ORDER BY id DESC LIMIT 1",
+        )?
+        .query_row((message.as_bytes(), endpoint.as_bytes()), |row| row.get::<_, Option<u16>>(0))
+        .optional()?;
+    Ok(filter.wants_status(code.flatten()))
+}
+
+/// Another round, in the place of the settled one: a new number, so that it stands behind what waits
+/// already, and a fresh count of attempts.
+fn reopen(
+    connection: &Connection,
+    endpoint: EndpointId,
+    message: MessageId,
+    settled: Option<Seq>,
+    now: Timestamp,
+) -> rusqlite::Result<Waiting> {
+    if let Some(Seq(seq)) = settled {
+        connection.prepare_cached("DELETE FROM delivery WHERE seq = ?1")?.execute((seq,))?;
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?3)",
+        )?
+        .execute((endpoint.as_bytes(), message.as_bytes(), now.millis()))?;
+    let seq = Seq(connection.last_insert_rowid());
+    Ok(Waiting { seq, message, due_at: now, attempts: 0, clock_start: now })
+}

@@ -1,0 +1,251 @@
+//! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
+
+use super::auth::Organization;
+use super::body::Pending;
+use super::ids::{self, Ids};
+use super::json::{self, Fields};
+use super::page::PageQuery;
+use super::{Api, Error, endpoint};
+use crate::token::Caller;
+use aldaba_delivery::{ReplayId, Timestamp};
+use aldaba_engine::{MOST_OPENED, NewReplay};
+use aldaba_store::{Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Deliveries in a second, when nobody says how many.
+const RATE: u32 = 500;
+const FASTEST: u64 = 10_000;
+const MOST_TYPES: usize = 100;
+
+pub(super) async fn recover(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    start(&api, caller, keys, pending, ReplayKind::Recover).await
+}
+
+pub(super) async fn replay_missing(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    start(&api, caller, keys, pending, ReplayKind::Missing).await
+}
+
+pub(super) async fn bulk_replay(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    start(&api, caller, keys, pending, ReplayKind::Bulk).await
+}
+
+async fn start(
+    api: &Api,
+    caller: Caller,
+    keys: (String, String),
+    pending: Pending,
+    kind: ReplayKind,
+) -> Result<Response, Error> {
+    let endpoint = endpoint::find(api, caller, keys).await?;
+    let once = pending.once;
+    let body = pending.read().await?;
+    let asked = Asked::read(&body.bytes, kind, api.engine.clock().now())?;
+    let Asked { filter, rate, dry_run } = asked;
+    let new = NewReplay { org: endpoint.org, app: endpoint.app, endpoint: endpoint.id, kind, filter, rate };
+    let replays = api.engine.replays();
+    if dry_run {
+        let counted = replays.count(new).await?;
+        let answer = json!({"count": counted.count, "atLeast": counted.at_least, "most": MOST_OPENED});
+        return Ok(json::answer(StatusCode::OK, &answer));
+    }
+    let replay = replays.start(new, once).await?;
+    Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
+}
+
+/// What a request asks for.
+struct Asked {
+    filter: ReplayFilter,
+    rate: u32,
+    dry_run: bool,
+}
+
+impl Asked {
+    fn read(body: &[u8], kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
+        let mut fields = Fields::parse(body)?;
+        let since = fields.moment("since");
+        if since.is_none() && !fields.has_problem() {
+            fields.problem("since", "this field is required: messages accepted from then on are sent");
+        }
+        let until = fields.moment("until").unwrap_or(now);
+        if since.is_some_and(|since| since > until) {
+            fields.problem("until", "lies before `since`");
+        }
+        let dry_run = fields.boolean_or("dryRun", false);
+        let rate = fields.number("ratePerSecond", 1, FASTEST).map_or(RATE, |rate| rate as u32);
+        let mut filter = ReplayFilter {
+            since: since.unwrap_or(now),
+            until,
+            event_types: fields.set("eventTypes", MOST_TYPES, ids::name),
+            channel: None,
+            tag: None,
+            dead: kind == ReplayKind::Recover,
+            delivered: false,
+            missing: kind == ReplayKind::Missing,
+            status_class: None,
+        };
+        let channel = fields.string("channel");
+        filter.channel = fields.checked("channel", channel, |channel| ids::channel(channel));
+        let tag = fields.string("tag");
+        filter.tag = fields.checked("tag", tag, |tag| ids::tag(tag));
+        if kind == ReplayKind::Bulk {
+            let status = fields.number("status", 0, 4);
+            match status {
+                None => (filter.dead, filter.delivered) = (true, true),
+                Some(0) => filter.delivered = true,
+                Some(2) => filter.dead = true,
+                Some(_) => {
+                    fields
+                        .problem("status", "must be 0 (success) or 2 (fail): others are still on their way");
+                }
+            }
+            // Ours: also what the endpoint was never sent.
+            filter.missing = fields.boolean_or("missing", false);
+            filter.status_class = fields.number("statusCodeClass", 0, 500).map(|class| class as u16);
+            if filter.status_class.is_some_and(|class| class % 100 != 0) {
+                fields.problem("statusCodeClass", "must be 0 (no answer), 100, 200, 300, 400 or 500");
+            }
+        }
+        fields.finish()?;
+        Ok(Self { filter, rate, dry_run })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskOut {
+    #[serde(serialize_with = "json::text")]
+    id: ReplayId,
+    status: &'static str,
+    task: &'static str,
+    #[serde(serialize_with = "json::time")]
+    updated_at: Timestamp,
+    data: Value,
+}
+
+fn name(kind: ReplayKind) -> &'static str {
+    match kind {
+        ReplayKind::Recover => "endpoint.recover",
+        ReplayKind::Missing => "endpoint.replay",
+        ReplayKind::Bulk => "endpoint.bulk-replay",
+    }
+}
+
+fn render(replay: &Replay) -> TaskOut {
+    let (status, error) = match replay.state {
+        ReplayState::Running => ("running", None),
+        ReplayState::Finished => ("finished", None),
+        ReplayState::Cancelled => ("failed", Some("It was cancelled.".to_owned())),
+        ReplayState::EndpointGone => ("failed", Some("Its endpoint was deleted.".to_owned())),
+        ReplayState::TooMany => {
+            let detail = format!(
+                "It has opened {MOST_OPENED} deliveries, as many as one replay may. To go on, start another with `since` \
+                 at `reachedAt`."
+            );
+            ("failed", Some(detail))
+        }
+    };
+    let mut data = json!({
+        "appId": replay.app.to_string(),
+        "endpointId": replay.endpoint.to_string(),
+        "messagesSent": replay.opened,
+        "messagesSeen": replay.looked_at,
+        "ratePerSecond": replay.rate,
+        "since": json::moment(replay.filter.since),
+        "until": json::moment(replay.filter.until),
+        "reachedAt": replay.reached.map(|id| json::moment(id.created_at())),
+        "progress": progress(replay),
+        "createdAt": json::moment(replay.created_at),
+    });
+    if let Some(error) = error {
+        data["error"] = error.into();
+        data["cancelled"] = (replay.state == ReplayState::Cancelled).into();
+    }
+    TaskOut { id: replay.id, status, task: name(replay.kind), updated_at: replay.updated_at, data }
+}
+
+/// How much of the time that it is about lies behind it, from 0 to 1.
+fn progress(replay: &Replay) -> f64 {
+    if replay.state == ReplayState::Finished {
+        return 1.0;
+    }
+    let Some(reached) = replay.reached else { return 0.0 };
+    let whole = replay.filter.until.since(replay.filter.since).as_secs_f64().max(0.001);
+    let share = reached.created_at().since(replay.filter.since).as_secs_f64() / whole;
+    (share.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
+}
+
+fn missing() -> Error {
+    Error::not_found("There is no such background task")
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(id): Ids<String>,
+) -> Result<Response, Error> {
+    let id = id.parse().map_err(|_| missing())?;
+    let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    Ok(json::answer(StatusCode::OK, &render(&replay)))
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    query: PageQuery<ReplayId>,
+    Organization(org): Organization,
+) -> Result<Response, Error> {
+    let ended = match query.query.get("status").as_deref() {
+        None => None,
+        Some("running") => Some(ReplayEnd::NotYet),
+        Some("finished") => Some(ReplayEnd::Well),
+        Some("failed") => Some(ReplayEnd::Early),
+        Some(other) => {
+            let detail = format!("status={other}: expected running, finished or failed");
+            return Err(Error::malformed_query(detail));
+        }
+    };
+    let kinds = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
+    let kind = match query.query.get("task").as_deref() {
+        None => None,
+        Some(task) => Some(kinds.into_iter().find(|kind| name(*kind) == task).ok_or_else(|| {
+            let known = kinds.map(name).join(", ");
+            Error::malformed_query(format!("task={task}: expected one of {known}"))
+        })?),
+    };
+    let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
+    let found = api.engine.store().replays(ReplaysQuery { org, ended, kind, page, order }).await?;
+    Ok(query.list(found, false, |replay| replay.id).render(render))
+}
+
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(id): Ids<String>,
+) -> Result<Response, Error> {
+    let id: ReplayId = id.parse().map_err(|_| missing())?;
+    let there = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    if !api.engine.replays().cancel(org, id).await? {
+        let detail = format!("The task is over already: it {}", render(&there).status);
+        return Err(Error::conflict(detail));
+    }
+    let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    Ok(json::answer(StatusCode::OK, &render(&replay)))
+}

@@ -1,0 +1,228 @@
+//! Sending again what has died, what was never sent, or what a filter says.
+
+use crate::receiver::Receiver;
+use crate::running::{Running, token};
+use crate::tokens::OTHER_ORGANIZATION;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const LONG_AGO: &str = "2020-01-01T00:00:00Z";
+
+async fn send(server: &Running, app: &str, more: Value) -> String {
+    let mut message = json!({"eventType": "invoice.paid", "payload": {"n": 1}});
+    for (name, value) in more.as_object().unwrap() {
+        message[name] = value.clone();
+    }
+    let sent = server.client.post(&format!("/app/{app}/msg"), message.to_string()).await.expect(202);
+    sent["id"].as_str().unwrap().to_owned()
+}
+
+async fn endpoint(server: &Running, app: &str, url: &str, policy: &str) -> String {
+    let made = server.endpoint(app, json!({"url": url, "policy": policy})).await;
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// Waits until the task is over.
+async fn over(server: &Running, task: &Value) -> Value {
+    let path = format!("/background-task/{}", task["id"].as_str().unwrap());
+    for _ in 0..200 {
+        let task = server.client.get(&path).await.expect(200);
+        if task["status"] != "running" {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the task never ended");
+}
+
+/// The statuses of a message's deliveries, once none is pending.
+async fn settled(server: &Running, app: &str, message: &str) -> Vec<Value> {
+    for _ in 0..200 {
+        let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
+        let all = page["data"].as_array().unwrap();
+        if all.iter().all(|one| one["nextAttempt"].is_null() && one["status"] != 1) {
+            return all.iter().map(|one| one["status"].clone()).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("never settled");
+}
+
+#[tokio::test]
+async fn recover_sends_what_has_died_with_the_same_id_and_nothing_else() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    // Under `quick` a 400 ends a delivery at once.
+    let mut bad = Receiver::answering(400, "no").await;
+    let address = bad.address;
+    let id = endpoint(&server, &app, &bad.url("/"), "quick").await;
+    let dead = send(&server, &app, json!({})).await;
+    bad.next().await;
+    assert_eq!(settled(&server, &app, &dead).await, [2]);
+    bad.stop().await;
+    let mut good = Receiver::at(address, 200, "yes").await;
+    let fine = send(&server, &app, json!({})).await;
+    assert_eq!(good.next().await.headers["webhook-id"], fine);
+    assert_eq!(settled(&server, &app, &fine).await, [0]);
+
+    let recover = format!("/app/{app}/endpoint/{id}/recover");
+    let counted = server.client.post(&recover, json!({"since": LONG_AGO, "dryRun": true}).to_string()).await;
+    assert_eq!(counted.expect(200), json!({"count": 1, "atLeast": false, "most": 1_000_000}));
+    let task = server.client.post(&recover, json!({"since": LONG_AGO}).to_string()).await;
+    let task = task.expect(202);
+    assert_eq!((&task["task"], &task["status"]), (&json!("endpoint.recover"), &json!("running")));
+    assert!(task["id"].as_str().unwrap().starts_with("qtask_"));
+    assert_eq!(good.next().await.headers["webhook-id"], dead);
+    let task = over(&server, &task).await;
+    assert_eq!((&task["status"], &task["data"]["messagesSent"]), (&json!("finished"), &json!(1)));
+    assert_eq!(task["data"]["progress"], 1.0);
+    assert_eq!(settled(&server, &app, &dead).await, [0]);
+    // The attempts of both rounds are in its history.
+    let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{dead}")).await.expect(200);
+    let statuses: Vec<_> = attempts["data"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert_eq!(statuses, [0, 2]);
+    good.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_endpoint_gets_what_it_has_missed_and_wants() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let first = send(&server, &app, json!({})).await;
+    send(&server, &app, json!({"eventType": "other"})).await;
+    let third = send(&server, &app, json!({})).await;
+    let mut receiver = Receiver::answering(200, "").await;
+    let made = server.endpoint(&app, json!({"url": receiver.url("/"), "eventTypes": ["invoice.paid"]})).await;
+    let path = format!("/app/{app}/endpoint/{}/replay-missing", made["id"].as_str().unwrap());
+    let task = server.client.post_once(&path, "once", json!({"since": LONG_AGO}).to_string()).await;
+    let task = task.expect(202);
+    assert_eq!(task["task"], "endpoint.replay");
+    let arrived = [receiver.next().await, receiver.next().await].map(|one| one.headers["webhook-id"].clone());
+    assert!(arrived.contains(&first.parse().unwrap()) && arrived.contains(&third.parse().unwrap()));
+    assert_eq!(over(&server, &task).await["data"]["messagesSent"], 2);
+    let again = server.client.post_once(&path, "once", json!({"since": LONG_AGO}).to_string()).await;
+    assert_eq!(again.expect(202)["id"], task["id"], "the same key is the same replay");
+    let anew = server.client.post(&path, json!({"since": LONG_AGO}).to_string()).await;
+    assert_eq!(over(&server, &anew.expect(202)).await["data"]["messagesSent"], 0);
+    receiver.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_bulk_replay_takes_what_its_filter_says() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(200, "").await;
+    let id = endpoint(&server, &app, &receiver.url("/"), "standard").await;
+    send(&server, &app, json!({})).await;
+    let tagged = send(&server, &app, json!({"tags": ["a/b", "c"]})).await;
+    let typed = send(&server, &app, json!({"eventType": "other"})).await;
+    for _ in 0..3 {
+        receiver.next().await;
+    }
+    settled(&server, &app, &typed).await;
+    let shown = server.client.get(&format!("/app/{app}/msg/{tagged}")).await.expect(200);
+    assert_eq!(shown["tags"], json!(["a/b", "c"]));
+    let path = format!("/app/{app}/endpoint/{id}/bulk-replay");
+    let count = async |more: Value| {
+        let mut body = json!({"since": LONG_AGO, "dryRun": true});
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        server.client.post(&path, body.to_string()).await.expect(200)["count"].clone()
+    };
+    assert_eq!(count(json!({})).await, 3);
+    assert_eq!(count(json!({"status": 0})).await, 3);
+    assert_eq!(count(json!({"status": 2})).await, 0);
+    assert_eq!(count(json!({"statusCodeClass": 200})).await, 3);
+    assert_eq!(count(json!({"eventTypes": ["other"]})).await, 1);
+    assert_eq!(count(json!({"until": "2021-01-01T00:00:00Z"})).await, 0);
+    let task = server.client.post(&path, json!({"since": LONG_AGO, "tag": "c"}).to_string()).await;
+    assert_eq!(over(&server, &task.expect(202)).await["data"]["messagesSent"], 1);
+    assert_eq!(receiver.next().await.headers["webhook-id"], tagged);
+    receiver.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_replay_keeps_to_its_rate_can_be_cancelled_and_goes_on_after_a_restart() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    for _ in 0..30 {
+        send(&server, &app, json!({})).await;
+    }
+    let mut receiver = Receiver::answering(200, "").await;
+    let id = endpoint(&server, &app, &receiver.url("/"), "standard").await;
+    let path = format!("/app/{app}/endpoint/{id}/replay-missing");
+    let slow = json!({"since": LONG_AGO, "ratePerSecond": 10}).to_string();
+    let task = server.client.post(&path, slow.clone()).await.expect(202);
+    receiver.next().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let arrived = 1 + receiver.all_there().len();
+    assert!((3..=9).contains(&arrived), "{arrived} in half a second");
+    // Whatever was opened has been delivered or will be; the rest is still to come.
+    let folder = server.stop().await;
+    let server = Running::within(folder, |config| {
+        config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    })
+    .await;
+    let task = format!("/background-task/{}", task["id"].as_str().unwrap());
+    assert_eq!(server.client.get(&task).await.expect(200)["status"], "running");
+    receiver.next().await;
+    let cancelled = server.client.post(&format!("{task}/cancel"), String::new()).await;
+    let cancelled = cancelled.expect(200);
+    assert_eq!((&cancelled["status"], &cancelled["data"]["cancelled"]), (&json!("failed"), &json!(true)));
+    server.client.post(&format!("{task}/cancel"), String::new()).await.expect(409);
+    let sent = cancelled["data"]["messagesSent"].as_u64().unwrap();
+    assert!((4..30).contains(&sent), "{sent}");
+    let failed = server.client.get("/background-task?status=failed").await.expect(200);
+    assert_eq!(failed["data"].as_array().unwrap().len(), 1);
+    assert!(server.client.get("/background-task?status=running").await.expect(200)["data"] == json!([]));
+    // Another one gets the rest: each message has arrived once in the end.
+    let rest = server.client.post(&path, json!({"since": LONG_AGO}).to_string()).await;
+    assert_eq!(over(&server, &rest.expect(202)).await["data"]["messagesSent"], 30 - sent);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_with_its_reason() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let id = endpoint(&server, &app, "http://127.0.0.1:9/", "standard").await;
+    let path = format!("/app/{app}/endpoint/{id}/bulk-replay");
+    for (body, field) in [
+        (json!({}), "since"),
+        (json!({"since": "yesterday"}), "since"),
+        (json!({"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}), "until"),
+        (json!({"since": LONG_AGO, "ratePerSecond": 0}), "ratePerSecond"),
+        (json!({"since": LONG_AGO, "ratePerSecond": 1_000_000}), "ratePerSecond"),
+        (json!({"since": LONG_AGO, "status": 1}), "status"),
+        (json!({"since": LONG_AGO, "statusCodeClass": 404}), "statusCodeClass"),
+        (json!({"since": LONG_AGO, "tag": ""}), "tag"),
+    ] {
+        let reply = server.client.post(&path, body.to_string()).await;
+        let problems = reply.expect(422)["detail"].as_array().unwrap().clone();
+        assert!(problems.iter().any(|problem| problem["loc"][1] == field), "{body}: {problems:?}");
+    }
+    server.client.get("/background-task/qtask_000000000000000000000000000").await.expect(404);
+    server.client.get("/background-task/nonsense").await.expect(404);
+    server.client.get("/background-task?status=odd").await.expect(400);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn another_tenants_replays_are_not_there() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let id = endpoint(&server, &app, "http://127.0.0.1:9/", "standard").await;
+    let path = format!("/app/{app}/endpoint/{id}/recover");
+    let task = server.client.post(&path, json!({"since": LONG_AGO}).to_string()).await.expect(202);
+    let stranger = server.client.with_token(&token(OTHER_ORGANIZATION));
+    let task = format!("/background-task/{}", task["id"].as_str().unwrap());
+    stranger.get(&task).await.expect(404);
+    stranger.post(&format!("{task}/cancel"), String::new()).await.expect(404);
+    stranger.post(&path, json!({"since": LONG_AGO}).to_string()).await.expect(404);
+    assert_eq!(stranger.get("/background-task").await.expect(200)["data"], json!([]));
+    server.stop().await;
+}

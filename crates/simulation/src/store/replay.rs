@@ -1,0 +1,188 @@
+//! Replays reach the disk.
+
+use super::SimStore;
+use super::disk::{Disk, as_waiting};
+use super::queue::Op;
+use aldaba_delivery::{MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_store::{
+    Changed, DeliveryState, DeliveryStatus, Done, Error, Message, Order, Read, Replay, ReplayCount,
+    ReplayState, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Seq, Subscription, Waiting,
+};
+
+impl Disk {
+    pub(super) fn start_replay(&mut self, replay: &Replay) -> Changed {
+        self.replays.insert(replay.id, replay.clone());
+        Changed::Done { removed: Vec::new() }
+    }
+
+    pub(super) fn cancel_replay(&mut self, org: OrgId, id: ReplayId, at: Timestamp) -> Changed {
+        match self.replays.get_mut(&id).filter(|replay| replay.org == org) {
+            None => Changed::NotFound,
+            Some(replay) if replay.state != ReplayState::Running => Changed::Stale,
+            Some(replay) => {
+                (replay.state, replay.updated_at) = (ReplayState::Cancelled, at);
+                Changed::Done { removed: Vec::new() }
+            }
+        }
+    }
+
+    pub(super) fn step_replay(&mut self, step: &ReplayStep) -> ReplayStepped {
+        let Some(mut replay) = self.replays.get(&step.id).cloned() else {
+            return ReplayStepped { replay: None, opened: Vec::new() };
+        };
+        let mut opened = Vec::new();
+        if replay.state == ReplayState::Running {
+            replay.updated_at = step.now;
+            self.go_on(&mut replay, step, &mut opened);
+            self.replays.insert(replay.id, replay.clone());
+        }
+        ReplayStepped { replay: Some(replay), opened }
+    }
+
+    fn go_on(&mut self, replay: &mut Replay, step: &ReplayStep, opened: &mut Vec<Waiting>) {
+        if self.endpoints.get(&replay.endpoint).is_none_or(|endpoint| endpoint.deleted) {
+            replay.state = ReplayState::EndpointGone;
+            return;
+        }
+        let (messages, all) = self.next_of(replay, replay.reached, step.look);
+        let most = step.most.saturating_sub(replay.opened).min(step.open as u64);
+        let mut rest = false;
+        for message in messages {
+            replay.reached = Some(message.id);
+            replay.looked_at += 1;
+            if let Some(settled) = self.wanted(replay, &message) {
+                opened.push(self.reopen(replay, message.id, settled, step.now));
+                if opened.len() as u64 >= most {
+                    rest = true;
+                    break;
+                }
+            }
+        }
+        replay.opened += opened.len() as u64;
+        if all && !rest {
+            replay.state = ReplayState::Finished;
+        } else if replay.opened >= step.most {
+            replay.state = ReplayState::TooMany;
+        }
+    }
+
+    /// The messages that it looks at next, and whether those are all.
+    fn next_of(&self, replay: &Replay, after: Option<MessageId>, look: usize) -> (Vec<Message>, bool) {
+        let times = replay.filter.since..=replay.filter.until;
+        let of_replay = |message: &&Message| {
+            message.app == replay.app
+                && after.is_none_or(|after| message.id > after)
+                && times.contains(&message.created_at)
+        };
+        let mut messages: Vec<_> = self.messages.values().filter(of_replay).take(look + 1).cloned().collect();
+        let all = messages.len() <= look;
+        messages.truncate(look);
+        (messages, all)
+    }
+
+    /// `Some` for a message that the replay is about, with its settled delivery if it has one.
+    fn wanted(&self, replay: &Replay, message: &Message) -> Option<Option<Seq>> {
+        let filter = &replay.filter;
+        if !filter.wants(message.created_at, &message.content.event_type, &message.channels, &message.tags) {
+            return None;
+        }
+        let endpoint = Subscription::from(self.endpoints.get(&replay.endpoint)?);
+        let delivery = self.deliveries(message.id).into_iter().rfind(|row| row.endpoint == replay.endpoint);
+        let Some(delivery) = delivery else {
+            let missing = filter.missing && endpoint.wants(&message.content.event_type, &message.channels);
+            return missing.then_some(None);
+        };
+        let wanted = match delivery.state {
+            DeliveryState::Waiting { .. } => false,
+            DeliveryState::Delivered { .. } => filter.delivered,
+            DeliveryState::Dead { .. } => filter.dead,
+        };
+        let of_both = |attempt: &&aldaba_store::Attempt| {
+            attempt.message == message.id && attempt.endpoint == replay.endpoint
+        };
+        let code = self.attempts.values().rfind(of_both).and_then(|attempt| attempt.status_code);
+        (wanted && filter.wants_status(code)).then_some(Some(delivery.seq))
+    }
+
+    fn reopen(
+        &mut self,
+        replay: &Replay,
+        message: MessageId,
+        settled: Option<Seq>,
+        now: Timestamp,
+    ) -> Waiting {
+        let rounds = self.of_message.entry(message).or_default();
+        if let Some(settled) = settled {
+            self.deliveries.remove(&settled);
+            rounds.retain(|seq| *seq != settled);
+        }
+        self.last_seq += 1;
+        let seq = Seq(self.last_seq);
+        rounds.push(seq);
+        let row = DeliveryStatus {
+            seq,
+            endpoint: replay.endpoint,
+            message,
+            attempts: 0,
+            clock_start: now,
+            state: DeliveryState::Waiting { due_at: now },
+        };
+        let waiting = as_waiting(&row).expect("it was just made to wait");
+        self.deliveries.insert(seq, row);
+        self.put_in_lane(replay.endpoint, waiting);
+        waiting
+    }
+
+    fn list_replays(&self, query: ReplaysQuery) -> Vec<Replay> {
+        let wanted = |replay: &&Replay| {
+            replay.org == query.org
+                && query.ended.is_none_or(|end| end == replay.state.end())
+                && query.kind.is_none_or(|kind| kind == replay.kind)
+        };
+        let rows = self.replays.values().filter(wanted);
+        let limit = query.page.limit;
+        match (query.order, query.page.after) {
+            (Order::Ascending, after) => {
+                rows.filter(|row| after.is_none_or(|after| row.id > after)).take(limit).cloned().collect()
+            }
+            (Order::Descending, after) => rows
+                .rev()
+                .filter(|row| after.is_none_or(|after| row.id < after))
+                .take(limit)
+                .cloned()
+                .collect(),
+        }
+    }
+
+    fn count_replay(&self, replay: &Replay, after: Option<MessageId>, look: usize) -> ReplayCount {
+        let (messages, all) = self.next_of(replay, after, look);
+        let matched = messages.iter().filter(|message| self.wanted(replay, message).is_some()).count() as u64;
+        ReplayCount { matched, next: messages.last().filter(|_| !all).map(|message| message.id) }
+    }
+}
+
+impl Replays for SimStore {
+    fn step_replay(&self, step: ReplayStep, done: Done<ReplayStepped>) {
+        if self.busy() {
+            return done.call(Err(Error::Busy));
+        }
+        self.put(Op::StepReplay(step, done));
+    }
+
+    fn replay(&self, org: OrgId, id: ReplayId) -> Read<Option<Replay>> {
+        self.read(move |disk| disk.replays.get(&id).filter(|replay| replay.org == org).cloned())
+    }
+
+    fn replays(&self, query: ReplaysQuery) -> Read<Vec<Replay>> {
+        self.read(move |disk| disk.list_replays(query))
+    }
+
+    fn running_replays(&self) -> Read<Vec<Replay>> {
+        let running = |replay: &&Replay| replay.state == ReplayState::Running;
+        self.read(move |disk| disk.replays.values().filter(running).cloned().collect())
+    }
+
+    fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {
+        self.read(move |disk| disk.count_replay(&replay, after, look))
+    }
+}
