@@ -17,7 +17,7 @@ use crate::keys;
 use crate::token::Tokens;
 use accept::Connections;
 use aldaba_delivery::PolicyError;
-use aldaba_engine::wire::{CertificateDer, Wire, WireError, WireOptions, read_roots};
+use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireError, WireOptions, read_roots};
 use aldaba_engine::{Clock, Engine, Entropy, Parts, Policies, SystemClock, SystemEntropy, Vault};
 use aldaba_store::sqlite::{Monotonic, OpenError, Options as StoreOptions, SqliteStore};
 use lag::Lag;
@@ -140,6 +140,15 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// The API of an engine, without a socket: for whoever brings both. Tokens are those of the configured
+/// secret; without one there are none.
+pub fn api(engine: &Engine, config: &Config) -> axum::Router {
+    let secret = config.jwt_secret.as_ref().map_or("", |secret| secret.0.as_str());
+    let (limits, rooms) = (config.limits.clone(), Rooms::new(config.limits.body_bytes));
+    let (tokens, guard) = (Tokens::new(secret.as_bytes()), Guard::new(config.allow_networks.clone()));
+    router(Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, rooms }))
 }
 
 /// The issuers that the operator trusts besides the public ones.

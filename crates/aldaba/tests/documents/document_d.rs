@@ -1,0 +1,97 @@
+//! Document D: Webhook Retry Policy of a public API. Policy `public-api`.
+
+use crate::stage::{HOUR, Stage, assert_gaps, play, retry_after, status};
+use aldaba_delivery::{FailureKind, Outcome};
+use serde_json::json;
+use std::time::Duration;
+
+const URL: &str = "https://receiver.example/hook";
+const POWERS: [f64; 5] = [5.0, 25.0, 125.0, 625.0, 3125.0];
+
+#[test]
+fn d1_five_retries_after_5_to_the_n_seconds_and_up_to_a_tenth() {
+    play(async {
+        let stage = Stage::new(|_| status(503)).await;
+        stage.one_message(URL, "public-api").await;
+        stage.wait(HOUR * 3).await;
+        assert_gaps(&stage.seconds(URL), &POWERS.map(|s| (s, s * 1.1)));
+    });
+}
+
+#[test]
+fn d2_every_5xx_timeouts_dns_and_refused_connections_are_retried() {
+    play(async {
+        let failed = |kind| move || Outcome::failed(kind, "on purpose");
+        let outcomes: Vec<Box<dyn Fn() -> Outcome + Send>> = vec![
+            Box::new(|| status(500)),
+            Box::new(|| status(502)),
+            Box::new(|| status(599)),
+            Box::new(|| status(429)),
+            Box::new(failed(FailureKind::Timeout)),
+            Box::new(failed(FailureKind::Dns)),
+            Box::new(failed(FailureKind::Connect)),
+            Box::new(failed(FailureKind::Broken)),
+        ];
+        for outcome in outcomes {
+            let stage = Stage::new(move |_| outcome()).await;
+            stage.one_message(URL, "public-api").await;
+            stage.wait(HOUR * 3).await;
+            assert_eq!(stage.wire().len(), 6);
+        }
+    });
+}
+
+#[test]
+fn d2_the_retry_after_of_a_429_replaces_the_delay_and_counts() {
+    play(async {
+        let stage =
+            Stage::new(
+                |arrival| {
+                    if arrival.at < Duration::from_secs(3) { retry_after(429, 2) } else { status(500) }
+                },
+            )
+            .await;
+        stage.one_message(URL, "public-api").await;
+        stage.wait(HOUR * 3).await;
+        // Two answers of 429 ask for 2 s each; then the third failure is followed by 125 s.
+        let rest = [125.0, 625.0, 3125.0].map(|s| (s, s * 1.1));
+        assert_gaps(&stage.seconds(URL), &[&[(2.0, 2.0), (2.0, 2.0)], &rest[..]].concat());
+    });
+}
+
+#[test]
+fn d3_what_fails_at_once_and_what_is_taken_as_success() {
+    play(async {
+        for (answer, shown) in
+            [(400, 2), (401, 2), (403, 2), (404, 2), (405, 2), (418, 2), (301, 0), (304, 0)]
+        {
+            let stage = Stage::new(move |_| status(answer)).await;
+            let (app, _, message) = stage.one_message(URL, "public-api").await;
+            stage.wait(HOUR * 3).await;
+            assert_eq!(stage.wire().len(), 1, "{answer}");
+            assert_eq!(stage.destination(&app, &message).await["status"], shown, "{answer}");
+        }
+        let stage = Stage::new(|_| Outcome::failed(FailureKind::Malformed, "no HTTP")).await;
+        stage.one_message(URL, "public-api").await;
+        stage.wait(HOUR * 3).await;
+        assert_eq!(stage.wire().len(), 1);
+    });
+}
+
+#[test]
+fn d8_an_endpoint_can_have_a_schedule_of_its_own() {
+    play(async {
+        let stage = Stage::new(|_| status(500)).await;
+        let mut policy = stage.get("/policy/public-api").await;
+        let fields = policy.as_object_mut().unwrap();
+        fields.remove("builtIn");
+        fields.insert("name".into(), json!("ours"));
+        fields.insert("schedule".into(), json!({"type": "list", "delays": ["7s", "70s"]}));
+        fields.insert("jitter".into(), json!({"type": "none"}));
+        fields["limit"]["attempts"] = json!(3);
+        stage.post("/policy", policy, 201).await;
+        stage.one_message(URL, "ours").await;
+        stage.wait(HOUR).await;
+        assert_gaps(&stage.seconds(URL), &[(7.0, 7.0), (70.0, 70.0)]);
+    });
+}
