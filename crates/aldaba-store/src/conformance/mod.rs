@@ -11,6 +11,7 @@
 //! ```
 
 pub mod accepting;
+pub mod deliveries;
 pub mod directory;
 pub mod endings;
 pub mod history;
@@ -102,6 +103,13 @@ macro_rules! conformance_tests {
             history::messages_are_listed_both_ways_page_by_page,
             history::attempts_are_listed_both_ways_page_by_page,
             history::deliveries_of_a_message_come_in_order_with_their_states,
+            deliveries::pending_history_and_dead_letter_are_lists_of_their_own,
+            deliveries::pending_deliveries_of_all_lanes_come_in_one_order,
+            deliveries::lists_are_filtered,
+            deliveries::a_filter_that_finds_little_gives_up_and_can_go_on,
+            deliveries::the_dead_letter_of_an_organization_has_all_its_applications,
+            deliveries::a_delivery_is_shown_with_its_last_attempt,
+            deliveries::a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history,
             endings::a_living_store_says_so,
             endings::what_was_handed_over_is_written_before_the_store_closes,
             endings::a_closed_store_says_so,

@@ -10,6 +10,8 @@ mod checkpoint;
 mod codes;
 mod connect;
 mod counters;
+mod deliveries;
+mod delivery_list;
 mod directory;
 mod failure;
 mod history;
@@ -40,9 +42,10 @@ pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{
-    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
-    Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Deliveries,
+    DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint,
+    GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order, OwnPolicy, Page, Read, Record,
+    Recorded, Records, Seq, Store, Tenant, Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use failure::Failure;
@@ -227,5 +230,19 @@ impl History for SqliteStore {
 
     fn waiting(&self) -> Read<u64> {
         self.read(history::waiting)
+    }
+}
+
+impl Deliveries for SqliteStore {
+    fn delivery(&self, app: AppId, seq: Seq) -> Read<Option<DeliveryView>> {
+        self.read(move |connection| deliveries::delivery(connection, app, seq))
+    }
+
+    fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage> {
+        self.read(move |connection| delivery_list::list(connection, &query))
+    }
+
+    fn discard(&self, app: AppId, deliveries: Vec<Seq>, done: Done<usize>) {
+        self.write(Op::Discard { app, deliveries }, Reply::Discard(done));
     }
 }

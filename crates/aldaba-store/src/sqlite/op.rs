@@ -1,6 +1,7 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
-use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Seq};
+use aldaba_delivery::AppId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One call: all of it is in one commit.
@@ -10,6 +11,7 @@ pub enum Op {
     Record(Vec<Record>),
     Change(Box<Change>),
     SettleSetting { name: &'static str, value: Vec<u8> },
+    Discard { app: AppId, deliveries: Vec<Seq> },
 }
 
 /// What became of one [`Op`], of the same name.
@@ -19,6 +21,7 @@ pub enum Outcome {
     Record(Vec<Recorded>),
     Change(Changed),
     SettleSetting(Vec<u8>),
+    Discard(usize),
 }
 
 /// Who waits for an [`Outcome`], of the same name.
@@ -28,6 +31,7 @@ pub(super) enum Reply {
     Record(Done<Vec<Recorded>>),
     Change(Done<Changed>),
     SettleSetting(Done<Vec<u8>>),
+    Discard(Done<usize>),
 }
 
 /// In the order of their turns. A result comes first: until it is written its delivery is neither
@@ -48,7 +52,7 @@ impl Op {
         match self {
             Self::Record(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
-            Self::Change(_) | Self::SettleSetting { .. } => Class::Command,
+            Self::Change(_) | Self::SettleSetting { .. } | Self::Discard { .. } => Class::Command,
         }
     }
 
@@ -59,6 +63,7 @@ impl Op {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
             Self::Record(batch) => batch.len().max(1),
+            Self::Discard { deliveries, .. } => deliveries.len().max(1),
             Self::Change(_) | Self::SettleSetting { .. } => 1,
         }
     }
@@ -77,6 +82,7 @@ impl Op {
                 _ => 0,
             },
             Self::SettleSetting { value, .. } => value.len(),
+            Self::Discard { deliveries, .. } => size_of_val(&deliveries[..]),
         }
     }
 }
@@ -89,10 +95,12 @@ impl Reply {
             (Self::Record(done), Ok(Outcome::Record(outcome))) => done.call(Ok(outcome)),
             (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
+            (Self::Discard(done), Ok(Outcome::Discard(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
             (Self::Change(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
+            (Self::Discard(done), Err(error)) => done.call(Err(error)),
             (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
         }));
         if told.is_err() {

@@ -1,6 +1,7 @@
 //! What waits for the writer: lost in a crash.
 
-use aldaba_store::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use aldaba_delivery::AppId;
+use aldaba_store::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Seq};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use tokio::sync::Notify;
@@ -11,6 +12,7 @@ pub(super) enum Op {
     Accept(Vec<Accept>, Done<Vec<Accepted>>),
     Change(Box<Change>, Done<Changed>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
+    Discard(AppId, Vec<Seq>, Done<usize>),
 }
 
 /// A write whose fate is known, and who waits for it.
@@ -20,6 +22,7 @@ pub(super) enum Reply {
     Accept(Done<Vec<Accepted>>, Vec<Accepted>),
     Change(Done<Changed>, Changed),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
+    Discard(Done<usize>, usize),
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +48,7 @@ impl Queue {
         let line = match op {
             Op::Record(..) => 0,
             Op::Accept(..) => 1,
-            Op::Change(..) | Op::SettleSetting(..) => 2,
+            Op::Change(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();
@@ -82,6 +85,7 @@ impl Op {
             Self::Accept(_, done) => done.call(Err(error)),
             Self::Change(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
+            Self::Discard(_, _, done) => done.call(Err(error)),
         }
     }
 }
@@ -93,6 +97,7 @@ impl Reply {
             Self::Accept(done, outcome) => done.call(Ok(outcome)),
             Self::Change(done, outcome) => done.call(Ok(outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
+            Self::Discard(done, outcome) => done.call(Ok(outcome)),
         }
     }
 }
