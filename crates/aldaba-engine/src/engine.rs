@@ -10,6 +10,7 @@ use crate::recorder::Recorder;
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
+use aldaba_delivery::AppId;
 use aldaba_store::{Done, Endpoint, Error, Seq, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
@@ -156,6 +157,13 @@ impl Engine {
         let (answer, answered) = oneshot::channel();
         self.0.inbox.send(Event::Cancel(deliveries, answer));
         answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Takes deliveries out of the dead letter of an application. How many there were.
+    pub async fn discard(&self, app: AppId, deliveries: Vec<Seq>) -> Result<usize, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.0.store.discard(app, deliveries, Done::new(move |result| drop(answer.send(result))));
+        answered.await.map_err(|_| Error::Closed)?
     }
 
     /// What deliveries that wait for these endpoints wait for, as far as only memory knows.

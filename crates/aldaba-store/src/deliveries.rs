@@ -12,6 +12,14 @@ pub enum DeliveryList {
     DeadLetter(OrgId),
 }
 
+impl DeliveryList {
+    /// Whether the place can be one of this list.
+    pub fn has(self, place: Place) -> bool {
+        let by_message = matches!(self, Self::Of(_, phase) if phase.is_by_message());
+        by_message == matches!(place, Place::Message(..))
+    }
+}
+
 /// Where in its life a delivery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -98,6 +106,8 @@ pub struct DeliveryView {
     pub app: AppId,
     /// `None`: nobody knows it any more.
     pub event_type: Option<String>,
+    /// When its message was accepted; to 4 ms once that is gone.
+    pub created_at: Timestamp,
     pub last: Option<LastAttempt>,
     /// It is dead, and nobody has discarded it.
     pub in_dead_letter: bool,
@@ -114,8 +124,8 @@ pub struct LastAttempt {
 }
 
 pub trait Deliveries {
-    /// One delivery of an application.
-    fn delivery(&self, app: AppId, seq: Seq) -> Read<Option<DeliveryView>>;
+    /// Those of the deliveries that are the application's, in the order asked for.
+    fn delivery_views(&self, app: AppId, deliveries: Vec<Seq>) -> Read<Vec<DeliveryView>>;
 
     fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage>;
 

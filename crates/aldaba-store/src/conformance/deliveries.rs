@@ -4,9 +4,9 @@ use super::scene::ask;
 use super::{Scene, at};
 use crate::{
     Accept, AttemptScope, AttemptsQuery, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState,
-    NewAttempt, Order, Page, Phase, Place, Record, Seq, Store, Tenant,
+    DeliveryView, NewAttempt, Order, Page, Phase, Place, Record, Seq, Store, Tenant,
 };
-use aldaba_delivery::{Ending, Reason, Timestamp, Transition};
+use aldaba_delivery::{AppId, Ending, Reason, Timestamp, Transition};
 use std::sync::Arc;
 
 /// All pages of a list, each of two.
@@ -38,6 +38,10 @@ async fn send(scene: &Scene, tenant: &Tenant, event_type: &str, second: i64) -> 
     event.message.id = scene.id_at(at(second));
     let seq = scene.accepted(&event).await;
     (event, seq)
+}
+
+async fn view(scene: &Scene, app: AppId, seq: Seq) -> Option<DeliveryView> {
+    scene.store.delivery_views(app, vec![seq]).await.unwrap().pop()
 }
 
 fn dead_at(record: Record, at: Timestamp) -> Record {
@@ -199,7 +203,8 @@ pub async fn a_delivery_is_shown_with_its_last_attempt(store: Arc<dyn Store>) {
     let (tenant, other) = (scene.with_endpoints(2).await, scene.with_endpoints(1).await);
     let app = tenant.application.id;
     let (event, seq) = send(&scene, &tenant, "a", 0).await;
-    let fresh = scene.store.delivery(app, seq).await.unwrap().expect("just accepted");
+    let fresh = view(&scene, app, seq).await.expect("just accepted");
+    assert_eq!(fresh.created_at, at(0));
     assert_eq!((fresh.last, fresh.in_dead_letter), (None, false));
     let mut ids = Vec::new();
     for attempts_before in 0..3 {
@@ -231,7 +236,7 @@ pub async fn a_delivery_is_shown_with_its_last_attempt(store: Arc<dyn Store>) {
         };
         scene.record(vec![sibling]).await;
     }
-    let shown = scene.store.delivery(app, seq).await.unwrap().expect("one of the application's");
+    let shown = view(&scene, app, seq).await.expect("one of the application's");
     assert_eq!((shown.app, shown.event_type.as_deref()), (app, Some("a")));
     assert_eq!((shown.status.seq, shown.status.attempts), (seq, 3));
     assert_eq!(shown.status.state, DeliveryState::Dead { at: at(2), reason: Reason::Exhausted });
@@ -250,8 +255,12 @@ pub async fn a_delivery_is_shown_with_its_last_attempt(store: Arc<dyn Store>) {
     assert_eq!(attempts(None, Order::Descending).await, [ids[2], ids[1]]);
     assert_eq!(attempts(Some(ids[1]), Order::Descending).await, [ids[0]]);
     // It belongs to one application.
-    assert_eq!(scene.store.delivery(other.application.id, seq).await.unwrap(), None);
-    assert_eq!(scene.store.delivery(app, Seq(i64::MAX)).await.unwrap(), None);
+    assert_eq!(view(&scene, other.application.id, seq).await, None);
+    assert_eq!(view(&scene, app, Seq(i64::MAX)).await, None);
+    let both = vec![Seq(seq.0 + 1), Seq(i64::MAX), seq];
+    let views = scene.store.delivery_views(app, both).await.unwrap();
+    let seqs: Vec<_> = views.iter().map(|view| view.status.seq).collect();
+    assert_eq!(seqs, [Seq(seq.0 + 1), seq]);
 }
 
 pub async fn a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history(store: Arc<dyn Store>) {
@@ -274,7 +283,7 @@ pub async fn a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history(s
     both_ways(&scene, of(Phase::Dead), DeliveryFilter::default(), vec![seqs[1]]).await;
     both_ways(&scene, of(Phase::Settled), DeliveryFilter::default(), seqs.clone()).await;
     both_ways(&scene, of(Phase::Pending), DeliveryFilter::default(), vec![waiting]).await;
-    let shown = scene.store.delivery(app, seqs[0]).await.unwrap().expect("its history is kept");
+    let shown = view(&scene, app, seqs[0]).await.expect("its history is kept");
     assert_eq!(shown.status.state, DeliveryState::Dead { at: at(0), reason: Reason::Rejected });
     assert!(!shown.in_dead_letter);
 }

@@ -2,21 +2,24 @@
 
 use super::rows::{self, id, moment};
 use crate::{DeliveryStatus, DeliveryView, LastAttempt, Seq};
-use aldaba_delivery::{AppId, EndpointId, MessageId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::time::Duration;
 
-pub(super) fn delivery(
+pub(super) fn views(
     connection: &Connection,
     app: AppId,
-    seq: Seq,
-) -> rusqlite::Result<Option<DeliveryView>> {
-    match status(connection, seq)? {
-        Some(status) if owner(connection, status.endpoint)? == Some(app) => {
-            view(connection, app, status).map(Some)
+    seqs: &[Seq],
+) -> rusqlite::Result<Vec<DeliveryView>> {
+    let mut views = Vec::with_capacity(seqs.len());
+    for seq in seqs {
+        if let Some(status) = status(connection, *seq)?
+            && owner(connection, status.endpoint)? == Some(app)
+        {
+            views.push(view(connection, app, status)?);
         }
-        _ => Ok(None),
     }
+    Ok(views)
 }
 
 pub(super) fn discard(connection: &Connection, app: AppId, deliveries: &[Seq]) -> rusqlite::Result<usize> {
@@ -39,13 +42,16 @@ pub(super) fn status(connection: &Connection, seq: Seq) -> rusqlite::Result<Opti
     find.query_row((seq.0,), rows::delivery).optional()
 }
 
-pub(super) fn event_type(
+/// The type of a message, and when it was accepted.
+pub(super) fn kind(
     connection: &Connection,
     app: AppId,
     message: MessageId,
-) -> rusqlite::Result<Option<String>> {
-    let mut find = connection.prepare_cached("SELECT event_type FROM message WHERE app = ?1 AND id = ?2")?;
-    find.query_row((app.as_bytes(), message.as_bytes()), |row| row.get(0)).optional()
+) -> rusqlite::Result<Option<(String, Timestamp)>> {
+    let mut find =
+        connection.prepare_cached("SELECT event_type, created_at FROM message WHERE app = ?1 AND id = ?2")?;
+    let read = |row: &Row<'_>| Ok((row.get(0)?, moment(row, 1)?));
+    find.query_row((app.as_bytes(), message.as_bytes()), read).optional()
 }
 
 pub(super) fn view(
@@ -60,10 +66,11 @@ pub(super) fn view(
          WHERE message = ?1 AND seq = ?2 ORDER BY id DESC LIMIT 1",
     )?;
     let last = newest.query_row((status.message.as_bytes(), status.seq.0), last_attempt).optional()?;
-    let event_type = event_type(connection, app, status.message)?;
+    let (event_type, created_at) = kind(connection, app, status.message)?.unzip();
     Ok(DeliveryView {
         app,
         event_type: event_type.or_else(|| dead.clone().filter(|known| !known.is_empty())),
+        created_at: created_at.unwrap_or_else(|| status.message.created_at()),
         last,
         in_dead_letter: dead.is_some(),
         status,

@@ -2,7 +2,7 @@
 //! lane by lane, what has ended by the messages, and the dead letter is a table of its own.
 
 use super::codes::Code;
-use super::deliveries::{event_type, owner, status, view};
+use super::deliveries::{kind, owner, status, view};
 use super::rows::{self, count, id, moment};
 use crate::{
     DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, Order,
@@ -269,7 +269,9 @@ impl Walk<'_> {
         if self.filter().event_type.is_none() {
             return Ok(true);
         }
-        Ok(self.type_fits(event_type(self.connection, app, message)?.as_deref()))
+        Ok(self.type_fits(
+            kind(self.connection, app, message)?.as_ref().map(|(event_type, _)| event_type.as_str()),
+        ))
     }
 }
 

@@ -234,8 +234,8 @@ impl History for SqliteStore {
 }
 
 impl Deliveries for SqliteStore {
-    fn delivery(&self, app: AppId, seq: Seq) -> Read<Option<DeliveryView>> {
-        self.read(move |connection| deliveries::delivery(connection, app, seq))
+    fn delivery_views(&self, app: AppId, seqs: Vec<Seq>) -> Read<Vec<DeliveryView>> {
+        self.read(move |connection| deliveries::views(connection, app, &seqs))
     }
 
     fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage> {

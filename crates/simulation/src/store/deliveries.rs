@@ -10,8 +10,8 @@ use aldaba_store::{
 };
 
 impl Deliveries for SimStore {
-    fn delivery(&self, app: AppId, seq: Seq) -> Read<Option<DeliveryView>> {
-        self.read(move |disk| disk.delivery(app, seq))
+    fn delivery_views(&self, app: AppId, seqs: Vec<Seq>) -> Read<Vec<DeliveryView>> {
+        self.read(move |disk| seqs.iter().filter_map(|seq| disk.delivery(app, *seq)).collect())
     }
 
     fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage> {
@@ -44,14 +44,13 @@ impl Disk {
     }
 
     fn view(&self, app: AppId, row: &DeliveryStatus) -> DeliveryView {
+        let message = self.messages.get(&(app, row.message));
         let of_it = |attempt: &&Attempt| attempt.seq == row.seq;
         DeliveryView {
             status: row.clone(),
             app,
-            event_type: self
-                .messages
-                .get(&(app, row.message))
-                .map(|message| message.content.event_type.to_string()),
+            event_type: message.map(|message| message.content.event_type.to_string()),
+            created_at: message.map_or(row.message.created_at(), |message| message.created_at),
             last: self.attempts.values().rev().find(of_it).map(|attempt| LastAttempt {
                 id: attempt.id,
                 started_at: attempt.started_at,
