@@ -59,6 +59,24 @@ impl Reason {
             Self::Expired => "expired",
         }
     }
+
+    /// The same for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Exhausted => "Max retries exhausted",
+            Self::Rejected => "Non-retriable error",
+            Self::StopDate => "Stop date reached",
+            Self::EndpointGone => "Endpoint gone",
+            Self::TargetForbidden => "Target address not allowed",
+            Self::Cancelled => "Cancelled",
+            Self::Expired => "Payload no longer kept",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
 }
 
 impl Delivery {

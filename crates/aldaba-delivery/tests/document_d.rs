@@ -101,3 +101,13 @@ fn d6_5_s_to_connect_then_10_s_for_the_request_and_its_answer() {
     assert_eq!((timeouts.connect, timeouts.answer), (secs(5), secs(10)));
     assert_eq!(timeouts.total, secs(15), "the total leaves room for both");
 }
+
+#[test]
+fn d11_final_reasons_have_the_words_of_the_document() {
+    assert_eq!(Reason::Rejected.text(), "Non-retriable error");
+    assert_eq!(Reason::Exhausted.text(), "Max retries exhausted");
+    for reason in Reason::ALL {
+        assert_eq!(Reason::named(reason.name()), Some(reason));
+    }
+    assert_eq!(Reason::named("delivered"), None);
+}

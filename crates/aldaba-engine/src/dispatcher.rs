@@ -2,15 +2,17 @@
 //! turns and has them carried out.
 
 use crate::attempt::{End, Ended, Sender, Start};
+use crate::cancel::{Cancel, Cancelled};
 use crate::content::HeldContent;
 use crate::lane::Entry;
+use crate::outlook::{Outlook, Question};
 use crate::recorder::{Recorder, Written, without_attempt};
 use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profile, Vault};
 use aldaba_delivery::{AppId, Ending, EndpointId, OrgId, Reason, Timestamp, Transition};
-use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Store, Waiting};
+use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Seq, Store, Waiting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +60,12 @@ pub(crate) enum Event {
     Halt,
     /// The same; say so when nothing is in flight any longer.
     Stop(oneshot::Sender<()>),
+    /// End deliveries that wait, and say what became of each.
+    Cancel(Vec<Cancel>, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
+    /// What was to be ended is on disk as ended, or is not.
+    Withdrawn(Vec<(EndpointId, Seq, bool)>),
+    /// What deliveries wait for.
+    Ask(Vec<Question>, oneshot::Sender<Vec<Outlook>>),
     /// How many deliveries are in flight.
     Count(oneshot::Sender<usize>),
 }
@@ -194,6 +202,16 @@ impl Dispatcher {
             Event::Stop(stopped) => {
                 self.halt();
                 self.stopping = Some(stopped);
+            }
+            Event::Cancel(deliveries, answer) => self.cancel(deliveries, answer, now),
+            Event::Withdrawn(deliveries) => {
+                for (endpoint, seq, ended) in deliveries {
+                    self.turns.withdrawn(endpoint, seq, ended, now);
+                }
+            }
+            Event::Ask(questions, answer) => {
+                let outlook = |question| self.turns.outlook(question, now);
+                drop(answer.send(questions.iter().map(outlook).collect()));
             }
             Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
         }

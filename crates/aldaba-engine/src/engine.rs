@@ -1,15 +1,18 @@
 use crate::attempt::Sender;
+use crate::cancel::{Cancel, Cancelled};
 use crate::content::Contents;
 use crate::directory::{Directory, Tenants};
 use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
-use aldaba_store::{Done, Error, Store, WhichApplication};
+use aldaba_delivery::AppId;
+use aldaba_store::{Done, Endpoint, Error, Seq, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,6 +158,31 @@ impl Engine {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// Ends deliveries that wait, before they are sent. When this returns, nothing more leaves for
+    /// those that are [`Cancelled::Done`].
+    pub async fn cancel(&self, deliveries: Vec<Cancel>) -> Result<Vec<Cancelled>, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.0.inbox.send(Event::Cancel(deliveries, answer));
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Takes deliveries out of the dead letter of an application. How many there were.
+    pub async fn discard(&self, app: AppId, deliveries: Vec<Seq>) -> Result<usize, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.0.store.discard(app, deliveries, Done::new(move |result| drop(answer.send(result))));
+        answered.await.map_err(|_| Error::Closed)?
+    }
+
+    /// What deliveries that wait for these endpoints wait for, as far as only memory knows.
+    pub async fn outlooks(&self, deliveries: &[(&Endpoint, Seq)]) -> Vec<Outlook> {
+        let question = |(endpoint, seq): &(&Endpoint, Seq)| Question::new(endpoint, *seq, &self.0.policies);
+        let (answer, answered) = oneshot::channel();
+        self.0.inbox.send(Event::Ask(deliveries.iter().map(question).collect(), answer));
+        // Without a dispatcher nothing is sent.
+        let nothing = || vec![Outlook { paused: true, ..Outlook::default() }; deliveries.len()];
+        answered.await.unwrap_or_else(|_| nothing())
     }
 
     /// How many deliveries are on the wire or not yet recorded.

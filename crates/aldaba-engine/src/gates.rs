@@ -2,8 +2,11 @@
 
 use crate::attempt::Start;
 use crate::lane::FixedMap;
+use crate::outlook::HostHold;
 use crate::target::Target;
-use aldaba_delivery::{Class, EndpointId, Gate, GateScope, Origin, Passage, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, Class, EndpointId, Gate, GateScope, Origin, Passage, Policy, Timestamp, Transition,
+};
 use aldaba_store::{GateRecord, Seq};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -112,6 +115,26 @@ impl Gates {
             },
             _ => true,
         })
+    }
+
+    /// The longest hold that binds lanes of an application at an origin.
+    pub(crate) fn hold(
+        &self,
+        origin: &Origin,
+        app: AppId,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<HostHold> {
+        let scopes = Gate::scopes(app).into_iter().filter(|scope| policy.takes_part_in(*scope));
+        let holds = scopes.filter_map(|scope| {
+            let gate = &self.gates.get(&(origin.clone(), scope))?.gate;
+            match gate.passage(now) {
+                Passage::Held(until) => Some(HostHold { scope, until: Some(until) }),
+                Passage::Probing => Some(HostHold { scope, until: None }),
+                Passage::Open | Passage::Probe => None,
+            }
+        });
+        holds.max_by_key(|hold| hold.until)
     }
 
     /// Lets every gate that the attempt has a say in know how it went.

@@ -3,6 +3,7 @@
 use crate::content::Contents;
 use crate::directory::{Directory, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
+use crate::matching::mismatch;
 use crate::{Clock, Entropy};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{
@@ -139,11 +140,7 @@ impl Intake {
     }
 }
 
-/// Whether an endpoint subscribes to such a message. One without channels takes every message; one
-/// with channels takes only messages that share at least one.
+/// Whether an endpoint subscribes to such a message.
 fn wants(endpoint: &Subscription, event_type: &str, channels: &[String]) -> bool {
-    let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
-    !endpoint.disabled
-        && (endpoint.event_types.is_empty() || listed(&endpoint.event_types, event_type))
-        && (endpoint.channels.is_empty() || channels.iter().any(|c| listed(&endpoint.channels, c)))
+    mismatch(endpoint, event_type, channels).is_none()
 }

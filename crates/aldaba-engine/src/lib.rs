@@ -9,6 +9,7 @@
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
 mod attempt;
+mod cancel;
 mod clock;
 mod content;
 mod directory;
@@ -18,7 +19,9 @@ mod entropy;
 mod gates;
 mod intake;
 mod lane;
+mod matching;
 mod options;
+mod outlook;
 mod policies;
 mod profile;
 mod recorder;
@@ -30,12 +33,15 @@ mod turns;
 mod vault;
 pub mod wire;
 
+pub use cancel::{Cancel, Cancelled};
 pub use clock::{Clock, RuntimeClock, SystemClock};
 pub use directory::{ChangeError, Directory, Made, NewApplication, NewEndpoint, Once};
 pub use engine::{Engine, Parts, StartError};
 pub use entropy::{Entropy, SystemEntropy};
 pub use intake::{NewEvent, SendError, Sent};
+pub use matching::{Mismatch, mismatch};
 pub use options::Options;
+pub use outlook::{HostHold, Outlook};
 pub use policies::Policies;
 pub use profile::{Profile, UnknownProfile};
 pub use replay::{Counted, MOST_OPENED, NewReplay, Replays};

@@ -48,7 +48,7 @@ impl Policies {
 
     /// The policy of a stored endpoint. A name that is gone falls back to the default: a delivery
     /// must not be stuck because of it.
-    pub(crate) fn of(&self, org: OrgId, name: &str) -> Policy {
+    pub fn of(&self, org: OrgId, name: &str) -> Policy {
         let default = || self.builtin(Self::DEFAULT).cloned().expect("the default policy is built in");
         self.get(org, name).unwrap_or_else(default)
     }

@@ -66,6 +66,11 @@ impl Address {
     }
 }
 
+/// The origin of an endpoint's URL, where it can be read.
+pub(crate) fn origin_of(endpoint: &Endpoint) -> Option<Origin> {
+    Url::parse(&endpoint.url).ok().map(|url| origin(&url))
+}
+
 fn origin(url: &Url) -> Origin {
     Origin::new(url.scheme(), url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0))
 }

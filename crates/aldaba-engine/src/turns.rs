@@ -9,6 +9,7 @@ use crate::attempt::Start;
 use crate::gates::{Entrance, Gates};
 use crate::lane::{Awake, Entry, FixedMap, Lane, Place, Queue, Readiness, Reading, Room, Standing, Throttle};
 use crate::options::Options;
+use crate::outlook::{Outlook, Question};
 use crate::target::Target;
 use aldaba_delivery::{AppId, Delivery, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
 use aldaba_store::{DueQuery, GateRecord, Record, Seq, Waiting};
@@ -275,6 +276,41 @@ impl Turns {
         }
         self.wake(endpoint);
         self.rest(endpoint);
+    }
+
+    /// Takes a waiting delivery out of its lane, to be ended unsent. `None`: it is in flight.
+    pub(crate) fn withdraw(
+        &mut self,
+        endpoint: EndpointId,
+        app: AppId,
+        read: Waiting,
+        now: Timestamp,
+    ) -> Option<Waiting> {
+        self.lane(endpoint, app, now).backlog.withdraw(read)
+    }
+
+    /// What was to be ended is on disk as ended, or it was not what it was thought to be.
+    pub(crate) fn withdrawn(&mut self, endpoint: EndpointId, seq: Seq, ended: bool, now: Timestamp) {
+        self.landed(endpoint, seq, None, now);
+        if !ended && let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.backlog.start_over();
+            self.wake(endpoint);
+        }
+    }
+
+    /// What a delivery waits for besides its due time, as far as only memory knows.
+    pub(crate) fn outlook(&mut self, question: &Question, now: Timestamp) -> Outlook {
+        let Question { app, endpoint, seq, origin, policy } = question;
+        let lane = self.lanes.get_mut(endpoint);
+        let throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
+        Outlook {
+            in_flight: lane.as_ref().is_some_and(|lane| lane.backlog.is_in_flight(*seq)),
+            hold: self.gates.hold(origin, *app, policy, now),
+            throttled_until: lane
+                .filter(|_| throttle)
+                .and_then(|lane| lane.throttle.as_mut()?.ready(now).err()),
+            paused: self.halted,
+        }
     }
 
     /// Puts a lane among the ready ones of its queue, if it is not there.

@@ -45,6 +45,8 @@ pub struct Attempt {
 pub enum AttemptScope {
     Endpoint(EndpointId),
     Message(MessageId),
+    /// Of one delivery, which is one of that message.
+    Delivery(MessageId, Seq),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,23 @@ pub enum DeliveryState {
     Waiting { due_at: Timestamp },
     Delivered { at: Timestamp },
     Dead { at: Timestamp, reason: Reason },
+}
+
+impl DeliveryState {
+    /// Why it ended without success.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Dead { reason, .. } => Some(reason),
+            Self::Waiting { .. } | Self::Delivered { .. } => None,
+        }
+    }
+
+    pub fn settled_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Waiting { .. } => None,
+            Self::Delivered { at } | Self::Dead { at, .. } => Some(at),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@
 //! Reads are snapshots: they may lag behind writes that commit while they run.
 
 mod content;
+mod deliveries;
 mod directory;
 mod error;
 mod history;
@@ -32,6 +33,10 @@ pub mod conformance;
 pub mod sqlite;
 
 pub use content::{Content, Message, NewMessage};
+pub use deliveries::{
+    Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryView, LastAttempt,
+    Phase, Place,
+};
 pub use directory::{
     Application, Change, Changed, Directory, Endpoint, Fence, Key, OwnPolicy, Subscription, Tenant,
     WhichApplication,
@@ -57,7 +62,9 @@ use std::pin::Pin;
 pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// Everything that the server needs of a database.
-pub trait Store: Accepts + Records + Lanes + Directory + History + Replays + Send + Sync + 'static {
+pub trait Store:
+    Accepts + Records + Lanes + Directory + History + Deliveries + Replays + Send + Sync + 'static
+{
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
 

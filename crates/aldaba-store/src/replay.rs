@@ -5,7 +5,7 @@
 //! a replay that a crash has cut off goes on where it was, and opens nothing twice.
 
 use crate::{Done, Order, Page, Read, Waiting};
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, ReplayId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
@@ -58,8 +58,10 @@ pub struct ReplayFilter {
     pub event_types: Vec<String>,
     pub channel: Option<String>,
     pub tag: Option<String>,
-    /// Those whose delivery to the endpoint has died, …
+    /// Those whose delivery to the endpoint has died and lies in the dead letter, …
     pub dead: bool,
+    /// … was cancelled, …
+    pub cancelled: bool,
     /// … was delivered, …
     pub delivered: bool,
     /// … or that the endpoint would get by what it is subscribed to now, and never got.
@@ -152,6 +154,14 @@ impl ReplayFilter {
             && (self.event_types.is_empty() || self.event_types.iter().any(|name| name == event_type))
             && self.channel.as_ref().is_none_or(|channel| channels.contains(channel))
             && self.tag.as_ref().is_none_or(|tag| tags.contains(tag))
+    }
+
+    /// What its delivery, which has died, says.
+    pub fn wants_dead(&self, reason: Reason, in_dead_letter: bool) -> bool {
+        match reason {
+            Reason::Cancelled => self.cancelled,
+            _ => self.dead && in_dead_letter,
+        }
     }
 
     pub fn wants_status(&self, code: Option<u16>) -> bool {

@@ -101,6 +101,31 @@ impl Backlog {
         self.take(Timestamp::MAX)
     }
 
+    /// Takes a row out of its turn, to be ended unsent: as the lane knows it, else as whoever asks has
+    /// read it. It is in flight until [`Backlog::landed`]. `None`: it is in flight already.
+    pub(crate) fn withdraw(&mut self, read: Waiting) -> Option<Waiting> {
+        if self.is_in_flight(read.seq) {
+            return None;
+        }
+        let place = self.buffer.iter().position(|entry| entry.waiting.seq == read.seq);
+        let entry = place.and_then(|place| self.buffer.remove(place));
+        self.room.recount(usize::from(entry.is_some()), 0);
+        self.in_flight.push(read.seq);
+        Some(entry.map_or(read, |entry| entry.waiting))
+    }
+
+    pub(crate) fn is_in_flight(&self, seq: Seq) -> bool {
+        self.in_flight.contains(&seq)
+    }
+
+    /// Leaves everything to the store: a row may wait there that the lane took for ended.
+    pub(crate) fn start_over(&mut self) {
+        self.room.recount(self.buffer.len(), 0);
+        self.buffer = VecDeque::new();
+        self.bound = Bound::Below(FIRST);
+        self.overtake();
+    }
+
     /// A delivery's change is committed: it is settled, or waits again.
     pub(crate) fn landed(&mut self, seq: Seq, again: Option<Waiting>) {
         self.in_flight.retain(|flying| *flying != seq);
@@ -247,13 +272,18 @@ impl Backlog {
             && let Some(last) = self.buffer.pop_back()
         {
             self.bound = Bound::Below(last.waiting.turn());
-            if let Some(refill) = &mut self.refill {
-                refill.overtaken = true;
-                self.room.recount(refill.changes.len(), 0);
-                refill.changes.clear();
-            }
+            self.overtake();
         }
         self.room.recount(before, self.buffer.len());
+    }
+
+    /// A refill that is under way counts for nothing.
+    fn overtake(&mut self) {
+        if let Some(refill) = &mut self.refill {
+            refill.overtaken = true;
+            self.room.recount(refill.changes.len(), 0);
+            refill.changes.clear();
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod accepting;
+pub mod deliveries;
 pub mod directory;
 pub mod endings;
 pub mod history;
@@ -104,6 +105,7 @@ macro_rules! conformance_tests {
             history::attempts_are_listed_both_ways_page_by_page,
             history::deliveries_of_a_message_come_in_order_with_their_states,
             replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
+            replays::what_was_cancelled_or_discarded_is_not_recovered,
             replays::another_round_takes_the_place_of_the_settled_one,
             replays::a_replay_goes_on_where_it_was_and_opens_nothing_twice,
             replays::a_replay_ends_at_the_most_that_one_may_open,
@@ -111,6 +113,13 @@ macro_rules! conformance_tests {
             replays::what_an_endpoint_does_not_want_is_not_missing,
             replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
             replays::replays_are_listed_both_ways_for_their_organization,
+            deliveries::pending_history_and_dead_letter_are_lists_of_their_own,
+            deliveries::pending_deliveries_of_all_lanes_come_in_one_order,
+            deliveries::lists_are_filtered,
+            deliveries::a_filter_that_finds_little_gives_up_and_can_go_on,
+            deliveries::the_dead_letter_of_an_organization_has_all_its_applications,
+            deliveries::a_delivery_is_shown_with_its_last_attempt,
+            deliveries::a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history,
             endings::a_living_store_says_so,
             endings::what_was_handed_over_is_written_before_the_store_closes,
             endings::a_closed_store_says_so,

@@ -24,6 +24,7 @@ fn everything(scene: &Scene, tenant: &Tenant) -> Replay {
             channel: None,
             tag: None,
             dead: true,
+            cancelled: true,
             delivered: true,
             missing: true,
             status_class: None,
@@ -87,6 +88,7 @@ pub async fn a_replay_opens_what_it_asks_for_and_leaves_what_waits(store: Arc<dy
         let [waiting, was_delivered, was_dead, was_missing] = one_of_each(&scene, &tenant).await;
         let mut replay = everything(&scene, &tenant);
         (replay.filter.dead, replay.filter.delivered, replay.filter.missing) = (dead, delivered, missing);
+        replay.filter.cancelled = false;
         let wanted: Vec<_> = [(delivered, &was_delivered), (dead, &was_dead), (missing, &was_missing)]
             .into_iter()
             .filter_map(|(wanted, (accept, _))| wanted.then_some(accept.message.id))
@@ -99,6 +101,32 @@ pub async fn a_replay_opens_what_it_asks_for_and_leaves_what_waits(store: Arc<dy
         assert_eq!(lane, all, "what waited is as it was, and what was opened stands behind it");
         assert_eq!(scene.store.waiting().await.unwrap() - before, all.len() as u64);
     }
+}
+
+pub async fn what_was_cancelled_or_discarded_is_not_recovered(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut messages = Vec::new();
+    for reason in [Reason::Exhausted, Reason::Cancelled, Reason::Exhausted] {
+        let accept = scene.event(&tenant);
+        let seq = scene.accepted(&accept).await;
+        scene.record(vec![scene.dead(&accept, seq, reason)]).await;
+        messages.push((accept.message.id, seq));
+    }
+    let discarded = ask(|done| scene.store.discard(tenant.application.id, vec![messages[2].1], done)).await;
+    assert_eq!(discarded, Ok(1));
+    let mut recover = everything(&scene, &tenant);
+    (recover.filter.delivered, recover.filter.missing, recover.filter.cancelled) = (false, false, false);
+    let mut cancelled = Replay { id: scene.id(), ..recover.clone() };
+    (cancelled.filter.dead, cancelled.filter.cancelled) = (false, true);
+    assert_eq!(run(&scene, &recover).await, [messages[0].0]);
+    assert_eq!(run(&scene, &cancelled).await, [messages[1].0]);
+    // What waits again lies in the dead letter no longer.
+    let [view] = &scene.store.delivery_views(tenant.application.id, vec![messages[0].1]).await.unwrap()[..]
+    else {
+        return;
+    };
+    panic!("the old round is gone: {view:?}");
 }
 
 pub async fn another_round_takes_the_place_of_the_settled_one(store: Arc<dyn Store>) {

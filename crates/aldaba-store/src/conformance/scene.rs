@@ -33,10 +33,15 @@ impl Scene {
 
     /// An id that is greater than all before it.
     pub fn id<K: IdKind>(&self) -> Id<K> {
+        self.id_at(at(0))
+    }
+
+    /// The same, of a moment.
+    pub fn id_at<K: IdKind>(&self, at: Timestamp) -> Id<K> {
         let made = self.made.fetch_add(1, Ordering::Relaxed);
         let mut random = [0; 15];
         random[7..].copy_from_slice(&made.to_be_bytes());
-        Id::new(at(0), random)
+        Id::new(at, random)
     }
 
     pub fn key(&self) -> IdempotencyKey {

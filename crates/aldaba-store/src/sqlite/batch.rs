@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
-use super::{change, replay, setting};
+use super::{change, deliveries, replay, setting};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -56,6 +56,9 @@ fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<
             }
             Op::SettleSetting { name, value } => {
                 Outcome::SettleSetting(setting::settle(connection, name, value)?)
+            }
+            Op::Discard { app, deliveries } => {
+                Outcome::Discard(deliveries::discard(connection, *app, deliveries)?)
             }
         });
     }

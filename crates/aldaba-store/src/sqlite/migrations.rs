@@ -12,6 +12,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0002_http2.sql"),
     include_str!("schema/0003_policy.sql"),
     include_str!("schema/0004_replay.sql"),
+    include_str!("schema/0005_dead_letter.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

@@ -10,6 +10,8 @@ mod checkpoint;
 mod codes;
 mod connect;
 mod counters;
+mod deliveries;
+mod delivery_list;
 mod directory;
 mod failure;
 mod history;
@@ -41,10 +43,11 @@ pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{
-    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
-    Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped,
-    Replays, ReplaysQuery, Store, Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Deliveries,
+    DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint,
+    GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order, OwnPolicy, Page, Read, Record,
+    Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Seq, Store,
+    Tenant, Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId};
 use failure::Failure;
@@ -229,6 +232,20 @@ impl History for SqliteStore {
 
     fn waiting(&self) -> Read<u64> {
         self.read(history::waiting)
+    }
+}
+
+impl Deliveries for SqliteStore {
+    fn delivery_views(&self, app: AppId, seqs: Vec<Seq>) -> Read<Vec<DeliveryView>> {
+        self.read(move |connection| deliveries::views(connection, app, &seqs))
+    }
+
+    fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage> {
+        self.read(move |connection| delivery_list::list(connection, &query))
+    }
+
+    fn discard(&self, app: AppId, deliveries: Vec<Seq>, done: Done<usize>) {
+        self.write(Op::Discard { app, deliveries }, Reply::Discard(done));
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
-use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped};
+use crate::{
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Seq,
+};
+use aldaba_delivery::AppId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One call: all of it is in one commit.
@@ -11,6 +14,7 @@ pub enum Op {
     Change(Box<Change>),
     StepReplay(ReplayStep),
     SettleSetting { name: &'static str, value: Vec<u8> },
+    Discard { app: AppId, deliveries: Vec<Seq> },
 }
 
 /// What became of one [`Op`], of the same name.
@@ -21,6 +25,7 @@ pub enum Outcome {
     Change(Changed),
     StepReplay(Box<ReplayStepped>),
     SettleSetting(Vec<u8>),
+    Discard(usize),
 }
 
 /// Who waits for an [`Outcome`], of the same name.
@@ -31,6 +36,7 @@ pub(super) enum Reply {
     Change(Done<Changed>),
     StepReplay(Done<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>),
+    Discard(Done<usize>),
 }
 
 /// In the order of their turns. A result comes first: until it is written its delivery is neither
@@ -51,7 +57,9 @@ impl Op {
         match self {
             Self::Record(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
-            Self::Change(_) | Self::StepReplay(_) | Self::SettleSetting { .. } => Class::Command,
+            Self::Change(_) | Self::StepReplay(_) | Self::SettleSetting { .. } | Self::Discard { .. } => {
+                Class::Command
+            }
         }
     }
 
@@ -63,6 +71,7 @@ impl Op {
             }
             Self::Record(batch) => batch.len().max(1),
             Self::StepReplay(step) => step.open.max(1),
+            Self::Discard { deliveries, .. } => deliveries.len().max(1),
             Self::Change(_) | Self::SettleSetting { .. } => 1,
         }
     }
@@ -82,6 +91,7 @@ impl Op {
             },
             Self::StepReplay(_) => 0,
             Self::SettleSetting { value, .. } => value.len(),
+            Self::Discard { deliveries, .. } => size_of_val(&deliveries[..]),
         }
     }
 }
@@ -95,11 +105,13 @@ impl Reply {
             (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
             (Self::StepReplay(done), Ok(Outcome::StepReplay(outcome))) => done.call(Ok(*outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
+            (Self::Discard(done), Ok(Outcome::Discard(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
             (Self::Change(done), Err(error)) => done.call(Err(error)),
             (Self::StepReplay(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
+            (Self::Discard(done), Err(error)) => done.call(Err(error)),
             (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
         }));
         if told.is_err() {

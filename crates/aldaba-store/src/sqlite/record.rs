@@ -4,7 +4,7 @@ use super::codes::{Code, State};
 use super::counters::Counters;
 use super::rows::{nanos, scope_bytes};
 use crate::{GateRecord, NewAttempt, Record, Recorded};
-use aldaba_delivery::{Ending, EndpointId, Health, Timestamp, Transition};
+use aldaba_delivery::{Ending, EndpointId, Health, Reason, Timestamp, Transition};
 use rusqlite::{CachedStatement, Connection, params};
 
 pub(super) struct Recording<'c> {
@@ -47,6 +47,9 @@ impl<'c> Recording<'c> {
         for gate in &record.gates {
             self.set_gate(gate)?;
         }
+        if let Transition::Settle(Ending::Dead(reason)) = record.transition {
+            self.put_in_dead_letter(record, reason)?;
+        }
         counters.recorded(record);
         Ok(Recorded::Applied)
     }
@@ -83,6 +86,23 @@ impl<'c> Recording<'c> {
             attempt.error,
             &attempt.response[..],
         ])?;
+        Ok(())
+    }
+
+    fn put_in_dead_letter(&self, record: &Record, reason: Reason) -> rusqlite::Result<()> {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT OR REPLACE INTO dead_letter (seq, org, app, endpoint, settled_at, reason, event_type)
+             SELECT ?1, endpoint.org, endpoint.app, endpoint.id, ?3, ?4,
+                 coalesce((SELECT event_type FROM message WHERE app = endpoint.app AND id = ?5), '')
+             FROM endpoint WHERE endpoint.id = ?2",
+        )?;
+        insert.execute((
+            record.seq.0,
+            record.endpoint.as_bytes(),
+            record.at.millis(),
+            reason.code(),
+            record.message.as_bytes(),
+        ))?;
         Ok(())
     }
 

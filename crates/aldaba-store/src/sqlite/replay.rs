@@ -18,11 +18,15 @@ const COLUMNS: &str =
 const DEAD: u8 = 1;
 const DELIVERED: u8 = 2;
 const MISSING: u8 = 4;
+const CANCELLED: u8 = 8;
 
 pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Result<Changed> {
     let filter = &replay.filter;
     let bit = |wanted, bit| if wanted { bit } else { 0 };
-    let wanted = bit(filter.dead, DEAD) | bit(filter.delivered, DELIVERED) | bit(filter.missing, MISSING);
+    let wanted = bit(filter.dead, DEAD)
+        | bit(filter.delivered, DELIVERED)
+        | bit(filter.missing, MISSING)
+        | bit(filter.cancelled, CANCELLED);
     let sql = format!(
         "INSERT INTO replay ({COLUMNS})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
@@ -143,6 +147,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Replay> {
             dead: wanted & DEAD != 0,
             delivered: wanted & DELIVERED != 0,
             missing: wanted & MISSING != 0,
+            cancelled: wanted & CANCELLED != 0,
             status_class: row.get(9)?,
             event_types: rows::list(row, 16)?,
             channel: row.get(17)?,
@@ -247,7 +252,7 @@ fn walk(
          WHERE app = ?1 AND id >= ?2 AND (?3 IS NULL OR id > ?3) AND id <= ?4 ORDER BY id LIMIT ?5",
     )?;
     let mut deliveries =
-        connection.prepare_cached("SELECT seq, endpoint, state FROM delivery WHERE message = ?1")?;
+        connection.prepare_cached("SELECT seq, endpoint, state, reason FROM delivery WHERE message = ?1")?;
     let from = after.unwrap_or_else(|| MessageId::first_at(filter.since));
     let (last, after) = (MessageId::last_at(filter.until), after.map(|id| *id.as_bytes()));
     let (from, last, tagged) = (from.as_bytes(), last.as_bytes(), filter.tag.is_some());
@@ -268,17 +273,24 @@ fn walk(
             while let Some(row) = others.next()? {
                 work += 1;
                 if id::<_>(row, 1)? == endpoint.id {
-                    found = Some((Seq(row.get(0)?), State::from_code(row.get(2)?)?));
+                    found = Some((
+                        Seq(row.get(0)?),
+                        State::from_code(row.get(2)?)?,
+                        row.get::<_, Option<i64>>(3)?,
+                    ));
                 }
             }
             let wanted = match found {
                 None => filter.missing && endpoint.wants(event_type, &channels),
-                Some((_, State::Waiting)) => false,
-                Some((_, State::Dead)) => filter.dead,
-                Some((_, State::Delivered)) => filter.delivered,
+                Some((_, State::Waiting, _)) => false,
+                Some((_, State::Delivered, _)) => filter.delivered,
+                Some((seq, State::Dead, reason)) => {
+                    let reason = Code::from_code(reason.unwrap_or_default())?;
+                    filter.wants_dead(reason, in_dead_letter(connection, seq)?)
+                }
             };
             if wanted && (found.is_none() || has_status(connection, filter, message, endpoint.id)?) {
-                goes_on = take(message, found.map(|(seq, _)| seq))?;
+                goes_on = take(message, found.map(|(seq, ..)| seq))?;
             }
         }
         if !goes_on || work >= look {
@@ -287,6 +299,10 @@ fn walk(
     }
     walk.done = true;
     Ok(walk)
+}
+
+fn in_dead_letter(connection: &Connection, Seq(seq): Seq) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM dead_letter WHERE seq = ?1")?.exists((seq,))
 }
 
 /// Whether the last answer was of the class that is asked for, if one is.
@@ -320,6 +336,7 @@ fn reopen(
 ) -> rusqlite::Result<Waiting> {
     if let Some(Seq(seq)) = settled {
         connection.prepare_cached("DELETE FROM delivery WHERE seq = ?1")?.execute((seq,))?;
+        connection.prepare_cached("DELETE FROM dead_letter WHERE seq = ?1")?.execute((seq,))?;
     }
     connection
         .prepare_cached(

@@ -5,7 +5,7 @@ use super::query::WithContent;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp};
-use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Order, Trigger};
+use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Order, Page, Trigger};
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
@@ -13,6 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Part of the API, not served yet.
 const FILTERS: [&str; 8] =
@@ -34,7 +35,7 @@ impl Status {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AttemptOut<'a> {
+pub(super) struct AttemptOut<'a> {
     #[serde(serialize_with = "json::text")]
     id: AttemptId,
     #[serde(serialize_with = "json::text")]
@@ -54,7 +55,7 @@ struct AttemptOut<'a> {
     timestamp: Timestamp,
 }
 
-fn render<'a>(attempt: &'a Attempt, url: &'a str, content: WithContent) -> AttemptOut<'a> {
+pub(super) fn render<'a>(attempt: &'a Attempt, url: &'a str, content: WithContent) -> AttemptOut<'a> {
     AttemptOut {
         id: attempt.id,
         msg_id: attempt.message,
@@ -62,7 +63,7 @@ fn render<'a>(attempt: &'a Attempt, url: &'a str, content: WithContent) -> Attem
         url,
         response: if content.0 { response(attempt) } else { "{}".into() },
         response_status_code: attempt.status_code.unwrap_or(0),
-        response_duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+        response_duration_ms: millis(attempt.duration),
         status: if attempt.success { Status::SUCCESS } else { Status::FAIL },
         error: (!attempt.error.is_empty()).then_some(&attempt.error),
         trigger_type: match attempt.trigger {
@@ -86,7 +87,17 @@ fn response(attempt: &Attempt) -> Cow<'_, str> {
     }
 }
 
-async fn read(
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The newest attempts, newest first.
+pub(super) async fn newest(api: &Api, scope: AttemptScope, limit: usize) -> Result<Vec<Attempt>, Error> {
+    let page = Page { after: None, limit };
+    Ok(api.engine.store().attempts(AttemptsQuery { scope, page, order: Order::Descending }).await?)
+}
+
+pub(super) async fn read(
     api: &Api,
     scope: AttemptScope,
     query: &PageQuery<AttemptId>,

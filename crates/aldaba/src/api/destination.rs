@@ -1,18 +1,21 @@
-//! The endpoints that a message goes to, and how far it has come with each.
+//! The endpoints that a message goes to, how far it has come with each, and why.
 
 use super::attempt::Status;
+use super::delivery;
+use super::delivery_id::DeliveryId;
 use super::endpoint::{reads_disabled, some_items};
+use super::explain::{self, Why};
 use super::ids::Ids;
 use super::json;
 use super::page::PageQuery;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint};
+use aldaba_store::{DeliveryState, DeliveryView, Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,22 +36,35 @@ struct DestinationOut<'a> {
     created_at: Timestamp,
     #[serde(serialize_with = "json::time")]
     updated_at: Timestamp,
+    /// Absent where the message does not go to the endpoint.
     #[serde(flatten)]
-    status: Status,
+    status: Option<Status>,
     #[serde(serialize_with = "json::optional_time")]
     next_attempt: Option<Timestamp>,
+    reason: &'static str,
+    explanation: &'a str,
+    #[serde(serialize_with = "json::optional_text")]
+    delivery_id: Option<DeliveryId>,
 }
 
-fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationOut<'a> {
-    let (status, next_attempt) = match delivery.state {
-        DeliveryState::Delivered { .. } => (Status::SUCCESS, None),
-        DeliveryState::Dead { .. } => (Status::FAIL, None),
-        DeliveryState::Waiting { due_at } => {
-            // While there is an attempt, the newest has failed; the next one is named beside it.
-            let status = if delivery.attempts == 0 { Status::PENDING } else { Status::FAIL };
-            (status, (!endpoint.health.waits_for_its_owner()).then_some(due_at))
-        }
-    };
+/// An endpoint, and what the message has to do with it.
+struct Destination {
+    endpoint: Endpoint,
+    delivery: Option<DeliveryView>,
+    why: Why,
+}
+
+fn status(delivery: &DeliveryView) -> Status {
+    match delivery.status.state {
+        DeliveryState::Delivered { .. } => Status::SUCCESS,
+        DeliveryState::Dead { .. } => Status::FAIL,
+        // While there is an attempt, the newest has failed; the next one is named beside it.
+        DeliveryState::Waiting { .. } if delivery.status.attempts > 0 => Status::FAIL,
+        DeliveryState::Waiting { .. } => Status::PENDING,
+    }
+}
+
+fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destination) -> DestinationOut<'a> {
     let event_types = some_items(&endpoint.event_types);
     DestinationOut {
         id: endpoint.id,
@@ -64,27 +80,55 @@ fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationO
         rate_limit: endpoint.throttle_rate,
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
-        status,
-        next_attempt,
+        status: delivery.as_ref().map(status),
+        next_attempt: why.next_attempt,
+        reason: why.reason,
+        explanation: &why.explanation,
+        delivery_id: delivery.as_ref().map(|delivery| api.delivery_ids.id(delivery.status.seq)),
     }
 }
 
+/// The endpoints that a message goes to; with `all=true` also those that it does not go to.
 pub(super) async fn list(
     State(api): State<Api>,
     query: PageQuery<EndpointId>,
     caller: Caller,
     Ids((app, message)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
+    let all = query.query.boolean("all", false)?;
     let application = api.application(caller, app).await?;
     let message = api.message(application.id, message).await?;
     let mut deliveries = api.engine.store().deliveries(message.id).await?;
     deliveries.sort_by_key(|delivery| delivery.endpoint);
     let deliveries = query.cut(deliveries, |delivery| delivery.endpoint);
     let ids = deliveries.iter().map(|delivery| delivery.endpoint).collect();
-    let endpoints = api.engine.store().lane_endpoints(ids).await?;
-    let endpoints: BTreeMap<_, _> = endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
-    let with_endpoint = |delivery: DeliveryStatus| Some((endpoints.get(&delivery.endpoint)?, delivery));
-    let found: Vec<_> = deliveries.into_iter().filter_map(with_endpoint).collect();
-    let listed = query.list(found, false, |(endpoint, _)| endpoint.id);
-    Ok(listed.render(|(endpoint, delivery)| render(delivery, endpoint)))
+    let endpoints = by_id(api.engine.store().lane_endpoints(ids).await?);
+    let seqs = deliveries.iter().map(|delivery| delivery.seq).collect();
+    let views = api.engine.store().delivery_views(application.id, seqs).await?;
+    let told = delivery::explained(&api, &views, &endpoints).await;
+    let mut found: Vec<_> = views
+        .into_iter()
+        .zip(told)
+        .filter_map(|(view, (why, _))| {
+            let endpoint = endpoints.get(&view.status.endpoint)?.clone();
+            Some(Destination { endpoint, delivery: Some(view), why })
+        })
+        .collect();
+    if all {
+        let (page, order) = query.ask(Order::Ascending);
+        let others = api.engine.store().endpoints(application.id, page, order).await?;
+        let has: BTreeSet<_> = found.iter().map(|destination| destination.endpoint.id).collect();
+        found.extend(others.into_iter().filter(|endpoint| !has.contains(&endpoint.id)).map(|endpoint| {
+            let why = explain::absence(&endpoint, &message);
+            Destination { endpoint, delivery: None, why }
+        }));
+        found.sort_by_key(|destination| destination.endpoint.id);
+        found = query.cut(found, |destination| destination.endpoint.id);
+    }
+    let listed = query.list(found, false, |destination| destination.endpoint.id);
+    Ok(listed.render(|destination| render(&api, destination)))
+}
+
+fn by_id(endpoints: Vec<Endpoint>) -> BTreeMap<EndpointId, Endpoint> {
+    endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect()
 }

@@ -33,6 +33,16 @@ pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result
     serializer.collect_str(value)
 }
 
+pub(super) fn optional_text<S: Serializer>(
+    value: &Option<impl Display>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => text(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// RFC 3339 in UTC with microseconds.
 pub(super) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&moment(*time))
@@ -42,6 +52,12 @@ pub(super) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::
 pub(super) fn moment(time: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.6}")
+}
+
+/// For sentences.
+pub(super) fn shown_time(time: Timestamp) -> String {
+    let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
+    format!("{moment:.3}")
 }
 
 pub(super) fn optional_time<S: Serializer>(

@@ -7,9 +7,14 @@ mod application;
 mod attempt;
 mod auth;
 mod body;
+mod delivery;
+mod delivery_id;
+mod delivery_query;
 mod destination;
+mod discard;
 mod endpoint;
 mod error;
+mod explain;
 mod health;
 mod ids;
 mod json;
@@ -22,6 +27,7 @@ mod query;
 mod replay;
 mod room;
 
+pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
 pub(crate) use room::Rooms;
 
@@ -48,6 +54,8 @@ pub(crate) struct Parts {
     /// Vets the URLs of endpoints.
     pub(crate) guard: Guard,
     pub(crate) limits: Limits,
+    /// How deliveries are named.
+    pub(crate) delivery_ids: DeliveryIds,
     /// For the bodies of requests.
     pub(crate) rooms: Rooms,
 }
@@ -110,6 +118,11 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))
         .route("/app/{app}/attempt/endpoint/{endpoint}", get(attempt::of_endpoint))
         .route("/app/{app}/attempt/msg/{msg}", get(attempt::of_message))
+        .route("/app/{app}/delivery", get(delivery::list))
+        .route("/app/{app}/delivery/discard", post(discard::many))
+        .route("/app/{app}/delivery/{delivery}", get(delivery::show).delete(discard::one))
+        .route("/app/{app}/delivery/{delivery}/attempt", get(delivery::attempts))
+        .route("/dead-letter", get(delivery::dead_letter))
         .route("/policy", get(policy::list).post(policy::create))
         .route("/policy/{policy}", get(policy::show).put(policy::replace).delete(policy::delete))
         .route("/policy/{policy}/preview", get(policy::preview))

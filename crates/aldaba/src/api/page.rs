@@ -2,7 +2,6 @@
 
 use super::query::Query;
 use super::{Api, Error, error::Problem, json};
-use aldaba_delivery::IdError;
 use aldaba_store::{Order, Page};
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -26,7 +25,7 @@ pub(super) struct PageQuery<Id> {
     pub(super) query: Query,
 }
 
-impl<Id: FromStr<Err = IdError>> FromRequestParts<Api> for PageQuery<Id> {
+impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
@@ -36,7 +35,7 @@ impl<Id: FromStr<Err = IdError>> FromRequestParts<Api> for PageQuery<Id> {
             None | Some("") => (None, false),
             Some(text) => {
                 let (id, backwards) = text.strip_prefix('-').map_or((text, false), |id| (id, true));
-                let wrong = |error: IdError| Problem::value(&["query", "iterator"], error.to_string());
+                let wrong = |error: Id::Err| Problem::value(&["query", "iterator"], error.to_string());
                 (Some(id.parse().map_err(wrong)?), backwards)
             }
         };
@@ -63,7 +62,7 @@ fn limit(query: &Query) -> Result<usize, Error> {
     fits.ok_or_else(|| problem().into())
 }
 
-impl<Id: Copy + Ord + Display> PageQuery<Id> {
+impl<Id: Copy + Display> PageQuery<Id> {
     /// What to ask the store for: one item more than wanted tells whether there are others.
     pub(super) fn ask(&self, order: Order) -> (Page<Id>, Order) {
         let order = match (self.backwards, order) {
@@ -75,7 +74,10 @@ impl<Id: Copy + Ord + Display> PageQuery<Id> {
     }
 
     /// The same for a list that is already in memory, in ascending order.
-    pub(super) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T> {
+    pub(super) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T>
+    where
+        Id: Ord,
+    {
         match self.beside {
             None => {}
             Some(beside) if self.backwards => items.retain(|item| id(item) < beside),
@@ -98,6 +100,23 @@ impl<Id: Copy + Ord + Display> PageQuery<Id> {
         let iterator = items.last().map(|item| id(item).to_string());
         let prev_iterator = items.first().map(|item| format!("-{}", id(item)));
         Listed { items, iterator, prev_iterator, done }
+    }
+
+    /// The same, where looking for items may have been given up at a place: it goes on from there.
+    pub(super) fn list_walked<T>(
+        &self,
+        items: Vec<T>,
+        stopped: Option<Id>,
+        id: impl Fn(&T) -> Id,
+    ) -> Listed<T> {
+        let mut listed = self.list(items, stopped.is_some(), id);
+        if let Some(stopped) = stopped {
+            match self.backwards {
+                false => listed.iterator = Some(stopped.to_string()),
+                true => listed.prev_iterator = Some(format!("-{stopped}")),
+            }
+        }
+        listed
     }
 }
 

@@ -99,6 +99,7 @@ impl Asked {
             tag: None,
             dead: kind == ReplayKind::Recover,
             delivered: false,
+            cancelled: false,
             missing: kind == ReplayKind::Missing,
             status_class: None,
         };
@@ -112,9 +113,11 @@ impl Asked {
                 None => (filter.dead, filter.delivered) = (true, true),
                 Some(0) => filter.delivered = true,
                 Some(2) => filter.dead = true,
+                Some(4) => filter.cancelled = true,
                 Some(_) => {
-                    fields
-                        .problem("status", "must be 0 (success) or 2 (fail): others are still on their way");
+                    let message =
+                        "must be 0 (success), 2 (fail) or 4 (cancelled): others are still on their way";
+                    fields.problem("status", message);
                 }
             }
             // Ours: also what the endpoint was never sent.

@@ -10,7 +10,7 @@ mod stall;
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 
-use crate::api::{Api, Parts as ApiParts, Rooms, router};
+use crate::api::{Api, DeliveryIds, Parts as ApiParts, Rooms, router};
 use crate::config::Config;
 use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
@@ -92,14 +92,16 @@ impl Server {
             store: store.clone(),
             transport: Arc::new(wire.clone()),
             clock,
-            entropy,
+            entropy: entropy.clone(),
             vault,
             policies,
         };
         let engine = Engine::start(parts, config.engine.clone()).await?;
+        let delivery_ids =
+            DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         let (guard, limits, rooms) =
             (wire.guard(), config.limits.clone(), Rooms::new(config.limits.body_bytes));
-        let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, rooms });
+        let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, delivery_ids, rooms });
         Ok(Self { listener, address, store, wire, engine, api, config })
     }
 
@@ -144,11 +146,16 @@ impl Server {
 
 /// The API of an engine, without a socket: for whoever brings both. Tokens are those of the configured
 /// secret; without one there are none.
-pub fn api(engine: &Engine, config: &Config) -> axum::Router {
+pub async fn api(
+    engine: &Engine,
+    entropy: &dyn Entropy,
+    config: &Config,
+) -> Result<axum::Router, aldaba_store::Error> {
+    let delivery_ids = DeliveryIds::of(&**engine.store(), entropy).await?;
     let secret = config.jwt_secret.as_ref().map_or("", |secret| secret.0.as_str());
     let (limits, rooms) = (config.limits.clone(), Rooms::new(config.limits.body_bytes));
     let (tokens, guard) = (Tokens::new(secret.as_bytes()), Guard::new(config.allow_networks.clone()));
-    router(Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, rooms }))
+    Ok(router(Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, delivery_ids, rooms })))
 }
 
 /// The issuers that the operator trusts besides the public ones.

@@ -231,18 +231,19 @@ async fn start(
 ) -> (Engine, Router) {
     let (log, faults, dice) = (Arc::default(), Faults::none(), Dice::new(7));
     let store = SimStore::start(disk.clone(), log, process.clone(), faults, dice);
+    let entropy = Arc::new(SeededEntropy::new(Dice::new(8 + process.number as u64)));
     let parts = Parts {
         store: Arc::new(store),
         transport: Arc::new(Line { receivers: receivers.clone(), process: process.clone() }),
         clock: process.clock.clone(),
-        entropy: Arc::new(SeededEntropy::new(Dice::new(8 + process.number as u64))),
+        entropy: entropy.clone(),
         vault: Vault::new([9; 32]),
         policies: Policies::new(overrides).expect("the built-in policies are valid"),
     };
     let options = Options { longest_nap: HOUR * 10_000, ..Options::default() };
     let engine = Engine::start(parts, options).await.expect("it starts");
     let config = Config { jwt_secret: Some(Secret(SECRET.into())), ..Config::default() };
-    let router = aldaba::server::api(&engine, &config);
+    let router = aldaba::server::api(&engine, &*entropy, &config).await.expect("a working store");
     (engine, router)
 }
 

@@ -7,7 +7,7 @@ fn ids(page: &Value) -> Vec<String> {
 
 /// Walks a list forwards in pages of two, then back from its last page, and checks both against
 /// the whole.
-async fn walk(server: &Running, path: &str, expected: &[String]) {
+pub(crate) async fn walk(server: &Running, path: &str, expected: &[String]) {
     let separator = if path.contains('?') { '&' } else { '?' };
     let whole = server.client.get(path).await.expect(200);
     assert_eq!(ids(&whole), expected);

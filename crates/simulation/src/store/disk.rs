@@ -7,7 +7,7 @@ use aldaba_store::{
     Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, Replay, Seq, Turn,
     Waiting,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
@@ -20,6 +20,8 @@ pub struct Disk {
     pub(super) lanes: BTreeMap<(EndpointId, Turn), Waiting>,
     /// Waiting deliveries by turn alone.
     pub(super) turns: BTreeMap<Turn, EndpointId>,
+    /// Dead deliveries that nobody has discarded.
+    pub(super) dead_letter: BTreeSet<Seq>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
     pub(super) gates: BTreeMap<(Origin, GateScope), Gate>,

@@ -5,6 +5,7 @@
 
 mod apply;
 mod change;
+mod deliveries;
 mod disk;
 mod faults;
 mod query;

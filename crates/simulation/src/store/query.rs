@@ -118,6 +118,7 @@ impl Disk {
         let wanted = |attempt: &&Attempt| match query.scope {
             AttemptScope::Endpoint(endpoint) => attempt.endpoint == endpoint,
             AttemptScope::Message(message) => attempt.message == message,
+            AttemptScope::Delivery(_, seq) => attempt.seq == seq,
         };
         paged(self.attempts.values().filter(wanted), |attempt| attempt.id, query.page, query.order)
     }

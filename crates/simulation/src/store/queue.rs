@@ -1,7 +1,8 @@
 //! What waits for the writer: lost in a crash.
 
+use aldaba_delivery::AppId;
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped,
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Seq,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -14,6 +15,7 @@ pub(super) enum Op {
     Change(Box<Change>, Done<Changed>),
     StepReplay(ReplayStep, Done<ReplayStepped>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
+    Discard(AppId, Vec<Seq>, Done<usize>),
 }
 
 /// A write whose fate is known, and who waits for it.
@@ -24,6 +26,7 @@ pub(super) enum Reply {
     Change(Done<Changed>, Changed),
     StepReplay(Done<ReplayStepped>, Box<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
+    Discard(Done<usize>, usize),
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +52,7 @@ impl Queue {
         let line = match op {
             Op::Record(..) => 0,
             Op::Accept(..) => 1,
-            Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) => 2,
+            Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();
@@ -87,6 +90,7 @@ impl Op {
             Self::Change(_, done) => done.call(Err(error)),
             Self::StepReplay(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
+            Self::Discard(_, _, done) => done.call(Err(error)),
         }
     }
 }
@@ -99,6 +103,7 @@ impl Reply {
             Self::Change(done, outcome) => done.call(Ok(outcome)),
             Self::StepReplay(done, outcome) => done.call(Ok(*outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
+            Self::Discard(done, outcome) => done.call(Ok(outcome)),
         }
     }
 }

@@ -95,7 +95,9 @@ impl Disk {
         let wanted = match delivery.state {
             DeliveryState::Waiting { .. } => false,
             DeliveryState::Delivered { .. } => filter.delivered,
-            DeliveryState::Dead { .. } => filter.dead,
+            DeliveryState::Dead { reason, .. } => {
+                filter.wants_dead(reason, self.dead_letter.contains(&delivery.seq))
+            }
         };
         let of_both = |attempt: &&aldaba_store::Attempt| {
             attempt.message == message.id && attempt.endpoint == replay.endpoint
@@ -114,6 +116,7 @@ impl Disk {
         let rounds = self.of_message.entry(message).or_default();
         if let Some(settled) = settled {
             self.deliveries.remove(&settled);
+            self.dead_letter.remove(&settled);
             rounds.retain(|seq| *seq != settled);
         }
         self.last_seq += 1;

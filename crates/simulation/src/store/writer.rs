@@ -83,6 +83,7 @@ impl SimStore {
             Op::SettleSetting(name, value, done) => {
                 Reply::SettleSetting(done, disk.settle_setting(name, &value))
             }
+            Op::Discard(app, deliveries, done) => Reply::Discard(done, disk.discard(app, &deliveries)),
         };
         batch.into_iter().map(commit).collect()
     }
@@ -176,7 +177,7 @@ impl SimStore {
                     log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
-                Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) => {}
+                Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) | Op::Discard(..) => {}
             }
         }
     }

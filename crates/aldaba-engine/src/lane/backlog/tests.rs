@@ -28,6 +28,8 @@ enum Step {
     Crowd(bool),
     /// The lane rests, if nothing of it is under way.
     Rest,
+    /// Somebody ends a row unsent, as it is or as it was at some time.
+    Withdraw(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -42,6 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..30i64).prop_map(Step::Pass),
         1 => any::<bool>().prop_map(Step::Crowd),
         1 => Just(Step::Rest),
+        2 => (0..64usize).prop_map(Step::Withdraw),
     ]
 }
 
@@ -52,6 +55,8 @@ struct Model {
     /// Commits that the lane has not heard of, in their order.
     feed: VecDeque<(Seq, Heard)>,
     in_flight: Vec<Waiting>,
+    /// Every row as it ever was.
+    known: Vec<Waiting>,
     reading: Option<(Option<Turn>, usize)>,
     snapshot: Option<Vec<Waiting>>,
     lane: Backlog,
@@ -63,6 +68,8 @@ struct Model {
 enum Heard {
     Accepted(Waiting),
     Landed(Option<Waiting>),
+    /// A row was to be ended that was not as it was thought to be.
+    Refused,
 }
 
 impl Model {
@@ -74,6 +81,7 @@ impl Model {
             store: BTreeMap::new(),
             feed: VecDeque::new(),
             in_flight: Vec::new(),
+            known: Vec::new(),
             reading: None,
             snapshot: None,
             lane: Backlog::new(CAPACITY, room.clone()),
@@ -102,6 +110,7 @@ impl Model {
                     self.lane.rest();
                 }
             }
+            Step::Withdraw(which) => self.withdraw(which),
         }
         let changes = self.lane.refill.as_ref().map_or(0, |refill| refill.changes.len());
         let others = if self.crowded { CROWD } else { 0 };
@@ -126,6 +135,7 @@ impl Model {
             clock_start: Timestamp::from_millis(self.now),
         };
         self.store.insert(seq, waiting);
+        self.known.push(waiting);
         self.feed.push_back((seq, Heard::Accepted(waiting)));
     }
 
@@ -133,6 +143,10 @@ impl Model {
         match self.feed.pop_front() {
             Some((_, Heard::Accepted(waiting))) => self.lane.offer(Entry { waiting, content: None }),
             Some((seq, Heard::Landed(again))) => self.lane.landed(seq, again),
+            Some((seq, Heard::Refused)) => {
+                self.lane.landed(seq, None);
+                self.lane.start_over();
+            }
             None => {}
         }
     }
@@ -159,10 +173,29 @@ impl Model {
             ..waiting
         });
         match again {
-            Some(again) => drop(self.store.insert(waiting.seq, again)),
+            Some(again) => {
+                self.store.insert(waiting.seq, again);
+                self.known.push(again);
+            }
             None => drop(self.store.remove(&waiting.seq)),
         }
         self.feed.push_back((waiting.seq, Heard::Landed(again)));
+    }
+
+    fn withdraw(&mut self, which: usize) {
+        let Some(read) = self.known.get(which % self.known.len().max(1)).copied() else {
+            return;
+        };
+        let flying = self.in_flight.iter().any(|row| row.seq == read.seq);
+        let Some(taken) = self.lane.withdraw(read) else { return };
+        assert!(!flying, "{taken:?} was ended while it was being sent");
+        let as_thought = |row: &Waiting| row.attempts == taken.attempts;
+        if self.store.get(&taken.seq).is_some_and(as_thought) {
+            self.store.remove(&taken.seq);
+            self.feed.push_back((taken.seq, Heard::Landed(None)));
+        } else {
+            self.feed.push_back((taken.seq, Heard::Refused));
+        }
     }
 
     fn read(&mut self) {

@@ -1,7 +1,8 @@
 -- Words that a sender has put on a message, to find it by. No part of what goes out.
 ALTER TABLE message ADD COLUMN tags TEXT NOT NULL DEFAULT '';
 
--- State 0 is running. `wanted` has bit 0 for the dead, bit 1 for the delivered, bit 2 for what is missing.
+-- State 0 is running. `wanted` has bit 0 for the dead, 1 for the delivered, 2 for what is missing, and 3 for the
+-- cancelled.
 CREATE TABLE replay (
     id           BLOB    NOT NULL PRIMARY KEY,
     org          BLOB    NOT NULL,

@@ -1,0 +1,252 @@
+//! Deliveries: what waits, what has ended and how, and the dead letter.
+
+use super::attempt;
+use super::auth::Organization;
+use super::delivery_id::{Cursor, DeliveryId};
+use super::delivery_query::{Owner, WALK, Written, phase};
+use super::explain::{self, Known, Why};
+use super::ids::Ids;
+use super::json;
+use super::page::PageQuery;
+use super::query::WithContent;
+use super::{Api, Error, error::Problem};
+use crate::token::Caller;
+use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Timestamp};
+use aldaba_engine::Outlook;
+use aldaba_store::{
+    AttemptScope, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryView, Endpoint, Order, Phase, Place,
+    Seq,
+};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many attempts are shown with their delivery; the others are on pages of their own.
+const ATTEMPTS: usize = 50;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeliveryOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    id: DeliveryId,
+    #[serde(serialize_with = "json::text")]
+    app_id: AppId,
+    #[serde(serialize_with = "json::text")]
+    endpoint_id: EndpointId,
+    #[serde(serialize_with = "json::text")]
+    msg_id: MessageId,
+    event_type: Option<&'a str>,
+    state: &'static str,
+    reason: &'static str,
+    /// The final reason for people; null unless it is dead.
+    reason_text: Option<&'static str>,
+    explanation: &'a str,
+    attempt_count: u32,
+    retry_count: u32,
+    #[serde(serialize_with = "json::optional_time")]
+    next_attempt: Option<Timestamp>,
+    /// The same, once there has been an attempt.
+    #[serde(serialize_with = "json::optional_time")]
+    next_retry_at: Option<Timestamp>,
+    #[serde(serialize_with = "json::optional_time")]
+    stop_date: Option<Timestamp>,
+    // Of the newest attempt.
+    #[serde(serialize_with = "json::optional_time")]
+    last_attempt_at: Option<Timestamp>,
+    status_code: Option<u16>,
+    response_duration_ms: Option<u64>,
+    error: Option<&'a str>,
+    #[serde(serialize_with = "json::time")]
+    created_at: Timestamp,
+    #[serde(serialize_with = "json::optional_time")]
+    settled_at: Option<Timestamp>,
+    /// It is dead, and was taken out of the dead letter.
+    discarded: bool,
+    /// The newest ones, only where one delivery is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<attempt::AttemptOut<'a>>>,
+}
+
+/// A delivery with what is told about it.
+pub(super) struct Told {
+    view: DeliveryView,
+    why: Why,
+    stop_date: Option<Timestamp>,
+}
+
+impl Told {
+    fn render(&self, api: &Api) -> DeliveryOut<'_> {
+        let Self { view, why, stop_date } = self;
+        let (status, last) = (&view.status, view.last.as_ref());
+        DeliveryOut {
+            id: api.delivery_ids.id(status.seq),
+            app_id: view.app,
+            endpoint_id: status.endpoint,
+            msg_id: status.message,
+            event_type: view.event_type.as_deref(),
+            state: match status.state {
+                DeliveryState::Waiting { .. } => "pending",
+                DeliveryState::Delivered { .. } => "delivered",
+                DeliveryState::Dead { .. } => "dead",
+            },
+            reason: why.reason,
+            reason_text: status.state.reason().map(|reason| reason.text()),
+            explanation: &why.explanation,
+            attempt_count: status.attempts,
+            retry_count: status.attempts.saturating_sub(1),
+            next_attempt: why.next_attempt,
+            next_retry_at: why.next_attempt.filter(|_| status.attempts > 0),
+            stop_date: *stop_date,
+            last_attempt_at: last.map(|last| last.started_at),
+            status_code: last.and_then(|last| last.status_code),
+            response_duration_ms: last.map(|last| attempt::millis(last.duration)),
+            error: last.map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
+            created_at: view.created_at,
+            settled_at: status.state.settled_at(),
+            discarded: status.state.reason().is_some() && !view.in_dead_letter,
+            attempts: None,
+        }
+    }
+}
+
+/// Tells about deliveries whose endpoints are known.
+pub(super) async fn explained(
+    api: &Api,
+    views: &[DeliveryView],
+    endpoints: &BTreeMap<EndpointId, Endpoint>,
+) -> Vec<(Why, Option<Timestamp>)> {
+    let asked: Vec<_> = views
+        .iter()
+        .filter(|view| matches!(view.status.state, DeliveryState::Waiting { .. }))
+        .filter_map(|view| Some((endpoints.get(&view.status.endpoint)?, view.status.seq)))
+        .collect();
+    let outlooks = if asked.is_empty() { Vec::new() } else { api.engine.outlooks(&asked).await };
+    let outlooks: BTreeMap<Seq, Outlook> = asked.iter().map(|(_, seq)| *seq).zip(outlooks).collect();
+    let now = api.engine.clock().now();
+    let tell = |view: &DeliveryView| {
+        let status = &view.status;
+        let Some(endpoint) = endpoints.get(&status.endpoint) else {
+            return (explain::without_endpoint(), None);
+        };
+        let policy = api.engine.policies().of(endpoint.org, &endpoint.policy);
+        let known = Known {
+            delivery: status,
+            endpoint,
+            policy: &policy,
+            outlook: outlooks.get(&status.seq).copied().unwrap_or_default(),
+            error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
+        };
+        let delivery = Delivery { attempts: status.attempts, clock_start: status.clock_start };
+        (explain::delivery(&known, now), delivery.stop_at(&policy))
+    };
+    views.iter().map(tell).collect()
+}
+
+async fn tell(api: &Api, views: Vec<DeliveryView>) -> Result<Vec<Told>, Error> {
+    let mut ids: Vec<_> = views.iter().map(|view| view.status.endpoint).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let endpoints = api.engine.store().lane_endpoints(ids).await?;
+    let endpoints = endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
+    let told = explained(api, &views, &endpoints).await;
+    Ok(views.into_iter().zip(told).map(|(view, (why, stop_date))| Told { view, why, stop_date }).collect())
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    query: PageQuery<Cursor>,
+    caller: Caller,
+    Ids(app): Ids<String>,
+) -> Result<Response, Error> {
+    let phase = phase(query.query.get("state").as_deref(), &["query", "state"])?;
+    let app = api.application(caller, app).await?.id;
+    pages(&api, &query, DeliveryList::Of(app, phase), Owner::Application(app)).await
+}
+
+/// The dead letter of all applications, or of one.
+pub(super) async fn dead_letter(
+    State(api): State<Api>,
+    query: PageQuery<Cursor>,
+    Organization(org): Organization,
+) -> Result<Response, Error> {
+    let (list, owner) = match query.query.get("app") {
+        Some(app) => {
+            let app = api.application(Caller::Organization(org), app.into_owned()).await?.id;
+            (DeliveryList::Of(app, Phase::Dead), Owner::Application(app))
+        }
+        None => (DeliveryList::DeadLetter(org), Owner::Organization(org)),
+    };
+    pages(&api, &query, list, owner).await
+}
+
+async fn pages(
+    api: &Api,
+    query: &PageQuery<Cursor>,
+    list: DeliveryList,
+    owner: Owner,
+) -> Result<Response, Error> {
+    // What goes out next comes first; of everything else the newest.
+    let order = match list {
+        DeliveryList::Of(_, Phase::Pending) => Order::Ascending,
+        _ => Order::Descending,
+    };
+    let (page, order) = query.ask(query.order.unwrap_or(order));
+    let filter = Written::in_query(&query.query).read(api, owner, "query").await?;
+    let from = page.after.map(|cursor| api.delivery_ids.place(cursor));
+    if from.is_some_and(|place| !list.has(place)) {
+        let message = "belongs to a list of another `state`; leave it out to start from the beginning";
+        return Err(Problem::value(&["query", "iterator"], message).into());
+    }
+    let ask = DeliveriesQuery { list, filter, from, order, limit: page.limit, walk: WALK };
+    let found = api.engine.store().delivery_list(ask).await?;
+    let (places, views): (Vec<Place>, Vec<_>) = found.found.into_iter().unzip();
+    let items: Vec<_> = places.into_iter().zip(tell(api, views).await?).collect();
+    let stopped = found.stopped.map(|place| api.delivery_ids.cursor(place));
+    let listed = query.list_walked(items, stopped, |(place, _)| api.delivery_ids.cursor(*place));
+    Ok(listed.render(|(_, told)| told.render(api)))
+}
+
+/// One delivery of an application; another's is not there, as far as the caller can tell.
+pub(super) async fn find(api: &Api, app: AppId, id: &str) -> Result<DeliveryView, Error> {
+    let seq = api.delivery_ids.read(id)?;
+    let found = api.engine.store().delivery_views(app, vec![seq]).await?.pop();
+    found.ok_or_else(|| Error::not_found("The application has no such delivery"))
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    content: WithContent,
+    caller: Caller,
+    Ids((app, id)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let app = api.application(caller, app).await?.id;
+    let view = find(&api, app, &id).await?;
+    let scope = AttemptScope::Delivery(view.status.message, view.status.seq);
+    let attempts = attempt::newest(&api, scope, ATTEMPTS).await?;
+    let endpoint = api.engine.store().lane_endpoints(vec![view.status.endpoint]).await?.pop();
+    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.url.as_str());
+    let told = tell(&api, vec![view]).await?;
+    let rendered = told.first().map(|told| DeliveryOut {
+        attempts: Some(attempts.iter().map(|attempt| attempt::render(attempt, url, content)).collect()),
+        ..told.render(&api)
+    });
+    Ok(json::answer(StatusCode::OK, &rendered))
+}
+
+pub(super) async fn attempts(
+    State(api): State<Api>,
+    content: WithContent,
+    query: PageQuery<AttemptId>,
+    caller: Caller,
+    Ids((app, id)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let app = api.application(caller, app).await?.id;
+    let status = find(&api, app, &id).await?.status;
+    let scope = AttemptScope::Delivery(status.message, status.seq);
+    let attempts = attempt::read(&api, scope, &query).await?;
+    let endpoint = api.engine.store().lane_endpoints(vec![status.endpoint]).await?.pop();
+    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.url.as_str());
+    Ok(attempts.render(|attempt| attempt::render(attempt, url, content)))
+}

@@ -1,0 +1,140 @@
+//! Deliveries that need not arrive any more: dead ones leave the dead letter, waiting ones are
+//! cancelled.
+
+use super::body::Pending;
+use super::delivery::find;
+use super::delivery_query::{Owner, WALK, Written, phase};
+use super::ids::Ids;
+use super::json::{self, Fields};
+use super::{Api, Error, error::Problem};
+use crate::token::Caller;
+use aldaba_delivery::AppId;
+use aldaba_engine::{Cancel, Cancelled};
+use aldaba_store::{
+    DeliveriesQuery, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Order, Phase, Waiting,
+};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+
+/// How often one is read again that keeps changing.
+const TRIES: usize = 8;
+/// How many are discarded in one write, and how many reads and writes one request may take.
+const SLICE: usize = 250;
+const SLICES: usize = 8;
+
+fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
+    let DeliveryState::Waiting { due_at } = status.state else { return None };
+    let DeliveryStatus { seq, message, attempts, clock_start, endpoint, .. } = *status;
+    Some(Cancel { app, endpoint, waiting: Waiting { seq, message, due_at, attempts, clock_start } })
+}
+
+pub(super) async fn one(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids((app, id)): Ids<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let app = api.application(caller, app).await?.id;
+    for _ in 0..TRIES {
+        let DeliveryView { status, .. } = find(&api, app, &id).await?;
+        let Some(waiting) = cancel(app, &status) else {
+            if status.state.reason().is_none() {
+                return Err(Error::conflict("It has been delivered: there is nothing to discard"));
+            }
+            api.engine.discard(app, vec![status.seq]).await?;
+            return Ok(StatusCode::NO_CONTENT);
+        };
+        match api.engine.cancel(vec![waiting]).await?[..] {
+            [Cancelled::Done] => return Ok(StatusCode::NO_CONTENT),
+            [Cancelled::InFlight] => {
+                let detail = "An attempt is being made at this moment; try again when it has ended";
+                return Err(Error::later(StatusCode::CONFLICT, "in_flight", detail, 1));
+            }
+            _ => {}
+        }
+    }
+    Err(Error::conflict("The delivery keeps changing. Nothing was done; try again"))
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DiscardOut {
+    discarded: usize,
+    /// Waiting ones that were being sent, and were left alone.
+    in_flight: usize,
+    /// Where to go on.
+    iterator: Option<String>,
+    done: bool,
+}
+
+/// In slices, so that nobody waits long for the writer; what is left is for the next request.
+pub(super) async fn many(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(app): Ids<String>,
+    body: Pending,
+) -> Result<Response, Error> {
+    let app = api.application(caller, app).await?.id;
+    let mut fields = Fields::parse(&body.read().await?.bytes)?;
+    let state = fields.string("state");
+    let iterator = fields.string("iterator");
+    let written = Written {
+        endpoint: fields.string("endpoint"),
+        event_type: fields.string("eventType"),
+        reason: fields.string("reason"),
+        before: fields.string("before"),
+        after: fields.string("after"),
+    };
+    fields.finish()?;
+    let phase = match phase(state.as_deref(), &["body", "state"])? {
+        Phase::Any | Phase::Dead => Phase::Dead,
+        Phase::Pending => Phase::Pending,
+        Phase::Settled | Phase::Delivered => {
+            let message = "expected dead or pending: what was delivered cannot be discarded";
+            return Err(Problem::value(&["body", "state"], message).into());
+        }
+    };
+    let filter = written.read(&api, Owner::Application(app), "body").await?;
+    let list = DeliveryList::Of(app, phase);
+    let mut from = match iterator {
+        None => None,
+        Some(text) => {
+            let wrong = |error: super::delivery_id::NoCursor| {
+                Problem::value(&["body", "iterator"], error.to_string())
+            };
+            Some(api.delivery_ids.place(text.parse().map_err(wrong)?)).filter(|place| list.has(*place))
+        }
+    };
+    let mut out = DiscardOut::default();
+    for _ in 0..SLICES {
+        let query = DeliveriesQuery {
+            list,
+            filter: filter.clone(),
+            from,
+            order: Order::Ascending,
+            limit: SLICE,
+            walk: WALK,
+        };
+        let page = api.engine.store().delivery_list(query).await?;
+        let full = page.found.len() == SLICE;
+        let last = page.found.last().map(|(place, _)| *place);
+        let found: Vec<_> = page.found.into_iter().map(|(_, view)| view.status).collect();
+        if phase == Phase::Dead {
+            let seqs: Vec<_> = found.iter().map(|status| status.seq).collect();
+            out.discarded += if seqs.is_empty() { 0 } else { api.engine.discard(app, seqs).await? };
+        } else {
+            let waiting = found.iter().filter_map(|status| cancel(app, status)).collect();
+            let fates = api.engine.cancel(waiting).await?;
+            out.discarded += fates.iter().filter(|fate| **fate == Cancelled::Done).count();
+            out.in_flight += fates.iter().filter(|fate| **fate == Cancelled::InFlight).count();
+        }
+        from = page.stopped.or(last.filter(|_| full));
+        out.done = from.is_none();
+        if out.done {
+            break;
+        }
+    }
+    out.iterator = from.map(|place| api.delivery_ids.cursor(place).to_string());
+    Ok(json::answer(StatusCode::OK, &out))
+}

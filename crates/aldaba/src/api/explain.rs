@@ -1,0 +1,185 @@
+//! Why a message has or has not reached an endpoint, in a word for programs and a sentence for people.
+
+use super::json::shown_time;
+use aldaba_delivery::{GateScope, HealthStatus, Policy, Timestamp};
+use aldaba_engine::{HostHold, Mismatch, Outlook, mismatch};
+use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription};
+
+/// What is said about one delivery, or about its absence.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Why {
+    pub(super) reason: &'static str,
+    pub(super) explanation: String,
+    /// `None`: there is none, or it waits for something that has no date.
+    pub(super) next_attempt: Option<Timestamp>,
+}
+
+impl Why {
+    fn new(reason: &'static str, explanation: impl Into<String>) -> Self {
+        Self { reason, explanation: explanation.into(), next_attempt: None }
+    }
+
+    fn at(self, next_attempt: Timestamp) -> Self {
+        Self { next_attempt: Some(next_attempt), ..self }
+    }
+}
+
+/// A delivery, and all that is known about it.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) delivery: &'a DeliveryStatus,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) policy: &'a Policy,
+    pub(super) outlook: Outlook,
+    /// Of the newest attempt.
+    pub(super) error: Option<&'a str>,
+}
+
+/// Where a delivery stands, and why there.
+pub(super) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
+    let attempts = known.delivery.attempts;
+    match known.delivery.state {
+        DeliveryState::Waiting { due_at } => waiting(known, due_at, now),
+        DeliveryState::Delivered { at } => {
+            Why::new("delivered", format!("Delivered by attempt {attempts} at {}", shown_time(at)))
+        }
+        DeliveryState::Dead { at, reason } => {
+            let error = known.error.map(|error| format!("; the last error: {error}")).unwrap_or_default();
+            let (text, at) = (reason.text(), shown_time(at));
+            Why::new(reason.name(), format!("{text}: ended at {at} after {}{error}", times(attempts)))
+        }
+    }
+}
+
+/// The first thing that keeps it from being sent, from what lasts longest to what passes soonest.
+fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
+    let later = |until: &Timestamp| *until > due_at.max(now);
+    let held = [deleted(known), in_flight(known), gone(known)];
+    if let Some(why) = held.into_iter().flatten().next() {
+        return why;
+    }
+    let holds = [probed(known), quiet(known, now), held_host(known)];
+    let longest = holds.into_iter().flatten().filter(|why| why.next_attempt.as_ref().is_none_or(later));
+    if let Some(why) = longest.max_by_key(|why| why.next_attempt.unwrap_or(Timestamp::MIN)) {
+        return why;
+    }
+    if known.outlook.paused {
+        let text = "Nothing is sent at present: the server is stopping, or its disk cannot be written";
+        return Why::new("paused", text).at(due_at.max(now));
+    }
+    if due_at > now {
+        return planned(known, due_at).at(due_at);
+    }
+    if let Some(until) = known.outlook.throttled_until {
+        let rate = known.endpoint.throttle_rate.unwrap_or_default();
+        let text = format!("Due; the endpoint gets at most {rate} requests a second");
+        return Why::new("throttled", text).at(until);
+    }
+    Why::new("due", "The endpoint subscribes to it; it is due and waits for its turn").at(due_at)
+}
+
+fn planned(known: &Known<'_>, due_at: Timestamp) -> Why {
+    let (retry, at) = (known.delivery.attempts, shown_time(due_at));
+    if retry == 0 {
+        return Why::new("scheduled", format!("The first attempt is planned for {at}"));
+    }
+    let most = known.policy.limit.attempts.map(|attempts| attempts.saturating_sub(1));
+    let of = most.map(|most| format!(" of {most}")).unwrap_or_default();
+    let error = known.error.unwrap_or("no success");
+    Why::new("retry", format!("Retry {retry}{of} is planned for {at}, after: {error}"))
+}
+
+fn deleted(known: &Known<'_>) -> Option<Why> {
+    let text = "The endpoint is deleted; what waits for it is being cancelled";
+    known.endpoint.deleted.then(|| Why::new("endpoint_deleted", text))
+}
+
+fn in_flight(known: &Known<'_>) -> Option<Why> {
+    let attempt = known.delivery.attempts + 1;
+    known.outlook.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
+}
+
+fn gone(known: &Known<'_>) -> Option<Why> {
+    let health = &known.endpoint.health;
+    match health.status {
+        HealthStatus::Gone => {
+            let text = "Held: the receiver answered 410 (Gone), which turned the endpoint off";
+            Some(Why::new("endpoint_gone", text))
+        }
+        HealthStatus::Failed if health.next_probe_at.is_none() => {
+            let text = "Held: the endpoint has failed, and waits for someone to resume it";
+            Some(Why::new("endpoint_failed", text))
+        }
+        HealthStatus::Failed | HealthStatus::Active => None,
+    }
+}
+
+fn probed(known: &Known<'_>) -> Option<Why> {
+    let health = &known.endpoint.health;
+    let at = health.next_probe_at.filter(|_| health.status == HealthStatus::Failed)?;
+    let text = format!("Held: the endpoint has failed; it is probed at {}", shown_time(at));
+    Some(Why::new("endpoint_failed", text).at(at))
+}
+
+fn quiet(known: &Known<'_>, now: Timestamp) -> Option<Why> {
+    let until = known.endpoint.health.quiet_until.filter(|until| *until > now)?;
+    let text = format!("Held: the receiver asked (Retry-After) for no request before {}", shown_time(until));
+    Some(Why::new("receiver_busy", text).at(until))
+}
+
+fn held_host(known: &Known<'_>) -> Option<Why> {
+    let HostHold { scope, until } = known.outlook.hold?;
+    let what = match scope {
+        GateScope::Host => "the host cannot be reached",
+        GateScope::Application(_) => "the host fails for this application",
+    };
+    Some(match until {
+        Some(until) => {
+            let text = format!("Held until {}: {what}; then one probe goes first", shown_time(until));
+            Why::new("host_held", text).at(until)
+        }
+        None => Why::new("host_held", format!("Held: {what}; a probe is on its way")),
+    })
+}
+
+/// Why an endpoint has no delivery of a message. Nothing was stored about it, so this is what can be
+/// told from the endpoint as it is now.
+pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
+    if endpoint.created_at > message.created_at {
+        let text = "Not sent: the endpoint was created after the message was accepted";
+        return Why::new("endpoint_newer", text);
+    }
+    let event_type = &message.content.event_type;
+    let (reason, text) = match mismatch(&Subscription::from(endpoint), event_type, &message.channels) {
+        Some(Mismatch::Disabled) => ("endpoint_disabled", "Not sent: the endpoint is turned off".to_owned()),
+        Some(Mismatch::EventType) => (
+            "event_type_not_subscribed",
+            format!("Not sent: the endpoint does not subscribe to {event_type}"),
+        ),
+        Some(Mismatch::Channel) => {
+            let text = "Not sent: the message has none of the endpoint's channels";
+            ("channel_not_subscribed", text.to_owned())
+        }
+        None => {
+            let text = "Not sent: the endpoint did not want it when it was accepted. As it is now, it would";
+            return Why::new("subscription_changed", text);
+        }
+    };
+    Why::new(reason, format!("{text} (as it is now)"))
+}
+
+/// A delivery whose endpoint has no row: only a bug leaves one behind.
+pub(super) fn without_endpoint() -> Why {
+    Why::new("endpoint_deleted", "There is no such endpoint any more")
+}
+
+fn times(attempts: u32) -> String {
+    match attempts {
+        0 => "no attempt".to_owned(),
+        1 => "1 attempt".to_owned(),
+        _ => format!("{attempts} attempts"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use super::*;
+use aldaba_delivery::policy::{Overrides, builtin};
+use aldaba_delivery::{AppId, EndpointId, Health, MessageId, OrgId, Reason};
+use aldaba_store::{Content, Seq};
+
+const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
+
+fn seconds(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(NOW.millis() + seconds * 1000)
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint {
+        id: EndpointId::from_bytes([1; 20]),
+        app: AppId::from_bytes([2; 20]),
+        org: OrgId::from_bytes([3; 20]),
+        uid: None,
+        url: "https://example.com/".into(),
+        description: String::new(),
+        version: 1,
+        disabled: false,
+        event_types: Vec::new(),
+        channels: Vec::new(),
+        throttle_rate: Some(5),
+        policy: "public-api".into(),
+        profile: None,
+        http2: false,
+        metadata: "{}".into(),
+        sealed: Vec::new(),
+        created_at: seconds(-100),
+        updated_at: seconds(-100),
+        deleted: false,
+        health: Health::default(),
+    }
+}
+
+fn delivery_that(state: DeliveryState, attempts: u32) -> DeliveryStatus {
+    let (endpoint, message) = (EndpointId::from_bytes([1; 20]), MessageId::from_bytes([4; 20]));
+    DeliveryStatus { seq: Seq(1), endpoint, message, attempts, clock_start: NOW, state }
+}
+
+struct Case {
+    delivery: DeliveryStatus,
+    endpoint: Endpoint,
+    outlook: Outlook,
+}
+
+impl Case {
+    fn waiting(due_in: i64, attempts: u32) -> Self {
+        let state = DeliveryState::Waiting { due_at: seconds(due_in) };
+        Self { delivery: delivery_that(state, attempts), endpoint: endpoint(), outlook: Outlook::default() }
+    }
+
+    fn why(&self) -> Why {
+        let policy = builtin("public-api", &Overrides::default()).unwrap().unwrap();
+        let known = Known {
+            delivery: &self.delivery,
+            endpoint: &self.endpoint,
+            policy: &policy,
+            outlook: self.outlook,
+            error: Some("HTTP 503: Service Unavailable").filter(|_| self.delivery.attempts > 0),
+        };
+        delivery(&known, NOW)
+    }
+
+    #[track_caller]
+    fn says(&self, reason: &str, next_attempt: Option<i64>) {
+        let why = self.why();
+        assert_eq!((why.reason, why.next_attempt), (reason, next_attempt.map(seconds)), "{why:?}");
+    }
+}
+
+#[test]
+fn what_has_ended_says_how() {
+    let mut case = Case::waiting(0, 2);
+    case.delivery.state = DeliveryState::Delivered { at: NOW };
+    case.says("delivered", None);
+    for reason in Reason::ALL {
+        case.delivery.state = DeliveryState::Dead { at: NOW, reason };
+        case.says(reason.name(), None);
+        assert!(case.why().explanation.starts_with(reason.text()));
+        assert!(case.why().explanation.contains("after 2 attempts; the last error: HTTP 503"));
+    }
+}
+
+#[test]
+fn what_waits_says_what_for() {
+    Case::waiting(-1, 0).says("due", Some(-1));
+    Case::waiting(60, 0).says("scheduled", Some(60));
+    let retry = Case::waiting(60, 2);
+    retry.says("retry", Some(60));
+    let text = "Retry 2 of 5 is planned for 2026-05-28T20:27:40.000Z, after: HTTP 503: Service Unavailable";
+    assert_eq!(retry.why().explanation, text);
+    let mut case = Case::waiting(-1, 0);
+    case.outlook.throttled_until = Some(seconds(1));
+    case.says("throttled", Some(1));
+    case.outlook.paused = true;
+    case.says("paused", Some(0));
+    case.outlook.in_flight = true;
+    case.says("in_flight", None);
+    case.endpoint.deleted = true;
+    case.says("endpoint_deleted", None);
+}
+
+#[test]
+fn a_hold_counts_where_it_lasts_longer_than_the_wait() {
+    let hold = |until| Some(HostHold { scope: GateScope::Host, until });
+    let mut case = Case::waiting(60, 1);
+    case.outlook.hold = hold(Some(seconds(30)));
+    case.says("retry", Some(60));
+    case.outlook.hold = hold(Some(seconds(90)));
+    case.says("host_held", Some(90));
+    case.endpoint.health.quiet_until = Some(seconds(120));
+    case.says("receiver_busy", Some(120));
+    case.endpoint.health.quiet_until = None;
+    case.outlook.hold = hold(None);
+    case.says("host_held", None);
+}
+
+#[test]
+fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
+    let mut case = Case::waiting(-1, 0);
+    case.endpoint.health.status = HealthStatus::Failed;
+    case.says("endpoint_failed", None);
+    case.endpoint.health.next_probe_at = Some(seconds(300));
+    case.says("endpoint_failed", Some(300));
+    case.endpoint.health.status = HealthStatus::Gone;
+    case.says("endpoint_gone", None);
+}
+
+#[test]
+fn an_absent_delivery_says_why() {
+    let content = Content { event_type: "paid".into(), payload: bytes::Bytes::new() };
+    let message = Message {
+        tags: Vec::new(),
+        id: MessageId::from_bytes([4; 20]),
+        app: AppId::from_bytes([2; 20]),
+        content,
+        channels: vec!["c1".into()],
+        event_id: None,
+        created_at: NOW,
+    };
+    let why = |endpoint: Endpoint| absence(&endpoint, &message).reason;
+    assert_eq!(why(endpoint()), "subscription_changed");
+    assert_eq!(why(Endpoint { created_at: seconds(1), ..endpoint() }), "endpoint_newer");
+    assert_eq!(why(Endpoint { disabled: true, ..endpoint() }), "endpoint_disabled");
+    assert_eq!(
+        why(Endpoint { event_types: vec!["other".into()], ..endpoint() }),
+        "event_type_not_subscribed"
+    );
+    assert_eq!(why(Endpoint { channels: vec!["c2".into()], ..endpoint() }), "channel_not_subscribed");
+}
