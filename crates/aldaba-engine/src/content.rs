@@ -195,7 +195,7 @@ mod tests {
     const SLOW: Payer = Payer { app: AppId::from_bytes([1; 20]), quick: false };
 
     fn content(bytes: usize) -> Content {
-        Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]) }
+        Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]), version: None }
     }
 
     fn message(number: u8) -> MessageId {

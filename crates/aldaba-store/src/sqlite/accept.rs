@@ -26,8 +26,8 @@ impl<'c> Accepting<'c> {
             version: connection
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
-                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, version)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
                 "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?4)",
@@ -94,6 +94,7 @@ impl<'c> Accepting<'c> {
             names::write(&message.channels),
             &message.event_id,
             &message.content.payload[..],
+            message.content.version.as_deref(),
         ))?;
         Ok(inserted == 1)
     }

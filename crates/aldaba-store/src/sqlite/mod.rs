@@ -24,6 +24,7 @@ mod open;
 mod options;
 mod pace;
 mod policy;
+mod profile;
 mod queue;
 mod readers;
 mod record;
@@ -42,7 +43,7 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
     Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use failure::Failure;
@@ -197,6 +198,10 @@ impl Directory for SqliteStore {
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {
         self.read(policy::all)
+    }
+
+    fn profiles(&self) -> Read<Vec<OwnProfile>> {
+        self.read(profile::all)
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

@@ -77,7 +77,7 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -90,9 +90,13 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
-/// From two columns: `event_type, payload`.
+/// From three columns: `event_type, payload, version`.
 pub(super) fn content(row: &Row<'_>, first: usize) -> rusqlite::Result<Content> {
-    Ok(Content { event_type: row.get(first)?, payload: blob(row, first + 1)? })
+    Ok(Content {
+        event_type: row.get(first)?,
+        payload: blob(row, first + 1)?,
+        version: row.get(first + 2)?,
+    })
 }
 
 pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {

@@ -2,7 +2,7 @@
 
 use aldaba_delivery::{AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, Timestamp};
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, Seq, Turn, Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, OwnProfile, Seq, Turn, Waiting,
 };
 use std::collections::BTreeMap;
 
@@ -21,6 +21,7 @@ pub struct Disk {
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
     pub(super) gates: BTreeMap<(Origin, GateScope), Gate>,
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
+    pub(super) profiles: BTreeMap<(OrgId, String), OwnProfile>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) last_seq: i64,
 }

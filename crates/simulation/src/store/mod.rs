@@ -9,6 +9,7 @@ mod disk;
 mod faults;
 mod query;
 mod queue;
+mod profiles;
 mod reads;
 mod writer;
 
