@@ -161,6 +161,10 @@ impl Contents {
 }
 
 impl HeldContent {
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
     /// The payload's bytes. They count against the budget until the last copy of them is gone.
     pub(crate) fn into_bytes(self: Arc<Self>) -> Bytes {
         Bytes::from_owner(Lent(self))

@@ -7,7 +7,7 @@ use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::recorder::Recorder;
 use crate::sweep::Sweep;
 use crate::turns::Turns;
-use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
+use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_store::{Done, Error, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub enum StartError {
     )]
     OtherKey,
     #[error(transparent)]
+    Profiles(#[from] ProfilesError),
+    #[error(transparent)]
     Store(#[from] Error),
 }
 
@@ -44,6 +46,7 @@ struct Inner {
     directory: Arc<Directory>,
     store: Arc<dyn Store>,
     policies: Policies,
+    profiles: Profiles,
     clock: Arc<dyn Clock>,
     inbox: Inbox,
     failed: watch::Sender<bool>,
@@ -58,6 +61,10 @@ impl Engine {
         for own in store.policies().await? {
             policies.put(own);
         }
+        let profiles = Profiles::new(&options.profile, &options.brand)?;
+        for own in store.profiles().await? {
+            profiles.put(own.org, Profiles::read(&own)?);
+        }
         let (inbox, news) = Inbox::new();
         let directory = Arc::new(Directory::new(
             store.clone(),
@@ -65,6 +72,7 @@ impl Engine {
             entropy.clone(),
             vault.clone(),
             policies.clone(),
+            profiles.clone(),
             inbox.clone(),
             Tenants::new(options.tenants, options.tenant_endpoints),
             options.idempotency_kept,
@@ -75,7 +83,7 @@ impl Engine {
             clock: clock.clone(),
             vault,
             policies: policies.clone(),
-            profile: options.profile,
+            profiles: profiles.clone(),
             sender: Sender {
                 store: store.clone(),
                 transport,
@@ -113,7 +121,7 @@ impl Engine {
             contents,
             idempotency_kept: options.idempotency_kept,
         };
-        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox, failed })))
+        Ok(Self(Arc::new(Inner { intake, directory, store, policies, profiles, clock, inbox, failed })))
     }
 
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
@@ -131,6 +139,10 @@ impl Engine {
 
     pub fn policies(&self) -> &Policies {
         &self.0.policies
+    }
+
+    pub fn profiles(&self) -> &Profiles {
+        &self.0.profiles
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

@@ -32,8 +32,8 @@ pub mod sqlite;
 
 pub use content::{Content, Message, NewMessage};
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, Fence, Key, OwnPolicy, OwnProfile, Subscription, Tenant,
-    WhichApplication,
+    Application, Change, Changed, Directory, Endpoint, Fence, Key, OwnPolicy, OwnProfile, Subscription,
+    Tenant, WhichApplication,
 };
 pub use error::Error;
 pub use history::{

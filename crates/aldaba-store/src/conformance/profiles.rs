@@ -6,13 +6,7 @@ use crate::{Change, Changed, Endpoint, Fence, OwnProfile, Store};
 use std::sync::Arc;
 
 fn own(scene: &Scene, name: &str, body: &str) -> OwnProfile {
-    OwnProfile {
-        org: scene.org,
-        name: name.into(),
-        body: body.into(),
-        created_at: at(1),
-        updated_at: at(1),
-    }
+    OwnProfile { org: scene.org, name: name.into(), body: body.into(), created_at: at(1), updated_at: at(1) }
 }
 
 async fn all(scene: &Scene) -> Vec<OwnProfile> {

@@ -43,7 +43,8 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
     Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting,
+    WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use failure::Failure;

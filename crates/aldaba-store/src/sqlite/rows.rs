@@ -92,11 +92,7 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 
 /// From three columns: `event_type, payload, version`.
 pub(super) fn content(row: &Row<'_>, first: usize) -> rusqlite::Result<Content> {
-    Ok(Content {
-        event_type: row.get(first)?,
-        payload: blob(row, first + 1)?,
-        version: row.get(first + 2)?,
-    })
+    Ok(Content { event_type: row.get(first)?, payload: blob(row, first + 1)?, version: row.get(first + 2)? })
 }
 
 pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {

@@ -2,7 +2,8 @@
 
 use aldaba_delivery::{AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, Timestamp};
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, OwnProfile, Seq, Turn, Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, OwnProfile, Seq, Turn,
+    Waiting,
 };
 use std::collections::BTreeMap;
 

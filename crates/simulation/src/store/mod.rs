@@ -7,9 +7,9 @@ mod apply;
 mod change;
 mod disk;
 mod faults;
+mod profiles;
 mod query;
 mod queue;
-mod profiles;
 mod reads;
 mod writer;
 
