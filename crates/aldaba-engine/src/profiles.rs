@@ -5,6 +5,8 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+type Own = BTreeMap<(OrgId, String), Arc<Profile>>;
+
 /// The wire profiles that endpoints can name: those that come with the server, and each organization's
 /// own. Clones share the second kind.
 #[derive(Clone, Debug)]
@@ -12,7 +14,7 @@ pub struct Profiles {
     builtin: Arc<BTreeMap<&'static str, Arc<Profile>>>,
     /// Of endpoints that name none.
     default: Arc<Profile>,
-    own: Arc<RwLock<BTreeMap<(OrgId, String), Arc<Profile>>>>,
+    own: Arc<RwLock<Own>>,
 }
 
 /// Why there are no profiles to start with.

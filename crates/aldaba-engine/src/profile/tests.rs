@@ -198,3 +198,29 @@ fn what_cannot_be_a_profile_says_which_field_and_why() {
     let refused = read(json!({"name": "", "headers": {"Host": "a", "X": "{y}"}})).expect_err("three errors");
     assert_eq!(refused.len(), 3);
 }
+
+/// The values there were seen at a receiver, and checked with Python's `hmac`.
+#[test]
+fn the_page_on_profiles_shows_what_is_sent() {
+    let page = include_str!("../../../../docs/profiles.md");
+    let (keys, brand) = ([key()], "Zeltapay".parse().expect("a brand"));
+    let message = "msg_3M9KlX4MZz10D6NByhC8p0MEFnG".parse().expect("an id");
+    let facts = Facts {
+        message,
+        event_type: "job.done",
+        attempts: 1,
+        now: Timestamp::from_millis(1_794_757_495_000),
+        body: br#"{"jobId": "job-7", "status": "completed"}"#,
+        ..facts(&keys, Some("2"))
+    };
+    let (_, example) = page.split_once("```json\n").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let own = read(serde_json::from_str(example).expect("JSON")).expect("a profile");
+    let builtin = |name: &&str| builtin(name, &brand).expect("it is built in");
+    for profile in aldaba_delivery::BUILTIN_PROFILES.iter().map(builtin).chain([own]) {
+        for (name, value) in profile.headers(&facts).iter().skip(3) {
+            let line = format!("{name}: {}", value.to_str().expect("text"));
+            assert!(page.contains(&line), "docs/profiles.md lacks, of `{}`:\n{line}", profile.name());
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use crate::hmac::{hex, sha256, sha512};
 use crate::receiver::{Arrival, Receiver};
 use crate::running::Running;
+use aldaba_engine::{Clock, SystemClock};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ fn names(arrival: &Arrival) -> Vec<&str> {
 
 fn is_now(seconds: &str) -> bool {
     let sent: i64 = seconds.parse().unwrap();
-    let now = jiff::Timestamp::now().as_second();
+    let now = SystemClock::new().wall().millis() / 1000;
     (now - 60..=now + 1).contains(&sent)
 }
 
