@@ -1,5 +1,6 @@
 use super::*;
 use aldaba_signature::HashKind;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const BODY: &[u8] = br#"{"jobId":"j-7","test": 2432232314}"#;
@@ -22,11 +23,11 @@ fn key() -> SigningKey {
     SigningKey::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a key")
 }
 
-fn read(json: Value) -> Result<Profile, Vec<(String, String)>> {
+fn read(json: &Value) -> Result<Profile, Vec<(String, String)>> {
     let pairs = |errors: Vec<ProfileError>| {
         errors.into_iter().map(|e| (e.field.join("/"), e.why)).collect::<Vec<_>>()
     };
-    Profile::from_json(&json).map_err(pairs)
+    Profile::from_json(json).map_err(pairs)
 }
 
 fn sent(profile: &Profile, version: Option<&str>) -> Vec<(String, String)> {
@@ -40,7 +41,7 @@ fn sent(profile: &Profile, version: Option<&str>) -> Vec<(String, String)> {
 fn every_placeholder_stands_for_its_own() {
     let all =
         "{id} {type} {timestamp} {timestampMs} {attempt} {version} {endpoint} {app} {payload.jobId} {{}}";
-    let profile = read(json!({"name": "a", "headers": {"X-All": all}})).expect("a profile");
+    let profile = read(&json!({"name": "a", "headers": {"X-All": all}})).expect("a profile");
     let (id, app) = (MessageId::from_bytes([1; 20]), AppId::from_bytes([2; 20]));
     let endpoint = EndpointId::from_bytes([3; 20]);
     let expected = format!("{id} invoice.paid 1614265330 1614265330987 2 v9 {endpoint} {app} j-7 {{}}");
@@ -50,7 +51,7 @@ fn every_placeholder_stands_for_its_own() {
 #[test]
 fn a_header_that_asks_for_what_is_not_there_is_left_out() {
     let headers = json!({"X-A": "v{version}", "X-B": "{payload.other}", "X-C": "always"});
-    let profile = read(json!({"name": "a", "headers": headers})).expect("a profile");
+    let profile = read(&json!({"name": "a", "headers": headers})).expect("a profile");
     assert_eq!(sent(&profile, None), [("x-c".to_owned(), "always".to_owned())]);
     assert_eq!(sent(&profile, Some("2")).len(), 2);
 }
@@ -63,7 +64,7 @@ fn a_signature_stands_where_the_template_says() {
         "signature": {"scheme": "hex"},
     });
     let value = format!("sha256={}", Scheme::Hex(HashKind::Sha256).sign(&[key()], "", 0, BODY));
-    assert_eq!(sent(&read(profile).expect("a profile"), None), [("x-hub-signature-256".to_owned(), value)]);
+    assert_eq!(sent(&read(&profile).expect("a profile"), None), [("x-hub-signature-256".to_owned(), value)]);
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn a_profile_survives_its_text() {
     let brand: Brand = "Zeltapay".parse().expect("a brand");
     for name in aldaba_delivery::BUILTIN_PROFILES {
         let profile = builtin(name, &brand).expect("it is built in");
-        let again = read(profile.to_json()).expect("a profile");
+        let again = read(&profile.to_json()).expect("a profile");
         assert_eq!(again.to_json(), profile.to_json());
         assert_eq!(sent(&again, Some("1")).len(), sent(&profile, Some("1")).len());
     }
@@ -189,13 +190,13 @@ fn what_cannot_be_a_profile_says_which_field_and_why() {
         ),
         (json!([]), "", "expected a JSON object"),
     ] {
-        assert_eq!(read(json.clone()), Err(vec![(field.to_owned(), why.to_owned())]), "{json}");
+        assert_eq!(read(&json), Err(vec![(field.to_owned(), why.to_owned())]), "{json}");
     }
     let many: serde_json::Map<_, _> = (0..21).map(|n| (format!("X-{n}"), json!("a"))).collect();
-    let refused = read(json!({"name": "a", "headers": many})).expect_err("too many");
+    let refused = read(&json!({"name": "a", "headers": many})).expect_err("too many");
     assert_eq!(refused[0].1, "must be 1 to 20 headers; there are 21");
     // All that is wrong is named at once.
-    let refused = read(json!({"name": "", "headers": {"Host": "a", "X": "{y}"}})).expect_err("three errors");
+    let refused = read(&json!({"name": "", "headers": {"Host": "a", "X": "{y}"}})).expect_err("three errors");
     assert_eq!(refused.len(), 3);
 }
 
@@ -215,12 +216,32 @@ fn the_page_on_profiles_shows_what_is_sent() {
     };
     let (_, example) = page.split_once("```json\n").expect("an example");
     let (example, _) = example.split_once("```").expect("its end");
-    let own = read(serde_json::from_str(example).expect("JSON")).expect("a profile");
+    let own = read(&serde_json::from_str(example).expect("JSON")).expect("a profile");
     let builtin = |name: &&str| builtin(name, &brand).expect("it is built in");
     for profile in aldaba_delivery::BUILTIN_PROFILES.iter().map(builtin).chain([own]) {
         for (name, value) in profile.headers(&facts).iter().skip(3) {
             let line = format!("{name}: {}", value.to_str().expect("text"));
             assert!(page.contains(&line), "docs/profiles.md lacks, of `{}`:\n{line}", profile.name());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_profile_panic_or_send_what_no_header_may_hold(
+        name in "[ -~]{1,8}",
+        template in "(\\PC|[{}]|\\{(id|type|version|signature|payload\\.jobId)\\}){0,8}",
+        value in "\\PC{1,8}",
+    ) {
+        let headers = vec![(name, template)];
+        for scheme in [None, Some(Scheme::Timestamped(HashKind::Sha256))] {
+            let spec = ProfileSpec { name: "a".into(), headers: headers.clone(), scheme };
+            let Ok(profile) = Profile::new(spec) else { continue };
+            prop_assert_eq!(read(&profile.to_json()), Ok(profile.clone()));
+            let body = json!({"jobId": value}).to_string();
+            let (keys, event_type) = ([key()], value.as_str());
+            let sent = profile.headers(&Facts { body: body.as_bytes(), event_type, ..facts(&keys, None) });
+            prop_assert!(sent.values().all(|value| !value.is_empty() && !value.as_bytes().contains(&b'\n')));
         }
     }
 }
