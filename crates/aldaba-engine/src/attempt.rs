@@ -3,6 +3,7 @@
 use crate::content::{Contents, HeldContent, Payer};
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
+use crate::profile::Facts;
 use crate::recorder::{Conclusion, Sent};
 use crate::target::Target;
 use crate::turns::MayStart;
@@ -101,7 +102,7 @@ impl Sender {
         };
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
-        let sending = AssertUnwindSafe(self.send(start, held.into_bytes())).catch_unwind();
+        let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
         if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome {
             // Nothing left, and it was not the receiver's fault: this must not use up an attempt.
@@ -114,22 +115,32 @@ impl Sender {
         End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
     }
 
-    async fn send(&self, start: &Start, payload: Bytes) -> WireResponse {
+    async fn send(&self, start: &Start, held: Arc<HeldContent>) -> WireResponse {
         let target = &start.target;
-        // Receivers hold the signed time against their own clocks.
-        let now = self.clock.wall();
         let address = match &target.address {
             Ok(address) => address,
             Err(why) => return own_failure(why),
         };
-        let mut headers = target.profile.headers(start.waiting.message, now, &address.keys, &payload);
+        let content = held.content();
+        let mut headers = target.profile.headers(&Facts {
+            message: start.waiting.message,
+            event_type: &content.event_type,
+            version: content.version.as_deref(),
+            app: target.app,
+            endpoint: start.endpoint,
+            attempts: start.waiting.attempts,
+            // Receivers hold the signed time against their own clocks.
+            now: self.clock.wall(),
+            keys: &address.keys,
+            body: &content.payload,
+        });
         if let Some(authorization) = &address.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         let request = WireRequest {
             url: address.url.clone(),
             headers,
-            body: payload,
+            body: held.into_bytes(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,
             http2: address.http2,

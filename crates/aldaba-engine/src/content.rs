@@ -161,6 +161,10 @@ impl Contents {
 }
 
 impl HeldContent {
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
     /// The payload's bytes. They count against the budget until the last copy of them is gone.
     pub(crate) fn into_bytes(self: Arc<Self>) -> Bytes {
         Bytes::from_owner(Lent(self))
@@ -195,7 +199,7 @@ mod tests {
     const SLOW: Payer = Payer { app: AppId::from_bytes([1; 20]), quick: false };
 
     fn content(bytes: usize) -> Content {
-        Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]) }
+        Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]), version: None }
     }
 
     fn message(number: u8) -> MessageId {

@@ -3,6 +3,7 @@
 //! A kept configuration may be old for a moment. That is safe: an accept names the version it was
 //! matched by, and the store refuses it if that is no longer the one.
 
+mod profiles;
 mod secrets;
 mod tenants;
 
@@ -10,13 +11,14 @@ pub(crate) use tenants::Tenants;
 
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
-use crate::{Clock, Entropy, Policies, Profile};
+use crate::{Clock, Entropy, Policies, Profiles};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, OwnPolicy, Store, Tenant,
     WhichApplication,
 };
+use profiles::ProfileNews;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +50,8 @@ pub struct NewEndpoint {
     pub channels: Vec<String>,
     pub throttle_rate: Option<u16>,
     pub policy: String,
-    pub profile: Option<Profile>,
+    /// `None`: the server's default.
+    pub profile: Option<String>,
     pub http2: bool,
     pub metadata: String,
     /// `None`: one is made.
@@ -72,10 +75,12 @@ pub enum ChangeError {
     TooMany,
     #[error("the endpoint keeps being changed by others")]
     Unsettled,
-    #[error("an endpoint uses the policy")]
+    #[error("an endpoint uses it")]
     InUse,
     #[error("`{0}` is no policy")]
     UnknownPolicy(String),
+    #[error("`{0}` is no wire profile")]
+    UnknownProfile(String),
     #[error(transparent)]
     Vault(#[from] VaultError),
     #[error(transparent)]
@@ -89,6 +94,7 @@ pub struct Directory {
     entropy: Arc<dyn Entropy>,
     vault: Vault,
     policies: Policies,
+    profiles: Profiles,
     inbox: Inbox,
     tenants: Tenants,
     idempotency_kept: Duration,
@@ -102,11 +108,12 @@ impl Directory {
         entropy: Arc<dyn Entropy>,
         vault: Vault,
         policies: Policies,
+        profiles: Profiles,
         inbox: Inbox,
         tenants: Tenants,
         idempotency_kept: Duration,
     ) -> Self {
-        Self { store, clock, entropy, vault, policies, inbox, tenants, idempotency_kept }
+        Self { store, clock, entropy, vault, policies, profiles, inbox, tenants, idempotency_kept }
     }
 
     pub async fn create_application(
@@ -156,6 +163,11 @@ impl Directory {
         if self.policies.get(application.org, &new.policy).is_none() {
             return Err(ChangeError::UnknownPolicy(new.policy));
         }
+        if let Some(name) =
+            new.profile.as_ref().filter(|name| self.profiles.get(application.org, name).is_none())
+        {
+            return Err(ChangeError::UnknownProfile(name.clone()));
+        }
         let (app, now) = (application.id, self.clock.now());
         let id = EndpointId::new(now, self.entropy.bytes());
         let key = new.key.unwrap_or_else(|| SigningKey::generate_hmac(self.entropy.bytes()));
@@ -173,7 +185,7 @@ impl Directory {
             channels: new.channels,
             throttle_rate: new.throttle_rate,
             policy: new.policy,
-            profile: new.profile.map(|profile| profile.name().to_owned()),
+            profile: new.profile,
             http2: new.http2,
             metadata: new.metadata,
             sealed: self.vault.seal(app, id, &secrets, &*self.entropy),
@@ -185,9 +197,7 @@ impl Directory {
         let change =
             Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: self.idempotency(once) };
         match self.change(change).await {
-            // It was there a moment ago.
-            Err(ChangeError::UnknownPolicy(_)) => Err(ChangeError::UnknownPolicy(endpoint.policy)),
-            Err(error) => Err(error),
+            Err(error) => Err(name_missing(error, endpoint)),
             Ok(Repeat::No) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
                 let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
@@ -225,7 +235,7 @@ impl Directory {
             channels: new.channels,
             throttle_rate: new.throttle_rate,
             policy: new.policy,
-            profile: new.profile.map(|profile| profile.name().to_owned()),
+            profile: new.profile,
             http2: new.http2,
             metadata: new.metadata,
             sealed,
@@ -235,8 +245,7 @@ impl Directory {
         let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current) };
         match self.change(change).await {
             Ok(_) => Ok(endpoint),
-            Err(ChangeError::UnknownPolicy(_)) => Err(ChangeError::UnknownPolicy(endpoint.policy)),
-            Err(error) => Err(error),
+            Err(error) => Err(name_missing(error, endpoint)),
         }
     }
 
@@ -297,9 +306,13 @@ impl Directory {
             _ => None,
         };
         let policies = PolicyNews::of(&change, &self.policies);
+        let profiles = ProfileNews::of(&change, &self.profiles);
         let done = Done::new(move |result: Result<Changed, Error>| {
             if let Ok(Changed::Done { removed }) = &result {
                 if let Some(news) = policies {
+                    news.take_effect(&inbox);
+                }
+                if let Some(news) = profiles {
                     news.take_effect(&inbox);
                 }
                 // Lanes hear of it in the order of the commits, before anything that follows.
@@ -321,6 +334,7 @@ impl Directory {
             Changed::Stale => Err(ChangeError::Unsettled),
             Changed::TooMany => Err(ChangeError::TooMany),
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
+            Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
             Changed::InUse => Err(ChangeError::InUse),
         }
     }
@@ -360,6 +374,15 @@ impl PolicyNews {
             None => self.policies.remove(self.org, &self.name),
         }
         inbox.send(Event::PolicyChanged(self.org, self.name));
+    }
+}
+
+/// What the endpoint names was there a moment ago; the store does not say its name again.
+fn name_missing(error: ChangeError, endpoint: Endpoint) -> ChangeError {
+    match error {
+        ChangeError::UnknownPolicy(_) => ChangeError::UnknownPolicy(endpoint.policy),
+        ChangeError::UnknownProfile(_) => ChangeError::UnknownProfile(endpoint.profile.unwrap_or_default()),
+        other => other,
     }
 }
 

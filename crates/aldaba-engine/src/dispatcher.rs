@@ -10,7 +10,7 @@ use crate::recorder::{Recorder, Written, without_attempt};
 use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
-use crate::{Clock, Policies, Profile, Vault};
+use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AppId, Ending, EndpointId, OrgId, Reason, Timestamp, Transition};
 use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Seq, Store, Waiting};
 use std::fmt;
@@ -50,6 +50,8 @@ pub(crate) enum Event {
     Altered(EndpointId),
     /// A policy of an organization was changed.
     PolicyChanged(OrgId, String),
+    /// A wire profile of an organization was changed.
+    ProfileChanged(OrgId, String),
     /// A sweep has found lanes with work.
     Found(Vec<FoundLane>),
     /// A sweep is over; `false`: it could not be finished.
@@ -99,7 +101,7 @@ pub(crate) struct Dispatcher {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) vault: Vault,
     pub(crate) policies: Policies,
-    pub(crate) profile: Profile,
+    pub(crate) profiles: Profiles,
     pub(crate) sender: Sender,
     pub(crate) recorder: Recorder,
     pub(crate) inbox: Inbox,
@@ -191,6 +193,7 @@ impl Dispatcher {
             }
             Event::Altered(endpoint) => self.turns.altered(endpoint),
             Event::PolicyChanged(org, name) => self.turns.policy_changed(org, &name),
+            Event::ProfileChanged(org, name) => self.turns.profile_changed(org, &name),
             Event::Found(lanes) => {
                 for FoundLane { endpoint, app, .. } in lanes {
                     self.turns.open(endpoint, app, now);
@@ -224,7 +227,7 @@ impl Dispatcher {
 
     fn opened(&mut self, asked: &[EndpointId], endpoints: &[Endpoint], now: Timestamp) {
         for endpoint in endpoints {
-            let target = Target::new(endpoint, &self.policies, self.profile, &self.vault);
+            let target = Target::new(endpoint, &self.policies, &self.profiles, &self.vault);
             self.turns.opened(endpoint.id, target, endpoint.health.clone(), now);
         }
         let there = |id: &EndpointId| endpoints.iter().any(|endpoint| endpoint.id == *id);

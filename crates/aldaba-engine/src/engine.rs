@@ -10,7 +10,7 @@ use crate::recorder::Recorder;
 use crate::replay::Replays;
 use crate::sweep::Sweep;
 use crate::turns::Turns;
-use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
+use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::AppId;
 use aldaba_store::{Done, Endpoint, Error, Seq, Store, WhichApplication};
 use std::fmt;
@@ -36,6 +36,8 @@ pub enum StartError {
     )]
     OtherKey,
     #[error(transparent)]
+    Profiles(#[from] ProfilesError),
+    #[error(transparent)]
     Store(#[from] Error),
 }
 
@@ -49,6 +51,7 @@ struct Inner {
     store: Arc<dyn Store>,
     policies: Policies,
     replays: Replays,
+    profiles: Profiles,
     clock: Arc<dyn Clock>,
     inbox: Inbox,
     failed: watch::Sender<bool>,
@@ -63,6 +66,10 @@ impl Engine {
         for own in store.policies().await? {
             policies.put(own);
         }
+        let profiles = Profiles::new(&options.profile, &options.brand)?;
+        for own in store.profiles().await? {
+            profiles.put(own.org, Profiles::read(&own)?);
+        }
         let (inbox, news) = Inbox::new();
         let directory = Arc::new(Directory::new(
             store.clone(),
@@ -70,6 +77,7 @@ impl Engine {
             entropy.clone(),
             vault.clone(),
             policies.clone(),
+            profiles.clone(),
             inbox.clone(),
             Tenants::new(options.tenants, options.tenant_endpoints),
             options.idempotency_kept,
@@ -80,7 +88,7 @@ impl Engine {
             clock: clock.clone(),
             vault,
             policies: policies.clone(),
-            profile: options.profile,
+            profiles: profiles.clone(),
             sender: Sender {
                 store: store.clone(),
                 transport,
@@ -121,7 +129,8 @@ impl Engine {
             contents,
             idempotency_kept: options.idempotency_kept,
         };
-        Ok(Self(Arc::new(Inner { intake, directory, store, policies, replays, clock, inbox, failed })))
+        let inner = Inner { intake, directory, store, policies, profiles, replays, clock, inbox, failed };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
@@ -139,6 +148,10 @@ impl Engine {
 
     pub fn policies(&self) -> &Policies {
         &self.0.policies
+    }
+
+    pub fn profiles(&self) -> &Profiles {
+        &self.0.profiles
     }
 
     pub fn replays(&self) -> &Replays {

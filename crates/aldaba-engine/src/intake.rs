@@ -24,6 +24,8 @@ pub struct NewEvent {
     pub event_type: Arc<str>,
     /// The exact bytes that go out.
     pub payload: Bytes,
+    /// Of the payload's form, where the sender says so.
+    pub version: Option<Arc<str>>,
     /// Sorted, without repeats.
     pub channels: Vec<String>,
     /// Sorted, without repeats.
@@ -69,8 +71,11 @@ pub(crate) struct Intake {
 
 impl Intake {
     pub(crate) async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
-        let content =
-            Arc::new(Content { event_type: event.event_type.clone(), payload: event.payload.clone() });
+        let content = Arc::new(Content {
+            event_type: event.event_type.clone(),
+            payload: event.payload.clone(),
+            version: event.version.clone(),
+        });
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             let now = self.clock.now();

@@ -29,8 +29,10 @@ pub struct Options {
     pub tenants: usize,
     /// How many endpoints those may have together; past it they are read again.
     pub tenant_endpoints: usize,
-    /// The wire profile of endpoints that name none.
-    pub profile: crate::Profile,
+    /// The built-in wire profile of endpoints that name none.
+    pub profile: String,
+    /// What the headers of the profile `branded` begin with.
+    pub brand: crate::Brand,
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
 }
@@ -50,7 +52,8 @@ impl Default for Options {
             longest_nap: Duration::from_secs(1),
             tenants: 10_000,
             tenant_endpoints: 200_000,
-            profile: crate::Profile::Standard,
+            profile: "standard".into(),
+            brand: crate::Brand::default(),
             idempotency_kept: Duration::from_secs(24 * 3600),
         }
     }

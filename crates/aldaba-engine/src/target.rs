@@ -1,5 +1,5 @@
 use crate::wire::Identity;
-use crate::{Policies, Profile, Vault};
+use crate::{Policies, Profile, Profiles, Vault};
 use aldaba_delivery::{AppId, OrgId, Origin, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
@@ -12,7 +12,7 @@ pub(crate) struct Target {
     pub(crate) org: OrgId,
     pub(crate) app: AppId,
     pub(crate) policy: Policy,
-    pub(crate) profile: Profile,
+    pub(crate) profile: Arc<Profile>,
     pub(crate) throttle_rate: Option<u16>,
     pub(crate) deleted: bool,
     pub(crate) origin: Origin,
@@ -29,8 +29,7 @@ pub(crate) struct Address {
 }
 
 impl Target {
-    pub(crate) fn new(endpoint: &Endpoint, policies: &Policies, default: Profile, vault: &Vault) -> Self {
-        let named = endpoint.profile.as_deref().and_then(|name| name.parse().ok());
+    pub(crate) fn new(endpoint: &Endpoint, policies: &Policies, profiles: &Profiles, vault: &Vault) -> Self {
         let address = Address::new(endpoint, vault);
         let origin = match &address {
             Ok(address) => origin(&address.url),
@@ -40,7 +39,7 @@ impl Target {
             org: endpoint.org,
             app: endpoint.app,
             policy: policies.of(endpoint.org, &endpoint.policy),
-            profile: named.unwrap_or(default),
+            profile: profiles.of(endpoint.org, endpoint.profile.as_deref()),
             throttle_rate: endpoint.throttle_rate,
             deleted: endpoint.deleted,
             origin,
@@ -93,7 +92,7 @@ impl Target {
             org: OrgId::from_bytes([9; 20]),
             app: AppId::from_bytes([2; 20]),
             policy: policies.builtin(policy).expect("a built-in policy").clone(),
-            profile: Profile::Standard,
+            profile: Profiles::standard(),
             throttle_rate: None,
             deleted: false,
             origin: Origin::new("https", "example.com", 443),

@@ -176,12 +176,18 @@ impl Turns {
     /// A policy was changed: lanes that know it read their endpoints, and with them the policy, before
     /// they send again.
     pub(crate) fn policy_changed(&mut self, org: OrgId, name: &str) {
-        let under_it = |lane: &Lane| {
-            let target = lane.awake.as_ref().map(|awake| &awake.target);
-            target.is_some_and(|target| target.org == org && target.policy.name == name)
-        };
+        self.alter_all(|target| target.org == org && target.policy.name == name);
+    }
+
+    /// The same for a wire profile.
+    pub(crate) fn profile_changed(&mut self, org: OrgId, name: &str) {
+        self.alter_all(|target| target.org == org && target.profile.name() == name);
+    }
+
+    fn alter_all(&mut self, which: impl Fn(&Target) -> bool) {
+        let altered = |lane: &Lane| lane.awake.as_ref().is_some_and(|awake| which(&awake.target));
         let mut endpoints: Vec<_> =
-            self.lanes.iter().filter(|(_, lane)| under_it(lane)).map(|(endpoint, _)| *endpoint).collect();
+            self.lanes.iter().filter(|(_, lane)| altered(lane)).map(|(endpoint, _)| *endpoint).collect();
         endpoints.sort_unstable();
         for endpoint in endpoints {
             self.altered(endpoint);

@@ -47,7 +47,7 @@ pub fn signature_header(keys: &[SigningKey], id: &str, timestamp_secs: i64, body
 }
 
 /// The body goes in as it lies: it may be a megabyte, and nobody needs a second one.
-pub(crate) fn hmac_sha256(secret: &[u8], head: &str, body: &[u8]) -> [u8; 32] {
+fn hmac_sha256(secret: &[u8], head: &str, body: &[u8]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
     mac.update(head.as_bytes());
     mac.update(body);

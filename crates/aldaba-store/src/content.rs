@@ -8,6 +8,8 @@ pub struct Content {
     pub event_type: Arc<str>,
     /// The exact bytes received.
     pub payload: Bytes,
+    /// Which version of its type's form the payload has, where its sender said so.
+    pub version: Option<Arc<str>>,
 }
 
 /// An event on its way into the store.

@@ -95,6 +95,17 @@ pub struct OwnPolicy {
     pub updated_at: Timestamp,
 }
 
+/// A wire profile that an organization has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnProfile {
+    pub org: OrgId,
+    pub name: String,
+    /// What it is, as JSON. The store never looks inside.
+    pub body: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
 /// How a caller names an application, an endpoint or a message: by id or by its own name for it.
 pub type Key = String;
 
@@ -174,6 +185,17 @@ pub enum Change {
         org: OrgId,
         name: String,
     },
+    CreateProfile {
+        profile: OwnProfile,
+    },
+    ReplaceProfile {
+        profile: OwnProfile,
+    },
+    /// Refused while an endpoint names it.
+    DeleteProfile {
+        org: OrgId,
+        name: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,7 +209,7 @@ pub enum Changed {
         resource: [u8; 20],
     },
     /// The uid belongs to another one (an application's, or an endpoint's of the application); or a
-    /// policy has the name.
+    /// policy or profile has the name.
     UidTaken,
     NotFound,
     /// The endpoint is no longer what the change was made for. Nothing was changed.
@@ -196,7 +218,9 @@ pub enum Changed {
     TooMany,
     /// The endpoint names a policy that is not there.
     NoSuchPolicy,
-    /// An endpoint names the policy.
+    /// The endpoint names a wire profile that is not there.
+    NoSuchProfile,
+    /// An endpoint names the policy or the profile.
     InUse,
 }
 
@@ -217,6 +241,9 @@ pub trait Directory {
 
     /// The policies of all organizations, by organization and name.
     fn policies(&self) -> Read<Vec<OwnPolicy>>;
+
+    /// The wire profiles of all organizations, by organization and name.
+    fn profiles(&self) -> Read<Vec<OwnProfile>>;
 
     /// A small value that belongs to the installation as a whole.
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>>;

@@ -51,7 +51,7 @@ async fn produce(scene: &Scene, tenant: &Tenant, producer: usize, rounds: usize)
     for round in 0..rounds {
         let mut event = scene.event(tenant);
         event.message.content =
-            Arc::new(Content { event_type: "invoice.paid".into(), payload: payload.clone() });
+            Arc::new(Content { event_type: "invoice.paid".into(), payload: payload.clone(), version: None });
         event.deliveries = vec![event.deliveries[(producer + round) % ENDPOINTS]];
         event.message.created_at = at(0);
         let accepted = scene.accept(vec![event.clone()]).await;

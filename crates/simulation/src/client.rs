@@ -159,6 +159,7 @@ impl Client {
         let new = NewEvent {
             event_type: event.event_type.into(),
             payload: format!(r#"{{"event":{name},"padding":"{padding}"}}"#).into(),
+            version: None,
             channels: event.channels.clone(),
             tags: Vec::new(),
             event_id: event.has_event_id.then(|| format!("event-{name}")),
@@ -203,7 +204,7 @@ impl Client {
             channels: door.channels.clone(),
             throttle_rate: door.throttle_rate,
             policy: door.policy.into(),
-            profile: door.profile,
+            profile: door.profile.map(Into::into),
             http2: false,
             metadata: "{}".into(),
             key: Some(door.key.clone()),

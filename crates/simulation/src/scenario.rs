@@ -8,7 +8,7 @@ use crate::sabotage::Sabotage;
 use crate::store::{CrashPoint, Faults};
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{OrgId, Origin, Timestamp};
-use aldaba_engine::{Options, Policies, Profile};
+use aldaba_engine::{Options, Policies};
 use aldaba_signature::SigningKey;
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Door {
     pub tenant: usize,
     pub host: usize,
     pub policy: &'static str,
-    pub profile: Option<Profile>,
+    pub profile: Option<&'static str>,
     pub event_types: Vec<String>,
     pub channels: Vec<String>,
     pub throttle_rate: Option<u16>,

@@ -104,6 +104,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
     let event = NewEvent {
         event_type: "schedule.test".into(),
         payload: Bytes::from_static(b"{}"),
+        version: None,
         channels: Vec::new(),
         tags: Vec::new(),
         event_id: None,

@@ -18,8 +18,11 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     event.message.tags = vec!["x,y".into()];
     event.message.event_id = Some("order-1".into());
     event.message.created_at = at(7);
-    event.message.content =
-        Arc::new(Content { event_type: "order.new".into(), payload: Bytes::from_static(b"\x00\xff{}") });
+    event.message.content = Arc::new(Content {
+        event_type: "order.new".into(),
+        payload: Bytes::from_static(b"\x00\xff{}"),
+        version: Some("2".into()),
+    });
     scene.accepted(&event).await;
     let message = event.message.clone();
     let expected = Message {
@@ -223,7 +226,8 @@ pub async fn a_large_payload_comes_back_whole(store: Arc<dyn Store>) {
     let tenant = scene.with_endpoints(2).await;
     let mut event = scene.event(&tenant);
     let payload: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    event.message.content = Arc::new(Content { event_type: "big".into(), payload: payload.into() });
+    event.message.content =
+        Arc::new(Content { event_type: "big".into(), payload: payload.into(), version: None });
     event.deliveries.push(NewDelivery { endpoint: tenant.endpoints[0].id, due_at: at(9) });
     scene.accepted(&event).await;
     let contents = scene.store.contents(vec![(event.app, event.message.id)]).await.unwrap();

@@ -160,8 +160,11 @@ pub async fn contents_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     let (tenant, other) = (scene.with_endpoints(1).await, scene.with_endpoints(1).await);
     let mut events = [scene.event(&tenant), scene.event(&tenant)];
     for (event, payload) in events.iter_mut().zip(["first", "second"]) {
-        event.message.content =
-            Arc::new(Content { event_type: payload.into(), payload: Bytes::from_static(payload.as_bytes()) });
+        event.message.content = Arc::new(Content {
+            event_type: payload.into(),
+            payload: Bytes::from_static(payload.as_bytes()),
+            version: Some(payload.into()),
+        });
         scene.accepted(event).await;
     }
     let [first, second] = &events;

@@ -18,6 +18,7 @@ pub mod history;
 pub mod lanes;
 pub mod order;
 pub mod policies;
+pub mod profiles;
 pub mod recording;
 pub mod replays;
 mod scene;
@@ -83,6 +84,8 @@ macro_rules! conformance_tests {
             lanes::waiting_counts_what_is_not_settled,
             policies::a_policy_comes_back_as_it_was_given,
             policies::a_policy_in_use_stays,
+            profiles::a_profile_comes_back_as_it_was_given,
+            profiles::a_profile_in_use_stays,
             directory::an_application_is_found_by_id_and_by_uid,
             directory::another_organization_finds_nothing,
             directory::a_taken_uid_changes_nothing,

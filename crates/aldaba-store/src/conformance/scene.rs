@@ -129,8 +129,11 @@ impl Scene {
     }
 
     pub fn event_due(&self, tenant: &Tenant, due_at: Timestamp) -> Accept {
-        let content =
-            Content { event_type: "invoice.paid".into(), payload: Bytes::from_static(b"{\"n\": 1}") };
+        let content = Content {
+            event_type: "invoice.paid".into(),
+            payload: Bytes::from_static(b"{\"n\": 1}"),
+            version: None,
+        };
         let deliver = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at };
         Accept {
             app: tenant.application.id,

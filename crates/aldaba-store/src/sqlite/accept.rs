@@ -26,8 +26,9 @@ impl<'c> Accepting<'c> {
             version: connection
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
-                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, tags)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+                "INSERT INTO message
+                     (app, id, created_at, event_type, channels, event_id, payload, tags, version)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
                 "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?4)",
@@ -95,6 +96,7 @@ impl<'c> Accepting<'c> {
             &message.event_id,
             &message.content.payload[..],
             names::write(&message.tags),
+            message.content.version.as_deref(),
         ))?;
         Ok(inserted == 1)
     }

@@ -5,6 +5,7 @@ use super::codes::Code;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use super::policy;
+use super::profile;
 use super::replay;
 use super::rows::{self, count, nanos};
 use crate::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey};
@@ -42,6 +43,9 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         Change::CreatePolicy { policy } => policy::create(connection, policy),
         Change::ReplacePolicy { policy } => policy::replace(connection, policy),
         Change::DeletePolicy { org, name } => policy::delete(connection, *org, name),
+        Change::CreateProfile { profile } => profile::create(connection, profile),
+        Change::ReplaceProfile { profile } => profile::replace(connection, profile),
+        Change::DeleteProfile { org, name } => profile::delete(connection, *org, name),
     }
 }
 
@@ -128,6 +132,9 @@ fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -
     if !policy::is_known(connection, endpoint.org, &endpoint.policy)? {
         return Ok(Changed::NoSuchPolicy);
     }
+    if !profile::is_known(connection, endpoint.org, endpoint.profile.as_deref())? {
+        return Ok(Changed::NoSuchProfile);
+    }
     let mut counted =
         connection.prepare_cached("SELECT count(*) FROM endpoint WHERE app = ?1 AND deleted = 0")?;
     if counted.query_row((app,), |row| row.get::<_, i64>(0))? >= count(rules.endpoints_per_application) {
@@ -198,6 +205,9 @@ fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) ->
     }
     if !policy::is_known(connection, endpoint.org, &endpoint.policy)? {
         return Ok(Changed::NoSuchPolicy);
+    }
+    if !profile::is_known(connection, endpoint.org, endpoint.profile.as_deref())? {
+        return Ok(Changed::NoSuchProfile);
     }
     let mut update = connection.prepare_cached(
         "UPDATE endpoint SET uid = ?2, disabled = ?3, version = ?4, throttle_rate = ?5, updated_at = ?6,

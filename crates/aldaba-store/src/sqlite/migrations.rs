@@ -13,6 +13,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0003_policy.sql"),
     include_str!("schema/0004_replay.sql"),
     include_str!("schema/0005_dead_letter.sql"),
+    include_str!("schema/0006_profile.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

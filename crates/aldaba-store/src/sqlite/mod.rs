@@ -26,6 +26,7 @@ mod open;
 mod options;
 mod pace;
 mod policy;
+mod profile;
 mod queue;
 mod readers;
 mod record;
@@ -45,9 +46,9 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Deliveries,
     DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint,
-    GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order, OwnPolicy, Page, Read, Record,
-    Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Seq, Store,
-    Tenant, Waiting, WhichApplication,
+    GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order, OwnPolicy, OwnProfile, Page,
+    Read, Record, Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery,
+    Seq, Store, Tenant, Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId};
 use failure::Failure;
@@ -202,6 +203,10 @@ impl Directory for SqliteStore {
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {
         self.read(policy::all)
+    }
+
+    fn profiles(&self) -> Read<Vec<OwnProfile>> {
+        self.read(profile::all)
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

@@ -77,7 +77,8 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, tags";
+pub(super) const MESSAGE: &str =
+    "id, app, channels, event_id, created_at, event_type, payload, version, tags";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -87,13 +88,13 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         event_id: row.get(3)?,
         created_at: moment(row, 4)?,
         content: content(row, 5)?,
-        tags: list(row, 7)?,
+        tags: list(row, 8)?,
     })
 }
 
-/// From two columns: `event_type, payload`.
+/// From three columns: `event_type, payload, version`.
 pub(super) fn content(row: &Row<'_>, first: usize) -> rusqlite::Result<Content> {
-    Ok(Content { event_type: row.get(first)?, payload: blob(row, first + 1)? })
+    Ok(Content { event_type: row.get(first)?, payload: blob(row, first + 1)?, version: row.get(first + 2)? })
 }
 
 pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {

@@ -6,7 +6,7 @@ use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OrgId, Timestamp};
 use aldaba_engine::wire::Credentials;
-use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies, Profile};
+use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies};
 use aldaba_signature::SigningKey;
 use aldaba_store::{Application, Endpoint, Order, WhichApplication};
 use axum::extract::State;
@@ -116,7 +116,7 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
     let metadata = fields.metadata();
     let key = signing_key(&mut fields);
     let policy = policy(api, org, &mut fields);
-    let profile = profile(&mut fields);
+    let profile = profile(api, org, &mut fields);
     let http2 = fields.boolean_or("http2", false);
     if http2 && target.as_ref().is_some_and(|target| target.url.scheme() != "https") {
         fields.problem("http2", "needs an https:// URL: the choice of HTTP/2 is made in the TLS handshake");
@@ -161,9 +161,17 @@ fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
     known.unwrap_or_else(|| Policies::DEFAULT.to_owned())
 }
 
-fn profile(fields: &mut Fields) -> Option<Profile> {
-    let name = fields.string("profile")?;
-    name.parse::<Profile>().map_err(|error| fields.problem("profile", error.to_string())).ok()
+fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
+    let profiles = api.engine.profiles();
+    let given = fields.string("profile");
+    fields.checked("profile", given, |name| match profiles.get(org, name) {
+        Some(_) => Ok(()),
+        None => {
+            let known = profiles.of_organization(org);
+            let names: Vec<_> = known.iter().map(|profile| profile.name()).collect();
+            Err(format!("`{name}` is no wire profile; there are: {}", names.join(", ")))
+        }
+    })
 }
 
 pub(super) async fn create(

@@ -132,6 +132,9 @@ impl From<ChangeError> for Error {
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
             }
+            ChangeError::UnknownProfile(name) => {
+                Problem::value(&["body", "profile"], format!("`{name}` is no wire profile")).into()
+            }
             ChangeError::InUse => Self::conflict("An endpoint uses it"),
             ChangeError::Vault(cause) => {
                 tracing::error!(%cause, "a stored secret cannot be opened");

@@ -6,6 +6,7 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 const LONGEST: usize = 256;
+const LONGEST_VERSION: usize = 32;
 
 /// The ids of the path, as they stand there: an id of ours or the caller's own name for the thing.
 #[derive(Debug)]
@@ -41,6 +42,14 @@ pub(super) fn tag(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("must be 1 to {LONGEST} letters, digits, `-`, `_`, `.`, `/`, `\\` or `#`"))
+}
+
+/// The version of a payload's form.
+pub(super) fn version(text: &str) -> Result<(), String> {
+    if text.len() <= LONGEST_VERSION && fits(text, b"-_.") {
+        return Ok(());
+    }
+    Err(format!("must be 1 to {LONGEST_VERSION} letters, digits, `-`, `_` or `.`"))
 }
 
 fn fits(text: &str, signs: &[u8]) -> bool {

@@ -147,6 +147,18 @@ impl Fields {
         }
     }
 
+    /// A string, or a whole number as its text.
+    pub(super) fn string_or_number(&mut self, name: &str) -> Option<String> {
+        match self.optional(name)? {
+            Value::String(text) => Some(text),
+            Value::Number(number) if number.is_u64() => Some(number.to_string()),
+            other => {
+                self.wrong(name, &other, "a string or a whole number of at least 0");
+                None
+            }
+        }
+    }
+
     pub(super) fn required_string(&mut self, name: &str) -> Option<String> {
         match self.fields.get(name) {
             Some(Value::Null) => self.wrong(name, &Value::Null, "a string"),

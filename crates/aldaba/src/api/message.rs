@@ -32,6 +32,7 @@ struct MessageOut<'a> {
     event_type: &'a str,
     /// The bytes as they came in, not written anew: what callers see is what receivers get.
     payload: &'a RawValue,
+    version: Option<&'a str>,
     channels: Option<&'a [String]>,
     tags: Option<&'a [String]>,
     #[serde(serialize_with = "json::time")]
@@ -45,6 +46,7 @@ fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
         event_id: message.event_id.as_deref(),
         event_type: &message.content.event_type,
         payload: if content.0 { json::raw(payload) } else { json::empty() },
+        version: message.content.version.as_deref(),
         channels: some_items(&message.channels),
         tags: some_items(&message.tags),
         timestamp: message.created_at,
@@ -73,6 +75,7 @@ pub(super) async fn create(
     let event = NewEvent {
         event_type: (&*input.event_type).into(),
         payload: body.keep(input.payload.get().as_bytes()),
+        version: input.version.as_deref().map(Into::into),
         channels: input.channels.clone(),
         tags: input.tags.clone(),
         event_id: input.event_id.clone(),
@@ -85,6 +88,7 @@ pub(super) async fn create(
                 event_id: input.event_id.as_deref(),
                 event_type: &input.event_type,
                 payload: if content.0 { input.payload } else { json::empty() },
+                version: input.version.as_deref(),
                 channels: some_items(&input.channels),
                 tags: some_items(&input.tags),
                 timestamp: at,

@@ -30,6 +30,9 @@ struct Body<'a> {
     #[serde(default)]
     channels: Option<Vec<String>>,
     #[serde(default)]
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
+    #[serde(default)]
     application: Option<IgnoredAny>,
     #[serde(default)]
     deliver_at: Option<IgnoredAny>,
@@ -51,6 +54,8 @@ pub(super) struct MessageIn<'a> {
     /// As it stands in the request: this is what will be signed and sent.
     pub(super) payload: &'a RawValue,
     pub(super) event_id: Option<String>,
+    /// Of the payload's form. A number is kept as its text.
+    pub(super) version: Option<String>,
     /// Sorted, without repeats; empty: none.
     pub(super) channels: Vec<String>,
     /// Sorted, without repeats.
@@ -72,8 +77,10 @@ impl<'a> MessageIn<'a> {
                     let message = format!("is nested more than {DEEPEST} levels deep");
                     return Err(Problem::value(&["body", "payload"], message).into());
                 }
+                let version = parsed.version.and_then(version);
                 let Body { event_type, payload, event_id, channels, tags, .. } = parsed;
-                Ok(Self { event_type, payload, event_id, channels: set(channels), tags: set(tags) })
+                let (channels, tags) = (set(channels), set(tags));
+                Ok(Self { event_type, payload, event_id, version, channels, tags })
             }
             Ok(_) => Err(explain(body, None)),
             Err(error) => Err(explain(body, Some(&error))),
@@ -88,6 +95,7 @@ fn acceptable(body: &Body<'_>) -> bool {
         && body.payload_retention_period.is_none_or(|days| days.get().parse() == Ok(RETENTION))
         && ids::name(&body.event_type).is_ok()
         && body.payload.get().starts_with('{')
+        && body.version.is_none_or(|given| version(given).is_some())
         && body.event_id.as_ref().is_none_or(|id| ids::uid(id, "msg_").is_ok())
         && body.channels.as_ref().is_none_or(|channels| {
             (1..=MOST_CHANNELS).contains(&channels.len()) && channels.iter().all(|c| ids::channel(c).is_ok())
@@ -103,6 +111,15 @@ fn set(names: Option<Vec<String>>) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// `None`: it is no version.
+fn version(given: &RawValue) -> Option<String> {
+    let text = match given.get().as_bytes().first()? {
+        b'"' => serde_json::from_str(given.get()).ok()?,
+        _ => given.get().parse::<u64>().ok()?.to_string(),
+    };
+    ids::version(&text).is_ok().then_some(text)
 }
 
 /// Reads a body that is not acceptable once more, field by field, in order to name all that is wrong.
@@ -121,6 +138,8 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     }
     let event_id = fields.string("eventId");
     fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
+    let version = fields.string_or_number("version");
+    fields.checked("version", version, |version| ids::version(version));
     fields.set("channels", MOST_CHANNELS, ids::channel);
     fields.set("tags", MOST_TAGS, ids::tag);
     fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
@@ -200,6 +219,28 @@ mod tests {
         }
         for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
             assert_eq!(status(&body(days)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{days}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_a_short_name_or_a_whole_number() {
+        let body = |version: &str| format!("{{\"eventType\":\"a\",\"payload\":{{}},\"version\":{version}}}");
+        for (given, kept) in [
+            ("3", Some("3")),
+            ("0", Some("0")),
+            ("\"2024-01-31.beta\"", Some("2024-01-31.beta")),
+            ("\"\\u0032\"", Some("2")),
+            ("null", None),
+        ] {
+            let body = body(given);
+            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            assert_eq!(parsed.version.as_deref(), kept, "{given}");
+        }
+        let long = format!("\"{}\"", "x".repeat(33));
+        for wrong in
+            ["-1", "1.5", "1e3", "18446744073709551616", "\"\"", "\"a b\"", "\"ñ\"", "[1]", "true", &long]
+        {
+            assert_eq!(status(&body(wrong)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{wrong}");
         }
     }
 

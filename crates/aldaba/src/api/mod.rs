@@ -23,6 +23,7 @@ mod message_in;
 mod mtls;
 mod page;
 mod policy;
+mod profile;
 mod query;
 mod replay;
 mod room;
@@ -126,6 +127,8 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/policy", get(policy::list).post(policy::create))
         .route("/policy/{policy}", get(policy::show).put(policy::replace).delete(policy::delete))
         .route("/policy/{policy}/preview", get(policy::preview))
+        .route("/profile", get(profile::list).post(profile::create))
+        .route("/profile/{profile}", get(profile::show).put(profile::replace).delete(profile::delete))
         .route("/health", get(health::check))
         .route("/health/ping", get(health::ping));
     Router::new()

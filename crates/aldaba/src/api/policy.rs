@@ -35,8 +35,8 @@ fn find(api: &Api, caller: Caller, name: &str) -> Result<Policy, Error> {
     api.engine.policies().get(organization(caller), name).ok_or_else(missing)
 }
 
-/// Whoever speaks for an application may look at the policies of its organization.
-fn organization(caller: Caller) -> OrgId {
+/// Whoever speaks for an application may look at what belongs to its organization.
+pub(super) fn organization(caller: Caller) -> OrgId {
     match caller {
         Caller::Organization(org) | Caller::Application { org, .. } => org,
     }

@@ -2,6 +2,7 @@
 
 use super::values::{encryption_key, networks, size};
 use super::{Config, LogFormat, PREFIX, Secret};
+use aldaba_delivery::BUILTIN_PROFILES;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
@@ -142,9 +143,16 @@ pub const SETTINGS: &[Setting] = &[
     text(
         "wire_profile",
         "standard",
-        "standard or svix",
-        "The headers of deliveries to endpoints that name no profile: `webhook-*` or `svix-*`.",
-        |c, v| v.parse().ok().map(|profile| c.engine.profile = profile),
+        "a built-in wire profile: branded, job-status, standard, svix or x-webhook",
+        "The headers of deliveries to endpoints that name no profile; [profiles.md](profiles.md) has them.",
+        |c, v| BUILTIN_PROFILES.contains(&v).then(|| c.engine.profile = v.to_owned()),
+    ),
+    text(
+        "brand",
+        "Aldaba",
+        "1 to 32 letters, digits and signs that a header's name may hold",
+        "What the headers of the wire profile `branded` begin with: `<brand>-Event-Id` and so on.",
+        |c, v| v.parse().ok().map(|brand| c.engine.brand = brand),
     ),
     text(
         "log",

@@ -78,6 +78,7 @@ fn a_wrong_value_stops_the_start_and_names_setting_value_and_expectation() {
         ("ALDABA_LISTEN", "8071"),
         ("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8,home"),
         ("ALDABA_WIRE_PROFILE", "acme"),
+        ("ALDABA_BRAND", "Acme Inc"),
         ("ALDABA_LOG", "a=b=c"),
         ("ALDABA_LOG_FORMAT", "xml"),
         ("ALDABA_IN_FLIGHT", "many"),

@@ -4,7 +4,7 @@ use crate::receiver::{Mood, Spell};
 use crate::store::{CrashPoint, Faults, Span, Stage};
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
 use aldaba_delivery::{OrgId, Timestamp};
-use aldaba_engine::{Options, Profile};
+use aldaba_engine::Options;
 use aldaba_signature::SigningKey;
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door
         tenant: dice.index(tenants),
         host: dice.index(hosts),
         policy,
-        profile: dice.percent(20).then_some(Profile::Svix),
+        profile: dice.percent(20).then_some("svix"),
         event_types,
         channels,
         throttle_rate: dice.percent(25).then(|| dice.pick(&[1, 2, 5, 20])),

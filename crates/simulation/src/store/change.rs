@@ -32,6 +32,9 @@ impl Disk {
             Change::CreatePolicy { policy } => self.create_policy(policy),
             Change::ReplacePolicy { policy } => self.replace_policy(policy),
             Change::DeletePolicy { org, name } => self.delete_policy(*org, name),
+            Change::CreateProfile { profile } => self.create_profile(profile),
+            Change::ReplaceProfile { profile } => self.replace_profile(profile),
+            Change::DeleteProfile { org, name } => self.delete_profile(*org, name),
         }
     }
 
@@ -80,6 +83,7 @@ impl Disk {
     fn create_endpoint(&mut self, endpoint: &Endpoint) -> Changed {
         let same_name = |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid;
         let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
+        let profile = self.knows_profile(endpoint);
         let Some(owner) = self.applications.get_mut(&endpoint.app) else {
             return Changed::NotFound;
         };
@@ -92,6 +96,9 @@ impl Disk {
         let own = self.policies.contains_key(&(endpoint.org, endpoint.policy.clone()));
         if !own && !BUILTIN_NAMES.contains(&endpoint.policy.as_str()) {
             return Changed::NoSuchPolicy;
+        }
+        if !profile {
+            return Changed::NoSuchProfile;
         }
         if self.endpoints.contains_key(&endpoint.id) {
             return Changed::Repeated { resource: *endpoint.id.as_bytes() };
@@ -106,6 +113,7 @@ impl Disk {
             |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid && row.id != endpoint.id;
         let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
         let own = self.policies.contains_key(&(endpoint.org, endpoint.policy.clone()));
+        let profile = self.knows_profile(endpoint);
         let there = |row: &&mut Endpoint| row.app == endpoint.app && !row.deleted;
         let Some(row) = self.endpoints.get_mut(&endpoint.id).filter(there) else {
             return Changed::NotFound;
@@ -118,6 +126,9 @@ impl Disk {
         }
         if !own && !BUILTIN_NAMES.contains(&endpoint.policy.as_str()) {
             return Changed::NoSuchPolicy;
+        }
+        if !profile {
+            return Changed::NoSuchProfile;
         }
         *row = Endpoint { health: row.health.clone(), ..endpoint.clone() };
         if let Some(owner) = self.applications.get_mut(&endpoint.app) {

@@ -4,8 +4,8 @@ use aldaba_delivery::{
     AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
 };
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, Replay, Seq, Turn,
-    Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, OwnProfile, Replay,
+    Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +27,7 @@ pub struct Disk {
     pub(super) gates: BTreeMap<(Origin, GateScope), Gate>,
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
     pub(super) replays: BTreeMap<ReplayId, Replay>,
+    pub(super) profiles: BTreeMap<(OrgId, String), OwnProfile>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) last_seq: i64,
 }

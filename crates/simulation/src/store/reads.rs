@@ -9,7 +9,7 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
     Done, DueQuery, Endpoint, Error, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order,
-    OwnPolicy, Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    OwnPolicy, OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 
 impl Lanes for SimStore {
@@ -105,6 +105,10 @@ impl Directory for SimStore {
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {
         self.read(|disk| disk.policies.values().cloned().collect())
+    }
+
+    fn profiles(&self) -> Read<Vec<OwnProfile>> {
+        self.read(|disk| disk.profiles.values().cloned().collect())
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

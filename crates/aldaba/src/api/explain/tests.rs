@@ -130,7 +130,7 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
 
 #[test]
 fn an_absent_delivery_says_why() {
-    let content = Content { event_type: "paid".into(), payload: bytes::Bytes::new() };
+    let content = Content { event_type: "paid".into(), payload: bytes::Bytes::new(), version: None };
     let message = Message {
         tags: Vec::new(),
         id: MessageId::from_bytes([4; 20]),

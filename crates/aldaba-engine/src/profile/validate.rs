@@ -1,0 +1,139 @@
+use super::template::{Field, Template};
+use super::{Header, Profile, ProfileSpec};
+use aldaba_signature::Scheme;
+use http::HeaderName;
+
+/// The most headers of a profile.
+const MOST_HEADERS: usize = 20;
+/// The longest template, and the longest name of a header, in bytes.
+const LONGEST_TEMPLATE: usize = 512;
+const LONGEST_NAME: usize = 64;
+
+/// Headers that belong to the connection, to the body or to the endpoint's own settings.
+const RESERVED: [&str; 19] = [
+    "accept",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// Which field of a profile is wrong, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {why}", field.join("."))]
+pub struct ProfileError {
+    /// The way to it.
+    pub field: Vec<String>,
+    pub why: String,
+}
+
+impl ProfileError {
+    pub(super) fn new(field: &[&str], why: impl Into<String>) -> Self {
+        Self { field: field.iter().map(|part| (*part).to_owned()).collect(), why: why.into() }
+    }
+}
+
+impl Profile {
+    pub fn new(spec: ProfileSpec) -> Result<Self, Vec<ProfileError>> {
+        let ProfileSpec { name, headers: written, scheme } = spec;
+        let mut errors: Vec<_> = check_name(&name).err().into_iter().collect();
+        if !(1..=MOST_HEADERS).contains(&written.len()) {
+            let why = format!("must be 1 to {MOST_HEADERS} headers; there are {}", written.len());
+            errors.push(ProfileError::new(&["headers"], why));
+        }
+        let (mut headers, mut fields) = (Vec::<Header>::new(), Vec::new());
+        // The rest would say the same, over and over.
+        for written in written.into_iter().take(MOST_HEADERS) {
+            let header = Header::new(written, &mut fields).and_then(|header| {
+                match headers.iter().find(|other: &&Header| other.name == header.name) {
+                    None => Ok(header),
+                    Some(other) => Err(header.error(format!("is the same header as `{}`", other.written.0))),
+                }
+            });
+            match header {
+                Ok(header) => headers.push(header),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() {
+            errors.extend(check_signature(&headers, scheme).err());
+        }
+        if errors.is_empty() { Ok(Self { name, headers, scheme, fields }) } else { Err(errors) }
+    }
+}
+
+impl Header {
+    fn new(written: (String, String), fields: &mut Vec<String>) -> Result<Self, ProfileError> {
+        let error = |why: String| ProfileError::new(&["headers", &written.0], why);
+        let name = HeaderName::from_bytes(written.0.as_bytes())
+            .ok()
+            .filter(|name| name.as_str().len() <= LONGEST_NAME)
+            .ok_or_else(|| {
+                error(format!(
+                    "a header's name is 1 to {LONGEST_NAME} letters, digits and the signs !#$%&'*+-.^_`|~"
+                ))
+            })?;
+        if RESERVED.contains(&name.as_str()) {
+            return Err(error("belongs to the connection, the body or the endpoint; choose another".into()));
+        }
+        let template = &written.1;
+        if !(1..=LONGEST_TEMPLATE).contains(&template.len()) {
+            let length = template.len();
+            return Err(error(format!("must be 1 to {LONGEST_TEMPLATE} bytes long; it is {length}")));
+        }
+        if !template.bytes().all(|byte| matches!(byte, b' '..=b'~')) || template.trim_ascii() != template {
+            let why = "must be printable ASCII on one line, without a space at either end";
+            return Err(error(why.into()));
+        }
+        let value = Template::parse(template, fields).map_err(error)?;
+        Ok(Self { name, written, value })
+    }
+
+    fn error(&self, why: String) -> ProfileError {
+        ProfileError::new(&["headers", &self.written.0], why)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ProfileError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(ProfileError::new(&["name"], "use 1 to 64 letters, digits, `-`, `_` or `.`"))
+}
+
+/// A receiver must be able to check what it gets.
+fn check_signature(headers: &[Header], scheme: Option<Scheme>) -> Result<(), ProfileError> {
+    let asks = |field| headers.iter().find(|header| header.value.asks_for(field));
+    match (scheme, asks(Field::Signature)) {
+        (None, Some(header)) => {
+            Err(header.error("asks for `{signature}`, but the profile has no `signature`".into()))
+        }
+        (Some(_), None) => {
+            let why = "no header sends it; put `{signature}` into one";
+            Err(ProfileError::new(&["signature"], why))
+        }
+        (Some(Scheme::Standard), Some(_))
+            if asks(Field::Id).is_none() || asks(Field::Timestamp).is_none() =>
+        {
+            let why =
+                "`standard` signs the id and the time as well; send `{id}` and `{timestamp}` in headers";
+            Err(ProfileError::new(&["signature"], why))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+use crate::key::Kind;
+use crate::sign::{ED25519_VERSION, HMAC_VERSION, contiguous, signature_header};
+use crate::{SigningKey, hex};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::Signer;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Sha256, Sha512};
+
+/// `t=`, the time in a timestamped header.
+pub(crate) const TIME: &str = "t";
+
+/// What an HMAC is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HashKind {
+    #[default]
+    Sha256,
+    Sha512,
+}
+
+/// How a signature is made and written. Standard Webhooks is the one to choose; the others are for
+/// receivers that were built for another sender.
+///
+/// With an Ed25519 key the signature is made with that key over the same bytes, whatever the hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// `v1,<base64>` over `<id>.<timestamp>.<body>`; one for each key, with spaces between.
+    Standard,
+    /// `t=<timestamp>,v1=<hex>` over `<timestamp>.<body>`; one `v1` for each key.
+    Timestamped(HashKind),
+    /// Hexadecimal, over the body alone. It holds one signature: that of the first key.
+    Hex(HashKind),
+    /// The same in base64.
+    Base64(HashKind),
+}
+
+impl Scheme {
+    /// What goes into the signature's header. The current key comes first.
+    pub fn sign(self, keys: &[SigningKey], id: &str, timestamp_secs: i64, body: &[u8]) -> String {
+        match self {
+            Self::Standard => signature_header(keys, id, timestamp_secs, body),
+            Self::Timestamped(hash) => timestamped(hash, keys, timestamp_secs, body),
+            Self::Hex(hash) => {
+                keys.first().map(|key| hex::write(&key.sign_bytes(hash, "", body))).unwrap_or_default()
+            }
+            Self::Base64(hash) => {
+                keys.first().map(|key| STANDARD.encode(key.sign_bytes(hash, "", body))).unwrap_or_default()
+            }
+        }
+    }
+}
+
+fn timestamped(hash: HashKind, keys: &[SigningKey], timestamp_secs: i64, body: &[u8]) -> String {
+    let head = format!("{timestamp_secs}.");
+    let mut text = format!("{TIME}={timestamp_secs}");
+    for key in keys {
+        text.push(',');
+        text.push_str(if key.is_asymmetric() { ED25519_VERSION } else { HMAC_VERSION });
+        text.push('=');
+        text.push_str(&hex::write(&key.sign_bytes(hash, &head, body)));
+    }
+    text
+}
+
+impl SigningKey {
+    fn sign_bytes(&self, hash: HashKind, head: &str, body: &[u8]) -> Vec<u8> {
+        match &self.0 {
+            Kind::Hmac(secret) => hash.hmac(secret, head, body),
+            Kind::Ed25519(key) => key.sign(&contiguous(head, body)).to_bytes().to_vec(),
+        }
+    }
+}
+
+impl HashKind {
+    /// The length of what it makes, in bytes.
+    pub(crate) fn length(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+
+    pub(crate) fn hmac(self, secret: &[u8], head: &str, body: &[u8]) -> Vec<u8> {
+        fn run<M: Mac + KeyInit>(secret: &[u8], head: &str, body: &[u8]) -> Vec<u8> {
+            let mut mac = <M as KeyInit>::new_from_slice(secret).expect("HMAC takes a key of any length");
+            mac.update(head.as_bytes());
+            // The body goes in as it lies: it may be a megabyte, and nobody needs a second one.
+            mac.update(body);
+            mac.finalize().into_bytes().to_vec()
+        }
+        match self {
+            Self::Sha256 => run::<Hmac<Sha256>>(secret, head, body),
+            Self::Sha512 => run::<Hmac<Sha512>>(secret, head, body),
+        }
+    }
+}

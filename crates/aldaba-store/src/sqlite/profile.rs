@@ -1,0 +1,63 @@
+//! Wire profiles of an organization's own.
+
+use super::rows;
+use crate::{Changed, OwnProfile};
+use aldaba_delivery::{BUILTIN_PROFILES, OrgId};
+use rusqlite::{Connection, Row};
+
+pub(super) fn create(connection: &Connection, own: &OwnProfile) -> rusqlite::Result<Changed> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO profile (org, name, body, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO NOTHING",
+    )?;
+    let moments = (own.created_at.millis(), own.updated_at.millis());
+    let made = insert.execute((own.org.as_bytes(), &own.name, &own.body, moments.0, moments.1))?;
+    Ok(if made == 0 { Changed::UidTaken } else { Changed::Done { removed: Vec::new() } })
+}
+
+pub(super) fn replace(connection: &Connection, own: &OwnProfile) -> rusqlite::Result<Changed> {
+    let mut update = connection
+        .prepare_cached("UPDATE profile SET body = ?3, updated_at = ?4 WHERE org = ?1 AND name = ?2")?;
+    let found = update.execute((own.org.as_bytes(), &own.name, &own.body, own.updated_at.millis()))?;
+    Ok(if found == 0 { Changed::NotFound } else { Changed::Done { removed: Vec::new() } })
+}
+
+/// Whether an endpoint names it. The words are those of the index, so that SQLite takes it.
+const USED: &str = "SELECT 1 FROM endpoint INDEXED BY endpoint_profile
+     WHERE org = ?1 AND profile = ?2 AND profile IS NOT NULL AND deleted = 0";
+
+pub(super) fn delete(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Changed> {
+    if connection.prepare_cached(USED)?.exists((org.as_bytes(), name))? {
+        return Ok(Changed::InUse);
+    }
+    let mut delete = connection.prepare_cached("DELETE FROM profile WHERE org = ?1 AND name = ?2")?;
+    let found = delete.execute((org.as_bytes(), name))?;
+    Ok(if found == 0 { Changed::NotFound } else { Changed::Done { removed: Vec::new() } })
+}
+
+/// Whether endpoints of the organization can name it. Naming none is fine.
+pub(super) fn is_known(connection: &Connection, org: OrgId, name: Option<&str>) -> rusqlite::Result<bool> {
+    let Some(name) = name.filter(|name| !BUILTIN_PROFILES.contains(name)) else {
+        return Ok(true);
+    };
+    connection
+        .prepare_cached("SELECT 1 FROM profile WHERE org = ?1 AND name = ?2")?
+        .exists((org.as_bytes(), name))
+}
+
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<OwnProfile>> {
+    connection
+        .prepare_cached("SELECT org, name, body, created_at, updated_at FROM profile ORDER BY org, name")?
+        .query_map((), own)?
+        .collect()
+}
+
+fn own(row: &Row<'_>) -> rusqlite::Result<OwnProfile> {
+    Ok(OwnProfile {
+        org: rows::id(row, 0)?,
+        name: row.get(1)?,
+        body: row.get(2)?,
+        created_at: rows::moment(row, 3)?,
+        updated_at: rows::moment(row, 4)?,
+    })
+}
