@@ -115,6 +115,16 @@ impl Sender {
         End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
     }
 
+    /// Sends without a turn. `None`: there is nothing left to send.
+    pub(crate) async fn send_by_hand(&self, start: &Start) -> Option<Sent> {
+        let loaded = self.contents.load(start.waiting.message, start.payer(), || self.read(start)).await;
+        let held = loaded.ok().flatten()?;
+        let (started_at, from) = (self.clock.now(), self.clock.monotonic());
+        let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
+        let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
+        Some(Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from) })
+    }
+
     async fn send(&self, start: &Start, held: Arc<HeldContent>) -> WireResponse {
         let target = &start.target;
         let address = match &target.address {

@@ -7,6 +7,7 @@ use crate::content::HeldContent;
 use crate::lane::Entry;
 use crate::outlook::{Outlook, Question};
 use crate::recorder::{Recorder, Written, without_attempt};
+use crate::resend::Claim;
 use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
@@ -44,6 +45,10 @@ pub(crate) enum Event {
     /// An attempt that had to wait for its payload asks whether it may still start.
     MayStart(Box<Start>, oneshot::Sender<MayStart>),
     Recorded(Box<Written>),
+    /// A delivery is to be attempted by hand; with how it waits, if it does.
+    Claim(EndpointId, AppId, Option<Waiting>, oneshot::Sender<Claim>),
+    /// What was claimed was not sent after all.
+    PutBack(EndpointId, Waiting),
     /// Endpoints of an application were deleted.
     Removed(AppId, Vec<EndpointId>),
     /// An endpoint was changed: its lane must read it again before it sends.
@@ -186,6 +191,10 @@ impl Dispatcher {
             Event::MayStart(start, answer) => drop(answer.send(self.turns.may_start(&start, now))),
             Event::Ended(ended) => self.ended(*ended, now),
             Event::Recorded(written) => self.recorded(*written, now),
+            Event::Claim(endpoint, app, read, answer) => {
+                drop(answer.send(self.claim(endpoint, app, read, now)));
+            }
+            Event::PutBack(endpoint, waiting) => self.turns.landed(endpoint, waiting.seq, Some(waiting), now),
             Event::Removed(app, endpoints) => {
                 for endpoint in endpoints {
                     self.turns.removed(endpoint, app, now);
@@ -217,6 +226,16 @@ impl Dispatcher {
                 drop(answer.send(questions.iter().map(outlook).collect()));
             }
             Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
+        }
+    }
+
+    fn claim(&mut self, endpoint: EndpointId, app: AppId, read: Option<Waiting>, now: Timestamp) -> Claim {
+        let Some(read) = read.filter(|_| !self.turns.halted) else {
+            return if self.turns.halted { Claim::Paused } else { Claim::Yes(None) };
+        };
+        match self.turns.withdraw(endpoint, app, read, now) {
+            Some(waiting) => Claim::Yes(Some(waiting)),
+            None => Claim::InFlight,
         }
     }
 

@@ -8,11 +8,12 @@ use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
+use crate::resend::{ResendError, Resender};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::AppId;
-use aldaba_store::{Done, Endpoint, Error, Seq, Store, WhichApplication};
+use aldaba_store::{Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,7 @@ struct Inner {
     store: Arc<dyn Store>,
     policies: Policies,
     replays: Replays,
+    resender: Resender,
     profiles: Profiles,
     clock: Arc<dyn Clock>,
     inbox: Inbox,
@@ -83,21 +85,34 @@ impl Engine {
             options.idempotency_kept,
         ));
         let contents = Contents::new(options.content_bytes);
+        let sender = Sender {
+            store: store.clone(),
+            transport,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            inbox: inbox.clone(),
+            contents: contents.clone(),
+        };
+        let recorder = Recorder { store: store.clone(), inbox: inbox.clone() };
+        let resender = Resender {
+            store: store.clone(),
+            clock: clock.clone(),
+            sender: sender.clone(),
+            recorder: recorder.clone(),
+            inbox: inbox.clone(),
+            policies: policies.clone(),
+            profiles: profiles.clone(),
+            vault: vault.clone(),
+            places: Resender::places(),
+        };
         let dispatcher = Dispatcher {
             store: store.clone(),
             clock: clock.clone(),
             vault,
             policies: policies.clone(),
             profiles: profiles.clone(),
-            sender: Sender {
-                store: store.clone(),
-                transport,
-                clock: clock.clone(),
-                entropy: entropy.clone(),
-                inbox: inbox.clone(),
-                contents: contents.clone(),
-            },
-            recorder: Recorder { store: store.clone(), inbox: inbox.clone() },
+            sender,
+            recorder,
             inbox: inbox.clone(),
             news,
             sweep: Sweep::new(options.sweep_interval, clock.now()),
@@ -129,7 +144,8 @@ impl Engine {
             contents,
             idempotency_kept: options.idempotency_kept,
         };
-        let inner = Inner { intake, directory, store, policies, profiles, replays, clock, inbox, failed };
+        let inner =
+            Inner { intake, directory, store, policies, profiles, replays, resender, clock, inbox, failed };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -152,6 +168,11 @@ impl Engine {
 
     pub fn profiles(&self) -> &Profiles {
         &self.0.profiles
+    }
+
+    /// One attempt by hand, whatever the delivery's state; `true`: the receiver took it.
+    pub async fn resend(&self, endpoint: Endpoint, message: Message) -> Result<bool, ResendError> {
+        self.0.resender.clone().resend(endpoint, message).await
     }
 
     pub fn replays(&self) -> &Replays {

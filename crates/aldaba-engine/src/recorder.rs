@@ -39,9 +39,8 @@ impl Conclusion {
     /// the delivery, so the attempt's own task can do it: many attempts that fail in the same moment
     /// must not hold up the one task that owns the lanes.
     pub(crate) fn of(start: &Start, sent: Sent, now: Timestamp, entropy: &dyn Entropy) -> Self {
-        let Sent { response, started_at, took } = sent;
         let policy = &start.target.policy;
-        let class = Class::of(policy, &response.outcome);
+        let class = Class::of(policy, &sent.response.outcome);
         let delivery = Delivery {
             attempts: start.waiting.attempts.saturating_add(1),
             clock_start: start.waiting.clock_start,
@@ -49,9 +48,19 @@ impl Conclusion {
         let transition = Transition::after_attempt(policy, &delivery, &class, now, entropy.chance());
         let success = transition == Transition::Settle(Ending::Delivered);
         if !success {
-            report(start, &delivery, &transition, &response.outcome);
+            report(start, &delivery, &transition, &sent.response.outcome);
         }
-        let attempt = NewAttempt {
+        let attempt = sent.noted(Trigger::Scheduled, success, entropy);
+        let again = again(start, &delivery, &transition);
+        Self { attempt, class, transition, again }
+    }
+}
+
+impl Sent {
+    /// As it is kept.
+    pub(crate) fn noted(self, trigger: Trigger, success: bool, entropy: &dyn Entropy) -> NewAttempt {
+        let Self { response, started_at, took } = self;
+        NewAttempt {
             id: AttemptId::new(started_at, entropy.bytes()),
             started_at,
             duration: took,
@@ -62,11 +71,9 @@ impl Conclusion {
             },
             error: if success { String::new() } else { response.outcome.to_string() },
             response: response.body,
-            trigger: Trigger::Scheduled,
+            trigger,
             success,
-        };
-        let again = again(start, &delivery, &transition);
-        Self { attempt, class, transition, again }
+        }
     }
 }
 

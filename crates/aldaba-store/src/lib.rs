@@ -54,6 +54,7 @@ pub use replay::{
 };
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
+    Resent,
 };
 
 use std::pin::Pin;

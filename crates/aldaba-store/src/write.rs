@@ -74,6 +74,18 @@ pub trait Records {
     /// One commit for the whole batch: attempt rows, transitions, health, gates and counters. Never
     /// refused as busy: the number of results is bounded by the requests in flight.
     fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>);
+
+    /// An attempt that was made by hand for a delivery that does not wait, or for a message that the endpoint
+    /// was never sent. It is kept in the history, and a success settles the delivery.
+    fn resent(&self, resent: Resent, done: Done<()>);
+}
+
+#[derive(Clone, Debug)]
+pub struct Resent {
+    pub endpoint: EndpointId,
+    pub message: MessageId,
+    pub attempt: NewAttempt,
+    pub at: Timestamp,
 }
 
 /// One result, with everything that it changes.
@@ -94,6 +106,13 @@ pub struct Record {
     pub health: Option<Health>,
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,
+}
+
+impl Record {
+    /// Whether it uses up one of the attempts that the policy allows: one by hand does not.
+    pub fn counts(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Scheduled)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -115,6 +115,8 @@ macro_rules! conformance_tests {
             replays::a_filter_looks_at_time_type_channel_tag_and_status,
             replays::what_an_endpoint_does_not_want_is_not_missing,
             replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
+            replays::an_attempt_by_hand_settles_with_success_and_else_changes_nothing,
+            replays::an_attempt_by_hand_uses_up_none_of_those_of_the_policy,
             replays::replays_are_listed_both_ways_for_their_organization,
             deliveries::pending_history_and_dead_letter_are_lists_of_their_own,
             deliveries::pending_deliveries_of_all_lanes_come_in_one_order,

@@ -46,7 +46,7 @@ pub async fn a_delivered_message_is_settled_with_its_attempt(store: Arc<dyn Stor
     let event = scene.event(&scene.with_endpoints(1).await);
     let seq = scene.accepted(&event).await;
     let mut record = scene.delivered(&event, seq);
-    record.attempt = Some(NewAttempt { trigger: Trigger::Manual, ..scene.attempt() });
+    record.attempt = Some(NewAttempt { trigger: Trigger::Scheduled, ..scene.attempt() });
     assert_eq!(scene.record(vec![record.clone()]).await, [Recorded::Applied]);
     let status = status(&scene, event.message.id).await;
     assert_eq!((status.seq, status.endpoint), (seq, record.endpoint));

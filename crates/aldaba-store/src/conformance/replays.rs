@@ -3,8 +3,9 @@
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Accept, Change, Changed, DeliveryState, Order, Page, Replay, ReplayEnd, ReplayFilter, ReplayKind,
-    ReplayState, ReplayStep, ReplayStepped, ReplaysQuery, Seq, Store, Tenant,
+    Accept, AttemptScope, AttemptsQuery, Change, Changed, DeliveryState, NewAttempt, Order, Page, Replay,
+    ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped, ReplaysQuery, Resent, Seq,
+    Store, Tenant, Trigger,
 };
 use aldaba_delivery::{MessageId, Reason, Timestamp};
 use std::sync::Arc;
@@ -294,4 +295,53 @@ pub async fn replays_are_listed_both_ways_for_their_organization(store: Arc<dyn 
     assert_eq!(ids(ReplaysQuery { ended: Some(ReplayEnd::Early), ..query }).await, [first.id]);
     assert_eq!(ids(ReplaysQuery { kind: Some(ReplayKind::Recover), ..query }).await, [second.id]);
     assert!(ids(ReplaysQuery { org: scene.id(), ..query }).await.is_empty());
+}
+
+pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let endpoint = tenant.endpoints[0].id;
+    let [_, delivered, dead, missing] = one_of_each(&scene, &tenant).await;
+    for success in [false, true] {
+        for (accept, _) in [&delivered, &dead, &missing] {
+            let attempt = NewAttempt { trigger: Trigger::Manual, success, ..scene.attempt() };
+            let resent =
+                Resent { endpoint, message: accept.message.id, attempt: attempt.clone(), at: at(40) };
+            ask(|done| scene.store.resent(resent, done)).await.unwrap();
+            let scope = AttemptScope::Message(accept.message.id);
+            let page = Page { after: None, limit: 1 };
+            let query = AttemptsQuery { scope, page, order: Order::Descending };
+            let [newest] = &scene.store.attempts(query).await.unwrap()[..] else { panic!("an attempt") };
+            assert_eq!((newest.id, newest.trigger, newest.endpoint), (attempt.id, Trigger::Manual, endpoint));
+        }
+        let state = |accept: &Accept| {
+            let read = scene.store.deliveries(accept.message.id);
+            async move { read.await.unwrap().first().map(|row| (row.state, row.attempts)) }
+        };
+        let settled = |at| DeliveryState::Delivered { at };
+        assert_eq!(state(&delivered.0).await, Some((settled(at(2)), 1)), "as it was");
+        let (of_dead, of_missing) = (state(&dead.0).await, state(&missing.0).await);
+        if success {
+            assert_eq!((of_dead, of_missing), (Some((settled(at(40)), 0)), Some((settled(at(40)), 0))));
+        } else {
+            let still = DeliveryState::Dead { at: at(2), reason: Reason::Exhausted };
+            assert_eq!((of_dead, of_missing), (Some((still, 0)), None));
+        }
+    }
+    let [view] = &scene.store.delivery_views(tenant.application.id, vec![dead.1]).await.unwrap()[..] else {
+        panic!("it is there")
+    };
+    assert!(!view.in_dead_letter);
+}
+
+pub async fn an_attempt_by_hand_uses_up_none_of_those_of_the_policy(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let accept = scene.event(&tenant);
+    let seq = scene.accepted(&accept).await;
+    let mut record = scene.failed(&accept, seq, at(0));
+    record.attempt.as_mut().unwrap().trigger = Trigger::Manual;
+    assert_eq!(scene.record(vec![record]).await, [crate::Recorded::Applied]);
+    let [waiting] = &scene.due(accept.deliveries[0].endpoint).await[..] else { panic!("it waits") };
+    assert_eq!((waiting.attempts, waiting.due_at), (0, at(0)));
 }

@@ -46,6 +46,11 @@ fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<
                 let record = |record| recording.record(record, &mut counters);
                 Outcome::Record(batch.iter().map(record).collect::<Result<_, _>>()?)
             }
+            Op::Resent(resent) => {
+                prepared(&mut recording, || Recording::new(connection))?.resent(resent)?;
+                counters.resent(resent);
+                Outcome::Resent
+            }
             Op::Change(change) => {
                 // It may raise a version that accepts have looked up.
                 accepting = None;

@@ -3,7 +3,7 @@
 //! count.
 
 use super::rows::count;
-use crate::{Accept, Record};
+use crate::{Accept, NewAttempt, Record, Resent};
 use aldaba_delivery::{Ending, EndpointId, Transition};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
@@ -51,6 +51,14 @@ struct Minute {
     counts: [i64; COLUMNS.len()],
 }
 
+impl Minute {
+    fn attempted(&mut self, attempt: &NewAttempt) {
+        self.counts[ATTEMPTS] += 1;
+        self.counts[SUCCESSES] += i64::from(attempt.success);
+        self.counts[HISTOGRAM + bucket(attempt.duration)] += 1;
+    }
+}
+
 impl Counters {
     pub(super) fn accepted(&mut self, accept: &Accept) {
         self.waiting += count(accept.deliveries.len());
@@ -61,17 +69,21 @@ impl Counters {
         self.waiting += count(deliveries);
     }
 
+    pub(super) fn resent(&mut self, resent: &Resent) {
+        let minute = resent.at.millis().div_euclid(60_000);
+        self.minutes.entry((resent.endpoint, minute)).or_default().attempted(&resent.attempt);
+    }
+
     pub(super) fn recorded(&mut self, record: &Record) {
         let minute = record.at.millis().div_euclid(60_000);
-        let counts = &mut self.minutes.entry((record.endpoint, minute)).or_default().counts;
+        let sums = self.minutes.entry((record.endpoint, minute)).or_default();
         if let Some(attempt) = &record.attempt {
-            counts[ATTEMPTS] += 1;
-            counts[SUCCESSES] += i64::from(attempt.success);
-            counts[HISTOGRAM + bucket(attempt.duration)] += 1;
+            sums.attempted(attempt);
         }
+        let counts = &mut sums.counts;
         self.waiting -= i64::from(matches!(record.transition, Transition::Settle(_)));
         match record.transition {
-            Transition::Retry { .. } => counts[RETRIES] += 1,
+            Transition::Retry { .. } => counts[RETRIES] += i64::from(record.counts()),
             Transition::Settle(Ending::Delivered) => counts[DELIVERED] += 1,
             Transition::Settle(Ending::Dead(_)) => counts[DEAD] += 1,
         }

@@ -48,7 +48,7 @@ use crate::{
     DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint,
     GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order, OwnPolicy, OwnProfile, Page,
     Read, Record, Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery,
-    Seq, Store, Tenant, Waiting, WhichApplication,
+    Resent, Seq, Store, Tenant, Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId};
 use failure::Failure;
@@ -151,6 +151,10 @@ impl Accepts for SqliteStore {
 impl Records for SqliteStore {
     fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
         self.write(Op::Record(batch), Reply::Record(done));
+    }
+
+    fn resent(&self, resent: Resent, done: Done<()>) {
+        self.write(Op::Resent(Box::new(resent)), Reply::Resent(done));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
 use crate::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Seq,
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Resent, Seq,
 };
 use aldaba_delivery::AppId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub enum Op {
     Accept(Vec<Accept>),
     Record(Vec<Record>),
+    Resent(Box<Resent>),
     Change(Box<Change>),
     StepReplay(ReplayStep),
     SettleSetting { name: &'static str, value: Vec<u8> },
@@ -22,6 +23,7 @@ pub enum Op {
 pub enum Outcome {
     Accept(Vec<Accepted>),
     Record(Vec<Recorded>),
+    Resent,
     Change(Changed),
     StepReplay(Box<ReplayStepped>),
     SettleSetting(Vec<u8>),
@@ -33,6 +35,7 @@ pub enum Outcome {
 pub(super) enum Reply {
     Accept(Done<Vec<Accepted>>),
     Record(Done<Vec<Recorded>>),
+    Resent(Done<()>),
     Change(Done<Changed>),
     StepReplay(Done<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>),
@@ -55,7 +58,7 @@ impl Class {
 impl Op {
     pub(super) fn class(&self) -> Class {
         match self {
-            Self::Record(_) => Class::Result,
+            Self::Record(_) | Self::Resent(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
             Self::Change(_) | Self::StepReplay(_) | Self::SettleSetting { .. } | Self::Discard { .. } => {
                 Class::Command
@@ -70,6 +73,7 @@ impl Op {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
             Self::Record(batch) => batch.len().max(1),
+            Self::Resent(_) => 1,
             Self::StepReplay(step) => step.open.max(1),
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
             Self::Change(_) | Self::SettleSetting { .. } => 1,
@@ -85,6 +89,7 @@ impl Op {
             Self::Record(batch) => {
                 batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()
             }
+            Self::Resent(resent) => resent.attempt.response.len(),
             Self::Change(change) => match &**change {
                 Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
                 _ => 0,
@@ -102,12 +107,14 @@ impl Reply {
         let told = catch_unwind(AssertUnwindSafe(|| match (self, result) {
             (Self::Accept(done), Ok(Outcome::Accept(outcome))) => done.call(Ok(outcome)),
             (Self::Record(done), Ok(Outcome::Record(outcome))) => done.call(Ok(outcome)),
+            (Self::Resent(done), Ok(Outcome::Resent)) => done.call(Ok(())),
             (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
             (Self::StepReplay(done), Ok(Outcome::StepReplay(outcome))) => done.call(Ok(*outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
             (Self::Discard(done), Ok(Outcome::Discard(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
+            (Self::Resent(done), Err(error)) => done.call(Err(error)),
             (Self::Change(done), Err(error)) => done.call(Err(error)),
             (Self::StepReplay(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),

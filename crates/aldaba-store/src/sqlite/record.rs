@@ -3,9 +3,9 @@
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::rows::{nanos, scope_bytes};
-use crate::{GateRecord, NewAttempt, Record, Recorded};
-use aldaba_delivery::{Ending, EndpointId, Health, Reason, Timestamp, Transition};
-use rusqlite::{CachedStatement, Connection, params};
+use crate::{GateRecord, NewAttempt, Record, Recorded, Resent, Seq};
+use aldaba_delivery::{Ending, EndpointId, Health, MessageId, Reason, Timestamp, Transition};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 pub(super) struct Recording<'c> {
     connection: &'c Connection,
@@ -39,7 +39,7 @@ impl<'c> Recording<'c> {
             return Ok(Recorded::Fenced);
         }
         if let Some(attempt) = &record.attempt {
-            self.insert_attempt(record, attempt)?;
+            self.insert_attempt((record.seq, record.endpoint, record.message), attempt)?;
         }
         if let Some(health) = &record.health {
             self.set_health(record.endpoint, health)?;
@@ -56,7 +56,7 @@ impl<'c> Recording<'c> {
 
     /// The fence: changes the delivery only if it still is what the record was made for.
     fn change_if_unchanged(&mut self, record: &Record) -> rusqlite::Result<bool> {
-        let made = i64::from(record.attempt.is_some());
+        let made = i64::from(record.counts());
         let (seq, before) = (record.seq.0, record.attempts_before);
         let changed = match record.transition {
             Transition::Retry { due_at } => self.retry.execute((seq, before, made, due_at.millis()))?,
@@ -71,12 +71,50 @@ impl<'c> Recording<'c> {
         Ok(changed == 1)
     }
 
-    fn insert_attempt(&mut self, record: &Record, attempt: &NewAttempt) -> rusqlite::Result<()> {
+    /// An attempt by hand of a delivery that does not wait.
+    pub(super) fn resent(&mut self, resent: &Resent) -> rusqlite::Result<()> {
+        let Resent { endpoint, message, attempt, at } = resent;
+        let key = (message.as_bytes(), endpoint.as_bytes());
+        let mut find = self.connection.prepare_cached(
+            "SELECT seq, state FROM delivery WHERE message = ?1 AND endpoint = ?2 ORDER BY seq DESC LIMIT 1",
+        )?;
+        let found = find.query_row(key, |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
+        let found = found
+            .map(|(seq, state)| Ok::<_, rusqlite::Error>((seq, State::from_code(state)?)))
+            .transpose()?;
+        let seq = match found {
+            Some((seq, State::Dead)) if attempt.success => {
+                let mut settle = self.connection.prepare_cached(
+                    "UPDATE delivery SET state = ?2, settled_at = ?3, reason = NULL WHERE seq = ?1",
+                )?;
+                settle.execute((seq, State::Delivered.code(), at.millis()))?;
+                self.connection.prepare_cached("DELETE FROM dead_letter WHERE seq = ?1")?.execute((seq,))?;
+                seq
+            }
+            Some((seq, _)) => seq,
+            None if attempt.success => {
+                let mut insert = self.connection.prepare_cached(
+                    "INSERT INTO delivery (endpoint, message, state, due_at, clock_start, settled_at)
+                     VALUES (?1, ?2, ?3, ?4, ?4, ?4)",
+                )?;
+                insert.execute((key.1, key.0, State::Delivered.code(), at.millis()))?;
+                self.connection.last_insert_rowid()
+            }
+            None => 0,
+        };
+        self.insert_attempt((Seq(seq), *endpoint, *message), attempt)
+    }
+
+    fn insert_attempt(
+        &mut self,
+        (seq, endpoint, message): (Seq, EndpointId, MessageId),
+        attempt: &NewAttempt,
+    ) -> rusqlite::Result<()> {
         self.attempt.execute(params![
             attempt.id.as_bytes(),
-            record.seq.0,
-            record.endpoint.as_bytes(),
-            record.message.as_bytes(),
+            seq.0,
+            endpoint.as_bytes(),
+            message.as_bytes(),
             attempt.started_at.millis(),
             nanos(attempt.duration),
             attempt.status_code,

@@ -1,6 +1,6 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
-use aldaba_engine::{ChangeError, SendError};
+use aldaba_engine::{ChangeError, ResendError, SendError};
 use aldaba_store::Error as StoreError;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -159,6 +159,27 @@ impl From<SendError> for Error {
                 1,
             ),
             SendError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ResendError> for Error {
+    fn from(error: ResendError) -> Self {
+        let later = |code, detail| Self::later(StatusCode::SERVICE_UNAVAILABLE, code, detail, 1);
+        match error {
+            ResendError::InFlight => Self::conflict(
+                "An attempt of this delivery is being made right now. Look at its result first",
+            ),
+            ResendError::NoPayload => Self::new(
+                StatusCode::BAD_REQUEST,
+                "missing_payload",
+                "The message's payload is not kept any more; it cannot be sent again",
+            ),
+            ResendError::TooMany => {
+                later("busy", "Many messages are being sent again by hand. Nothing was sent; try again")
+            }
+            ResendError::Paused => later("paused", "Nothing can be sent now. Nothing was sent; try again"),
+            ResendError::Store(error) => error.into(),
         }
     }
 }

@@ -117,6 +117,7 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/msg", get(message::list).post(message::create))
         .route("/app/{app}/msg/{msg}", get(message::show))
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))
+        .route("/app/{app}/msg/{msg}/endpoint/{endpoint}/resend", post(replay::resend))
         .route("/app/{app}/attempt/endpoint/{endpoint}", get(attempt::of_endpoint))
         .route("/app/{app}/attempt/msg/{msg}", get(attempt::of_message))
         .route("/app/{app}/delivery", get(delivery::list))

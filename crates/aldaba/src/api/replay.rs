@@ -15,11 +15,14 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Deliveries in a second, when nobody says how many.
 const RATE: u32 = 500;
 const FASTEST: u64 = 10_000;
 const MOST_TYPES: usize = 100;
+/// How long a resend is waited for. What is on the wire by then goes on without the caller.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn recover(
     State(api): State<Api>,
@@ -251,4 +254,25 @@ pub(super) async fn cancel(
     }
     let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
     Ok(json::answer(StatusCode::OK, &render(&replay)))
+}
+
+/// One attempt by hand. The answer comes when it has been made, whatever came of it; or after a while, while it
+/// is still under way.
+pub(super) async fn resend(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids((app, message, endpoint)): Ids<(String, String, String)>,
+) -> Result<Response, Error> {
+    let application = api.application(caller, app).await?;
+    let message = api.message(application.id, message).await?;
+    let endpoint = api.endpoint(application.id, endpoint).await?;
+    if endpoint.disabled {
+        return Err(Error::conflict("The endpoint is disabled. Nothing was sent; enable it first"));
+    }
+    let engine = api.engine.clone();
+    let attempt = tokio::spawn(async move { engine.resend(endpoint, message).await });
+    if let Ok(ended) = tokio::time::timeout(PATIENCE, attempt).await {
+        ended.map_err(|_| Error::server())??;
+    }
+    Ok(json::answer(StatusCode::ACCEPTED, &json!({})))
 }

@@ -226,3 +226,80 @@ async fn another_tenants_replays_are_not_there() {
     assert_eq!(stranger.get("/background-task").await.expect(200)["data"], json!([]));
     server.stop().await;
 }
+
+/// The attempts of a message: by hand or not, and how they ended, the oldest first.
+async fn history(server: &Running, app: &str, message: &str) -> Vec<(u64, u64)> {
+    let page = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
+    let number = |value: &Value| value.as_u64().unwrap();
+    let attempts = page["data"].as_array().unwrap().iter().rev();
+    attempts.map(|one| (number(&one["triggerType"]), number(&one["status"]))).collect()
+}
+
+#[tokio::test]
+async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let never = send(&server, &app, json!({})).await;
+    let mut bad = Receiver::answering(400, "no").await;
+    let id = endpoint(&server, &app, &bad.url("/"), "quick").await;
+    let dead = send(&server, &app, json!({})).await;
+    bad.next().await;
+    assert_eq!(settled(&server, &app, &dead).await, [2]);
+    let resend = |message: &str| format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
+    // Failure changes nothing but the history.
+    assert_eq!(server.client.post(&resend(&dead), "").await.expect(202), json!({}));
+    assert_eq!(bad.next().await.headers["webhook-id"], dead);
+    assert_eq!(history(&server, &app, &dead).await, [(0, 2), (1, 2)]);
+    assert_eq!(settled(&server, &app, &dead).await, [2]);
+    let address = bad.address;
+    bad.stop().await;
+    let mut good = Receiver::at(address, 200, "").await;
+    for message in [&dead, &never, &dead] {
+        server.client.post(&resend(message), "").await.expect(202);
+        assert_eq!(good.next().await.headers["webhook-id"], **message);
+        assert_eq!(settled(&server, &app, message).await, [0]);
+    }
+    assert_eq!(history(&server, &app, &dead).await, [(0, 2), (1, 2), (1, 0), (1, 0)]);
+    assert_eq!(history(&server, &app, &never).await, [(1, 0)]);
+    server.client.post(&resend("msg_000000000000000000000000000"), "").await.expect(404);
+    good.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut bad = Receiver::answering(500, "no").await;
+    // Under `standard` the second attempt comes after about 5 s, the third after 5 minutes.
+    let id = endpoint(&server, &app, &bad.url("/"), "standard").await;
+    let message = send(&server, &app, json!({})).await;
+    bad.next().await;
+    let next = async |app: &str, message: &str| {
+        for _ in 0..200 {
+            let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
+            let next = page["data"][0]["nextAttempt"].clone();
+            if page["data"][0]["status"] == 2 {
+                return next;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the attempt was never recorded");
+    };
+    let planned = next(&app, &message).await;
+    let path = format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
+    server.client.post(&path, "").await.expect(202);
+    bad.next().await;
+    assert_eq!(next(&app, &message).await, planned, "the schedule is as it was");
+    let address = bad.address;
+    bad.stop().await;
+    let mut good = Receiver::at(address, 200, "").await;
+    server.client.post(&path, "").await.expect(202);
+    good.next().await;
+    assert_eq!(settled(&server, &app, &message).await, [0]);
+    assert_eq!(history(&server, &app, &message).await, [(0, 2), (1, 2), (1, 0)]);
+    // What was delivered by hand is not sent when its time comes.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    good.nothing_more().await;
+    server.stop().await;
+}

@@ -5,7 +5,7 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
     Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, NewAttempt,
-    NewMessage, Record, Recorded, Seq, Waiting,
+    NewMessage, Record, Recorded, Resent, Seq, Waiting,
 };
 
 impl Disk {
@@ -107,7 +107,7 @@ impl Disk {
             return Recorded::Fenced;
         };
         let endpoint = row.endpoint;
-        row.attempts += u32::from(record.attempt.is_some());
+        row.attempts += u32::from(record.counts());
         row.state = state_after(record, before.due_at, sabotage);
         let after = as_waiting(row);
         if let DeliveryState::Dead { .. } = row.state {
@@ -134,8 +134,45 @@ impl Disk {
 
     pub(super) fn insert_attempt(&mut self, record: &Record) {
         if let Some(attempt) = &record.attempt {
-            self.attempts.insert(attempt.id, attempt_row(record, attempt));
+            let row = attempt_row((record.seq, record.endpoint, record.message), attempt);
+            self.attempts.insert(attempt.id, row);
         }
+    }
+
+    pub(super) fn resent(&mut self, resent: &Resent) {
+        let Resent { endpoint, message, attempt, at } = resent;
+        let delivered = DeliveryState::Delivered { at: *at };
+        let rounds = self.of_message.entry(*message).or_default();
+        let of_endpoint = |seq: &&Seq| self.deliveries.get(seq).is_some_and(|row| row.endpoint == *endpoint);
+        let seq = match rounds.iter().rfind(of_endpoint).copied() {
+            Some(seq) => {
+                if let Some(row) = self.deliveries.get_mut(&seq)
+                    && matches!(row.state, DeliveryState::Dead { .. })
+                    && attempt.success
+                {
+                    row.state = delivered;
+                    self.dead_letter.remove(&seq);
+                }
+                seq
+            }
+            None if attempt.success => {
+                self.last_seq += 1;
+                let seq = Seq(self.last_seq);
+                let row = DeliveryStatus {
+                    seq,
+                    endpoint: *endpoint,
+                    message: *message,
+                    attempts: 0,
+                    clock_start: *at,
+                    state: delivered,
+                };
+                rounds.push(seq);
+                self.deliveries.insert(seq, row);
+                seq
+            }
+            None => Seq(0),
+        };
+        self.attempts.insert(attempt.id, attempt_row((seq, *endpoint, *message), attempt));
     }
 }
 
@@ -150,13 +187,13 @@ fn state_after(record: &Record, due_before: Timestamp, sabotage: Option<Sabotage
     }
 }
 
-fn attempt_row(record: &Record, attempt: &NewAttempt) -> Attempt {
+fn attempt_row((seq, endpoint, message): (Seq, EndpointId, MessageId), attempt: &NewAttempt) -> Attempt {
     let attempt = attempt.clone();
     Attempt {
         id: attempt.id,
-        seq: record.seq,
-        message: record.message,
-        endpoint: record.endpoint,
+        seq,
+        message,
+        endpoint,
         started_at: attempt.started_at,
         duration: attempt.duration,
         status_code: attempt.status_code,

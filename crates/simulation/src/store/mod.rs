@@ -21,7 +21,7 @@ pub use faults::{CrashPoint, Faults, Span, Stage};
 use crate::entropy::Dice;
 use crate::log::Log;
 use crate::process::{Process, pause};
-use aldaba_store::{Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, Store};
+use aldaba_store::{Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, Resent, Store};
 use parking_lot::Mutex;
 use queue::{Op, Queue};
 use std::sync::Arc;
@@ -128,5 +128,9 @@ impl Accepts for SimStore {
 impl Records for SimStore {
     fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
         self.put(Op::Record(batch, done));
+    }
+
+    fn resent(&self, resent: Resent, done: Done<()>) {
+        self.put(Op::Resent(Box::new(resent), done));
     }
 }

@@ -2,7 +2,7 @@
 
 use aldaba_delivery::AppId;
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Seq,
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Resent, Seq,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(super) enum Op {
     Record(Vec<Record>, Done<Vec<Recorded>>),
+    Resent(Box<Resent>, Done<()>),
     Accept(Vec<Accept>, Done<Vec<Accepted>>),
     Change(Box<Change>, Done<Changed>),
     StepReplay(ReplayStep, Done<ReplayStepped>),
@@ -22,6 +23,7 @@ pub(super) enum Op {
 #[derive(Debug)]
 pub(super) enum Reply {
     Record(Done<Vec<Recorded>>, Vec<Recorded>),
+    Resent(Done<()>),
     Accept(Done<Vec<Accepted>>, Vec<Accepted>),
     Change(Done<Changed>, Changed),
     StepReplay(Done<ReplayStepped>, Box<ReplayStepped>),
@@ -50,7 +52,7 @@ impl Queue {
             return Err(op);
         }
         let line = match op {
-            Op::Record(..) => 0,
+            Op::Record(..) | Op::Resent(..) => 0,
             Op::Accept(..) => 1,
             Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
         };
@@ -86,6 +88,7 @@ impl Op {
     pub(super) fn refuse(self, error: Error) {
         match self {
             Self::Record(_, done) => done.call(Err(error)),
+            Self::Resent(_, done) => done.call(Err(error)),
             Self::Accept(_, done) => done.call(Err(error)),
             Self::Change(_, done) => done.call(Err(error)),
             Self::StepReplay(_, done) => done.call(Err(error)),
@@ -99,6 +102,7 @@ impl Reply {
     pub(super) fn call(self) {
         match self {
             Self::Record(done, outcome) => done.call(Ok(outcome)),
+            Self::Resent(done) => done.call(Ok(())),
             Self::Accept(done, outcome) => done.call(Ok(outcome)),
             Self::Change(done, outcome) => done.call(Ok(outcome)),
             Self::StepReplay(done, outcome) => done.call(Ok(*outcome)),

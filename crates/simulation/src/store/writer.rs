@@ -69,6 +69,11 @@ impl SimStore {
                 let outcome = records.iter().map(|record| self.record(record, disk, &mut log, at)).collect();
                 Reply::Record(done, outcome)
             }
+            Op::Resent(resent, done) => {
+                disk.resent(&resent);
+                log.note(at, || format!("resent {} {}", resent.message, resent.attempt.success));
+                Reply::Resent(done)
+            }
             Op::Accept(accepts, done) => {
                 let outcome =
                     accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
@@ -177,7 +182,11 @@ impl SimStore {
                     log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
-                Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) | Op::Discard(..) => {}
+                Op::Resent(..)
+                | Op::Change(..)
+                | Op::StepReplay(..)
+                | Op::SettleSetting(..)
+                | Op::Discard(..) => {}
             }
         }
     }
