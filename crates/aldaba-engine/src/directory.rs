@@ -11,11 +11,11 @@ pub(crate) use tenants::Tenants;
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profile};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy};
+use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, OwnPolicy, Store, Tenant,
-    WhichApplication,
+    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, Obstacle, OwnPolicy, Store,
+    Tenant, WhichApplication,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ pub struct NewEndpoint {
     pub policy: String,
     pub profile: Option<Profile>,
     pub http2: bool,
+    pub ordering: Ordering,
     pub metadata: String,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
@@ -74,6 +75,8 @@ pub enum ChangeError {
     Unsettled,
     #[error("an endpoint uses the policy")]
     InUse,
+    #[error("what waits for the endpoint cannot be put in order now")]
+    NotOrderable(Obstacle),
     #[error("`{0}` is no policy")]
     UnknownPolicy(String),
     #[error(transparent)]
@@ -175,6 +178,7 @@ impl Directory {
             policy: new.policy,
             profile: new.profile.map(|profile| profile.name().to_owned()),
             http2: new.http2,
+            ordering: new.ordering,
             metadata: new.metadata,
             sealed: self.vault.seal(app, id, &secrets, &*self.entropy),
             created_at: now,
@@ -227,6 +231,7 @@ impl Directory {
             policy: new.policy,
             profile: new.profile.map(|profile| profile.name().to_owned()),
             http2: new.http2,
+            ordering: new.ordering,
             metadata: new.metadata,
             sealed,
             updated_at,
@@ -322,6 +327,7 @@ impl Directory {
             Changed::TooMany => Err(ChangeError::TooMany),
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
             Changed::InUse => Err(ChangeError::InUse),
+            Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
         }
     }
 }

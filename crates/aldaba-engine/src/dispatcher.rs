@@ -4,12 +4,12 @@
 use crate::attempt::{End, Ended, Sender, Start};
 use crate::content::HeldContent;
 use crate::lane::Entry;
-use crate::recorder::{Recorder, Written, without_attempt};
+use crate::recorder::{self, Recorder, Written};
 use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profile, Vault};
-use aldaba_delivery::{AppId, Ending, EndpointId, OrgId, Reason, Timestamp, Transition};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Store, Waiting};
 use std::fmt;
 use std::sync::Arc;
@@ -248,8 +248,11 @@ impl Dispatcher {
     }
 
     fn end(&mut self, start: &Start, reason: Reason, now: Timestamp) {
-        let transition = Transition::Settle(Ending::Dead(reason));
-        self.recorder.submit(without_attempt(start, transition, now), None);
+        let Some((health, _)) = self.turns.health(start.endpoint) else {
+            tracing::error!(endpoint = %start.endpoint, "a bug: a delivery of a lane that is gone ends");
+            return self.turns.landed(start.endpoint, start.waiting.seq, None, now);
+        };
+        self.recorder.submit(recorder::unsent(start, reason, health, now), None);
     }
 
     fn recorded(&mut self, written: Written, now: Timestamp) {

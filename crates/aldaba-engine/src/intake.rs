@@ -4,7 +4,7 @@ use crate::content::Contents;
 use crate::directory::{Directory, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::{Clock, Entropy};
-use aldaba_delivery::{MessageId, Timestamp};
+use aldaba_delivery::{EndpointId, MessageId, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
     Subscription, Tenant, Waiting, WhichApplication,
@@ -17,6 +17,12 @@ use tokio::sync::oneshot;
 /// How often matching is repeated when the configuration changes under it.
 const MATCHINGS: usize = 16;
 
+/// How often a refusal that no commit confirms is looked at again.
+const DOUBTS: usize = 2;
+
+/// How far ahead an event may be handed in.
+const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// An event as its sender hands it in.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -26,6 +32,8 @@ pub struct NewEvent {
     /// Sorted, without repeats.
     pub channels: Vec<String>,
     pub event_id: Option<String>,
+    /// Nothing goes out before this moment; one that is over means at once.
+    pub deliver_at: Option<Timestamp>,
     pub once: Once,
 }
 
@@ -35,11 +43,11 @@ pub enum Sent {
     New {
         message: MessageId,
         at: Timestamp,
+        /// Nothing goes out before this moment.
+        deliver_at: Option<Timestamp>,
     },
     /// A former request with the same idempotency key had sent this one.
-    Before {
-        message: MessageId,
-    },
+    Before { message: MessageId },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +56,11 @@ pub enum SendError {
     NotFound,
     #[error("the application already has a message with this event id")]
     EventIdTaken(MessageId),
+    #[error("the moment of delivery is more than 366 days ahead")]
+    TooFarAhead,
+    /// It would go to these ordered endpoints, which cannot wait for it.
+    #[error("a delayed message would go to ordered endpoints")]
+    Ordered(Vec<EndpointId>),
     #[error("the application's configuration keeps changing")]
     Unsettled,
     #[error(transparent)]
@@ -68,13 +81,23 @@ impl Intake {
     pub(crate) async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
         let content =
             Arc::new(Content { event_type: event.event_type.clone(), payload: event.payload.clone() });
+        let mut doubts = DOUBTS;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
-            let accept = self.accept(&tenant, message, &event, &content, now);
+            let deliver_at = event.deliver_at.filter(|at| *at > now);
+            let accept = match self.accept(&tenant, message, &event, &content, (now, deliver_at)) {
+                // What is kept may be old, and no commit will say so.
+                Err(SendError::Ordered(_)) if doubts > 0 => {
+                    doubts -= 1;
+                    self.directory.forget(which, &tenant);
+                    continue;
+                }
+                accept => accept?,
+            };
             match self.commit(accept, &content).await? {
-                Accepted::New { .. } => return Ok(Sent::New { message, at: now }),
+                Accepted::New { .. } => return Ok(Sent::New { message, at: now, deliver_at }),
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
                 Accepted::EventIdTaken { message } => return Err(SendError::EventIdTaken(message)),
                 Accepted::Stale => self.directory.forget(which, &tenant),
@@ -89,11 +112,25 @@ impl Intake {
         message: MessageId,
         event: &NewEvent,
         content: &Arc<Content>,
-        now: Timestamp,
-    ) -> Accept {
+        (now, deliver_at): (Timestamp, Option<Timestamp>),
+    ) -> Result<Accept, SendError> {
+        if deliver_at.is_some_and(|at| at > now + FURTHEST) {
+            return Err(SendError::TooFarAhead);
+        }
         let wanted = |endpoint: &&Subscription| wants(endpoint, &event.event_type, &event.channels);
-        let delivery = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at: now };
-        Accept {
+        let due_at = deliver_at.unwrap_or(now);
+        let delivery = |endpoint: &Subscription| NewDelivery {
+            endpoint: endpoint.id,
+            due_at,
+            ordered: endpoint.ordered,
+        };
+        let deliveries: Vec<_> = tenant.endpoints.iter().filter(wanted).map(delivery).collect();
+        // All or nothing: a message is never kept for only a part of the endpoints that want it.
+        let ordered: Vec<_> = deliveries.iter().filter(|d| d.ordered).map(|d| d.endpoint).collect();
+        if deliver_at.is_some() && !ordered.is_empty() {
+            return Err(SendError::Ordered(ordered));
+        }
+        Ok(Accept {
             app: tenant.application.id,
             version: tenant.version,
             message: NewMessage {
@@ -102,20 +139,23 @@ impl Intake {
                 channels: event.channels.clone(),
                 event_id: event.event_id.clone(),
                 created_at: now,
+                deliver_at,
             },
-            deliveries: tenant.endpoints.iter().filter(wanted).map(delivery).collect(),
+            deliveries,
             idempotency: event
                 .once
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
-        }
+        })
     }
 
     /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears.
     async fn commit(&self, accept: Accept, content: &Arc<Content>) -> Result<Accepted, Error> {
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
-        let held = self.contents.hold(content);
         let (app, message, now) = (accept.app, accept.message.id, accept.message.created_at);
+        let due_at = accept.message.deliver_at.unwrap_or(now);
+        // What waits for long is read again at its turn: the memory is for what goes out now.
+        let held = if due_at > now { None } else { self.contents.hold(content) };
         let endpoints: Vec<_> = accept.deliveries.iter().map(|delivery| delivery.endpoint).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
             let result = result.map(|mut results| results.pop().unwrap_or(Accepted::Stale));
@@ -124,7 +164,7 @@ impl Intake {
             {
                 let offer = |(endpoint, seq)| Offer {
                     endpoint,
-                    waiting: Waiting { seq: Seq(seq), message, due_at: now, attempts: 0, clock_start: now },
+                    waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
                     content: held.clone(),
                 };
                 inbox.send(Event::Accepted(app, endpoints.into_iter().zip(first.0..).map(offer).collect()));

@@ -1,6 +1,6 @@
 use crate::wire::Identity;
 use crate::{Policies, Profile, Vault};
-use aldaba_delivery::{AppId, OrgId, Origin, Policy};
+use aldaba_delivery::{AppId, Ordering, OrgId, Origin, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
 use http::HeaderValue;
@@ -14,6 +14,7 @@ pub(crate) struct Target {
     pub(crate) policy: Policy,
     pub(crate) profile: Profile,
     pub(crate) throttle_rate: Option<u16>,
+    pub(crate) ordering: Ordering,
     pub(crate) deleted: bool,
     pub(crate) origin: Origin,
     /// `Err`: why nothing can be sent there.
@@ -42,6 +43,7 @@ impl Target {
             policy: policies.of(endpoint.org, &endpoint.policy),
             profile: named.unwrap_or(default),
             throttle_rate: endpoint.throttle_rate,
+            ordering: endpoint.ordering,
             deleted: endpoint.deleted,
             origin,
             address,
@@ -90,6 +92,7 @@ impl Target {
             policy: policies.builtin(policy).expect("a built-in policy").clone(),
             profile: Profile::Standard,
             throttle_rate: None,
+            ordering: Ordering::None,
             deleted: false,
             origin: Origin::new("https", "example.com", 443),
             address: Err("nothing is sent in this test"),

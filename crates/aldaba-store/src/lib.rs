@@ -32,7 +32,7 @@ pub mod sqlite;
 
 pub use content::{Content, Message, NewMessage};
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, Fence, Key, OwnPolicy, Subscription, Tenant,
+    Application, Change, Changed, Directory, Endpoint, Fence, Key, Obstacle, OwnPolicy, Subscription, Tenant,
     WhichApplication,
 };
 pub use error::Error;

@@ -2,12 +2,13 @@
 
 mod emphasis;
 mod make;
+mod ordering;
 
 use crate::receiver::{Mood, Spell};
 use crate::sabotage::Sabotage;
 use crate::store::{CrashPoint, Faults};
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{OrgId, Origin, Timestamp};
+use aldaba_delivery::{Ordering, OrgId, Origin, Timestamp};
 use aldaba_engine::{Options, Policies, Profile};
 use aldaba_signature::SigningKey;
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub struct Door {
     pub event_types: Vec<String>,
     pub channels: Vec<String>,
     pub throttle_rate: Option<u16>,
+    pub ordering: Ordering,
     pub key: SigningKey,
     pub moods: Vec<Spell>,
     /// Made by an order in the middle of the run, not before it.
@@ -62,6 +64,7 @@ pub enum What {
     Send(Event),
     CreateEndpoint { door: usize },
     DeleteEndpoint { door: usize },
+    ChangeOrdering { door: usize, ordering: Ordering },
 }
 
 #[derive(Clone, Debug)]
@@ -76,6 +79,8 @@ pub struct Event {
     pub twice: bool,
     /// The client asks again later although it was answered.
     pub again: bool,
+    /// Nothing goes out before this moment.
+    pub deliver_at: Option<Timestamp>,
     /// Bytes that the payload is filled up with.
     pub padding: usize,
 }
@@ -99,6 +104,7 @@ impl Scenario {
     pub fn new(seed: u64) -> Self {
         let mut scenario = make::scenario(seed);
         emphasis::add(&mut scenario);
+        ordering::add(&mut scenario);
         scenario
     }
 

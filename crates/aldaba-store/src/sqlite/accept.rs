@@ -4,7 +4,7 @@ use super::counters::Counters;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use crate::{Accept, Accepted, Seq};
-use aldaba_delivery::{AppId, MessageId};
+use aldaba_delivery::{AppId, MessageId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::collections::HashMap;
 
@@ -26,11 +26,12 @@ impl<'c> Accepting<'c> {
             version: connection
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
-                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, deliver_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
-                "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
             )?,
             versions: HashMap::new(),
         })
@@ -94,6 +95,7 @@ impl<'c> Accepting<'c> {
             names::write(&message.channels),
             &message.event_id,
             &message.content.payload[..],
+            message.deliver_at.map(Timestamp::millis),
         ))?;
         Ok(inserted == 1)
     }
@@ -110,6 +112,7 @@ impl<'c> Accepting<'c> {
                 message.id.as_bytes(),
                 delivery.due_at.millis(),
                 clock_start.millis(),
+                delivery.ordered,
             ))?;
             first.get_or_insert_with(|| self.connection.last_insert_rowid());
         }

@@ -8,7 +8,7 @@ use super::page::PageQuery;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint};
+use aldaba_store::{DeliveryState, DeliveryStatus, DueQuery, Endpoint};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -39,14 +39,21 @@ struct DestinationOut<'a> {
     next_attempt: Option<Timestamp>,
 }
 
-fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationOut<'a> {
+/// `head`: when the first of an ordered endpoint is due.
+fn render<'a>(
+    delivery: &DeliveryStatus,
+    endpoint: &'a Endpoint,
+    head: Option<Timestamp>,
+) -> DestinationOut<'a> {
     let (status, next_attempt) = match delivery.state {
         DeliveryState::Delivered { .. } => (Status::SUCCESS, None),
         DeliveryState::Dead { .. } => (Status::FAIL, None),
         DeliveryState::Waiting { due_at } => {
             // While there is an attempt, the newest has failed; the next one is named beside it.
             let status = if delivery.attempts == 0 { Status::PENDING } else { Status::FAIL };
-            (status, (!endpoint.health.waits_for_its_owner()).then_some(due_at))
+            // In order, none goes out before the first.
+            let due_at = head.map_or(due_at, |head| head.max(due_at));
+            (status, (!endpoint.waits_for_its_owner()).then_some(due_at))
         }
     };
     let event_types = some_items(&endpoint.event_types);
@@ -85,6 +92,13 @@ pub(super) async fn list(
     let endpoints: BTreeMap<_, _> = endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
     let with_endpoint = |delivery: DeliveryStatus| Some((endpoints.get(&delivery.endpoint)?, delivery));
     let found: Vec<_> = deliveries.into_iter().filter_map(with_endpoint).collect();
+    let mut heads = BTreeMap::new();
+    for (endpoint, delivery) in &found {
+        if endpoint.ordering.is_fifo() && matches!(delivery.state, DeliveryState::Waiting { .. }) {
+            let head = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
+            heads.extend(api.engine.store().due(head).await?.first().map(|head| (endpoint.id, head.due_at)));
+        }
+    }
     let listed = query.list(found, false, |(endpoint, _)| endpoint.id);
-    Ok(listed.render(|(endpoint, delivery)| render(delivery, endpoint)))
+    Ok(listed.render(|(endpoint, delivery)| render(delivery, endpoint, heads.get(&endpoint.id).copied())))
 }

@@ -1,7 +1,8 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
+use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, SendError};
-use aldaba_store::Error as StoreError;
+use aldaba_store::{Error as StoreError, Obstacle};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -132,6 +133,7 @@ impl From<ChangeError> for Error {
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
             }
+            ChangeError::NotOrderable(obstacle) => Self::conflict(not_orderable(obstacle)),
             ChangeError::InUse => Self::conflict("An endpoint uses it"),
             ChangeError::Vault(cause) => {
                 tracing::error!(%cause, "a stored secret cannot be opened");
@@ -149,6 +151,12 @@ impl From<SendError> for Error {
             SendError::EventIdTaken(_) => {
                 Self::conflict("The application already has a message with this eventId")
             }
+            SendError::TooFarAhead => {
+                Problem::value(&["body", "deliverAt"], "may be 366 days ahead at most").into()
+            }
+            SendError::Ordered(endpoints) => {
+                Problem::value(&["body", "deliverAt"], ordered_endpoints(&endpoints)).into()
+            }
             SendError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unsettled",
@@ -157,6 +165,33 @@ impl From<SendError> for Error {
             ),
             SendError::Store(error) => error.into(),
         }
+    }
+}
+
+/// How many endpoints a message names.
+const NAMED: usize = 3;
+
+fn ordered_endpoints(endpoints: &[EndpointId]) -> String {
+    let names: Vec<_> = endpoints.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = if endpoints.len() > NAMED { " and others" } else { "" };
+    format!(
+        "the message would go to {}{more}, which get their messages in order, and all that come later \
+         would have to wait for it. Nothing was stored, for other endpoints neither. Leave deliverAt out, \
+         or give the message an event type or channels that only endpoints without ordering want",
+        names.join(", ")
+    )
+}
+
+fn not_orderable(obstacle: Obstacle) -> String {
+    match obstacle {
+        Obstacle::TooManyWait => format!(
+            "More than {} deliveries wait for this endpoint, too many to put them in order. Nothing was \
+             changed; try again when fewer wait",
+            Obstacle::MOST_WAITING
+        ),
+        Obstacle::OneIsDelayed => "A message with deliverAt waits for this endpoint, and in order all that \
+             come later would have to wait for it. Nothing was changed; try again when it is delivered"
+            .to_owned(),
     }
 }
 

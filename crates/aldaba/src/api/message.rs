@@ -35,6 +35,9 @@ struct MessageOut<'a> {
     channels: Option<&'a [String]>,
     #[serde(serialize_with = "json::time")]
     timestamp: Timestamp,
+    /// Null where the message goes out at once.
+    #[serde(serialize_with = "json::optional_time")]
+    deliver_at: Option<Timestamp>,
 }
 
 fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
@@ -46,6 +49,7 @@ fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
         payload: if content.0 { json::raw(payload) } else { json::empty() },
         channels: some_items(&message.channels),
         timestamp: message.created_at,
+        deliver_at: message.deliver_at,
     }
 }
 
@@ -73,10 +77,11 @@ pub(super) async fn create(
         payload: body.keep(input.payload.get().as_bytes()),
         channels: input.channels.clone(),
         event_id: input.event_id.clone(),
+        deliver_at: input.deliver_at,
         once,
     };
     match api.engine.send(&which, event).await? {
-        Sent::New { message, at } => {
+        Sent::New { message, at, deliver_at } => {
             let out = MessageOut {
                 id: message,
                 event_id: input.event_id.as_deref(),
@@ -84,6 +89,7 @@ pub(super) async fn create(
                 payload: if content.0 { input.payload } else { json::empty() },
                 channels: some_items(&input.channels),
                 timestamp: at,
+                deliver_at,
             };
             let size = if content.0 { 256 + input.payload.get().len() } else { 256 };
             Ok(json::sized_answer(StatusCode::ACCEPTED, &out, size))

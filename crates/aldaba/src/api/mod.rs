@@ -16,6 +16,7 @@ mod json;
 mod message;
 mod message_in;
 mod mtls;
+mod ordering;
 mod page;
 mod policy;
 mod query;

@@ -1,6 +1,7 @@
 //! I9 and the schedules: when requests may leave, and how many at once.
 
 use super::Findings;
+use super::ordering::{Orderings, by_endpoint};
 use super::story::Stories;
 use crate::log::{Fate, Log, Request};
 use crate::scenario::Scenario;
@@ -62,6 +63,8 @@ pub(super) fn what_is_due_goes_out(
         return;
     };
     let calm = scenario.faults_end.max(life.began);
+    let orderings = Orderings::of(log);
+    let lanes = by_endpoint(stories);
     for story in stories.iter() {
         let soon = match story.policy.probe {
             Some(probe) => probe.longest_gap + probe.first_gap,
@@ -74,6 +77,13 @@ pub(super) fn what_is_due_goes_out(
                 Transition::Settle(_) => None,
             });
             let due_at = due_at.last().unwrap_or(story.delivery.clock_start);
+            // In order it also waits for all before it, and where one blocks, for its owner.
+            let earlier =
+                lanes[&story.endpoint.id].iter().take_while(|one| one.delivery.seq < story.delivery.seq);
+            let ends = earlier.flat_map(|one| &one.records).filter(|record| record.step < request.step);
+            let free =
+                ends.map(|record| record.at).chain(orderings.changed_before(story.endpoint.id, request.step));
+            let due_at = due_at.max(free.max().unwrap_or(due_at));
             found.require(request.at <= due_at.max(calm) + soon, "late", || {
                 format!("{story}: due at {due_at:?}, calm since {calm:?}, and sent at {:?}", request.at)
             });
