@@ -130,19 +130,14 @@ impl Health {
         Self { changed_at: Some(now), ..Self::default() }
     }
 
-    /// A delivery of an ordered endpoint that lets none overtake it has ended without success. Of an
-    /// endpoint that is gone nothing else is to be said.
+    /// A delivery of an ordered endpoint that lets none overtake it has ended without success. Where the
+    /// endpoint waits for its owner already, nothing else is to be said.
     #[must_use]
     pub fn blocked(&self, now: Timestamp) -> Self {
-        match self.status {
-            HealthStatus::Gone | HealthStatus::Blocked => self.clone(),
-            HealthStatus::Active | HealthStatus::Failed => Self {
-                status: HealthStatus::Blocked,
-                changed_at: Some(now),
-                next_probe_at: None,
-                ..self.clone()
-            },
+        if self.waits_for_its_owner() {
+            return self.clone();
         }
+        Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }
     }
 
     /// What was blocked goes on: its ordering no longer asks for it.

@@ -87,15 +87,16 @@ impl Intake {
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
             let deliver_at = event.deliver_at.filter(|at| *at > now);
-            let accept = match self.accept(&tenant, message, &event, &content, (now, deliver_at)) {
-                // What is kept may be old, and no commit will say so.
-                Err(SendError::Ordered(_)) if doubts > 0 => {
+            let accept = self.accept(&tenant, message, &event, &content, (now, deliver_at));
+            if let Err(refusal) = can_wait(&accept) {
+                if doubts > 0 && matches!(refusal, SendError::Ordered(_)) {
+                    // What is kept may be old, and no commit will say so.
                     doubts -= 1;
                     self.directory.forget(which, &tenant);
                     continue;
                 }
-                accept => accept?,
-            };
+                return self.refuse(accept, &content, refusal).await;
+            }
             match self.commit(accept, &content).await? {
                 Accepted::New { .. } => return Ok(Sent::New { message, at: now, deliver_at }),
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
@@ -113,10 +114,7 @@ impl Intake {
         event: &NewEvent,
         content: &Arc<Content>,
         (now, deliver_at): (Timestamp, Option<Timestamp>),
-    ) -> Result<Accept, SendError> {
-        if deliver_at.is_some_and(|at| at > now + FURTHEST) {
-            return Err(SendError::TooFarAhead);
-        }
+    ) -> Accept {
         let wanted = |endpoint: &&Subscription| wants(endpoint, &event.event_type, &event.channels);
         let due_at = deliver_at.unwrap_or(now);
         let delivery = |endpoint: &Subscription| NewDelivery {
@@ -124,13 +122,7 @@ impl Intake {
             due_at,
             ordered: endpoint.ordered,
         };
-        let deliveries: Vec<_> = tenant.endpoints.iter().filter(wanted).map(delivery).collect();
-        // All or nothing: a message is never kept for only a part of the endpoints that want it.
-        let ordered: Vec<_> = deliveries.iter().filter(|d| d.ordered).map(|d| d.endpoint).collect();
-        if deliver_at.is_some() && !ordered.is_empty() {
-            return Err(SendError::Ordered(ordered));
-        }
-        Ok(Accept {
+        Accept {
             app: tenant.application.id,
             version: tenant.version,
             message: NewMessage {
@@ -141,11 +133,28 @@ impl Intake {
                 created_at: now,
                 deliver_at,
             },
-            deliveries,
+            deliveries: tenant.endpoints.iter().filter(wanted).map(delivery).collect(),
             idempotency: event
                 .once
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
-        })
+        }
+    }
+
+    /// Whoever asks again under a key that was accepted hears of that, whatever has changed since. The store
+    /// looks at the key first, and then finds that no application has this version.
+    async fn refuse(
+        &self,
+        accept: Accept,
+        content: &Arc<Content>,
+        refusal: SendError,
+    ) -> Result<Sent, SendError> {
+        if accept.idempotency.is_none() {
+            return Err(refusal);
+        }
+        match self.commit(Accept { version: u64::MAX, ..accept }, content).await? {
+            Accepted::Repeated { message } => Ok(Sent::Before { message }),
+            _ => Err(refusal),
+        }
     }
 
     /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears.
@@ -174,6 +183,20 @@ impl Intake {
         self.store.accept(vec![accept], done);
         answered.await.map_err(|_| Error::Closed)?
     }
+}
+
+/// Whether what is to be delivered later can be. All or nothing: a message is never kept for only a part of
+/// the endpoints that want it.
+fn can_wait(accept: &Accept) -> Result<(), SendError> {
+    let Some(deliver_at) = accept.message.deliver_at else {
+        return Ok(());
+    };
+    if deliver_at > accept.message.created_at + FURTHEST {
+        return Err(SendError::TooFarAhead);
+    }
+    let ordered = accept.deliveries.iter().filter(|delivery| delivery.ordered);
+    let ordered: Vec<_> = ordered.map(|delivery| delivery.endpoint).collect();
+    if ordered.is_empty() { Ok(()) } else { Err(SendError::Ordered(ordered)) }
 }
 
 /// Whether an endpoint subscribes to such a message. One without channels takes every message; one

@@ -185,7 +185,7 @@ impl Client {
                 Answer::Refused
             }
             Err(SendError::Store(Error::Closed)) => Answer::Unknown,
-            Err(SendError::Ordered(_)) if event.deliver_at.is_some() => Answer::Done,
+            Err(SendError::Ordered(_)) if self.world.scenario.may_refuse(event) => Answer::Done,
             Err(error) => {
                 notes.surprises.push(format!("event {name} was answered with `{error}`"));
                 Answer::Done

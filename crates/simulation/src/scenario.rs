@@ -127,6 +127,18 @@ impl Scenario {
         present.next().map_or(Mood::Healthy, |spell| spell.mood)
     }
 
+    /// Whether an event is for later and its tenant has an endpoint that is ordered at some time.
+    pub fn may_refuse(&self, event: &Event) -> bool {
+        let ordered =
+            |door: usize, ordering: Ordering| self.doors[door].tenant == event.tenant && ordering.is_fifo();
+        let from_the_start = (0..self.doors.len()).any(|door| ordered(door, self.doors[door].ordering));
+        let changed = self.orders.iter().any(|order| match order.what {
+            What::ChangeOrdering { door, ordering: now } => ordered(door, now),
+            _ => false,
+        });
+        event.deliver_at.is_some() && (from_the_start || changed)
+    }
+
     pub fn origin(&self, door: usize) -> Origin {
         Origin::new("https", &host(self.doors[door].host), 443)
     }

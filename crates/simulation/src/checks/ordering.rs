@@ -31,6 +31,10 @@ impl<'a> Orderings<'a> {
         self.at(endpoint, step).map(|commit| commit.at)
     }
 
+    pub(super) fn ever_fifo(&self, endpoint: EndpointId) -> bool {
+        self.0.get(&endpoint).is_some_and(|commits| commits.iter().any(|commit| commit.ordering.is_fifo()))
+    }
+
     pub(super) fn ever_changed(&self, endpoint: EndpointId) -> bool {
         self.0.get(&endpoint).is_some_and(|commits| commits.len() > 1)
     }
