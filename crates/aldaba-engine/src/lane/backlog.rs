@@ -77,14 +77,10 @@ impl Backlog {
     /// Whether the lane is an ordered one. When that changes everything is left to the store: the order
     /// in memory is the wrong one. What is in flight stays so.
     pub(crate) fn set_fifo(&mut self, fifo: bool) {
-        if self.fifo == fifo {
-            return;
+        if self.fifo != fifo {
+            self.fifo = fifo;
+            self.start_over();
         }
-        self.fifo = fifo;
-        self.room.recount(self.buffer.len(), 0);
-        self.buffer = VecDeque::new();
-        self.bound = Bound::Below(FIRST);
-        self.overtake();
     }
 
     pub(crate) fn is_fifo(&self) -> bool {
@@ -94,6 +90,14 @@ impl Backlog {
     /// Whether the next may leave beside what is in flight: never in an ordered lane.
     pub(crate) fn may_take(&self) -> bool {
         !self.fifo || self.in_flight.is_empty()
+    }
+
+    /// Leaves everything to the store.
+    fn start_over(&mut self) {
+        self.room.recount(self.buffer.len(), 0);
+        self.buffer = VecDeque::new();
+        self.bound = Bound::Below(FIRST);
+        self.overtake();
     }
 
     /// News of a waiting row: accepted, or to be tried again.
@@ -226,8 +230,15 @@ impl Backlog {
         }
     }
 
-    /// While a refill is under way, what is heard is remembered.
+    /// What is heard of a row: while a refill is under way it is remembered. Of the row at the bound of an
+    /// ordered lane it means that something else may be due there by now.
     fn note(&mut self, seq: Seq, entry: Option<&Entry>) {
+        if let Bound::Below(bound) = &mut self.bound
+            && self.fifo
+            && bound.seq == seq
+        {
+            bound.due_at = FIRST.due_at;
+        }
         let Some(refill) = &mut self.refill else { return };
         if refill.overtaken {
             return;

@@ -280,6 +280,10 @@ fn the_head_of_an_ordered_lane_holds_it_until_its_time_even_at_rest() {
     }
     assert_eq!(model.lane.next_due(), Some(Timestamp::from_millis(30)), "not that of those behind it");
     assert!(!model.lane.wants_refill(Timestamp::from_millis(29)), "it reads nothing before");
+    // Where the head is ended by somebody else, the lane looks at once.
+    model.store.remove(&Seq(1));
+    model.lane.landed(Seq(1), None);
+    assert!(model.lane.wants_refill(Timestamp::from_millis(0)));
     model.drain();
 }
 
