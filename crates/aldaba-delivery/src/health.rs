@@ -27,6 +27,8 @@ pub enum HealthStatus {
     Failed,
     /// The receiver said that it is gone (410).
     Gone,
+    /// A delivery ended without success, and the endpoint's ordering lets none overtake it.
+    Blocked,
 }
 
 /// Whether a delivery may go to the endpoint now.
@@ -66,7 +68,9 @@ impl Health {
                 None => Passability::Probe,
                 held => Passability::Held(held),
             },
-            (HealthStatus::Failed, None) | (HealthStatus::Gone, _) => Passability::Held(None),
+            (HealthStatus::Failed, None) | (HealthStatus::Gone | HealthStatus::Blocked, _) => {
+                Passability::Held(None)
+            }
         }
     }
 
@@ -75,7 +79,7 @@ impl Health {
         match self.status {
             HealthStatus::Active => false,
             HealthStatus::Failed => self.next_probe_at.is_none(),
-            HealthStatus::Gone => true,
+            HealthStatus::Gone | HealthStatus::Blocked => true,
         }
     }
 
@@ -126,13 +130,34 @@ impl Health {
         Self { changed_at: Some(now), ..Self::default() }
     }
 
+    /// A delivery of an ordered endpoint that lets none overtake it has ended without success. Where the
+    /// endpoint waits for its owner already, nothing else is to be said.
+    #[must_use]
+    pub fn blocked(&self, now: Timestamp) -> Self {
+        if self.waits_for_its_owner() {
+            return self.clone();
+        }
+        Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }
+    }
+
+    /// What was blocked goes on: its ordering no longer asks for it.
+    #[must_use]
+    pub fn unblocked(&self, now: Timestamp) -> Self {
+        match self.status {
+            HealthStatus::Blocked => {
+                Self { status: HealthStatus::Active, changed_at: Some(now), ..self.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// A success counts as recovery only where the policy looks for one. Otherwise it came from a
     /// request that was on its way already, and the endpoint still waits for its owner.
     fn after_success(&self, policy: &Policy) -> Self {
         let recovers = match self.status {
             HealthStatus::Active => true,
             HealthStatus::Failed => policy.probe.is_some(),
-            HealthStatus::Gone => false,
+            HealthStatus::Gone | HealthStatus::Blocked => false,
         };
         let status = if recovers { HealthStatus::Active } else { self.status };
         Self { status, changed_at: self.changed_at, ..Self::default() }

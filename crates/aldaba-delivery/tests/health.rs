@@ -301,3 +301,29 @@ fn an_endpoint_waits_for_its_owner_where_no_probe_will_come() {
         assert_eq!(health.waits_for_its_owner(), waits, "{health:?}");
     }
 }
+
+#[test]
+fn a_block_holds_until_the_owner_has_it_go_on() {
+    let standard = builtin("standard");
+    for health in [Health::default(), failed_standard()] {
+        let blocked = health.blocked(at(6 * DAY));
+        assert_eq!((blocked.status, blocked.changed_at), (HealthStatus::Blocked, Some(at(6 * DAY))));
+        assert_eq!(blocked.passability(at(30 * DAY)), Passability::Held(None), "no probe goes out either");
+        assert!(blocked.waits_for_its_owner());
+        let told = after(&blocked, &standard, 1, &answer(200), at(7 * DAY));
+        assert_eq!(told.status, HealthStatus::Blocked, "a success of another request does not lift it");
+        for free in [blocked.unblocked(at(8 * DAY)), blocked.resumed(at(8 * DAY))] {
+            assert_eq!(free.passability(at(8 * DAY)), Passability::Open);
+            assert_eq!(free.changed_at, Some(at(8 * DAY)));
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_waits_for_its_owner_already_is_not_blocked_as_well() {
+    let gone = after(&Health::default(), &builtin("standard"), 1, &answer(410), START);
+    for health in [gone, failed_public_api()] {
+        assert_eq!(health.blocked(at(1)), health);
+        assert_eq!(health.unblocked(at(1)), health, "and another ordering does not resume it");
+    }
+}

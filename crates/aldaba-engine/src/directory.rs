@@ -12,11 +12,11 @@ pub(crate) use tenants::Tenants;
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profiles};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy};
+use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, OwnPolicy, Store, Tenant,
-    WhichApplication,
+    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, Obstacle, OwnPolicy, Store,
+    Tenant, WhichApplication,
 };
 use profiles::ProfileNews;
 use std::fmt;
@@ -53,6 +53,7 @@ pub struct NewEndpoint {
     /// `None`: the server's default.
     pub profile: Option<String>,
     pub http2: bool,
+    pub ordering: Ordering,
     pub metadata: String,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
@@ -77,6 +78,8 @@ pub enum ChangeError {
     Unsettled,
     #[error("an endpoint uses it")]
     InUse,
+    #[error("what waits for the endpoint cannot be put in order now")]
+    NotOrderable(Obstacle),
     #[error("`{0}` is no policy")]
     UnknownPolicy(String),
     #[error("`{0}` is no wire profile")]
@@ -187,6 +190,7 @@ impl Directory {
             policy: new.policy,
             profile: new.profile,
             http2: new.http2,
+            ordering: new.ordering,
             metadata: new.metadata,
             sealed: self.vault.seal(app, id, &secrets, &*self.entropy),
             created_at: now,
@@ -237,6 +241,7 @@ impl Directory {
             policy: new.policy,
             profile: new.profile,
             http2: new.http2,
+            ordering: new.ordering,
             metadata: new.metadata,
             sealed,
             updated_at,
@@ -336,6 +341,7 @@ impl Directory {
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
             Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
             Changed::InUse => Err(ChangeError::InUse),
+            Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
         }
     }
 }

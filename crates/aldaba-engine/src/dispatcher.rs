@@ -6,13 +6,13 @@ use crate::cancel::{Cancel, Cancelled};
 use crate::content::HeldContent;
 use crate::lane::Entry;
 use crate::outlook::{Outlook, Question};
-use crate::recorder::{Recorder, Written, without_attempt};
+use crate::recorder::{self, Recorder, Written};
 use crate::resend::Claim;
 use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profiles, Vault};
-use aldaba_delivery::{AppId, Ending, EndpointId, OrgId, Reason, Timestamp, Transition};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Seq, Store, Waiting};
 use std::fmt;
 use std::sync::Arc;
@@ -288,8 +288,11 @@ impl Dispatcher {
     }
 
     fn end(&mut self, start: &Start, reason: Reason, now: Timestamp) {
-        let transition = Transition::Settle(Ending::Dead(reason));
-        self.recorder.submit(without_attempt(start, transition, now), None);
+        let Some((health, _)) = self.turns.health(start.endpoint) else {
+            tracing::error!(endpoint = %start.endpoint, "a bug: a delivery of a lane that is gone ends");
+            return self.turns.landed(start.endpoint, start.waiting.seq, None, now);
+        };
+        self.recorder.submit(recorder::unsent(start, reason, health, now), None);
     }
 
     fn recorded(&mut self, written: Written, now: Timestamp) {

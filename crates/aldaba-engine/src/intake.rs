@@ -5,7 +5,7 @@ use crate::directory::{Directory, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::mismatch;
 use crate::{Clock, Entropy};
-use aldaba_delivery::{MessageId, Timestamp};
+use aldaba_delivery::{EndpointId, MessageId, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
     Subscription, Tenant, Waiting, WhichApplication,
@@ -17,6 +17,12 @@ use tokio::sync::oneshot;
 
 /// How often matching is repeated when the configuration changes under it.
 const MATCHINGS: usize = 16;
+
+/// How often a refusal that no commit confirms is looked at again.
+const DOUBTS: usize = 2;
+
+/// How far ahead an event may be handed in.
+const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// An event as its sender hands it in.
 #[derive(Clone, Debug)]
@@ -31,6 +37,8 @@ pub struct NewEvent {
     /// Sorted, without repeats.
     pub tags: Vec<String>,
     pub event_id: Option<String>,
+    /// Nothing goes out before this moment; one that is over means at once.
+    pub deliver_at: Option<Timestamp>,
     pub once: Once,
 }
 
@@ -40,11 +48,11 @@ pub enum Sent {
     New {
         message: MessageId,
         at: Timestamp,
+        /// Nothing goes out before this moment.
+        deliver_at: Option<Timestamp>,
     },
     /// A former request with the same idempotency key had sent this one.
-    Before {
-        message: MessageId,
-    },
+    Before { message: MessageId },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +61,11 @@ pub enum SendError {
     NotFound,
     #[error("the application already has a message with this event id")]
     EventIdTaken(MessageId),
+    #[error("the moment of delivery is more than 366 days ahead")]
+    TooFarAhead,
+    /// It would go to these ordered endpoints, which cannot wait for it.
+    #[error("a delayed message would go to ordered endpoints")]
+    Ordered(Vec<EndpointId>),
     #[error("the application's configuration keeps changing")]
     Unsettled,
     #[error(transparent)]
@@ -76,13 +89,24 @@ impl Intake {
             payload: event.payload.clone(),
             version: event.version.clone(),
         });
+        let mut doubts = DOUBTS;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
-            let accept = self.accept(&tenant, message, &event, &content, now);
+            let deliver_at = event.deliver_at.filter(|at| *at > now);
+            let accept = self.accept(&tenant, message, &event, &content, (now, deliver_at));
+            if let Err(refusal) = can_wait(&accept) {
+                if doubts > 0 && matches!(refusal, SendError::Ordered(_)) {
+                    // What is kept may be old, and no commit will say so.
+                    doubts -= 1;
+                    self.directory.forget(which, &tenant);
+                    continue;
+                }
+                return self.refuse(accept, &content, refusal).await;
+            }
             match self.commit(accept, &content).await? {
-                Accepted::New { .. } => return Ok(Sent::New { message, at: now }),
+                Accepted::New { .. } => return Ok(Sent::New { message, at: now, deliver_at }),
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
                 Accepted::EventIdTaken { message } => return Err(SendError::EventIdTaken(message)),
                 Accepted::Stale => self.directory.forget(which, &tenant),
@@ -97,10 +121,15 @@ impl Intake {
         message: MessageId,
         event: &NewEvent,
         content: &Arc<Content>,
-        now: Timestamp,
+        (now, deliver_at): (Timestamp, Option<Timestamp>),
     ) -> Accept {
         let wanted = |endpoint: &&Subscription| wants(endpoint, &event.event_type, &event.channels);
-        let delivery = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at: now };
+        let due_at = deliver_at.unwrap_or(now);
+        let delivery = |endpoint: &Subscription| NewDelivery {
+            endpoint: endpoint.id,
+            due_at,
+            ordered: endpoint.ordered,
+        };
         Accept {
             app: tenant.application.id,
             version: tenant.version,
@@ -111,6 +140,7 @@ impl Intake {
                 tags: event.tags.clone(),
                 event_id: event.event_id.clone(),
                 created_at: now,
+                deliver_at,
             },
             deliveries: tenant.endpoints.iter().filter(wanted).map(delivery).collect(),
             idempotency: event
@@ -119,12 +149,31 @@ impl Intake {
         }
     }
 
+    /// Whoever asks again under a key that was accepted hears of that, whatever has changed since. The store
+    /// looks at the key first, and then finds that no application has this version.
+    async fn refuse(
+        &self,
+        accept: Accept,
+        content: &Arc<Content>,
+        refusal: SendError,
+    ) -> Result<Sent, SendError> {
+        if accept.idempotency.is_none() {
+            return Err(refusal);
+        }
+        match self.commit(Accept { version: u64::MAX, ..accept }, content).await? {
+            Accepted::Repeated { message } => Ok(Sent::Before { message }),
+            _ => Err(refusal),
+        }
+    }
+
     /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears.
     async fn commit(&self, accept: Accept, content: &Arc<Content>) -> Result<Accepted, Error> {
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
-        let held = self.contents.hold(content);
         let (app, message, now) = (accept.app, accept.message.id, accept.message.created_at);
+        let due_at = accept.message.deliver_at.unwrap_or(now);
+        // What waits for long is read again at its turn: the memory is for what goes out now.
+        let held = if due_at > now { None } else { self.contents.hold(content) };
         let endpoints: Vec<_> = accept.deliveries.iter().map(|delivery| delivery.endpoint).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
             let result = result.map(|mut results| results.pop().unwrap_or(Accepted::Stale));
@@ -133,7 +182,7 @@ impl Intake {
             {
                 let offer = |(endpoint, seq)| Offer {
                     endpoint,
-                    waiting: Waiting { seq: Seq(seq), message, due_at: now, attempts: 0, clock_start: now },
+                    waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
                     content: held.clone(),
                 };
                 inbox.send(Event::Accepted(app, endpoints.into_iter().zip(first.0..).map(offer).collect()));
@@ -143,6 +192,20 @@ impl Intake {
         self.store.accept(vec![accept], done);
         answered.await.map_err(|_| Error::Closed)?
     }
+}
+
+/// Whether what is to be delivered later can be. All or nothing: a message is never kept for only a part of
+/// the endpoints that want it.
+fn can_wait(accept: &Accept) -> Result<(), SendError> {
+    let Some(deliver_at) = accept.message.deliver_at else {
+        return Ok(());
+    };
+    if deliver_at > accept.message.created_at + FURTHEST {
+        return Err(SendError::TooFarAhead);
+    }
+    let ordered = accept.deliveries.iter().filter(|delivery| delivery.ordered);
+    let ordered: Vec<_> = ordered.map(|delivery| delivery.endpoint).collect();
+    if ordered.is_empty() { Ok(()) } else { Err(SendError::Ordered(ordered)) }
 }
 
 /// Whether an endpoint subscribes to such a message.

@@ -103,12 +103,13 @@ impl Recorder {
             End::PutBack | End::Abandoned => None,
             End::ContentGone => {
                 let woken = gates.called_off(&start);
-                let record = without_attempt(&start, Transition::Settle(Ending::Dead(Reason::Expired)), now);
+                let record = unsent(&start, Reason::Expired, known, now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
             End::Sent(conclusion) => {
                 let Conclusion { attempt, class, transition, again } = *conclusion;
                 let health = known.after_attempt(&start.target.policy, &class, &transition, now);
+                let health = if blocks(&start, &transition) { health.blocked(now) } else { health };
                 let news = gates.after_attempt(&start, &class, &transition, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
@@ -157,6 +158,27 @@ pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timest
         health: None,
         gates: Vec::new(),
     }
+}
+
+/// The record of a delivery that ends without an attempt and without success.
+pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Timestamp) -> Record {
+    let transition = Transition::Settle(Ending::Dead(reason));
+    let mut record = without_attempt(start, transition, now);
+    if blocks(start, &transition) {
+        *known = known.blocked(now);
+        record.health = Some(known.clone());
+    }
+    record
+}
+
+/// Whether the endpoint lets nothing overtake a delivery that ends so. Where its owner has ended it, there
+/// is nobody to wait for.
+fn blocks(start: &Start, transition: &Transition) -> bool {
+    let dead = match transition {
+        Transition::Settle(Ending::Dead(reason)) => *reason != Reason::Cancelled,
+        Transition::Settle(Ending::Delivered) | Transition::Retry { .. } => false,
+    };
+    dead && start.target.ordering.blocks()
 }
 
 fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<Waiting> {

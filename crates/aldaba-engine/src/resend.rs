@@ -26,6 +26,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub enum ResendError {
     #[error("an attempt of this delivery is being made")]
     InFlight,
+    #[error("the endpoint gets its messages in order, and this one waits for its turn")]
+    InOrder,
     #[error("the payload is gone")]
     NoPayload,
     #[error("as many attempts are made by hand as can be")]
@@ -76,6 +78,9 @@ impl Resender {
             }),
             _ => None,
         });
+        if read.is_some() && endpoint.ordering.is_fifo() {
+            return Err(ResendError::InOrder);
+        }
         let now = self.clock.now();
         let claimed = match self.claim(&endpoint, read).await? {
             Claim::Yes(claimed) => claimed,

@@ -1,6 +1,6 @@
 use crate::wire::Identity;
 use crate::{Policies, Profile, Profiles, Vault};
-use aldaba_delivery::{AppId, OrgId, Origin, Policy};
+use aldaba_delivery::{AppId, Ordering, OrgId, Origin, Policy};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
 use http::HeaderValue;
@@ -14,6 +14,7 @@ pub(crate) struct Target {
     pub(crate) policy: Policy,
     pub(crate) profile: Arc<Profile>,
     pub(crate) throttle_rate: Option<u16>,
+    pub(crate) ordering: Ordering,
     pub(crate) deleted: bool,
     pub(crate) origin: Origin,
     /// `Err`: why nothing can be sent there.
@@ -41,6 +42,7 @@ impl Target {
             policy: policies.of(endpoint.org, &endpoint.policy),
             profile: profiles.of(endpoint.org, endpoint.profile.as_deref()),
             throttle_rate: endpoint.throttle_rate,
+            ordering: endpoint.ordering,
             deleted: endpoint.deleted,
             origin,
             address,
@@ -94,6 +96,7 @@ impl Target {
             policy: policies.builtin(policy).expect("a built-in policy").clone(),
             profile: Profiles::standard(),
             throttle_rate: None,
+            ordering: Ordering::None,
             deleted: false,
             origin: Origin::new("https", "example.com", 443),
             address: Err("nothing is sent in this test"),

@@ -146,16 +146,24 @@ impl Turns {
         } else {
             lane.reading = Reading::Done;
             lane.deleted |= target.deleted;
+            lane.backlog.set_fifo(target.ordering.is_fifo());
             if lane.throttle.as_ref().map(|throttle| throttle.rate()) != target.throttle_rate {
                 lane.throttle = target.throttle_rate.map(|rate| Box::new(Throttle::new(rate, now)));
             }
             let target = Arc::new(target);
-            match &mut lane.awake {
-                Some(awake) => awake.target = target,
-                None => {
-                    lane.awake = Some(Box::new(Awake { target, health }));
-                    self.awake += 1;
+            let awake = match &mut lane.awake {
+                Some(awake) => {
+                    awake.target = target;
+                    awake
                 }
+                none => {
+                    self.awake += 1;
+                    none.insert(Box::new(Awake { target, health }))
+                }
+            };
+            // A block ends with the ordering that asked for it.
+            if !awake.target.ordering.blocks() {
+                awake.health = awake.health.unblocked(now);
             }
         }
         self.wake(endpoint);
@@ -605,7 +613,7 @@ impl Turns {
         }
         let (after, limit) = lane.backlog.begin_refill(until)?;
         self.refills += 1;
-        Some(DueQuery { endpoint, after, limit })
+        Some(DueQuery { endpoint, ordered: lane.backlog.is_fifo(), after, limit })
     }
 
     fn set_alarm(&mut self, endpoint: EndpointId, at: Timestamp) {

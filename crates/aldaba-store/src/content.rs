@@ -24,6 +24,8 @@ pub struct NewMessage {
     /// The sender's own name for it, unique within the application.
     pub event_id: Option<String>,
     pub created_at: Timestamp,
+    /// Nothing of it goes out before this moment; `None`: at once.
+    pub deliver_at: Option<Timestamp>,
 }
 
 /// An accepted event as it is read back.
@@ -36,4 +38,5 @@ pub struct Message {
     pub tags: Vec<String>,
     pub event_id: Option<String>,
     pub created_at: Timestamp,
+    pub deliver_at: Option<Timestamp>,
 }

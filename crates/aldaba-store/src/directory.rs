@@ -1,7 +1,9 @@
 //! Applications and their endpoints.
 
 use crate::{Done, IdempotencyKey, Order, Page, Read, Replay};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, ReplayId, Timestamp};
+use aldaba_delivery::{
+    AppId, EndpointId, Health, HealthStatus, Ordering, OrgId, Policy, ReplayId, Timestamp,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
@@ -38,6 +40,7 @@ pub struct Endpoint {
     pub profile: Option<String>,
     /// HTTP/2 is offered to the receiver.
     pub http2: bool,
+    pub ordering: Ordering,
     /// A JSON object of strings.
     pub metadata: String,
     /// Signing keys, credentials and the client certificate, encrypted. The store never looks inside.
@@ -46,6 +49,24 @@ pub struct Endpoint {
     pub updated_at: Timestamp,
     pub deleted: bool,
     pub health: Health,
+}
+
+impl Endpoint {
+    /// It waits for its owner, because a delivery ended without success. That counts only as long as the
+    /// ordering asks for it.
+    pub fn is_blocked(&self) -> bool {
+        self.health.status == HealthStatus::Blocked && self.ordering.blocks()
+    }
+
+    /// Nothing is sent until someone resumes it.
+    pub fn waits_for_its_owner(&self) -> bool {
+        match self.health.status {
+            HealthStatus::Blocked => self.is_blocked(),
+            HealthStatus::Active | HealthStatus::Failed | HealthStatus::Gone => {
+                self.health.waits_for_its_owner()
+            }
+        }
+    }
 }
 
 /// An application with all that is needed to match a message: one version of it.
@@ -61,6 +82,8 @@ pub struct Tenant {
 pub struct Subscription {
     pub id: EndpointId,
     pub disabled: bool,
+    /// Its deliveries go out in the order of their numbers.
+    pub ordered: bool,
     /// Sorted, without repeats; empty: all.
     pub event_types: Box<[String]>,
     /// Sorted, without repeats; empty: all.
@@ -80,6 +103,7 @@ impl From<&Endpoint> for Subscription {
         Self {
             id: endpoint.id,
             disabled: endpoint.disabled,
+            ordered: endpoint.ordering.is_fifo(),
             event_types: endpoint.event_types.clone().into(),
             channels: endpoint.channels.clone().into(),
         }
@@ -144,7 +168,9 @@ pub enum Change {
         idempotency: Option<IdempotencyKey>,
     },
     /// Puts another configuration in the place of the one that the caller has read, and leaves the
-    /// health alone: that belongs to the endpoint's lane.
+    /// health alone: that belongs to the endpoint's lane. Only a block ends with the ordering that
+    /// asked for it. What waits for an endpoint that becomes an ordered one waits in its order from
+    /// then on.
     UpdateEndpoint {
         endpoint: Endpoint,
         was: Fence,
@@ -220,8 +246,24 @@ pub enum Changed {
     NoSuchPolicy,
     /// The endpoint names a wire profile that is not there.
     NoSuchProfile,
+    /// The endpoint cannot become an ordered one now. Nothing was changed.
+    NotOrderable(Obstacle),
     /// An endpoint names the policy or the profile.
     InUse,
+}
+
+/// Why an endpoint cannot become an ordered one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// More deliveries wait for it than one commit can put in order.
+    TooManyWait,
+    /// One that was never tried is due later than now: it would hold up all that come after it.
+    OneIsDelayed,
+}
+
+impl Obstacle {
+    /// How many waiting deliveries one commit puts in order.
+    pub const MOST_WAITING: usize = 10_000;
 }
 
 pub trait Directory {

@@ -34,7 +34,9 @@ impl Waiting {
 #[derive(Clone, Copy, Debug)]
 pub struct DueQuery {
     pub endpoint: EndpointId,
-    /// Only turns after this one.
+    /// In the order of their numbers, not of their due times: for ordered endpoints only.
+    pub ordered: bool,
+    /// Only turns after this one; where the read is ordered, only its number counts.
     pub after: Option<Turn>,
     pub limit: usize,
 }
@@ -78,7 +80,7 @@ pub struct GateRecord {
 }
 
 pub trait Lanes {
-    /// Waiting deliveries of one endpoint, in the order of their turns.
+    /// Waiting deliveries of one endpoint, in the order of their turns or of their numbers.
     fn due(&self, query: DueQuery) -> Read<Vec<Waiting>>;
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage>;

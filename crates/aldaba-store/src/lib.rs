@@ -38,8 +38,8 @@ pub use deliveries::{
     Phase, Place,
 };
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, Fence, Key, OwnPolicy, OwnProfile, Subscription,
-    Tenant, WhichApplication,
+    Application, Change, Changed, Directory, Endpoint, Fence, Key, Obstacle, OwnPolicy, OwnProfile,
+    Subscription, Tenant, WhichApplication,
 };
 pub use error::Error;
 pub use history::{

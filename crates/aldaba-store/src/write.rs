@@ -47,6 +47,8 @@ pub struct Accept {
 pub struct NewDelivery {
     pub endpoint: EndpointId,
     pub due_at: Timestamp,
+    /// The endpoint is an ordered one.
+    pub ordered: bool,
 }
 
 /// A request that must have its effect once. The digest covers the caller, the key and the path.

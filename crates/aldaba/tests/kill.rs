@@ -105,11 +105,14 @@ fn restart(data: &Path, address: SocketAddr, incarnation: &Incarnation) -> Serve
 }
 
 fn make_endpoint(address: SocketAddr, token: &str, url: &str) -> String {
+    make_endpoint_as(address, token, &format!(r#"{{"url": "{url}", "policy": "quick"}}"#))
+}
+
+fn make_endpoint_as(address: SocketAddr, token: &str, body: &str) -> String {
     let mut client = Client::connect(address, token).expect("the server listens");
     let app = client.post("/app", None, r#"{"name": "kill"}"#).expect("an answer");
     let app = app.body["id"].as_str().expect("an application").to_owned();
-    let body = format!(r#"{{"url": "{url}", "policy": "quick"}}"#);
-    let endpoint = client.post(&format!("/app/{app}/endpoint"), None, &body).expect("an answer");
+    let endpoint = client.post(&format!("/app/{app}/endpoint"), None, body).expect("an answer");
     assert_eq!(endpoint.status, 201, "{}", endpoint.body);
     app
 }
@@ -156,4 +159,52 @@ fn send(
         };
         accepted.lock().expect("no panic").insert(number, message);
     }
+}
+
+/// The messages of one sender, by their number, to an ordered endpoint.
+const IN_ORDER: usize = 120;
+
+#[test]
+fn an_ordered_endpoint_gets_one_after_the_other_across_kill_9() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = free_address();
+    let mut seen: HashSet<String> = HashSet::new();
+    // Every thirtieth or so is refused once, and everything behind it waits for its retry.
+    let receiver = Receiver::start(move |_, message| {
+        let first = seen.insert(message.to_owned());
+        if first && message.bytes().last().is_some_and(|byte| byte % 30 == 0) { 500 } else { 200 }
+    });
+    let token = token(folder.path());
+    let mut server = Server::start(folder.path(), address);
+    let ordered =
+        format!(r#"{{"url": "http://{}/", "policy": "quick", "ordering": "fifo"}}"#, receiver.address);
+    let app = make_endpoint_as(address, &token, &ordered);
+    let (next, accepted) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(HashMap::new())));
+    let incarnation = Arc::new(Incarnation::default());
+    let sender = {
+        let (incarnation, path) = (incarnation.clone(), format!("/app/{app}/msg"));
+        std::thread::spawn(move || send(address, &token, &path, IN_ORDER, &next, &accepted, &incarnation))
+    };
+    // How many have been taken: the number of the next one.
+    let (mut taken, mut kills, mut again) = (0, 0, 0);
+    while taken < IN_ORDER {
+        let arrival = receiver.next(PATIENCE).unwrap_or_else(|| panic!("only {taken} of {IN_ORDER} arrived"));
+        let body: serde_json::Value = serde_json::from_slice(&arrival.body).expect("what was sent");
+        let number = usize::try_from(body["n"].as_u64().expect("a number")).expect("a small one");
+        // A crash between the answer and its record has the last one sent again, never a later one first.
+        assert!(number == taken || number + 1 == taken, "number {number} came where {taken} was next");
+        again += usize::from(number < taken);
+        if number == taken && arrival.status == 200 {
+            taken += 1;
+        }
+        if kills < KILLS && taken > IN_ORDER * (kills + 1) / (KILLS + 1) {
+            kills += 1;
+            server.kill();
+            server = restart(folder.path(), address, &incarnation);
+        }
+    }
+    sender.join().expect("the sender failed");
+    assert_eq!(kills, KILLS);
+    println!("{IN_ORDER} messages in order, {kills} kills, {again} delivered again after a crash");
+    assert_eq!(server.stop(), Some(0));
 }

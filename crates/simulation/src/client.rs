@@ -5,7 +5,7 @@ use crate::entropy::Dice;
 use crate::process::Process;
 use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
-use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp};
 use aldaba_engine::{
     ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, Once, SendError, Sent,
 };
@@ -150,6 +150,7 @@ impl Client {
                 self.changed(made)
             }
             What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
+            What::ChangeOrdering { door, ordering } => self.change_ordering(*door, *ordering).await,
         }
     }
 
@@ -163,6 +164,7 @@ impl Client {
             channels: event.channels.clone(),
             tags: Vec::new(),
             event_id: event.has_event_id.then(|| format!("event-{name}")),
+            deliver_at: event.deliver_at,
             once: if event.has_key { once("send", name) } else { None },
         };
         let sent = self.engine.send(&which(&self.world.scenario, event.tenant), new).await;
@@ -185,6 +187,7 @@ impl Client {
                 Answer::Refused
             }
             Err(SendError::Store(Error::Closed)) => Answer::Unknown,
+            Err(SendError::Ordered(_)) if self.world.scenario.may_refuse(event) => Answer::Done,
             Err(error) => {
                 notes.surprises.push(format!("event {name} was answered with `{error}`"));
                 Answer::Done
@@ -193,7 +196,18 @@ impl Client {
     }
 
     async fn create_endpoint(&self, number: usize, door: &Door) -> Result<(), ChangeError> {
-        let new = NewEndpoint {
+        let new = self.endpoint(number, door, door.ordering);
+        let which = which(&self.world.scenario, door.tenant);
+        let made = self.engine.directory().create_endpoint(which, new, once("door", number)).await?;
+        let (Made::New(endpoint) | Made::Before(endpoint)) = made;
+        if !self.process.is_dead() {
+            self.world.notes.lock().endpoints.insert(number, (endpoint.app, endpoint.id));
+        }
+        Ok(())
+    }
+
+    fn endpoint(&self, number: usize, door: &Door, ordering: Ordering) -> NewEndpoint {
+        NewEndpoint {
             uid: None,
             url: url(number, door),
             credentials: None,
@@ -206,16 +220,27 @@ impl Client {
             policy: door.policy.into(),
             profile: door.profile.map(Into::into),
             http2: false,
+            ordering,
             metadata: "{}".into(),
             key: Some(door.key.clone()),
-        };
-        let which = which(&self.world.scenario, door.tenant);
-        let made = self.engine.directory().create_endpoint(which, new, once("door", number)).await?;
-        let (Made::New(endpoint) | Made::Before(endpoint)) = made;
-        if !self.process.is_dead() {
-            self.world.notes.lock().endpoints.insert(number, (endpoint.app, endpoint.id));
         }
-        Ok(())
+    }
+
+    async fn change_ordering(&self, door: usize, ordering: Ordering) -> Answer {
+        let Some((app, id)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+            return Answer::Refused;
+        };
+        let current = match self.engine.store().endpoint(app, id.to_string()).await {
+            Ok(Some(current)) => current,
+            Ok(None) => return Answer::Done,
+            Err(error) => return self.changed(Err(error.into())),
+        };
+        let new = self.endpoint(door, &self.world.scenario.doors[door], ordering);
+        match self.engine.directory().update_endpoint(&current, new, None).await {
+            Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
+            Err(ChangeError::Unsettled) => Answer::Refused,
+            other => self.changed(other.map(drop)),
+        }
     }
 
     async fn delete_endpoint(&self, door: usize) -> Answer {
@@ -246,7 +271,7 @@ impl Order {
     fn is_safe_to_repeat(&self) -> bool {
         match &self.what {
             What::Send(event) => event.is_safe_to_repeat(),
-            What::CreateEndpoint { .. } | What::DeleteEndpoint { .. } => true,
+            What::CreateEndpoint { .. } | What::DeleteEndpoint { .. } | What::ChangeOrdering { .. } => true,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What happened, in one order over all lives of the server.
 
 use aldaba_delivery::{
-    AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Origin, Timestamp, Transition,
+    AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Ordering, Origin, Timestamp, Transition,
 };
 use aldaba_store::{NewAttempt, Recorded, Seq};
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ pub struct Log {
     pub accepts: Vec<AcceptCommit>,
     pub refusals: Vec<Refusal>,
     pub deletions: Vec<Deletion>,
+    pub orderings: Vec<OrderingCommit>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,
@@ -96,6 +97,17 @@ pub struct Refusal {
 pub struct Deletion {
     pub at: Timestamp,
     pub endpoint: EndpointId,
+}
+
+/// An endpoint was given an ordering.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderingCommit {
+    pub step: Step,
+    pub at: Timestamp,
+    pub endpoint: EndpointId,
+    pub ordering: Ordering,
+    /// It was made with it.
+    pub first: bool,
 }
 
 #[derive(Clone, Debug)]

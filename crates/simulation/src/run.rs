@@ -9,7 +9,7 @@ use crate::scenario::{LifePlan, PlannedEnd, Scenario};
 use crate::store::{Disk, Faults, SimStore};
 use crate::transport::SimTransport;
 use crate::world::World;
-use aldaba_delivery::{HealthStatus, Timestamp};
+use aldaba_delivery::{HealthStatus, OnExhausted, Ordering, Timestamp};
 use aldaba_engine::{Engine, Parts, StartError, Vault};
 use aldaba_store::Endpoint;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ pub fn is_held(endpoint: &Endpoint) -> bool {
         HealthStatus::Active => false,
         HealthStatus::Failed => health.next_probe_at.is_none(),
         HealthStatus::Gone => true,
+        HealthStatus::Blocked => endpoint.ordering == Ordering::Fifo(OnExhausted::Block),
     };
     held && !endpoint.deleted
 }

@@ -37,6 +37,12 @@ pub enum Sabotage {
     HideDelete,
     /// A new life is not told of the gates that are held.
     ForgetGates,
+    /// The engine is not told that an endpoint is an ordered one: I8.
+    HideOrdering,
+    /// The engine is told that an ordered endpoint skips what it should stop at: I8.
+    HideBlock,
+    /// What was to be delivered later is stored as due at once.
+    ForgetDelay,
     /// The engine is told of every answer as of a success: what is delivered must have arrived.
     PretendSuccess,
 }

@@ -2,12 +2,13 @@
 
 mod emphasis;
 mod make;
+mod ordering;
 
 use crate::receiver::{Mood, Spell};
 use crate::sabotage::Sabotage;
 use crate::store::{CrashPoint, Faults};
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{OrgId, Origin, Timestamp};
+use aldaba_delivery::{Ordering, OrgId, Origin, Timestamp};
 use aldaba_engine::{Options, Policies};
 use aldaba_signature::SigningKey;
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub struct Door {
     pub event_types: Vec<String>,
     pub channels: Vec<String>,
     pub throttle_rate: Option<u16>,
+    pub ordering: Ordering,
     pub key: SigningKey,
     pub moods: Vec<Spell>,
     /// Made by an order in the middle of the run, not before it.
@@ -62,6 +64,7 @@ pub enum What {
     Send(Event),
     CreateEndpoint { door: usize },
     DeleteEndpoint { door: usize },
+    ChangeOrdering { door: usize, ordering: Ordering },
 }
 
 #[derive(Clone, Debug)]
@@ -76,6 +79,8 @@ pub struct Event {
     pub twice: bool,
     /// The client asks again later although it was answered.
     pub again: bool,
+    /// Nothing goes out before this moment.
+    pub deliver_at: Option<Timestamp>,
     /// Bytes that the payload is filled up with.
     pub padding: usize,
 }
@@ -99,6 +104,7 @@ impl Scenario {
     pub fn new(seed: u64) -> Self {
         let mut scenario = make::scenario(seed);
         emphasis::add(&mut scenario);
+        ordering::add(&mut scenario);
         scenario
     }
 
@@ -119,6 +125,18 @@ impl Scenario {
         let spells = self.hosts[door.host].iter().chain(&door.moods);
         let mut present = spells.filter(|spell| spell.span.contains(now) && now < self.faults_end);
         present.next().map_or(Mood::Healthy, |spell| spell.mood)
+    }
+
+    /// Whether an event is for later and its tenant has an endpoint that is ordered at some time.
+    pub fn may_refuse(&self, event: &Event) -> bool {
+        let ordered =
+            |door: usize, ordering: Ordering| self.doors[door].tenant == event.tenant && ordering.is_fifo();
+        let from_the_start = (0..self.doors.len()).any(|door| ordered(door, self.doors[door].ordering));
+        let changed = self.orders.iter().any(|order| match order.what {
+            What::ChangeOrdering { door, ordering: now } => ordered(door, now),
+            _ => false,
+        });
+        event.deliver_at.is_some() && (from_the_start || changed)
     }
 
     pub fn origin(&self, door: usize) -> Origin {

@@ -50,5 +50,8 @@ planted! {
     sending_while_nothing_can_be_written_is_caught: HideRefusal by "I6";
     a_request_to_a_deleted_endpoint_is_caught: HideDelete by "deleted";
     a_forgotten_gate_is_caught: ForgetGates by "gate";
+    a_hidden_ordering_is_caught: HideOrdering by "I8";
+    a_hidden_block_is_caught: HideBlock by "I8";
+    a_forgotten_delay_is_caught: ForgetDelay by "deliverAt";
     a_pretended_success_is_caught: PretendSuccess by "I1";
 }

@@ -1,6 +1,6 @@
 //! Bugs that seeds have found, each as the smallest run that shows it.
 
-use aldaba_delivery::Timestamp;
+use aldaba_delivery::{Ordering, Timestamp};
 use aldaba_engine::Options;
 use simulation::checks::verdict;
 use simulation::receiver::{Mood, Spell};
@@ -22,6 +22,7 @@ fn quiet() -> Scenario {
     let door = &mut scenario.doors[0];
     (door.tenant, door.host, door.policy, door.late) = (0, 0, "standard", false);
     (door.event_types, door.channels, door.throttle_rate) = (Vec::new(), Vec::new(), None);
+    door.ordering = Ordering::None;
     door.moods.clear();
     scenario
 }
@@ -41,6 +42,7 @@ fn send(scenario: &mut Scenario, millis: u64) {
         has_key: false,
         twice: false,
         again: false,
+        deliver_at: None,
         padding: 0,
     };
     scenario.orders.push(Order { at, what: What::Send(event) });

@@ -2,7 +2,7 @@
 //! real engine, on a simulated clock, over days.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, FailureKind, OrgId, Outcome, Timestamp};
+use aldaba_delivery::{Answer, FailureKind, Ordering, OrgId, Outcome, Timestamp};
 use aldaba_engine::{
     Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
     Transport, Vault, WireRequest, WireResponse,
@@ -96,6 +96,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         policy: policy.into(),
         profile: None,
         http2: false,
+        ordering: Ordering::None,
         metadata: "{}".into(),
         key: None,
     };
@@ -108,6 +109,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         channels: Vec::new(),
         tags: Vec::new(),
         event_id: None,
+        deliver_at: None,
         once: None,
     };
     match engine.send(&which, event).await {

@@ -5,6 +5,9 @@
 //! grow with the backlog. The buffer is refilled from the store; because that read is a snapshot
 //! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
 //! over its result.
+//!
+//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by number alone. Their due times decide
+//! nothing but when the head may go, and with it the lane.
 
 use super::room::Room;
 use crate::content::HeldContent;
@@ -30,6 +33,7 @@ pub(crate) struct Backlog {
     /// As many as a lane may have on the wire and unrecorded: few enough to look through.
     in_flight: Vec<Seq>,
     bound: Bound,
+    fifo: bool,
     refill: Option<Box<Refill>>,
     capacity: usize,
     room: Room,
@@ -38,7 +42,7 @@ pub(crate) struct Backlog {
 /// Up to where the buffer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
-    /// Rows from this turn on may be missing.
+    /// Rows from this turn on may be missing. None of them is worth a look before its due time.
     Below(Turn),
     /// No row is missing.
     All,
@@ -63,10 +67,29 @@ impl Backlog {
             buffer: VecDeque::new(),
             in_flight: Vec::new(),
             bound: Bound::Below(FIRST),
+            fifo: false,
             refill: None,
             capacity,
             room,
         }
+    }
+
+    /// Whether the lane is an ordered one. When that changes everything is left to the store: the order
+    /// in memory is the wrong one. What is in flight stays so.
+    pub(crate) fn set_fifo(&mut self, fifo: bool) {
+        if self.fifo != fifo {
+            self.fifo = fifo;
+            self.start_over();
+        }
+    }
+
+    pub(crate) fn is_fifo(&self) -> bool {
+        self.fifo
+    }
+
+    /// Whether the next may leave beside what is in flight: never in an ordered lane.
+    pub(crate) fn may_take(&self) -> bool {
+        !self.fifo || self.in_flight.is_empty()
     }
 
     /// News of a waiting row: accepted, or to be tried again.
@@ -169,7 +192,7 @@ impl Backlog {
             return;
         }
         self.bound = match rows.last() {
-            Some(last) if rows.len() >= limit => Bound::Below(after(last.turn())),
+            Some(last) if rows.len() >= limit => Bound::Below(self.after(last.turn())),
             _ => Bound::All,
         };
         if self.buffer.is_empty() {
@@ -224,20 +247,46 @@ impl Backlog {
         }
     }
 
-    /// While a refill is under way, what is heard is remembered.
+    /// What is heard of a row: while a refill is under way it is remembered. Of the row at the bound of an
+    /// ordered lane it means that something else may be due there by now.
     fn note(&mut self, seq: Seq, entry: Option<&Entry>) {
+        if let Bound::Below(bound) = &mut self.bound
+            && self.fifo
+            && bound.seq == seq
+        {
+            bound.due_at = FIRST.due_at;
+        }
         let Some(refill) = &mut self.refill else { return };
         if refill.overtaken {
             return;
         }
         let before = refill.changes.len();
         if self.room.is_short() && before >= self.capacity {
-            refill.overtaken = true;
-            refill.changes.clear();
+            self.overtake();
         } else {
             refill.changes.insert(seq, entry.cloned());
+            self.room.recount(before, refill.changes.len());
         }
-        self.room.recount(before, refill.changes.len());
+    }
+
+    /// The refill under way, if there is one, counts for nothing.
+    fn overtake(&mut self) {
+        if let Some(refill) = &mut self.refill {
+            refill.overtaken = true;
+            self.room.recount(refill.changes.len(), 0);
+            refill.changes.clear();
+        }
+    }
+
+    /// By what turns are compared.
+    fn place(&self, turn: Turn) -> Turn {
+        if self.fifo { Turn { due_at: FIRST.due_at, ..turn } } else { turn }
+    }
+
+    /// Just after a turn. Of the rows there, an ordered lane cannot know when they are due.
+    fn after(&self, turn: Turn) -> Turn {
+        let Turn { due_at, seq } = self.place(turn);
+        Turn { due_at, seq: Seq(seq.0.saturating_add(1)) }
     }
 
     /// How many deliveries the buffer may hold now.
@@ -250,20 +299,20 @@ impl Backlog {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let turn = entry.waiting.turn();
-        if matches!(self.bound, Bound::Below(bound) if turn >= bound) {
+        let turn = self.place(entry.waiting.turn());
+        if matches!(self.bound, Bound::Below(bound) if turn >= self.place(bound)) {
             return;
         }
         let most = self.may_hold();
         let before = self.buffer.len();
         // Most come in the order of their turns.
-        if self.buffer.back().is_none_or(|last| last.waiting.turn() < turn) {
+        if self.buffer.back().is_none_or(|last| self.place(last.waiting.turn()) < turn) {
             if self.buffer.is_empty() {
                 self.buffer.reserve_exact(1);
             }
             self.buffer.push_back(entry);
         } else {
-            match self.buffer.binary_search_by_key(&turn, |entry| entry.waiting.turn()) {
+            match self.buffer.binary_search_by_key(&turn, |entry| self.place(entry.waiting.turn())) {
                 Ok(place) => self.buffer[place] = entry,
                 Err(place) => self.buffer.insert(place, entry),
             }
@@ -275,15 +324,6 @@ impl Backlog {
             self.overtake();
         }
         self.room.recount(before, self.buffer.len());
-    }
-
-    /// A refill that is under way counts for nothing.
-    fn overtake(&mut self) {
-        if let Some(refill) = &mut self.refill {
-            refill.overtaken = true;
-            self.room.recount(refill.changes.len(), 0);
-            refill.changes.clear();
-        }
     }
 }
 
@@ -298,10 +338,6 @@ impl Drop for Backlog {
 fn before(turn: Turn) -> Option<Turn> {
     let seq = turn.seq.0.checked_sub(1)?;
     Some(Turn { seq: Seq(seq), ..turn })
-}
-
-fn after(turn: Turn) -> Turn {
-    Turn { seq: Seq(turn.seq.0.saturating_add(1)), ..turn }
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl Lane {
             Passability::Probe | Passability::Held(None) => return Readiness::Waits,
             Passability::Held(Some(until)) => return Readiness::At(until),
         };
-        if !self.pace.has_room() {
+        if !self.pace.has_room() || !self.backlog.may_take() {
             return Readiness::Waits;
         }
         match self.throttle.as_mut().map_or(Ok(()), |throttle| throttle.ready(now)) {

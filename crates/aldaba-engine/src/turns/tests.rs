@@ -1,5 +1,5 @@
 use super::*;
-use aldaba_delivery::{AppId, MessageId};
+use aldaba_delivery::{AppId, MessageId, OnExhausted, Ordering};
 
 /// An endpoint as a read that began before its deletion saw it.
 fn old_target() -> Target {
@@ -26,13 +26,16 @@ struct World {
     /// What waits, by lane.
     rows: BTreeMap<EndpointId, Vec<Waiting>>,
     apps: BTreeMap<EndpointId, AppId>,
+    /// Of all endpoints.
+    ordering: Ordering,
 }
 
 impl World {
     /// Lanes with `rows` due deliveries each, of the applications that `app` says.
     fn new(options: Options, lanes: u8, rows: i64, app: fn(u8) -> u8) -> Self {
         let turns = Turns::new(options, Gates::default());
-        let mut world = Self { turns, rows: BTreeMap::new(), apps: BTreeMap::new() };
+        let mut world =
+            Self { turns, rows: BTreeMap::new(), apps: BTreeMap::new(), ordering: Ordering::None };
         for lane in 0..lanes {
             world.add(lane, rows, app(lane));
         }
@@ -69,14 +72,17 @@ impl World {
     }
 
     fn read(&mut self, endpoint: EndpointId) {
-        let target = Target { app: self.apps[&endpoint], ..old_target() };
+        let target = Target { app: self.apps[&endpoint], ordering: self.ordering, ..old_target() };
         self.turns.opened(endpoint, target, Health::default(), Timestamp::from_millis(0));
     }
 
     fn due(&self, query: &DueQuery) -> Vec<Waiting> {
         let mut rows = self.rows[&query.endpoint].clone();
-        rows.sort_by_key(Waiting::turn);
-        rows.retain(|row| query.after.is_none_or(|after| row.turn() > after));
+        let place = |turn: aldaba_store::Turn| {
+            if query.ordered { (Timestamp::MIN, turn.seq) } else { (turn.due_at, turn.seq) }
+        };
+        rows.sort_by_key(|row| place(row.turn()));
+        rows.retain(|row| query.after.is_none_or(|after| place(row.turn()) > place(after)));
         rows.truncate(query.limit);
         rows
     }
@@ -338,4 +344,58 @@ fn the_line_of_parked_lanes_has_each_of_them_once() {
         lined_up += 1;
     }
     assert!(lined_up <= 2, "{lined_up} places in the line for two lanes");
+}
+
+/// One ordered lane with three deliveries.
+fn ordered_lane() -> World {
+    let mut world = with_lanes(1000, 1, 3, |_| 0);
+    world.ordering = Ordering::Fifo(OnExhausted::Block);
+    world
+}
+
+#[test]
+fn an_ordered_lane_starts_the_next_when_the_one_before_is_on_disk() {
+    let mut world = ordered_lane();
+    let endpoint = lane_id(0);
+    for row in 0..3 {
+        let seq = row_of(0, row).seq;
+        assert_eq!(world.started(), [(endpoint, seq)]);
+        world.turns.left_wire(endpoint, seq, Some((true, Duration::from_millis(1))));
+        assert_eq!(world.started(), [], "its result is not written yet");
+        world.rows.entry(endpoint).or_default().retain(|row| row.seq != seq);
+        world.turns.landed(endpoint, seq, None, Timestamp::from_millis(0));
+    }
+    assert_eq!(world.started(), []);
+}
+
+#[test]
+fn a_lane_that_becomes_ordered_waits_for_all_that_is_in_flight() {
+    let mut world = with_lanes(1000, 1, 10, |_| 0);
+    let mut flying = world.started();
+    assert_eq!(flying.len(), 8);
+    world.ordering = Ordering::Fifo(OnExhausted::Skip);
+    world.turns.altered(lane_id(0));
+    assert_eq!(world.started(), []);
+    for start in flying.split_off(1) {
+        world.end(start, true);
+        assert_eq!(world.started(), [], "the first one is still under way");
+    }
+    world.end(flying[0], true);
+    assert_eq!(world.started(), [(lane_id(0), row_of(0, 8).seq)]);
+}
+
+#[test]
+fn a_block_holds_the_lane_until_its_ordering_no_longer_asks_for_it() {
+    let mut world = ordered_lane();
+    let now = Timestamp::from_millis(0);
+    let first = world.started()[0];
+    let health = world.turns.health(lane_id(0)).expect("it is awake").0;
+    *health = health.blocked(now);
+    world.end(first, true);
+    assert_eq!(world.started(), []);
+    world.turns.altered(lane_id(0));
+    assert_eq!(world.started(), [], "another change makes no difference");
+    world.ordering = Ordering::Fifo(OnExhausted::Skip);
+    world.turns.altered(lane_id(0));
+    assert_eq!(world.started(), [(lane_id(0), row_of(0, 1).seq)]);
 }

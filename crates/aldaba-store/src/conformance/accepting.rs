@@ -18,6 +18,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     event.message.tags = vec!["x,y".into()];
     event.message.event_id = Some("order-1".into());
     event.message.created_at = at(7);
+    event.message.deliver_at = Some(at(70));
     event.message.content = Arc::new(Content {
         event_type: "order.new".into(),
         payload: Bytes::from_static(b"\x00\xff{}"),
@@ -33,6 +34,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
         tags: message.tags,
         event_id: message.event_id,
         created_at: message.created_at,
+        deliver_at: message.deliver_at,
     };
     assert_eq!(stored(&scene, &event).await, Some(expected));
 }
@@ -228,7 +230,7 @@ pub async fn a_large_payload_comes_back_whole(store: Arc<dyn Store>) {
     let payload: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     event.message.content =
         Arc::new(Content { event_type: "big".into(), payload: payload.into(), version: None });
-    event.deliveries.push(NewDelivery { endpoint: tenant.endpoints[0].id, due_at: at(9) });
+    event.deliveries.push(NewDelivery { endpoint: tenant.endpoints[0].id, due_at: at(9), ordered: false });
     scene.accepted(&event).await;
     let contents = scene.store.contents(vec![(event.app, event.message.id)]).await.unwrap();
     assert_eq!(contents, [Some(Content::clone(&event.message.content))]);

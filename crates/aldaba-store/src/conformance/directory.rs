@@ -6,7 +6,7 @@ use crate::{
     Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Order, Page, Store, Subscription,
     WhichApplication,
 };
-use aldaba_delivery::{Health, HealthStatus};
+use aldaba_delivery::{Health, HealthStatus, OnExhausted, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,6 +119,7 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
         policy: "persistent".into(),
         profile: Some("svix".into()),
         http2: true,
+        ordering: Ordering::Fifo(OnExhausted::Block),
         metadata: r#"{"k":"v"}"#.into(),
         created_at: at(3),
         updated_at: at(4),
@@ -188,6 +189,7 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
         policy: "quick".into(),
         profile: Some("svix".into()),
         http2: true,
+        ordering: Ordering::Fifo(OnExhausted::Skip),
         metadata: r#"{"a":"b"}"#.into(),
         sealed: b"other".to_vec(),
         updated_at: at(9),

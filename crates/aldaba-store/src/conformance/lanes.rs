@@ -25,7 +25,7 @@ async fn walk(scene: &Scene, after: Option<LanesCursor>, until: Timestamp, limit
 /// One event for one endpoint of the application.
 async fn one(scene: &Scene, tenant: &Tenant, endpoint: EndpointId, due_at: Timestamp) -> Seq {
     let mut event = scene.event(tenant);
-    event.deliveries = vec![NewDelivery { endpoint, due_at }];
+    event.deliveries = vec![NewDelivery { endpoint, due_at, ordered: false }];
     scene.accepted(&event).await
 }
 
@@ -40,7 +40,7 @@ pub async fn due_is_ordered_by_turn_and_starts_after_the_cursor(store: Arc<dyn S
     }
     turns.sort();
     let due = async |after, limit| {
-        let waiting = scene.store.due(DueQuery { endpoint, after, limit }).await.unwrap();
+        let waiting = scene.store.due(DueQuery { endpoint, ordered: false, after, limit }).await.unwrap();
         waiting.iter().map(|waiting| waiting.turn()).collect::<Vec<_>>()
     };
     assert_eq!(due(None, 10).await, turns);

@@ -17,6 +17,7 @@ pub mod endings;
 pub mod history;
 pub mod lanes;
 pub mod order;
+pub mod ordering;
 pub mod policies;
 pub mod profiles;
 pub mod recording;
@@ -82,6 +83,11 @@ macro_rules! conformance_tests {
             lanes::equal_due_times_are_walked_by_number,
             lanes::contents_come_in_the_order_asked_for,
             lanes::waiting_counts_what_is_not_settled,
+            ordering::an_ordered_read_goes_by_number_and_starts_after_one,
+            ordering::what_waits_is_put_in_order_when_the_endpoint_becomes_ordered,
+            ordering::an_endpoint_for_which_a_delayed_delivery_waits_cannot_become_ordered,
+            ordering::an_endpoint_for_which_too_many_wait_cannot_become_ordered,
+            ordering::a_block_ends_with_the_ordering_that_asked_for_it,
             policies::a_policy_comes_back_as_it_was_given,
             policies::a_policy_in_use_stays,
             profiles::a_profile_comes_back_as_it_was_given,

@@ -79,6 +79,7 @@ impl Scene {
             policy: "standard".into(),
             profile: None,
             http2: false,
+            ordering: aldaba_delivery::Ordering::None,
             metadata: "{}".into(),
             sealed: vec![0, 1, 2, 255],
             created_at: at(0),
@@ -134,7 +135,11 @@ impl Scene {
             payload: Bytes::from_static(b"{\"n\": 1}"),
             version: None,
         };
-        let deliver = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at };
+        let deliver = |endpoint: &Subscription| NewDelivery {
+            endpoint: endpoint.id,
+            due_at,
+            ordered: endpoint.ordered,
+        };
         Accept {
             app: tenant.application.id,
             version: tenant.version,
@@ -145,6 +150,7 @@ impl Scene {
                 tags: Vec::new(),
                 event_id: None,
                 created_at: at(0),
+                deliver_at: None,
             },
             deliveries: tenant.endpoints.iter().map(deliver).collect(),
             idempotency: None,
@@ -212,7 +218,13 @@ impl Scene {
     }
 
     pub async fn due(&self, endpoint: EndpointId) -> Vec<Waiting> {
-        self.store.due(DueQuery { endpoint, after: None, limit: 1000 }).await.unwrap()
+        self.store.due(DueQuery { endpoint, ordered: false, after: None, limit: 1000 }).await.unwrap()
+    }
+
+    /// The same by number: what an ordered lane reads.
+    pub async fn in_order(&self, endpoint: EndpointId) -> Vec<Seq> {
+        let query = DueQuery { endpoint, ordered: true, after: None, limit: 1000 };
+        self.store.due(query).await.unwrap().iter().map(|waiting| waiting.seq).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use super::counters::Counters;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use crate::{Accept, Accepted, Seq};
-use aldaba_delivery::{AppId, MessageId};
+use aldaba_delivery::{AppId, MessageId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::collections::HashMap;
 
@@ -26,12 +26,13 @@ impl<'c> Accepting<'c> {
             version: connection
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
-                "INSERT INTO message
-                     (app, id, created_at, event_type, channels, event_id, payload, tags, version)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+                "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, tags, version,
+                     deliver_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
-                "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
             )?,
             versions: HashMap::new(),
         })
@@ -97,6 +98,7 @@ impl<'c> Accepting<'c> {
             &message.content.payload[..],
             names::write(&message.tags),
             message.content.version.as_deref(),
+            message.deliver_at.map(Timestamp::millis),
         ))?;
         Ok(inserted == 1)
     }
@@ -113,6 +115,7 @@ impl<'c> Accepting<'c> {
                 message.id.as_bytes(),
                 delivery.due_at.millis(),
                 clock_start.millis(),
+                delivery.ordered,
             ))?;
             first.get_or_insert_with(|| self.connection.last_insert_rowid());
         }

@@ -4,6 +4,7 @@ use super::batch::Rules;
 use super::codes::Code;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
+use super::ordering;
 use super::policy;
 use super::profile;
 use super::replay;
@@ -151,9 +152,9 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         "INSERT INTO endpoint (id, app, org, uid, disabled, version, throttle_rate, created_at, updated_at,
              health_status, health_failure_count, health_failing_since, health_changed_at,
              health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
-             event_types, channels, metadata, sealed, http2)
+             event_types, channels, metadata, sealed, http2, ordering)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24, ?25)
+             ?21, ?22, ?23, ?24, ?25, ?26)
          ON CONFLICT DO NOTHING",
     )?;
     insert.execute(params![
@@ -182,6 +183,7 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         endpoint.metadata,
         endpoint.sealed,
         endpoint.http2,
+        endpoint.ordering.code(),
     ])
 }
 
@@ -209,10 +211,13 @@ fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) ->
     if !profile::is_known(connection, endpoint.org, endpoint.profile.as_deref())? {
         return Ok(Changed::NoSuchProfile);
     }
+    if let Some(obstacle) = ordering::change(connection, endpoint)? {
+        return Ok(Changed::NotOrderable(obstacle));
+    }
     let mut update = connection.prepare_cached(
         "UPDATE endpoint SET uid = ?2, disabled = ?3, version = ?4, throttle_rate = ?5, updated_at = ?6,
              policy = ?7, profile = ?8, url = ?9, description = ?10, event_types = ?11, channels = ?12,
-             metadata = ?13, sealed = ?14, http2 = ?15
+             metadata = ?13, sealed = ?14, http2 = ?15, ordering = ?16
          WHERE id = ?1",
     )?;
     update.execute(params![
@@ -231,6 +236,7 @@ fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) ->
         endpoint.metadata,
         endpoint.sealed,
         endpoint.http2,
+        endpoint.ordering.code(),
     ])?;
     raise_version(connection, endpoint.app)?;
     Ok(Changed::Done { removed: Vec::new() })

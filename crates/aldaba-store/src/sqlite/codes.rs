@@ -1,7 +1,7 @@
 //! The numbers that stand for names in the tables. A number that was released keeps its meaning.
 
 use crate::{ReplayKind, ReplayState, Trigger};
-use aldaba_delivery::{FailureKind, HealthStatus, Reason};
+use aldaba_delivery::{FailureKind, HealthStatus, OnExhausted, Ordering, Reason};
 use rusqlite::types::Type;
 
 /// A stored value that this version does not know: written by a newer one, or damaged.
@@ -79,7 +79,7 @@ codes!(
     Unsent = 11,
 );
 
-codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2);
+codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2, Blocked = 3);
 
 codes!(ReplayKind, "kind of a replay", Recover = 0, Missing = 1, Bulk = 2);
 
@@ -95,6 +95,25 @@ codes!(
 );
 
 codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
+
+impl Code for Ordering {
+    fn code(self) -> i64 {
+        match self {
+            Self::None => 0,
+            Self::Fifo(OnExhausted::Skip) => 1,
+            Self::Fifo(OnExhausted::Block) => 2,
+        }
+    }
+
+    fn from_code(code: i64) -> rusqlite::Result<Self> {
+        match code {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Fifo(OnExhausted::Skip)),
+            2 => Ok(Self::Fifo(OnExhausted::Block)),
+            _ => Err(Unknown::number("ordering of an endpoint", code)),
+        }
+    }
+}
 
 /// The states of a delivery, without what belongs to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

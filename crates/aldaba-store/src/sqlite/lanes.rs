@@ -22,8 +22,20 @@ const DUE: &str = "
     WHERE state = 0 AND endpoint = ?1 AND due_at > ?2
     ORDER BY due_at, seq LIMIT ?4";
 
+/// Everything that waits for an ordered endpoint is marked as such.
+const ORDERED: &str = "
+    SELECT seq, message, due_at, attempts, clock_start FROM delivery INDEXED BY delivery_ordered
+    WHERE state = 0 AND ordered = 1 AND endpoint = ?1 AND seq > ?2
+    ORDER BY seq LIMIT ?3";
+
 pub(super) fn due(connection: &Connection, query: DueQuery) -> rusqlite::Result<Vec<Waiting>> {
     let after = query.after.unwrap_or(START);
+    if query.ordered {
+        return connection
+            .prepare_cached(ORDERED)?
+            .query_map((query.endpoint.as_bytes(), after.seq.0, count(query.limit)), rows::waiting)?
+            .collect();
+    }
     connection
         .prepare_cached(DUE)?
         .query_map(
@@ -122,6 +134,11 @@ mod tests {
              SEARCH delivery USING INDEX delivery_lane (endpoint=? AND due_at=? AND rowid>?); RIGHT; \
              SEARCH delivery USING INDEX delivery_lane (endpoint=? AND due_at>?)"
         );
+    }
+
+    #[test]
+    fn an_ordered_lane_is_refilled_by_number_without_sorting() {
+        assert_eq!(plan(ORDERED), "SEARCH delivery USING INDEX delivery_ordered (endpoint=? AND rowid>?)");
     }
 
     #[test]

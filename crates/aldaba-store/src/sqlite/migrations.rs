@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0004_replay.sql"),
     include_str!("schema/0005_dead_letter.sql"),
     include_str!("schema/0006_profile.sql"),
+    include_str!("schema/0007_ordering.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

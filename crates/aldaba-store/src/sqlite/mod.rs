@@ -24,6 +24,7 @@ mod names;
 mod op;
 mod open;
 mod options;
+mod ordering;
 mod pace;
 mod policy;
 mod profile;

@@ -340,7 +340,8 @@ fn reopen(
     }
     connection
         .prepare_cached(
-            "INSERT INTO delivery (endpoint, message, due_at, clock_start) VALUES (?1, ?2, ?3, ?3)",
+            "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
+             VALUES (?1, ?2, ?3, ?3, (SELECT ordering <> 0 FROM endpoint WHERE id = ?1))",
         )?
         .execute((endpoint.as_bytes(), message.as_bytes(), now.millis()))?;
     let seq = Seq(connection.last_insert_rowid());

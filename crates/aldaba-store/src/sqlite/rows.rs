@@ -31,7 +31,7 @@ pub(super) const ENDPOINT: &str =
     "id, app, org, uid, url, description, version, disabled, event_types, channels,
     throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
-    health_quiet_until, http2";
+    health_quiet_until, http2, ordering";
 
 pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
@@ -63,10 +63,11 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             quiet_until: moment_or_none(row, 24)?,
         },
         http2: row.get(25)?,
+        ordering: Code::from_code(row.get(26)?)?,
     })
 }
 
-pub(super) const SUBSCRIPTION: &str = "id, disabled, event_types, channels";
+pub(super) const SUBSCRIPTION: &str = "id, disabled, event_types, channels, ordering <> 0";
 
 pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
@@ -74,11 +75,12 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
         disabled: row.get(1)?,
         event_types: list(row, 2)?.into(),
         channels: list(row, 3)?.into(),
+        ordered: row.get(4)?,
     })
 }
 
 pub(super) const MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, payload, version, tags";
+    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -89,6 +91,7 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         created_at: moment(row, 4)?,
         content: content(row, 5)?,
         tags: list(row, 8)?,
+        deliver_at: moment_or_none(row, 9)?,
     })
 }
 

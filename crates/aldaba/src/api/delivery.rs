@@ -14,8 +14,8 @@ use crate::token::Caller;
 use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Timestamp};
 use aldaba_engine::Outlook;
 use aldaba_store::{
-    AttemptScope, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryView, Endpoint, Order, Phase, Place,
-    Seq,
+    AttemptScope, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryView, DueQuery, Endpoint, Order,
+    Phase, Place, Seq,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -124,6 +124,13 @@ pub(super) async fn explained(
         .collect();
     let outlooks = if asked.is_empty() { Vec::new() } else { api.engine.outlooks(&asked).await };
     let outlooks: BTreeMap<Seq, Outlook> = asked.iter().map(|(_, seq)| *seq).zip(outlooks).collect();
+    let mut heads = BTreeMap::new();
+    for (endpoint, _) in asked.iter().filter(|(endpoint, _)| endpoint.ordering.is_fifo()) {
+        let first = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
+        // What cannot be read now is told without it.
+        let first = api.engine.store().due(first).await.unwrap_or_default();
+        heads.extend(first.first().map(|head| (endpoint.id, *head)));
+    }
     let now = api.engine.clock().now();
     let tell = |view: &DeliveryView| {
         let status = &view.status;
@@ -136,6 +143,7 @@ pub(super) async fn explained(
             endpoint,
             policy: &policy,
             outlook: outlooks.get(&status.seq).copied().unwrap_or_default(),
+            ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
         };
         let delivery = Delivery { attempts: status.attempts, clock_start: status.clock_start };

@@ -2,9 +2,9 @@ use super::body::Pending;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
-use super::{Api, Error, error::Problem};
+use super::{Api, Error, error::Problem, ordering};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, HealthStatus, OrgId, Timestamp};
+use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, OrgId, Timestamp};
 use aldaba_engine::wire::Credentials;
 use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies};
 use aldaba_signature::SigningKey;
@@ -40,6 +40,10 @@ struct EndpointOut<'a> {
     policy: &'a str,
     profile: Option<&'a str>,
     http2: bool,
+    ordering: &'static str,
+    on_exhausted: Option<&'static str>,
+    /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
+    blocked: bool,
     metadata: &'a RawValue,
     #[serde(serialize_with = "json::time")]
     created_at: Timestamp,
@@ -64,6 +68,9 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         policy: &endpoint.policy,
         profile: endpoint.profile.as_deref(),
         http2: endpoint.http2,
+        ordering: endpoint.ordering.name(),
+        on_exhausted: endpoint.ordering.on_exhausted().map(OnExhausted::name),
+        blocked: endpoint.is_blocked(),
         metadata: json::raw(&endpoint.metadata),
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
@@ -72,7 +79,7 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
 
 /// Turned off by its operator, or by what its receiver did: callers look here for both.
 pub(super) fn reads_disabled(endpoint: &Endpoint) -> bool {
-    endpoint.disabled || endpoint.health.status != HealthStatus::Active
+    endpoint.disabled || matches!(endpoint.health.status, HealthStatus::Failed | HealthStatus::Gone)
 }
 
 /// An empty set is written as null: no filter.
@@ -121,6 +128,7 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
     if http2 && target.as_ref().is_some_and(|target| target.url.scheme() != "https") {
         fields.problem("http2", "needs an https:// URL: the choice of HTTP/2 is made in the TLS handshake");
     }
+    let ordering = ordering::read(&mut fields);
     fields.not_yet(&["headers"]);
     fields.finish()?;
     let target = target.ok_or_else(Error::server)?;
@@ -137,6 +145,7 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
         policy,
         profile,
         http2,
+        ordering,
         metadata,
         key,
     })
@@ -270,8 +279,14 @@ fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, bool), Error> {
         "policy": current.policy,
         "profile": current.profile,
         "http2": current.http2,
+        "ordering": current.ordering.name(),
+        "onExhausted": current.ordering.on_exhausted().map(OnExhausted::name),
         "metadata": metadata,
     });
+    // It belongs to the ordering, and goes with it.
+    if given.contains_key("ordering") && given["ordering"] != "fifo" {
+        merged["onExhausted"] = Value::Null;
+    }
     // Older names for the same things.
     let same = [("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
     for (name, value) in &given {

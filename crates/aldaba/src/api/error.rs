@@ -1,7 +1,8 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
+use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, ResendError, SendError};
-use aldaba_store::Error as StoreError;
+use aldaba_store::{Error as StoreError, Obstacle};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -135,6 +136,7 @@ impl From<ChangeError> for Error {
             ChangeError::UnknownProfile(name) => {
                 Problem::value(&["body", "profile"], format!("`{name}` is no wire profile")).into()
             }
+            ChangeError::NotOrderable(obstacle) => Self::conflict(not_orderable(obstacle)),
             ChangeError::InUse => Self::conflict("An endpoint uses it"),
             ChangeError::Vault(cause) => {
                 tracing::error!(%cause, "a stored secret cannot be opened");
@@ -151,6 +153,12 @@ impl From<SendError> for Error {
             SendError::NotFound => Self::not_found("There is no such application"),
             SendError::EventIdTaken(_) => {
                 Self::conflict("The application already has a message with this eventId")
+            }
+            SendError::TooFarAhead => {
+                Problem::value(&["body", "deliverAt"], "may be 366 days ahead at most").into()
+            }
+            SendError::Ordered(endpoints) => {
+                Problem::value(&["body", "deliverAt"], ordered_endpoints(&endpoints)).into()
             }
             SendError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -170,6 +178,9 @@ impl From<ResendError> for Error {
             ResendError::InFlight => Self::conflict(
                 "An attempt of this delivery is being made right now. Look at its result first",
             ),
+            ResendError::InOrder => Self::conflict(
+                "The endpoint gets its messages in order, and this one still waits for its turn. Nothing was sent",
+            ),
             ResendError::NoPayload => Self::new(
                 StatusCode::BAD_REQUEST,
                 "missing_payload",
@@ -181,6 +192,33 @@ impl From<ResendError> for Error {
             ResendError::Paused => later("paused", "Nothing can be sent now. Nothing was sent; try again"),
             ResendError::Store(error) => error.into(),
         }
+    }
+}
+
+/// How many endpoints a message names.
+const NAMED: usize = 3;
+
+fn ordered_endpoints(endpoints: &[EndpointId]) -> String {
+    let names: Vec<_> = endpoints.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = if endpoints.len() > NAMED { " and others" } else { "" };
+    format!(
+        "the message would go to {}{more}, which get their messages in order, and all that come later \
+         would have to wait for it. Nothing was stored, for other endpoints neither. Leave deliverAt out, \
+         or give the message an event type or channels that only endpoints without ordering want",
+        names.join(", ")
+    )
+}
+
+fn not_orderable(obstacle: Obstacle) -> String {
+    match obstacle {
+        Obstacle::TooManyWait => format!(
+            "More than {} deliveries wait for this endpoint, too many to put them in order. Nothing was \
+             changed; try again when fewer wait",
+            Obstacle::MOST_WAITING
+        ),
+        Obstacle::OneIsDelayed => "A message with deliverAt waits for this endpoint, and in order all that \
+             come later would have to wait for it. Nothing was changed; try again when it is delivered"
+            .to_owned(),
     }
 }
 

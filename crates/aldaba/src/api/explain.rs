@@ -3,7 +3,7 @@
 use super::json::shown_time;
 use aldaba_delivery::{GateScope, HealthStatus, Policy, Timestamp};
 use aldaba_engine::{HostHold, Mismatch, Outlook, mismatch};
-use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription};
+use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription, Waiting};
 
 /// What is said about one delivery, or about its absence.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(super) struct Known<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) policy: &'a Policy,
     pub(super) outlook: Outlook,
+    /// The first that waits for an ordered endpoint, if it is another one.
+    pub(super) ahead: Option<Waiting>,
     /// Of the newest attempt.
     pub(super) error: Option<&'a str>,
 }
@@ -62,6 +64,10 @@ fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     let longest = holds.into_iter().flatten().filter(|why| why.next_attempt.as_ref().is_none_or(later));
     if let Some(why) = longest.max_by_key(|why| why.next_attempt.unwrap_or(Timestamp::MIN)) {
         return why;
+    }
+    if let Some(ahead) = known.ahead {
+        let text = "Waits for an earlier message: the endpoint gets them in order";
+        return Why::new("in_order", text).at(ahead.due_at.max(due_at).max(now));
     }
     if known.outlook.paused {
         let text = "Nothing is sent at present: the server is stopping, or its disk cannot be written";
@@ -110,7 +116,12 @@ fn gone(known: &Known<'_>) -> Option<Why> {
             let text = "Held: the endpoint has failed, and waits for someone to resume it";
             Some(Why::new("endpoint_failed", text))
         }
-        HealthStatus::Failed | HealthStatus::Active => None,
+        HealthStatus::Blocked if known.endpoint.is_blocked() => {
+            let text = "Held: an earlier message has died, and the endpoint gets them in order. It waits for someone to \
+                        resume it";
+            Some(Why::new("endpoint_blocked", text))
+        }
+        HealthStatus::Failed | HealthStatus::Active | HealthStatus::Blocked => None,
     }
 }
 

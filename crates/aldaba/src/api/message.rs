@@ -37,6 +37,9 @@ struct MessageOut<'a> {
     tags: Option<&'a [String]>,
     #[serde(serialize_with = "json::time")]
     timestamp: Timestamp,
+    /// Null where the message goes out at once.
+    #[serde(serialize_with = "json::optional_time")]
+    deliver_at: Option<Timestamp>,
 }
 
 fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
@@ -50,6 +53,7 @@ fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
         channels: some_items(&message.channels),
         tags: some_items(&message.tags),
         timestamp: message.created_at,
+        deliver_at: message.deliver_at,
     }
 }
 
@@ -79,10 +83,11 @@ pub(super) async fn create(
         channels: input.channels.clone(),
         tags: input.tags.clone(),
         event_id: input.event_id.clone(),
+        deliver_at: input.deliver_at,
         once,
     };
     match api.engine.send(&which, event).await? {
-        Sent::New { message, at } => {
+        Sent::New { message, at, deliver_at } => {
             let out = MessageOut {
                 id: message,
                 event_id: input.event_id.as_deref(),
@@ -92,6 +97,7 @@ pub(super) async fn create(
                 channels: some_items(&input.channels),
                 tags: some_items(&input.tags),
                 timestamp: at,
+                deliver_at,
             };
             let size = if content.0 { 256 + input.payload.get().len() } else { 256 };
             Ok(json::sized_answer(StatusCode::ACCEPTED, &out, size))

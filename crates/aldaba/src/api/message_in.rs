@@ -4,6 +4,7 @@
 use super::error::{Error, Problem};
 use super::ids;
 use super::json::Fields;
+use aldaba_delivery::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -14,7 +15,7 @@ const MOST_TAGS: usize = 10;
 /// How deep a payload may be nested.
 const DEEPEST: usize = 128;
 /// Part of the API, not served yet.
-const NOT_YET: [&str; 4] = ["application", "deliverAt", "payloadRetentionHours", "transformationsParams"];
+const NOT_YET: [&str; 3] = ["application", "payloadRetentionHours", "transformationsParams"];
 /// Days. SDKs of the first generation send it unasked, and nothing is deleted sooner.
 const RETENTION: u64 = 90;
 
@@ -35,7 +36,8 @@ struct Body<'a> {
     #[serde(default)]
     application: Option<IgnoredAny>,
     #[serde(default)]
-    deliver_at: Option<IgnoredAny>,
+    #[serde(borrow)]
+    deliver_at: Option<Cow<'a, str>>,
     #[serde(default)]
     tags: Option<Vec<String>>,
     #[serde(default)]
@@ -60,6 +62,7 @@ pub(super) struct MessageIn<'a> {
     pub(super) channels: Vec<String>,
     /// Sorted, without repeats.
     pub(super) tags: Vec<String>,
+    pub(super) deliver_at: Option<Timestamp>,
 }
 
 impl<'a> MessageIn<'a> {
@@ -78,9 +81,10 @@ impl<'a> MessageIn<'a> {
                     return Err(Problem::value(&["body", "payload"], message).into());
                 }
                 let version = parsed.version.and_then(version);
+                let deliver_at = parsed.deliver_at.as_deref().and_then(|text| moment(text).ok());
                 let Body { event_type, payload, event_id, channels, tags, .. } = parsed;
                 let (channels, tags) = (set(channels), set(tags));
-                Ok(Self { event_type, payload, event_id, version, channels, tags })
+                Ok(Self { event_type, payload, event_id, version, channels, tags, deliver_at })
             }
             Ok(_) => Err(explain(body, None)),
             Err(error) => Err(explain(body, Some(&error))),
@@ -89,10 +93,10 @@ impl<'a> MessageIn<'a> {
 }
 
 fn acceptable(body: &Body<'_>) -> bool {
-    let not_yet =
-        [&body.application, &body.deliver_at, &body.payload_retention_hours, &body.transformations_params];
+    let not_yet = [&body.application, &body.payload_retention_hours, &body.transformations_params];
     not_yet.iter().all(|field| field.is_none())
         && body.payload_retention_period.is_none_or(|days| days.get().parse() == Ok(RETENTION))
+        && body.deliver_at.as_ref().is_none_or(|text| moment(text).is_ok())
         && ids::name(&body.event_type).is_ok()
         && body.payload.get().starts_with('{')
         && body.version.is_none_or(|given| version(given).is_some())
@@ -142,10 +146,20 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     fields.checked("version", version, |version| ids::version(version));
     fields.set("channels", MOST_CHANNELS, ids::channel);
     fields.set("tags", MOST_TAGS, ids::tag);
+    let deliver_at = fields.string("deliverAt");
+    fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
     fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
     fields.not_yet(&NOT_YET);
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
     fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
+}
+
+/// RFC 3339.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(moment) => Ok(Timestamp::from_millis(moment.as_millisecond())),
+        Err(_) => Err(format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`")),
+    }
 }
 
 /// Whether valid JSON is nested deeper than allowed.

@@ -21,6 +21,7 @@ mod json;
 mod message;
 mod message_in;
 mod mtls;
+mod ordering;
 mod page;
 mod policy;
 mod profile;

@@ -72,7 +72,9 @@ async fn messages_that_are_not_acceptable_are_refused() {
         (json!({"eventType": "a", "payload": {}, "channels": ["x", "a b"]}), "body.channels.[1]"),
         (json!({"eventType": "a", "payload": {}, "channels": ["x", 7]}), "body.channels.[1]"),
         (json!({"eventType": "a", "payload": {}, "channels": vec!["x"; 11]}), "body.channels"),
-        (json!({"eventType": "a", "payload": {}, "deliverAt": "2030-01-01T00:00:00Z"}), "body.deliverAt"),
+        (json!({"eventType": "a", "payload": {}, "deliverAt": "soon"}), "body.deliverAt"),
+        (json!({"eventType": "a", "payload": {}, "deliverAt": 1893456000}), "body.deliverAt"),
+        (json!({"eventType": "a", "payload": {}, "deliverAt": "9999-01-01T00:00:00Z"}), "body.deliverAt"),
         (json!({"eventType": "a", "payload": {}, "tags": ["x", "a b"]}), "body.tags.[1]"),
         (
             json!({"eventType": "a", "payload": {}, "payloadRetentionPeriod": 5}),

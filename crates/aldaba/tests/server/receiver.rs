@@ -33,20 +33,31 @@ impl Receiver {
     }
 
     pub(crate) async fn at(address: SocketAddr, status: u16, text: &'static str) -> Self {
+        Self::judging(address, text, move |_| status).await
+    }
+
+    /// Answers every request with what `judge` says.
+    pub(crate) async fn judging(
+        address: SocketAddr,
+        text: &'static str,
+        judge: impl Fn(&Arrival) -> u16 + Clone + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (arrived, arrivals) = mpsc::unbounded_channel();
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let arrived = arrived.clone();
+                let (arrived, judge) = (arrived.clone(), judge.clone());
                 let answer = move |request: Request<Incoming>| {
-                    let arrived = arrived.clone();
+                    let (arrived, judge) = (arrived.clone(), judge.clone());
                     async move {
                         let (parts, body) = request.into_parts();
                         let body = body.collect().await.unwrap().to_bytes();
                         let path = parts.uri.to_string();
-                        let _ = arrived.send(Arrival { path, headers: parts.headers, body });
+                        let arrival = Arrival { path, headers: parts.headers, body };
+                        let status = judge(&arrival);
+                        let _ = arrived.send(arrival);
                         let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
                         *response.status_mut() = StatusCode::from_u16(status).unwrap();
                         Ok::<_, Infallible>(response)
@@ -62,6 +73,11 @@ impl Receiver {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Whether nothing arrives for so long.
+    pub(crate) async fn is_quiet_for(&mut self, millis: u64) -> bool {
+        tokio::time::timeout(Duration::from_millis(millis), self.arrivals.recv()).await.is_err()
     }
 
     pub(crate) async fn next(&mut self) -> Arrival {

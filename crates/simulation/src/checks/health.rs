@@ -1,21 +1,23 @@
 //! The health of endpoints on disk is what their attempts make of it.
 
 use super::Findings;
+use super::ordering::Orderings;
 use super::pace::outcome;
 use super::story::Stories;
 use crate::log::{Life, Log, RecordCommit};
-use aldaba_delivery::{Class, EndpointId, Health};
+use aldaba_delivery::{Class, Ending, EndpointId, Health, Reason, Transition};
 use aldaba_store::Recorded;
 use std::collections::BTreeMap;
 
 /// Where a life ended with nothing in flight, its attempts are gone through again in the order in
 /// which they came back. Old news that is written late must not replace newer news.
 pub(super) fn health_is_what_the_attempts_made_it(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
+    let orderings = Orderings::of(log);
     let mut before: &BTreeMap<EndpointId, Health> = &BTreeMap::new();
     for (number, life) in log.lives.iter().enumerate() {
         if !life.end.cuts() {
             let expected = gone_through(stories, log, number, before);
-            compare(number, life, &expected, found);
+            compare(number, life, &expected, &orderings, found);
         }
         before = &life.health;
     }
@@ -35,22 +37,40 @@ fn gone_through(
         .filter(applied)
         .filter_map(|record| {
             let story = stories.0.get(&record.seq)?;
-            let attempt = record.attempt.as_ref()?;
+            let Some(attempt) = &record.attempt else {
+                return Some((record.step, record, story, None));
+            };
             let request = story.requests.iter().find(|request| request.at == attempt.started_at)?;
-            Some((request.end?.step, record, attempt, story, request))
+            Some((request.end?.step, record, story, Some((attempt, request))))
         })
         .collect();
     judged.sort_by_key(|(step, ..)| *step);
-    for (_, record, attempt, story, request) in judged {
-        let class = Class::of(&story.policy, &outcome(attempt, request.retry_after()));
+    for (_, record, story, made) in judged {
         let known = health.entry(record.endpoint).or_default();
-        *known = known.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
+        if let Some((attempt, request)) = made {
+            let class = Class::of(&story.policy, &outcome(attempt, request.retry_after()));
+            *known = known.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
+        }
+        let died = match record.transition {
+            Transition::Settle(Ending::Dead(reason)) => reason != Reason::Cancelled,
+            _ => false,
+        };
+        if died && story.endpoint.ordering.blocks() {
+            *known = known.blocked(record.decided_at);
+        }
     }
     health
 }
 
-fn compare(number: usize, life: &Life, expected: &BTreeMap<EndpointId, Health>, found: &mut Findings) {
-    for (endpoint, health) in &life.health {
+/// Where the ordering has changed on the way, nobody can say which one an attempt was made under.
+fn compare(
+    number: usize,
+    life: &Life,
+    expected: &BTreeMap<EndpointId, Health>,
+    orderings: &Orderings<'_>,
+    found: &mut Findings,
+) {
+    for (endpoint, health) in life.health.iter().filter(|(id, _)| !orderings.ever_changed(**id)) {
         let expected = expected.get(endpoint).cloned().unwrap_or_default();
         found.require(*health == expected, "health", || {
             format!("after life {number} {endpoint} is {health:?}; its attempts make it {expected:?}")

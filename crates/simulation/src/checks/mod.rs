@@ -2,6 +2,7 @@
 
 mod gates;
 mod health;
+mod ordering;
 mod pace;
 mod promise;
 mod story;
@@ -63,6 +64,9 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     pace::lanes_keep_their_width(&world.scenario, &log, &mut found);
     pace::throttles_hold(&world.scenario, &log, &mut found);
     pace::receivers_are_left_alone_when_they_ask(&stories, &log, &mut found);
+    ordering::nothing_overtakes(&stories, &log, &mut found);
+    ordering::what_blocks_stops(&stories, &log, &mut found);
+    ordering::nothing_leaves_before_its_time(&disk, &stories, &mut found);
     trouble::nothing_is_sent_while_nothing_can_be_written(&log, &mut found);
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
     gates::gates_hold(&world.scenario, &disk, &log, &mut found);

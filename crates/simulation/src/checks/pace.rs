@@ -1,10 +1,13 @@
 //! I9 and the schedules: when requests may leave, and how many at once.
 
 use super::Findings;
-use super::story::Stories;
+use super::ordering::{Orderings, by_endpoint};
+use super::story::{Stories, Story};
 use crate::log::{Fate, Log, Request};
 use crate::scenario::Scenario;
-use aldaba_delivery::{Answer, Chance, Class, Delivery, Failure, Outcome, RetryAfter, Timestamp, Transition};
+use aldaba_delivery::{
+    Answer, Chance, Class, Delivery, EndpointId, Failure, Outcome, RetryAfter, Timestamp, Transition,
+};
 use aldaba_store::{NewAttempt, Recorded};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -62,6 +65,8 @@ pub(super) fn what_is_due_goes_out(
         return;
     };
     let calm = scenario.faults_end.max(life.began);
+    let orderings = Orderings::of(log);
+    let lanes = by_endpoint(stories);
     for story in stories.iter() {
         let soon = match story.policy.probe {
             Some(probe) => probe.longest_gap + probe.first_gap,
@@ -74,11 +79,29 @@ pub(super) fn what_is_due_goes_out(
                 Transition::Settle(_) => None,
             });
             let due_at = due_at.last().unwrap_or(story.delivery.clock_start);
+            let free = free_in_order(story, request, &lanes, &orderings);
+            let due_at = due_at.max(free.unwrap_or(due_at));
             found.require(request.at <= due_at.max(calm) + soon, "late", || {
                 format!("{story}: due at {due_at:?}, calm since {calm:?}, and sent at {:?}", request.at)
             });
         }
     }
+}
+
+/// In order a delivery also waits for all before it, and where one of them blocks, for the owner.
+fn free_in_order(
+    story: &Story<'_>,
+    request: &Request,
+    lanes: &BTreeMap<EndpointId, Vec<&Story<'_>>>,
+    orderings: &Orderings<'_>,
+) -> Option<Timestamp> {
+    let endpoint = story.endpoint.id;
+    if !orderings.ever_fifo(endpoint) {
+        return None;
+    }
+    let earlier = lanes[&endpoint].iter().take_while(|one| one.delivery.seq < story.delivery.seq);
+    let ends = earlier.flat_map(|one| &one.records).filter(|record| record.step < request.step);
+    ends.map(|record| record.at).chain(orderings.changed_before(endpoint, request.step)).max()
 }
 
 /// What the engine was told of an attempt.

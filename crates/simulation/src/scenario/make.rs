@@ -3,7 +3,7 @@ use crate::entropy::Dice;
 use crate::receiver::{Mood, Spell};
 use crate::store::{CrashPoint, Faults, Span, Stage};
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
-use aldaba_delivery::{OrgId, Timestamp};
+use aldaba_delivery::{Ordering, OrgId, Timestamp};
 use aldaba_engine::Options;
 use aldaba_signature::SigningKey;
 use std::time::Duration;
@@ -79,6 +79,7 @@ fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door
         event_types,
         channels,
         throttle_rate: dice.percent(25).then(|| dice.pick(&[1, 2, 5, 20])),
+        ordering: Ordering::None,
         key,
         moods: (0..dice.between(0, 5)).map(|_| spell(dice, length)).collect(),
         late: dice.percent(20),
@@ -173,6 +174,7 @@ fn event(dice: &mut Dice, number: usize, tenants: usize) -> Event {
         has_key: dice.percent(50),
         twice: dice.percent(10),
         again: dice.percent(10),
+        deliver_at: None,
         padding: dice.index(200),
     }
 }

@@ -33,7 +33,7 @@ impl Disk {
             return Accepted::Repeated { message: message.id };
         }
         self.insert_message(accept, message);
-        let first = self.insert_deliveries(accept);
+        let first = self.insert_deliveries(accept, sabotage == Some(Sabotage::ForgetDelay));
         let resource = *message.id.as_bytes();
         if let Some(key) = event_id {
             self.keys.insert(key, KeyRow { resource, expires_at: None });
@@ -66,23 +66,25 @@ impl Disk {
             tags: message.tags.clone(),
             event_id: message.event_id.clone(),
             created_at: message.created_at,
+            deliver_at: message.deliver_at,
         };
         self.messages.insert((accept.app, message.id), row);
     }
 
-    fn insert_deliveries(&mut self, accept: &Accept) -> Seq {
+    fn insert_deliveries(&mut self, accept: &Accept, at_once: bool) -> Seq {
         let message = &accept.message;
         let mut first = None;
         for delivery in &accept.deliveries {
             self.last_seq += 1;
             let seq = Seq(self.last_seq);
             first.get_or_insert(seq);
+            let due_at = if at_once { message.created_at } else { delivery.due_at };
             let waiting = Waiting {
                 seq,
                 message: message.id,
-                due_at: delivery.due_at,
+                due_at,
                 attempts: 0,
-                clock_start: message.created_at.max(delivery.due_at),
+                clock_start: message.created_at.max(due_at),
             };
             self.put_in_lane(delivery.endpoint, waiting);
             let row = DeliveryStatus {
@@ -91,7 +93,7 @@ impl Disk {
                 message: message.id,
                 attempts: 0,
                 clock_start: waiting.clock_start,
-                state: DeliveryState::Waiting { due_at: delivery.due_at },
+                state: DeliveryState::Waiting { due_at },
             };
             self.deliveries.insert(seq, row);
             self.of_message.entry(message.id).or_default().push(seq);

@@ -3,7 +3,9 @@
 use super::disk::{ApplicationRow, Disk, KeyRow, UniqueKey};
 use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-use aldaba_store::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey, OwnPolicy};
+use aldaba_store::{
+    Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Obstacle, OwnPolicy, Waiting,
+};
 
 impl Disk {
     pub(super) fn change(&mut self, change: &Change) -> Changed {
@@ -130,7 +132,20 @@ impl Disk {
         if !profile {
             return Changed::NoSuchProfile;
         }
-        *row = Endpoint { health: row.health.clone(), ..endpoint.clone() };
+        let orders = endpoint.ordering.is_fifo() && !row.ordering.is_fifo();
+        let health = match row.ordering.blocks() && endpoint.ordering.blocks() {
+            true => row.health.clone(),
+            false => row.health.unblocked(endpoint.updated_at),
+        };
+        let waiting = || self.lanes.iter().filter(|((lane, _), _)| *lane == endpoint.id);
+        let delayed = |(_, row): (_, &Waiting)| row.attempts == 0 && row.due_at > endpoint.updated_at;
+        if orders && waiting().count() > Obstacle::MOST_WAITING {
+            return Changed::NotOrderable(Obstacle::TooManyWait);
+        }
+        if orders && waiting().any(delayed) {
+            return Changed::NotOrderable(Obstacle::OneIsDelayed);
+        }
+        *row = Endpoint { health, ..endpoint.clone() };
         if let Some(owner) = self.applications.get_mut(&endpoint.app) {
             owner.version += 1;
         }

@@ -16,9 +16,21 @@ const END: Turn = Turn { due_at: Timestamp::MAX, seq: Seq(i64::MAX) };
 
 impl Disk {
     pub(super) fn due(&self, query: DueQuery) -> Vec<Waiting> {
+        if query.ordered {
+            return self.in_order(query);
+        }
         let after = Bound::Excluded((query.endpoint, query.after.unwrap_or(START)));
         let until = Bound::Included((query.endpoint, END));
         self.lanes.range((after, until)).map(|(_, waiting)| *waiting).take(query.limit).collect()
+    }
+
+    fn in_order(&self, query: DueQuery) -> Vec<Waiting> {
+        let all = (query.endpoint, START)..=(query.endpoint, END);
+        let mut rows: Vec<_> = self.lanes.range(all).map(|(_, waiting)| *waiting).collect();
+        rows.retain(|row| query.after.is_none_or(|after| row.seq > after.seq));
+        rows.sort_by_key(|row| row.seq);
+        rows.truncate(query.limit);
+        rows
     }
 
     pub(super) fn lanes(&self, query: LanesQuery) -> LanesPage {

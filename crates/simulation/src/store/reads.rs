@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::queue::Op;
 use crate::entropy::Dice;
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
     Done, DueQuery, Endpoint, Error, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order,
@@ -44,6 +44,10 @@ impl Lanes for SimStore {
                 match sabotage {
                     Some(Sabotage::HideThrottle) => row.throttle_rate = None,
                     Some(Sabotage::HideDelete) => row.deleted = false,
+                    Some(Sabotage::HideOrdering) => row.ordering = Ordering::None,
+                    Some(Sabotage::HideBlock) if row.ordering.is_fifo() => {
+                        row.ordering = Ordering::Fifo(OnExhausted::Skip);
+                    }
                     _ => {}
                 }
             }

@@ -4,7 +4,7 @@ use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
 use super::queue::{Op, Reply};
-use crate::log::{AcceptCommit, Deletion, Hold, Log, RecordCommit, Refusal};
+use crate::log::{AcceptCommit, Deletion, Hold, Log, OrderingCommit, RecordCommit, Refusal};
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::Timestamp;
@@ -199,6 +199,12 @@ impl SimStore {
         let changed = disk.change(change);
         if let Changed::Done { removed } = &changed {
             log.note(at, || format!("change, removed {removed:?}"));
+            if let Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } = change
+            {
+                let (step, first) = (log.step(), matches!(change, Change::CreateEndpoint { .. }));
+                let (endpoint, ordering) = (endpoint.id, endpoint.ordering);
+                log.orderings.push(OrderingCommit { step, at, endpoint, ordering, first });
+            }
             log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));
             if self.sabotage(Sabotage::HideDelete) {
                 return Changed::Done { removed: Vec::new() };

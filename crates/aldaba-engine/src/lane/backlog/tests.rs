@@ -30,6 +30,8 @@ enum Step {
     Rest,
     /// Somebody ends a row unsent, as it is or as it was at some time.
     Withdraw(usize),
+    /// The endpoint becomes an ordered one, or ceases to be one.
+    Order(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -48,6 +50,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn step_or_order() -> impl Strategy<Value = Step> {
+    prop_oneof![20 => step(), 1 => any::<bool>().prop_map(Step::Order)]
+}
+
 struct Model {
     now: i64,
     next_seq: i64,
@@ -57,7 +63,8 @@ struct Model {
     in_flight: Vec<Waiting>,
     /// Every row as it ever was.
     known: Vec<Waiting>,
-    reading: Option<(Option<Turn>, usize)>,
+    /// Whether by number, after what, and how many.
+    reading: Option<(bool, Option<Turn>, usize)>,
     snapshot: Option<Vec<Waiting>>,
     lane: Backlog,
     room: Room,
@@ -98,7 +105,7 @@ impl Model {
             Step::Finish(which, again) => self.finish(which, again),
             Step::Begin => {
                 if let Some(query) = self.lane.begin_refill(Timestamp::from_millis(self.now)) {
-                    self.reading = Some(query);
+                    self.reading = Some((self.lane.is_fifo(), query.0, query.1));
                 }
             }
             Step::Read => self.read(),
@@ -111,11 +118,25 @@ impl Model {
                 }
             }
             Step::Withdraw(which) => self.withdraw(which),
+            Step::Order(fifo) => self.lane.set_fifo(fifo),
         }
         let changes = self.lane.refill.as_ref().map_or(0, |refill| refill.changes.len());
         let others = if self.crowded { CROWD } else { 0 };
         assert_eq!(self.room.held(), self.lane.buffer.len() + changes + others, "miscounted");
         assert!(self.lane.buffer.len() <= CAPACITY, "the buffer outgrew its capacity");
+        if self.feed.is_empty() && self.lane.is_still() {
+            self.does_not_oversleep();
+        }
+    }
+
+    /// Of what it could do now, and has heard of, nothing waits for a later moment than its own.
+    fn does_not_oversleep(&self) {
+        let due = match self.lane.is_fifo() {
+            true => self.store.values().next().map(|head| head.due_at),
+            false => self.store.values().map(|row| row.due_at).min(),
+        };
+        let (Some(due), next) = (due, self.lane.next_due()) else { return };
+        assert!(next.is_some_and(|next| next <= due), "the next is due at {due:?}; it waits until {next:?}");
     }
 
     fn crowd(&mut self, crowded: bool) {
@@ -152,12 +173,21 @@ impl Model {
     }
 
     fn take(&mut self) -> bool {
+        if !self.lane.may_take() {
+            return false;
+        }
         let Some(entry) = self.lane.take(Timestamp::from_millis(self.now)) else {
             return false;
         };
         let taken = entry.waiting;
         assert!(!self.in_flight.contains(&taken), "{taken:?} was taken twice");
         assert_eq!(self.store.get(&taken.seq), Some(&taken), "a row was taken that does not wait like that");
+        if self.lane.is_fifo() {
+            assert!(self.in_flight.is_empty(), "{taken:?} was taken beside {:?}", self.in_flight);
+            let first = self.store.keys().next().expect("what was taken waits");
+            assert_eq!(taken.seq, *first, "an earlier one waits");
+        }
+        assert!(taken.due_at.millis() <= self.now, "{taken:?} was taken before its time");
         self.in_flight.push(taken);
         true
     }
@@ -199,18 +229,19 @@ impl Model {
     }
 
     fn read(&mut self) {
-        let (Some((after, limit)), None) = (self.reading, &self.snapshot) else {
+        let (Some((fifo, after, limit)), None) = (self.reading, &self.snapshot) else {
             return;
         };
+        let place = |turn: Turn| if fifo { Turn { due_at: Timestamp::MIN, ..turn } } else { turn };
         let mut rows: Vec<_> = self.store.values().copied().collect();
-        rows.retain(|row| after.is_none_or(|after| row.turn() > after));
-        rows.sort_by_key(Waiting::turn);
+        rows.retain(|row| after.is_none_or(|after| place(row.turn()) > place(after)));
+        rows.sort_by_key(|row| place(row.turn()));
         rows.truncate(limit);
         self.snapshot = Some(rows);
     }
 
     fn refilled(&mut self) {
-        if let (Some(rows), Some((_, limit))) = (self.snapshot.take(), self.reading) {
+        if let (Some(rows), Some((_, _, limit))) = (self.snapshot.take(), self.reading) {
             self.reading = None;
             self.lane.refilled(&rows, limit);
         }
@@ -249,6 +280,44 @@ proptest! {
         }
         model.drain();
     }
+
+    #[test]
+    fn an_ordered_lane_takes_one_after_the_other_by_number(steps in prop::collection::vec(step(), 1..200)) {
+        let mut model = Model::new();
+        model.run(&Step::Order(true));
+        for step in &steps {
+            model.run(step);
+        }
+        model.drain();
+    }
+
+    #[test]
+    fn nothing_is_lost_where_the_ordering_changes(steps in prop::collection::vec(step_or_order(), 1..200)) {
+        let mut model = Model::new();
+        for step in &steps {
+            model.run(step);
+        }
+        model.drain();
+    }
+}
+
+#[test]
+fn the_head_of_an_ordered_lane_holds_it_until_its_time_even_at_rest() {
+    let mut model = Model::new();
+    model.run(&Step::Order(true));
+    for delay in [30, 0, 0] {
+        model.accept(delay);
+    }
+    for step in [Step::Begin, Step::Read, Step::Refilled, Step::Rest] {
+        model.run(&step);
+    }
+    assert_eq!(model.lane.next_due(), Some(Timestamp::from_millis(30)), "not that of those behind it");
+    assert!(!model.lane.wants_refill(Timestamp::from_millis(29)), "it reads nothing before");
+    // Where the head is ended by somebody else, the lane looks at once.
+    model.store.remove(&Seq(1));
+    model.lane.landed(Seq(1), None);
+    assert!(model.lane.wants_refill(Timestamp::from_millis(0)));
+    model.drain();
 }
 
 #[test]

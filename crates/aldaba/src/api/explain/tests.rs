@@ -11,6 +11,7 @@ fn seconds(seconds: i64) -> Timestamp {
 
 fn endpoint() -> Endpoint {
     Endpoint {
+        ordering: aldaba_delivery::Ordering::None,
         id: EndpointId::from_bytes([1; 20]),
         app: AppId::from_bytes([2; 20]),
         org: OrgId::from_bytes([3; 20]),
@@ -58,6 +59,7 @@ impl Case {
             endpoint: &self.endpoint,
             policy: &policy,
             outlook: self.outlook,
+            ahead: None,
             error: Some("HTTP 503: Service Unavailable").filter(|_| self.delivery.attempts > 0),
         };
         delivery(&known, NOW)
@@ -133,6 +135,7 @@ fn an_absent_delivery_says_why() {
     let content = Content { event_type: "paid".into(), payload: bytes::Bytes::new(), version: None };
     let message = Message {
         tags: Vec::new(),
+        deliver_at: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
         content,
