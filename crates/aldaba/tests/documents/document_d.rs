@@ -6,6 +6,9 @@ use serde_json::json;
 use std::time::Duration;
 
 const URL: &str = "https://receiver.example/hook";
+/// The bytes 0 to 31, and what they make of `{"invoice":42}` by HMAC-SHA256 (computed elsewhere).
+const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const SIGNATURE: &str = "fdf317731ccd36f25dd830e8c4719636d69397e622d32c432a682147d089ee0b";
 const POWERS: [f64; 5] = [5.0, 25.0, 125.0, 625.0, 3125.0];
 
 #[test]
@@ -93,5 +96,26 @@ fn d8_an_endpoint_can_have_a_schedule_of_its_own() {
         stage.one_message(URL, "ours").await;
         stage.wait(HOUR).await;
         assert_gaps(&stage.seconds(URL), &[(7.0, 7.0), (70.0, 70.0)]);
+    });
+}
+
+#[test]
+fn d9_the_signature_and_the_retry_number_are_on_every_request_and_the_version_stays() {
+    play(async {
+        let stage = Stage::new(|_| status(500)).await;
+        let app = stage.application().await;
+        let more = json!({"policy": "public-api", "profile": "x-webhook", "secret": SECRET});
+        stage.endpoint(&app, URL, more).await;
+        let message = json!({"eventType": "invoice.paid", "version": "2", "payload": {"invoice": 42}});
+        stage.post(&format!("/app/{app}/msg"), message, 202).await;
+        stage.wait(HOUR * 3).await;
+        let wire = stage.wire();
+        let retries: Vec<_> = wire.iter().map(|arrival| arrival.header("x-webhook-retry")).collect();
+        assert_eq!(retries, ["0", "1", "2", "3", "4", "5"]);
+        for arrival in &wire {
+            assert_eq!(arrival.body, wire[0].body);
+            assert_eq!(arrival.header("x-webhook-version"), "2");
+            assert_eq!(arrival.header("x-webhook-signature"), SIGNATURE);
+        }
     });
 }

@@ -6,4 +6,5 @@ mod document_a;
 mod document_b;
 mod document_c;
 mod document_d;
+mod document_e;
 mod stage;
