@@ -60,8 +60,16 @@ pub struct Order {
 #[derive(Clone, Debug)]
 pub enum What {
     Send(Event),
-    CreateEndpoint { door: usize },
-    DeleteEndpoint { door: usize },
+    CreateEndpoint {
+        door: usize,
+    },
+    DeleteEndpoint {
+        door: usize,
+    },
+    /// Ends what waits for the endpoints of a tenant, as far as it is not being sent.
+    Cancel {
+        tenant: usize,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -22,6 +22,7 @@ pub(super) fn list(connection: &Connection, query: &DeliveriesQuery) -> rusqlite
     }
 }
 
+#[derive(Clone, Copy)]
 enum Owner {
     Application(AppId),
     Organization([u8; 20]),
@@ -103,10 +104,10 @@ impl Walk<'_> {
 
     fn dead(mut self, owner: Owner) -> rusqlite::Result<DeliveriesPage> {
         let connection = self.connection;
-        let (column, owned_by) = match (&owner, self.filter().endpoint) {
+        let (column, owned_by) = match (owner, self.filter().endpoint) {
             (_, Some(endpoint)) => ("endpoint", *endpoint.as_bytes()),
             (Owner::Application(app), None) => ("app", *app.as_bytes()),
-            (Owner::Organization(org), None) => ("org", *org),
+            (Owner::Organization(org), None) => ("org", org),
         };
         let mut statement = connection.prepare_cached(&dead_statement(column, self.query.order))?;
         let (at, seq) = self.first_moment();
@@ -125,9 +126,9 @@ impl Walk<'_> {
             let place = Place::Moment(at, seq);
             last = Some(place);
             let app = id(row, 2)?;
-            let owned = match &owner {
-                Owner::Application(owner) => app == *owner,
-                Owner::Organization(org) => row.get::<_, [u8; 20]>(3)? == *org,
+            let owned = match owner {
+                Owner::Application(owner) => app == owner,
+                Owner::Organization(org) => row.get::<_, [u8; 20]>(3)? == org,
             };
             if owned
                 && self.reason_fits(Some(Code::from_code(row.get(4)?)?))
