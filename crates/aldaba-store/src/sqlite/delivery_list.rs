@@ -128,7 +128,7 @@ impl Walk<'_> {
             let app = id(row, 2)?;
             let owned = match owner {
                 Owner::Application(owner) => app == owner,
-                Owner::Organization(org) => row.get::<_, [u8; 20]>(3)? == org,
+                Owner::Organization(org) => row.get::<_, [u8; 20]>(3)? == org && self.is_there(app)?,
             };
             if owned
                 && self.reason_fits(Some(Code::from_code(row.get(4)?)?))
@@ -139,6 +139,13 @@ impl Walk<'_> {
             }
         }
         Ok(self.page)
+    }
+
+    /// What a deleted application leaves in the dead letter is not shown.
+    fn is_there(&self, app: AppId) -> rusqlite::Result<bool> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND deleted = 0")?
+            .exists((app.as_bytes(),))
     }
 
     /// The lanes of the application, merged: the work grows with their number, not with what waits.

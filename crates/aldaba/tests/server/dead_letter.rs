@@ -379,3 +379,20 @@ async fn everything_that_waits_for_an_endpoint_is_cancelled_and_stays_so_after_a
     let dead = list(&server, &format!("/app/{app}/delivery?state=dead&reason=cancelled")).await;
     assert_eq!(dead.len(), 20);
 }
+
+#[tokio::test]
+async fn what_waits_for_a_deleted_endpoint_ends_with_it() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    policy(&server, "later", json!({"schedule": {"type": "list", "delays": ["1h"]}})).await;
+    let mut receiver = Receiver::answering(500, "").await;
+    let endpoint = server.endpoint(&app, json!({"url": receiver.url("/"), "policy": "later"})).await;
+    server.message(&app, "a").await;
+    receiver.next().await;
+    let endpoint = endpoint["id"].as_str().unwrap();
+    server.client.delete(&format!("/app/{app}/endpoint/{endpoint}")).await.expect(204);
+    let ended = until(&server, &format!("/app/{app}/delivery?state=history&endpoint={endpoint}"), 1).await;
+    assert_eq!((&ended[0]["reason"], &ended[0]["attemptCount"]), (&json!("cancelled"), &json!(1)));
+    assert_eq!(ended[0]["discarded"], true);
+    assert_eq!(list(&server, "/dead-letter").await, Vec::<Value>::new());
+}
