@@ -134,6 +134,7 @@ impl Walk<'_> {
                 && self.reason_fits(Some(Code::from_code(row.get(4)?)?))
                 && self.type_fits(row.get_ref(5)?.as_str().ok())
                 && let Some(status) = status(connection, seq)?
+                && Phase::Dead.has(status.state)
             {
                 self.find(place, app, status)?;
             }

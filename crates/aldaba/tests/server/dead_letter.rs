@@ -228,6 +228,13 @@ async fn a_delivery_of_another_tenant_is_not_there() {
     customer.get("/dead-letter").await.expect(403);
     assert_eq!(list(&server, &format!("/dead-letter?app={app}")).await, dead);
     assert_eq!(list(&server, &format!("/dead-letter?app={other}")).await, Vec::<Value>::new());
+    let endpoint = endpoint["id"].as_str().unwrap();
+    let filter = format!("/dead-letter?endpoint={endpoint}&reason=rejected&eventType=a");
+    assert_eq!(list(&server, &filter).await, dead);
+    assert_eq!(list(&server, "/dead-letter?reason=exhausted").await, Vec::<Value>::new());
+    assert_eq!(list(&server, "/dead-letter?eventType=b").await, Vec::<Value>::new());
+    stranger.get(&format!("/dead-letter?endpoint={endpoint}")).await.expect(404);
+    stranger.get(&format!("/dead-letter?app={app}")).await.expect(404);
     server.client.post(&format!("/app/{other}/delivery/discard"), "{}").await.expect(200);
     assert_eq!(list(&server, "/dead-letter").await, dead);
 }
