@@ -7,6 +7,7 @@ mod command_line;
 mod connections;
 mod dead_letter;
 mod delivery;
+mod discard;
 mod egress;
 mod explain;
 mod idempotency;
