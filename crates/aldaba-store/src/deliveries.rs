@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryList {
     Of(AppId, Phase),
-    /// The dead letter of all applications of an organization.
+    /// The dead letter of all applications of an organization that are not deleted.
     DeadLetter(OrgId),
 }
 
@@ -30,7 +30,8 @@ pub enum Phase {
     /// What has ended, in the order of acceptance.
     Settled,
     Delivered,
-    /// The dead letter, in the order of the endings. What was discarded is not in it.
+    /// The dead letter, in the order of the endings. What was discarded is not in it, nor what ended
+    /// because its endpoint was deleted.
     Dead,
 }
 
@@ -109,7 +110,7 @@ pub struct DeliveryView {
     /// When its message was accepted; to 4 ms once that is gone.
     pub created_at: Timestamp,
     pub last: Option<LastAttempt>,
-    /// It is dead, and nobody has discarded it.
+    /// It is dead, and neither was it discarded nor had its endpoint been deleted.
     pub in_dead_letter: bool,
 }
 

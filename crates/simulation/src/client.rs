@@ -7,10 +7,14 @@ use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp};
 use aldaba_engine::{
-    ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, Once, SendError, Sent,
+    Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, Once, SendError,
+    Sent,
 };
-use aldaba_store::{Error, WhichApplication};
-use std::collections::BTreeMap;
+use aldaba_store::{
+    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Error, Phase,
+    Seq, Waiting, WhichApplication,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +25,9 @@ pub struct Notes {
     endpoints: BTreeMap<usize, (AppId, EndpointId)>,
     /// The messages that each event was accepted as.
     pub accepted: BTreeMap<usize, Vec<MessageId>>,
+    /// Deliveries that the client wanted to cancel, and those of them that it was told are.
+    pub to_cancel: BTreeSet<Seq>,
+    pub cancelled: BTreeSet<Seq>,
     /// Answers that no fault explains.
     pub surprises: Vec<String>,
 }
@@ -50,6 +57,8 @@ impl Notes {
             progress: scenario.orders.iter().map(|order| Progress::Due(order.at)).collect(),
             endpoints: BTreeMap::new(),
             accepted: BTreeMap::new(),
+            to_cancel: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
             surprises: Vec::new(),
         }
     }
@@ -151,6 +160,11 @@ impl Client {
             }
             What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
             What::ChangeOrdering { door, ordering } => self.change_ordering(*door, *ordering).await,
+            What::Cancel { tenant } => match self.cancel(*tenant).await {
+                Ok(()) => Answer::Done,
+                Err(Error::Closed) => Answer::Unknown,
+                Err(_) => Answer::Refused,
+            },
         }
     }
 
@@ -254,6 +268,36 @@ impl Client {
         }
     }
 
+    async fn cancel(&self, tenant: usize) -> Result<(), Error> {
+        let store = self.engine.store();
+        let Some(application) = store.application(which(&self.world.scenario, tenant)).await? else {
+            return Ok(());
+        };
+        let query = DeliveriesQuery {
+            list: DeliveryList::Of(application.id, Phase::Pending),
+            filter: DeliveryFilter::default(),
+            from: None,
+            order: aldaba_store::Order::Ascending,
+            limit: 10,
+            walk: 1000,
+        };
+        let found = store.delivery_list(query).await?.found;
+        let wanted: Vec<_> = found.iter().filter_map(|(_, view)| cancel(view)).collect();
+        let seqs: Vec<_> = wanted.iter().map(|cancel| cancel.waiting.seq).collect();
+        if self.process.is_dead() {
+            return Err(Error::Closed);
+        }
+        self.world.notes.lock().to_cancel.extend(&seqs);
+        let fates = self.engine.cancel(wanted).await?;
+        if !self.process.is_dead() {
+            let now = self.process.now();
+            self.world.log.lock().note(now, || format!("cancel {seqs:?}: {fates:?}"));
+            let done = seqs.iter().zip(fates).filter(|(_, fate)| *fate == Cancelled::Done);
+            self.world.notes.lock().cancelled.extend(done.map(|(seq, _)| *seq));
+        }
+        Ok(())
+    }
+
     fn changed(&self, result: Result<(), ChangeError>) -> Answer {
         match result {
             Ok(()) => Answer::Done,
@@ -271,13 +315,23 @@ impl Order {
     fn is_safe_to_repeat(&self) -> bool {
         match &self.what {
             What::Send(event) => event.is_safe_to_repeat(),
-            What::CreateEndpoint { .. } | What::DeleteEndpoint { .. } | What::ChangeOrdering { .. } => true,
+            What::CreateEndpoint { .. }
+            | What::DeleteEndpoint { .. }
+            | What::ChangeOrdering { .. }
+            | What::Cancel { .. } => true,
         }
     }
 
     fn asks_again(&self) -> bool {
         matches!(&self.what, What::Send(event) if event.again && event.is_safe_to_repeat())
     }
+}
+
+fn cancel(view: &DeliveryView) -> Option<Cancel> {
+    let DeliveryState::Waiting { due_at } = view.status.state else { return None };
+    let DeliveryStatus { seq, message, attempts, clock_start, endpoint, .. } = view.status;
+    let waiting = Waiting { seq, message, due_at, attempts, clock_start };
+    Some(Cancel { app: view.app, endpoint, waiting })
 }
 
 fn uid(tenant: usize) -> String {

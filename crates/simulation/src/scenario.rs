@@ -62,9 +62,20 @@ pub struct Order {
 #[derive(Clone, Debug)]
 pub enum What {
     Send(Event),
-    CreateEndpoint { door: usize },
-    DeleteEndpoint { door: usize },
-    ChangeOrdering { door: usize, ordering: Ordering },
+    CreateEndpoint {
+        door: usize,
+    },
+    DeleteEndpoint {
+        door: usize,
+    },
+    ChangeOrdering {
+        door: usize,
+        ordering: Ordering,
+    },
+    /// Ends what waits for the endpoints of a tenant, as far as it is not being sent.
+    Cancel {
+        tenant: usize,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use super::scene::ask;
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState,
-    DeliveryView, NewAttempt, Order, Page, Phase, Place, Record, Seq, Store, Tenant,
+    Accept, AttemptScope, AttemptsQuery, Change, DeliveriesQuery, DeliveryFilter, DeliveryList,
+    DeliveryState, DeliveryView, NewAttempt, Order, Page, Phase, Place, Record, Seq, Store, Tenant,
 };
 use aldaba_delivery::{AppId, Ending, Reason, Timestamp, Transition};
 use std::sync::Arc;
@@ -286,4 +286,22 @@ pub async fn a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history(s
     let shown = view(&scene, app, seqs[0]).await.expect("its history is kept");
     assert_eq!(shown.status.state, DeliveryState::Dead { at: at(0), reason: Reason::Rejected });
     assert!(!shown.in_dead_letter);
+}
+
+pub async fn what_ends_with_its_endpoint_is_not_in_the_dead_letter(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    let (event, before) = send(&scene, &tenant, "a", 0).await;
+    let (other, after) = send(&scene, &tenant, "a", 1).await;
+    scene.record(vec![scene.dead(&event, before, Reason::Rejected)]).await;
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(3) }).await;
+    scene.record(vec![scene.dead(&other, after, Reason::Cancelled)]).await;
+    let of = |phase| DeliveryList::Of(app, phase);
+    both_ways(&scene, of(Phase::Dead), DeliveryFilter::default(), vec![before]).await;
+    both_ways(&scene, of(Phase::Settled), DeliveryFilter::default(), vec![before, after]).await;
+    let all = DeliveryList::DeadLetter(scene.org);
+    both_ways(&scene, all, DeliveryFilter::default(), vec![before]).await;
+    scene.change(Change::DeleteApplication { app, at: at(4) }).await;
+    both_ways(&scene, all, DeliveryFilter::default(), Vec::new()).await;
 }

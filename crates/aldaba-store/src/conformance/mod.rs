@@ -131,6 +131,7 @@ macro_rules! conformance_tests {
             deliveries::the_dead_letter_of_an_organization_has_all_its_applications,
             deliveries::a_delivery_is_shown_with_its_last_attempt,
             deliveries::a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history,
+            deliveries::what_ends_with_its_endpoint_is_not_in_the_dead_letter,
             endings::a_living_store_says_so,
             endings::what_was_handed_over_is_written_before_the_store_closes,
             endings::a_closed_store_says_so,

@@ -1,7 +1,7 @@
 //! Single deliveries, with what is shown of them.
 
 use super::rows::{self, id, moment};
-use crate::{DeliveryStatus, DeliveryView, LastAttempt, Seq};
+use crate::{DeliveryStatus, DeliveryView, LastAttempt, Phase, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(super) fn view(
         event_type: event_type.or_else(|| dead.clone().filter(|known| !known.is_empty())),
         created_at: created_at.unwrap_or_else(|| status.message.created_at()),
         last,
-        in_dead_letter: dead.is_some(),
+        in_dead_letter: dead.is_some() && Phase::Dead.has(status.state),
         status,
     })
 }

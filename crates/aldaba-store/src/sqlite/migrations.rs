@@ -66,4 +66,35 @@ mod tests {
         let http2: bool = connection.query_row("SELECT http2 FROM endpoint", [], |row| row.get(0)).unwrap();
         assert!(!http2);
     }
+
+    #[test]
+    fn what_died_before_there_was_a_dead_letter_is_in_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("dead_letter")).collect();
+        without.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO endpoint (id, app, org, disabled, version, created_at, updated_at, health_status,
+                     health_failure_count, health_probe_gap, policy, url, description, event_types, channels,
+                     metadata, sealed)
+                 VALUES (x'01', x'02', x'03', 0, 1, 0, 0, 0, 0, 0, 'standard', 'https://a', '', '', '', '{}', x'');
+                 INSERT INTO message (app, id, created_at, event_type, channels, payload)
+                 VALUES (x'02', x'04', 0, 'paid', '', x'');
+                 INSERT INTO delivery (endpoint, message, state, due_at, clock_start, settled_at, reason)
+                 VALUES (x'01', x'04', 2, 0, 0, 70, 3), (x'01', x'05', 2, 0, 0, 80, 1), (x'01', x'04', 1, 0, 0, 90, NULL),
+                     (x'01', x'04', 0, 0, 0, NULL, NULL);",
+            )
+            .unwrap();
+        migrate(&connection, Path::new("memory")).unwrap();
+        let mut letter = connection
+            .prepare("SELECT seq, settled_at, reason, event_type FROM dead_letter ORDER BY seq")
+            .unwrap();
+        let rows: Vec<(i64, i64, i64, String)> = letter
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(rows, [(1, 70, 3, "paid".into()), (2, 80, 1, String::new())]);
+    }
 }

@@ -127,12 +127,13 @@ impl<'c> Recording<'c> {
         Ok(())
     }
 
+    /// What ends because its endpoint is deleted, or after that, is nobody's business any more.
     fn put_in_dead_letter(&self, record: &Record, reason: Reason) -> rusqlite::Result<()> {
         let mut insert = self.connection.prepare_cached(
             "INSERT OR REPLACE INTO dead_letter (seq, org, app, endpoint, settled_at, reason, event_type)
              SELECT ?1, endpoint.org, endpoint.app, endpoint.id, ?3, ?4,
                  coalesce((SELECT event_type FROM message WHERE app = endpoint.app AND id = ?5), '')
-             FROM endpoint WHERE endpoint.id = ?2",
+             FROM endpoint WHERE endpoint.id = ?2 AND endpoint.deleted = 0",
         )?;
         insert.execute((
             record.seq.0,

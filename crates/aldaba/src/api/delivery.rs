@@ -62,7 +62,7 @@ struct DeliveryOut<'a> {
     created_at: Timestamp,
     #[serde(serialize_with = "json::optional_time")]
     settled_at: Option<Timestamp>,
-    /// It is dead, and was taken out of the dead letter.
+    /// It is dead, and was taken out of the dead letter; or its endpoint was deleted before it ended.
     discarded: bool,
     /// The newest ones, only where one delivery is shown.
     #[serde(skip_serializing_if = "Option::is_none")]

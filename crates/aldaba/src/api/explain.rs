@@ -1,7 +1,7 @@
 //! Why a message has or has not reached an endpoint, in a word for programs and a sentence for people.
 
 use super::json::shown_time;
-use aldaba_delivery::{GateScope, HealthStatus, Policy, Timestamp};
+use aldaba_delivery::{GateScope, HealthStatus, Passability, Policy, Timestamp};
 use aldaba_engine::{HostHold, Mismatch, Outlook, mismatch};
 use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription, Waiting};
 
@@ -56,11 +56,11 @@ pub(super) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
 /// The first thing that keeps it from being sent, from what lasts longest to what passes soonest.
 fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     let later = |until: &Timestamp| *until > due_at.max(now);
-    let held = [deleted(known), in_flight(known), gone(known)];
+    let held = [deleted(known), in_flight(known), waits_for_its_owner(known)];
     if let Some(why) = held.into_iter().flatten().next() {
         return why;
     }
-    let holds = [probed(known), quiet(known, now), held_host(known)];
+    let holds = [held_endpoint(known, now), held_host(known)];
     let longest = holds.into_iter().flatten().filter(|why| why.next_attempt.as_ref().is_none_or(later));
     if let Some(why) = longest.max_by_key(|why| why.next_attempt.unwrap_or(Timestamp::MIN)) {
         return why;
@@ -105,37 +105,44 @@ fn in_flight(known: &Known<'_>) -> Option<Why> {
     known.outlook.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
 }
 
-fn gone(known: &Known<'_>) -> Option<Why> {
-    let health = &known.endpoint.health;
-    match health.status {
+fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {
+    let endpoint = known.endpoint;
+    endpoint.waits_for_its_owner().then(|| match endpoint.health.status {
+        HealthStatus::Blocked => {
+            let text = "Held: an earlier message has died, and the endpoint gets them in order. It waits for \
+                        someone to resume it";
+            Why::new("endpoint_blocked", text)
+        }
         HealthStatus::Gone => {
             let text = "Held: the receiver answered 410 (Gone), which turned the endpoint off";
-            Some(Why::new("endpoint_gone", text))
+            Why::new("endpoint_gone", text)
         }
-        HealthStatus::Failed if health.next_probe_at.is_none() => {
+        HealthStatus::Failed | HealthStatus::Active => {
             let text = "Held: the endpoint has failed, and waits for someone to resume it";
+            Why::new("endpoint_failed", text)
+        }
+    })
+}
+
+/// What the endpoint's health says, by the same rule that gives turns.
+fn held_endpoint(known: &Known<'_>, now: Timestamp) -> Option<Why> {
+    let health = &known.endpoint.health;
+    match health.passability(now) {
+        Passability::Open | Passability::Held(None) => None,
+        Passability::Probe => {
+            let text = "Held: the endpoint has failed; one delivery goes first, as a probe";
             Some(Why::new("endpoint_failed", text))
         }
-        HealthStatus::Blocked if known.endpoint.is_blocked() => {
-            let text = "Held: an earlier message has died, and the endpoint gets them in order. It waits for someone to \
-                        resume it";
-            Some(Why::new("endpoint_blocked", text))
+        Passability::Held(Some(at)) if health.quiet_until == Some(at) => {
+            let at_text = shown_time(at);
+            let text = format!("Held: the receiver asked (Retry-After) for no request before {at_text}");
+            Some(Why::new("receiver_busy", text).at(at))
         }
-        HealthStatus::Failed | HealthStatus::Active | HealthStatus::Blocked => None,
+        Passability::Held(Some(at)) => {
+            let text = format!("Held: the endpoint has failed; it is probed at {}", shown_time(at));
+            Some(Why::new("endpoint_failed", text).at(at))
+        }
     }
-}
-
-fn probed(known: &Known<'_>) -> Option<Why> {
-    let health = &known.endpoint.health;
-    let at = health.next_probe_at.filter(|_| health.status == HealthStatus::Failed)?;
-    let text = format!("Held: the endpoint has failed; it is probed at {}", shown_time(at));
-    Some(Why::new("endpoint_failed", text).at(at))
-}
-
-fn quiet(known: &Known<'_>, now: Timestamp) -> Option<Why> {
-    let until = known.endpoint.health.quiet_until.filter(|until| *until > now)?;
-    let text = format!("Held: the receiver asked (Retry-After) for no request before {}", shown_time(until));
-    Some(Why::new("receiver_busy", text).at(until))
 }
 
 fn held_host(known: &Known<'_>) -> Option<Why> {

@@ -145,3 +145,27 @@ impl<T> Listed<T> {
         json::answer(StatusCode::OK, &List { data, iterator, prev_iterator, done: *done })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(backwards: bool) -> PageQuery<u32> {
+        let (parts, ()) = http::Request::new(()).into_parts();
+        PageQuery { limit: 2, beside: Some(50), backwards, order: None, query: Query::of(&parts) }
+    }
+
+    #[test]
+    fn a_walk_that_was_given_up_goes_on_from_there() {
+        let listed = asked(false).list_walked(vec![60], Some(99), |item| *item);
+        assert_eq!((listed.iterator.as_deref(), listed.prev_iterator.as_deref()), (Some("99"), Some("-60")));
+        assert!(!listed.done);
+        let listed = asked(true).list_walked(vec![40], Some(9), |item| *item);
+        assert_eq!((listed.iterator.as_deref(), listed.prev_iterator.as_deref()), (Some("40"), Some("-9")));
+        assert!(!listed.done);
+        let nothing = asked(false).list_walked(Vec::new(), Some(99), |item: &u32| *item);
+        assert_eq!((nothing.iterator.as_deref(), nothing.done), (Some("99"), false));
+        let end = asked(false).list_walked(vec![60], None, |item| *item);
+        assert_eq!((end.iterator.as_deref(), end.done), (Some("60"), true));
+    }
+}

@@ -8,6 +8,7 @@ mod connections;
 mod dead_letter;
 mod delays;
 mod delivery;
+mod discard;
 mod egress;
 mod explain;
 mod hmac;

@@ -51,7 +51,8 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     let stories = Stories::tell(&world.scenario, &disk, &log, &mut found);
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
-    promise::everything_ends(&stories, &mut found);
+    promise::everything_ends(&stories, &notes, &mut found);
+    promise::cancelled_means_ended(&stories, &notes, &mut found);
     promise::history_is_whole(&disk, &stories, &mut found);
     promise::nothing_is_accepted_twice(&disk, &notes, &mut found);
     wire::nothing_leaves_after_the_end(&stories, &mut found);

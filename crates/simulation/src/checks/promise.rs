@@ -37,11 +37,11 @@ pub(super) fn fan_out_is_exact(disk: &Disk, log: &Log, found: &mut Findings) {
 }
 
 /// Delivered, or dead for a reason that fits, or held where only the endpoint's owner can help.
-pub(super) fn everything_ends(stories: &Stories<'_>, found: &mut Findings) {
+pub(super) fn everything_ends(stories: &Stories<'_>, notes: &Notes, found: &mut Findings) {
     for story in stories.iter() {
         match story.delivery.state {
             DeliveryState::Delivered { .. } => {}
-            DeliveryState::Dead { reason, .. } => found.require(fits(story, reason), "I1", || {
+            DeliveryState::Dead { reason, .. } => found.require(fits(story, reason, notes), "I1", || {
                 let delivery = story.delivery;
                 format!("{story} died of {reason:?} after {} attempts", delivery.attempts)
             }),
@@ -52,7 +52,7 @@ pub(super) fn everything_ends(stories: &Stories<'_>, found: &mut Findings) {
     }
 }
 
-fn fits(story: &Story<'_>, reason: Reason) -> bool {
+fn fits(story: &Story<'_>, reason: Reason, notes: &Notes) -> bool {
     let Story { delivery, endpoint, policy, .. } = story;
     let last_status =
         story.attempts.iter().max_by_key(|attempt| attempt.started_at).and_then(|a| a.status_code);
@@ -61,9 +61,19 @@ fn fits(story: &Story<'_>, reason: Reason) -> bool {
         Reason::Rejected => last_status.is_some_and(|status| policy.rejects.contains(status)),
         Reason::StopDate => policy.limit.stop_after.is_some() && delivery.attempts > 0,
         Reason::EndpointGone => last_status == Some(410) && policy.gone_disables,
-        Reason::Cancelled => endpoint.deleted,
+        Reason::Cancelled => endpoint.deleted || notes.to_cancel.contains(&delivery.seq),
         // Nothing here is forbidden, and no payload is ever removed.
         Reason::TargetForbidden | Reason::Expired => false,
+    }
+}
+
+/// What the client was told is cancelled has ended so.
+pub(super) fn cancelled_means_ended(stories: &Stories<'_>, notes: &Notes, found: &mut Findings) {
+    for story in notes.cancelled.iter().filter_map(|seq| stories.0.get(seq)) {
+        let ended = matches!(story.delivery.state, DeliveryState::Dead { reason: Reason::Cancelled, .. });
+        found.require(ended, "cancel", || {
+            format!("{story} counts as cancelled, and is {:?}", story.delivery.state)
+        });
     }
 }
 

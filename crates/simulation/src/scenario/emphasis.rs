@@ -1,6 +1,6 @@
-//! Half of the runs have one kind of trouble in plenty: rare meetings of faults become common there.
+//! Most of the runs have one kind of trouble in plenty: rare meetings of faults become common there.
 
-use super::{Scenario, What};
+use super::{Order, Scenario, What};
 use crate::entropy::Dice;
 use crate::receiver::{Mood, Spell};
 use crate::store::Span;
@@ -12,6 +12,7 @@ pub(super) fn add(scenario: &mut Scenario) {
         0 => little_room(scenario, &mut dice),
         1 => slow_reads(scenario, &mut dice),
         2 => dead_hosts(scenario, &mut dice),
+        3 => second_thoughts(scenario, &mut dice),
         _ => {}
     }
 }
@@ -48,6 +49,24 @@ fn dead_hosts(scenario: &mut Scenario, dice: &mut Dice) {
         let mood = dice.pick(&[Mood::Refuses, Mood::Unresolved, Mood::Healthy]);
         scenario.hosts[host].push(Spell { span, mood });
     }
+}
+
+/// What was sent is cancelled again, soon or while it waits for a retry; lanes are small, and much of
+/// what is cancelled is known to the store only.
+fn second_thoughts(scenario: &mut Scenario, dice: &mut Dice) {
+    let sent = |order: &Order| match &order.what {
+        What::Send(event) => Some((order.at, event.tenant)),
+        _ => None,
+    };
+    let sent: Vec<_> = scenario.orders.iter().filter_map(sent).collect();
+    for (at, tenant) in sent {
+        if dice.percent(30) {
+            let at = at + dice.millis(0, 20_000);
+            scenario.orders.push(Order { at, what: What::Cancel { tenant } });
+        }
+    }
+    scenario.options.lane_buffer = dice.pick(&[1, 2, 4, 32]);
+    make_flaky(scenario);
 }
 
 fn make_flaky(scenario: &mut Scenario) {

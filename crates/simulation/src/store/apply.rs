@@ -112,7 +112,8 @@ impl Disk {
         row.attempts += u32::from(record.counts());
         row.state = state_after(record, before.due_at, sabotage);
         let after = as_waiting(row);
-        if let DeliveryState::Dead { .. } = row.state {
+        let deleted = self.endpoints.get(&endpoint).is_none_or(|endpoint| endpoint.deleted);
+        if !deleted && let DeliveryState::Dead { .. } = row.state {
             self.dead_letter.insert(record.seq);
         }
         self.take_from_lane(endpoint, before.turn());

@@ -108,7 +108,10 @@ impl Disk {
         let endpoint = self.endpoints.get(&row.endpoint)?;
         let phase = match query.list {
             DeliveryList::Of(app, phase) => (endpoint.app == app).then_some(phase)?,
-            DeliveryList::DeadLetter(org) => (endpoint.org == org).then_some(Phase::Dead)?,
+            DeliveryList::DeadLetter(org) => {
+                let there = self.applications.get(&endpoint.app).is_some_and(|row| !row.deleted);
+                (there && endpoint.org == org).then_some(Phase::Dead)?
+            }
         };
         let listed = phase.has(row.state) && (phase != Phase::Dead || self.dead_letter.contains(&row.seq));
         let place = match (phase.is_by_message(), row.state) {

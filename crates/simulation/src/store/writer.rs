@@ -7,7 +7,7 @@ use super::queue::{Op, Reply};
 use crate::log::{AcceptCommit, Deletion, Hold, Log, OrderingCommit, RecordCommit, Refusal};
 use crate::process::pause;
 use crate::sabotage::Sabotage;
-use aldaba_delivery::Timestamp;
+use aldaba_delivery::{Ending, Reason, Timestamp, Transition};
 use aldaba_store::{Accept, Accepted, Change, Changed, Error, Record, Recorded};
 use std::time::Duration;
 
@@ -147,8 +147,12 @@ impl SimStore {
                     } else {
                         Err(Error::Full)
                     });
-                    let life = self.process.number;
-                    self.log.lock().refusals.push(Refusal { step, at, life });
+                    // Whoever cancels is told, and nothing follows from it.
+                    let cancelled = Transition::Settle(Ending::Dead(Reason::Cancelled));
+                    if records.iter().any(|record| record.transition != cancelled) {
+                        let life = self.process.number;
+                        self.log.lock().refusals.push(Refusal { step, at, life });
+                    }
                 }
                 other => other.refuse(Error::Full),
             }

@@ -1,4 +1,5 @@
--- Deliveries that ended without success and that nobody has discarded. A row is written when a
+-- Deliveries that ended without success, while their endpoints were there, and that nobody has
+-- discarded. A row is written when a
 -- delivery dies, which is rare; the others cost nothing for it. `event_type` is a copy, so that a
 -- filter need not read the message, and so that it is known after the message is gone.
 CREATE TABLE dead_letter (
@@ -21,7 +22,7 @@ SELECT delivery.seq, endpoint.org, endpoint.app, delivery.endpoint, delivery.set
 FROM delivery
 JOIN endpoint ON endpoint.id = delivery.endpoint
 LEFT JOIN message ON message.app = endpoint.app AND message.id = delivery.message
-WHERE delivery.state = 2;
+WHERE delivery.state = 2 AND endpoint.deleted = 0;
 
 -- The attempts of one delivery lie together; those of a message are sorted by their ids when they are
 -- listed. An index of its own for deliveries would be one more write for every attempt.

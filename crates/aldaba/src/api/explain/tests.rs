@@ -125,7 +125,10 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
     case.endpoint.health.status = HealthStatus::Failed;
     case.says("endpoint_failed", None);
     case.endpoint.health.next_probe_at = Some(seconds(300));
+    case.endpoint.health.probe_gap = std::time::Duration::from_secs(300);
     case.says("endpoint_failed", Some(300));
+    case.endpoint.health.next_probe_at = Some(seconds(-1));
+    case.says("endpoint_failed", None);
     case.endpoint.health.status = HealthStatus::Gone;
     case.says("endpoint_gone", None);
 }
