@@ -24,6 +24,7 @@ mod directory;
 mod error;
 mod history;
 mod lanes;
+mod retention;
 mod write;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -42,6 +43,10 @@ pub use history::{
 pub use lanes::{
     DueQuery, FoundLane, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting,
 };
+pub use retention::{
+    Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
+    Walked,
+};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
 };
@@ -52,7 +57,7 @@ use std::pin::Pin;
 pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// Everything that the server needs of a database.
-pub trait Store: Accepts + Records + Lanes + Directory + History + Send + Sync + 'static {
+pub trait Store: Accepts + Records + Lanes + Directory + History + Retention + Send + Sync + 'static {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
 

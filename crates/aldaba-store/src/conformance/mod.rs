@@ -18,6 +18,7 @@ pub mod lanes;
 pub mod order;
 pub mod policies;
 pub mod recording;
+pub mod retention;
 mod scene;
 pub mod secrets;
 
@@ -102,6 +103,19 @@ macro_rules! conformance_tests {
             history::messages_are_listed_both_ways_page_by_page,
             history::attempts_are_listed_both_ways_page_by_page,
             history::deliveries_of_a_message_come_in_order_with_their_states,
+            retention::endpoints_are_walked_application_by_application,
+            retention::the_newest_delivered_are_ranked_over_endpoints,
+            retention::what_is_cut_off_is_found_oldest_first,
+            retention::a_removed_delivery_takes_its_attempts_and_the_last_one_the_message,
+            retention::what_waits_is_never_removed,
+            retention::a_delivery_that_ended_at_another_time_stays,
+            retention::an_event_id_outlives_its_message_for_its_time,
+            retention::an_event_id_goes_with_a_message_that_is_older,
+            retention::expired_keys_are_found_in_steps_and_living_ones_stay,
+            retention::old_messages_that_went_to_nobody_are_found_and_removed,
+            retention::a_deleted_endpoint_goes_when_nothing_refers_to_it,
+            retention::counters_of_a_minute_that_is_not_over_stay,
+            retention::a_gate_that_has_held_nobody_for_long_goes,
             endings::a_living_store_says_so,
             endings::what_was_handed_over_is_written_before_the_store_closes,
             endings::a_closed_store_says_so,

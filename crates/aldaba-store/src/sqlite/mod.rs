@@ -27,6 +27,8 @@ mod policy;
 mod queue;
 mod readers;
 mod record;
+mod remove;
+mod retention;
 mod rows;
 mod setting;
 mod space;
@@ -40,11 +42,12 @@ pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{
-    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
-    Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Cut,
+    DeliveryStatus, Directory, Done, DueQuery, Endpoint, GateRecord, History, KeptEndpoint, Key, Lanes,
+    LanesPage, LanesQuery, Message, MessagesCursor, Order, OwnPolicy, Page, Read, Record, Recorded, Records,
+    Removal, Removed, Retention, Settled, Stale, Store, StoredKey, Tenant, Waiting, Walked, WhichApplication,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use failure::Failure;
 use op::Reply;
 use parking_lot::Mutex;
@@ -227,5 +230,62 @@ impl History for SqliteStore {
 
     fn waiting(&self) -> Read<u64> {
         self.read(history::waiting)
+    }
+}
+
+impl Retention for SqliteStore {
+    fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>> {
+        self.read(move |connection| retention::kept_endpoints(connection, after, limit))
+    }
+
+    fn newest_delivered(
+        &self,
+        endpoints: Vec<EndpointId>,
+        after: Option<Settled>,
+        limit: usize,
+    ) -> Read<Vec<Settled>> {
+        self.read(move |connection| retention::newest_delivered(connection, &endpoints, after, limit))
+    }
+
+    fn cut_off(&self, cuts: Vec<Cut>, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::cut_off(connection, &cuts, limit))
+    }
+
+    fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::old_counters(connection, &endpoints, before, limit))
+    }
+
+    fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::unused_endpoints(connection, &endpoints))
+    }
+
+    fn unused_applications(&self, after: Option<AppId>, limit: usize) -> Read<Walked<AppId>> {
+        self.read(move |connection| retention::unused_applications(connection, after, limit))
+    }
+
+    fn lonely_messages(
+        &self,
+        after: Option<MessagesCursor>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<MessagesCursor>> {
+        self.read(move |connection| retention::lonely_messages(connection, after, before, limit))
+    }
+
+    fn expired_keys(
+        &self,
+        after: Option<StoredKey>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<StoredKey>> {
+        self.read(move |connection| retention::expired_keys(connection, after.as_ref(), now, limit))
+    }
+
+    fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::old_gates(connection, before, limit))
+    }
+
+    fn remove(&self, removal: Removal, done: Done<Removed>) {
+        self.write(Op::Remove(removal), Reply::Remove(done));
     }
 }

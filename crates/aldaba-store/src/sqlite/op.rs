@@ -1,6 +1,6 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
-use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use crate::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Removal, Removed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One call: all of it is in one commit.
@@ -10,6 +10,7 @@ pub enum Op {
     Record(Vec<Record>),
     Change(Box<Change>),
     SettleSetting { name: &'static str, value: Vec<u8> },
+    Remove(Removal),
 }
 
 /// What became of one [`Op`], of the same name.
@@ -19,6 +20,7 @@ pub enum Outcome {
     Record(Vec<Recorded>),
     Change(Changed),
     SettleSetting(Vec<u8>),
+    Remove(Removed),
 }
 
 /// Who waits for an [`Outcome`], of the same name.
@@ -28,6 +30,7 @@ pub(super) enum Reply {
     Record(Done<Vec<Recorded>>),
     Change(Done<Changed>),
     SettleSetting(Done<Vec<u8>>),
+    Remove(Done<Removed>),
 }
 
 /// In the order of their turns. A result comes first: until it is written its delivery is neither
@@ -37,10 +40,12 @@ pub(super) enum Class {
     Result,
     Accept,
     Command,
+    /// Slices of work that nobody waits for: one in a commit.
+    Bulk,
 }
 
 impl Class {
-    pub(super) const ALL: [Self; 3] = [Self::Result, Self::Accept, Self::Command];
+    pub(super) const ALL: [Self; 4] = [Self::Result, Self::Accept, Self::Command, Self::Bulk];
 }
 
 impl Op {
@@ -49,6 +54,7 @@ impl Op {
             Self::Record(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
             Self::Change(_) | Self::SettleSetting { .. } => Class::Command,
+            Self::Remove(_) => Class::Bulk,
         }
     }
 
@@ -59,7 +65,7 @@ impl Op {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
             Self::Record(batch) => batch.len().max(1),
-            Self::Change(_) | Self::SettleSetting { .. } => 1,
+            Self::Change(_) | Self::SettleSetting { .. } | Self::Remove(_) => 1,
         }
     }
 
@@ -77,6 +83,7 @@ impl Op {
                 _ => 0,
             },
             Self::SettleSetting { value, .. } => value.len(),
+            Self::Remove(removal) => size_of_val(&removal.items[..]),
         }
     }
 }
@@ -89,10 +96,12 @@ impl Reply {
             (Self::Record(done), Ok(Outcome::Record(outcome))) => done.call(Ok(outcome)),
             (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
+            (Self::Remove(done), Ok(Outcome::Remove(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
             (Self::Change(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
+            (Self::Remove(done), Err(error)) => done.call(Err(error)),
             (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
         }));
         if told.is_err() {
