@@ -2,8 +2,8 @@
 
 mod walk;
 
-use aldaba_delivery::policy::Redirects;
-use aldaba_delivery::{Chance, Ending, FailureKind, Reason, RetryAfter};
+use aldaba_delivery::policy::{Redirects, RetentionDefaults};
+use aldaba_delivery::{Chance, Ending, FailureKind, Reason, RetryAfter, Timestamp};
 use std::time::Duration;
 use walk::*;
 

@@ -5,6 +5,7 @@ use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::recorder::Recorder;
+use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Transport, Vault};
@@ -13,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 
 /// What an engine is made of. Everything that touches the world is brought by the caller.
 pub struct Parts {
@@ -47,6 +49,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     inbox: Inbox,
     failed: watch::Sender<bool>,
+    retention: AbortHandle,
 }
 
 impl Engine {
@@ -104,6 +107,15 @@ impl Engine {
                 }
             }
         });
+        let retention = Retention {
+            store: store.clone(),
+            clock: clock.clone(),
+            policies: policies.clone(),
+            options: options.retention,
+            event_ids_kept: options.idempotency_kept,
+            walks: Walks::default(),
+        };
+        let retention = tokio::spawn(retention.run()).abort_handle();
         let intake = Intake {
             store: store.clone(),
             directory: directory.clone(),
@@ -113,7 +125,7 @@ impl Engine {
             contents,
             idempotency_kept: options.idempotency_kept,
         };
-        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox, failed })))
+        Ok(Self(Arc::new(Inner { intake, directory, store, policies, clock, inbox, failed, retention })))
     }
 
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
@@ -165,6 +177,7 @@ impl Engine {
     /// store. Returns how many were still in flight: their deliveries are tried again after the
     /// next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
+        self.0.retention.abort();
         let (stopped, all_landed) = oneshot::channel();
         self.0.inbox.send(Event::Stop(stopped));
         let left = match tokio::time::timeout(limit, all_landed).await {

@@ -3,7 +3,7 @@
 //! `intake` accepts an event in one commit · `dispatcher` owns the lanes · `turns` decides
 //! whose turn it is · `lane` is the queue of one endpoint · `gates` hold back origins that look
 //! down · `attempt` signs and sends · `recorder` judges and writes · `sweep` finds what memory
-//! does not know of.
+//! does not know of · `retention` removes what is no longer kept.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
@@ -22,6 +22,7 @@ mod options;
 mod policies;
 mod profile;
 mod recorder;
+mod retention;
 mod sweep;
 mod target;
 mod transport;
@@ -37,5 +38,6 @@ pub use intake::{NewEvent, SendError, Sent};
 pub use options::Options;
 pub use policies::Policies;
 pub use profile::{Profile, UnknownProfile};
+pub use retention::RetentionOptions;
 pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
 pub use vault::{Secrets, Vault, VaultError};

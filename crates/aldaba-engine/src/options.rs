@@ -33,6 +33,7 @@ pub struct Options {
     pub profile: crate::Profile,
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
+    pub retention: crate::RetentionOptions,
 }
 
 impl Default for Options {
@@ -52,6 +53,7 @@ impl Default for Options {
             tenant_endpoints: 200_000,
             profile: crate::Profile::Standard,
             idempotency_kept: Duration::from_secs(24 * 3600),
+            retention: crate::RetentionOptions::default(),
         }
     }
 }

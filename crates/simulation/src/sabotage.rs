@@ -37,6 +37,8 @@ pub enum Sabotage {
     HideDelete,
     /// A new life is not told of the gates that are held.
     ForgetGates,
+    /// The engine is told that everything settled is too old to be kept: retention.
+    RemoveEarly,
     /// The engine is told of every answer as of a success: what is delivered must have arrived.
     PretendSuccess,
 }

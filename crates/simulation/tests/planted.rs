@@ -50,5 +50,6 @@ planted! {
     sending_while_nothing_can_be_written_is_caught: HideRefusal by "I6";
     a_request_to_a_deleted_endpoint_is_caught: HideDelete by "deleted";
     a_forgotten_gate_is_caught: ForgetGates by "gate";
+    a_removal_before_its_time_is_caught: RemoveEarly by "retention";
     a_pretended_success_is_caught: PretendSuccess by "I1";
 }

@@ -67,6 +67,8 @@ impl Disk {
             created_at: message.created_at,
         };
         self.messages.insert((accept.app, message.id), row);
+        self.last_message += 1;
+        self.accepted.insert(self.last_message, (accept.app, message.id));
     }
 
     fn insert_deliveries(&mut self, accept: &Accept) -> Seq {

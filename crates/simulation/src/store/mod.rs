@@ -10,6 +10,7 @@ mod faults;
 mod query;
 mod queue;
 mod reads;
+mod retention;
 mod writer;
 
 pub use disk::Disk;

@@ -1,6 +1,6 @@
 //! What waits for the writer: lost in a crash.
 
-use aldaba_store::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded};
+use aldaba_store::{Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Removal, Removed};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use tokio::sync::Notify;
@@ -11,6 +11,7 @@ pub(super) enum Op {
     Accept(Vec<Accept>, Done<Vec<Accepted>>),
     Change(Box<Change>, Done<Changed>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
+    Remove(Removal, Done<Removed>),
 }
 
 /// A write whose fate is known, and who waits for it.
@@ -20,6 +21,7 @@ pub(super) enum Reply {
     Accept(Done<Vec<Accepted>>, Vec<Accepted>),
     Change(Done<Changed>, Changed),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
+    Remove(Done<Removed>, Removed),
 }
 
 #[derive(Debug, Default)]
@@ -30,8 +32,8 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct Lines {
-    /// Results, events, commands: in the order of their turns.
-    waiting: [VecDeque<Op>; 3],
+    /// Results, events, commands, slices of bulk work: in the order of their turns.
+    waiting: [VecDeque<Op>; 4],
     closed: bool,
 }
 
@@ -46,6 +48,7 @@ impl Queue {
             Op::Record(..) => 0,
             Op::Accept(..) => 1,
             Op::Change(..) | Op::SettleSetting(..) => 2,
+            Op::Remove(..) => 3,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();
@@ -82,6 +85,7 @@ impl Op {
             Self::Accept(_, done) => done.call(Err(error)),
             Self::Change(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
+            Self::Remove(_, done) => done.call(Err(error)),
         }
     }
 }
@@ -93,6 +97,7 @@ impl Reply {
             Self::Accept(done, outcome) => done.call(Ok(outcome)),
             Self::Change(done, outcome) => done.call(Ok(outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
+            Self::Remove(done, outcome) => done.call(Ok(outcome)),
         }
     }
 }
