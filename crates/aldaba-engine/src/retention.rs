@@ -8,6 +8,8 @@
 
 mod newest;
 mod steady;
+#[cfg(test)]
+mod tests;
 
 use crate::{Clock, Policies};
 use aldaba_delivery::policy::RetentionDefaults;

@@ -14,6 +14,7 @@ mod pages;
 mod policies;
 mod receiver;
 mod resources;
+mod retention;
 mod running;
 mod secure_receiver;
 mod tokens;
