@@ -12,6 +12,7 @@ mod mtls;
 mod overload;
 mod pages;
 mod policies;
+mod policy_command;
 mod receiver;
 mod resources;
 mod retention;
