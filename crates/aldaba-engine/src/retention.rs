@@ -111,7 +111,7 @@ impl Retention {
                     Ok(()) => {}
                     Err(Error::Closed) => return,
                     Err(error) => {
-                        tracing::warn!(%error, "cannot remove what is no longer kept; trying again")
+                        tracing::warn!(%error, "cannot remove what is no longer kept; trying again");
                     }
                 }
             }

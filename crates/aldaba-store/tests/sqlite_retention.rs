@@ -153,7 +153,7 @@ fn remove_until_killed() {
     deliver(&scene, &tenant, 10_000);
     let stale = all(&store, &tenant);
     for slice in stale.chunks(50) {
-        assert_eq!(remove(&store, slice.to_vec()).counts.deliveries > 0, true);
+        assert!(remove(&store, slice.to_vec()).counts.deliveries > 0);
         let _ = std::io::stdout().write_all(b"remove-test slice\n");
     }
 }

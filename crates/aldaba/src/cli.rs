@@ -106,7 +106,7 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
-        Command::Policy { command } => policies(command, variables),
+        Command::Policy { command } => policies(command, &variables),
         Command::Token { command: TokenCommand::Create { place, org } } => {
             create_token(place, org, variables)
         }
@@ -138,11 +138,11 @@ fn create_token(place: Place, org: OrgId, variables: BTreeMap<String, String>) -
     Ok(())
 }
 
-fn policies(command: PolicyCommand, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+fn policies(command: PolicyCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {
     let reach = command.reach();
     let place = Place { data: reach.data.clone(), config: reach.config.clone() };
     let Loaded { config, .. } = load(Vec::new(), place, variables.clone())?;
-    policy_command::run(command, &config, &variables).map_err(Failure::from)
+    policy_command::run(command, &config, variables).map_err(Failure::from)
 }
 
 fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> Result<(), Failure> {

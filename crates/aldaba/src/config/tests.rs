@@ -142,6 +142,8 @@ fn the_documents_own_variables_are_read_from_the_environment_or_the_file() {
     let loaded = with_file("webhook_max_attempts = 5", &[("RETRY_STOP_DATE_AFTER_MINUTES", "3")]).unwrap();
     assert_eq!(loaded.config.overrides.job_attempts, 5);
     assert_eq!(loaded.config.overrides.stop_after, Duration::from_secs(180));
+    let loaded = with_variables(&[("WEBHOOK_RETRY_INTERVAL_MS", "45000")]).unwrap();
+    assert_eq!(loaded.config.engine.sweep_interval, Duration::from_secs(45));
 }
 
 #[test]

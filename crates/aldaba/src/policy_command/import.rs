@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Policy>, String> {
                 problems.push(format!("{place}: is built in and cannot be changed; give it another name"));
             }
             Ok(policy) if !names.insert(policy.name.clone()) => {
-                problems.push(format!("{place}: is there twice"))
+                problems.push(format!("{place}: is there twice"));
             }
             Ok(policy) => policies.push(policy),
             Err(errors) => problems.extend(errors.iter().map(|error| format!("{place}: {error}"))),
