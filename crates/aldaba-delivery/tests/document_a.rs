@@ -2,8 +2,8 @@
 
 mod walk;
 
-use aldaba_delivery::policy::Redirects;
-use aldaba_delivery::{Chance, Ending, FailureKind, Reason, RetryAfter};
+use aldaba_delivery::policy::{Redirects, RetentionDefaults};
+use aldaba_delivery::{Chance, Ending, FailureKind, Reason, RetryAfter, Timestamp};
 use std::time::Duration;
 use walk::*;
 
@@ -105,4 +105,16 @@ fn a3_what_the_table_does_not_name_is_retried() {
         assert_eq!(first_attempt(&builtin("quick"), &answer(status)), retry_in(secs(1)), "{status}");
     }
     assert_eq!(first_attempt(&builtin("quick"), &failure(FailureKind::Malformed)), retry_in(secs(1)));
+}
+
+#[test]
+fn a5_delivered_ones_are_kept_for_24_hours_among_the_newest_1000_and_failed_ones_until_removed() {
+    let retention = builtin("quick").retention;
+    assert_eq!(retention.newest, Some(1000));
+    let defaults = RetentionDefaults { delivered: Some(secs(1)), dead: Some(secs(1)) };
+    let now = Timestamp::from_millis(1_800_000_000_000);
+    let cutoffs = retention.cutoffs(&defaults, false, now);
+    let day_ago = Timestamp::from_millis(1_800_000_000_000 - 24 * 3_600_000);
+    assert_eq!(cutoffs.delivered, Some(day_ago + Duration::from_millis(1)), "younger than 24 h, or it goes");
+    assert_eq!(cutoffs.dead, None);
 }

@@ -9,6 +9,7 @@ use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
 use crate::resend::{ResendError, Resender};
+use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
@@ -18,6 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 
 /// What an engine is made of. Everything that touches the world is brought by the caller.
 pub struct Parts {
@@ -57,6 +59,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     inbox: Inbox,
     failed: watch::Sender<bool>,
+    retention: AbortHandle,
 }
 
 impl Engine {
@@ -135,6 +138,15 @@ impl Engine {
         let kept = options.idempotency_kept;
         let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
         replays.resume().await?;
+        let retention = Retention {
+            store: store.clone(),
+            clock: clock.clone(),
+            policies: policies.clone(),
+            options: options.retention,
+            event_ids_kept: options.idempotency_kept,
+            walks: Walks::default(),
+        };
+        let retention = tokio::spawn(retention.run()).abort_handle();
         let intake = Intake {
             store: store.clone(),
             directory: directory.clone(),
@@ -144,8 +156,19 @@ impl Engine {
             contents,
             idempotency_kept: options.idempotency_kept,
         };
-        let inner =
-            Inner { intake, directory, store, policies, profiles, replays, resender, clock, inbox, failed };
+        let inner = Inner {
+            intake,
+            directory,
+            store,
+            policies,
+            profiles,
+            replays,
+            resender,
+            clock,
+            inbox,
+            failed,
+            retention,
+        };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -236,6 +259,7 @@ impl Engine {
     /// store. Returns how many were still in flight: their deliveries are tried again after the
     /// next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
+        self.0.retention.abort();
         let (stopped, all_landed) = oneshot::channel();
         self.0.inbox.send(Event::Stop(stopped));
         let left = match tokio::time::timeout(limit, all_landed).await {

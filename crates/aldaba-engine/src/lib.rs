@@ -3,7 +3,7 @@
 //! `intake` accepts an event in one commit · `dispatcher` owns the lanes · `turns` decides
 //! whose turn it is · `lane` is the queue of one endpoint · `gates` hold back origins that look
 //! down · `attempt` signs and sends · `recorder` judges and writes · `sweep` finds what memory
-//! does not know of.
+//! does not know of · `retention` removes what is no longer kept.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
@@ -28,6 +28,7 @@ mod profiles;
 mod recorder;
 mod replay;
 mod resend;
+mod retention;
 mod sweep;
 mod target;
 mod transport;
@@ -49,5 +50,6 @@ pub use profile::{Brand, Profile, ProfileError, ProfileSpec};
 pub use profiles::{Profiles, ProfilesError};
 pub use replay::{Counted, MOST_OPENED, NewReplay, Replays};
 pub use resend::ResendError;
+pub use retention::RetentionOptions;
 pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
 pub use vault::{Secrets, Vault, VaultError};

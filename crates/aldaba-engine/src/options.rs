@@ -35,6 +35,7 @@ pub struct Options {
     pub brand: crate::Brand,
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
+    pub retention: crate::RetentionOptions,
 }
 
 impl Default for Options {
@@ -55,6 +56,7 @@ impl Default for Options {
             profile: "standard".into(),
             brand: crate::Brand::default(),
             idempotency_kept: Duration::from_secs(24 * 3600),
+            retention: crate::RetentionOptions::default(),
         }
     }
 }

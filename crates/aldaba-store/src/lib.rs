@@ -26,6 +26,7 @@ mod error;
 mod history;
 mod lanes;
 mod replay;
+mod retention;
 mod write;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -52,6 +53,10 @@ pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,
 };
+pub use retention::{
+    Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
+    Walked,
+};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
     Resent,
@@ -64,7 +69,7 @@ pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// Everything that the server needs of a database.
 pub trait Store:
-    Accepts + Records + Lanes + Directory + History + Deliveries + Replays + Send + Sync + 'static
+    Accepts + Records + Lanes + Directory + History + Deliveries + Replays + Retention + Send + Sync + 'static
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;

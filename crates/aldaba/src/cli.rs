@@ -7,8 +7,7 @@ use crate::runtimes::Threads;
 use crate::server::{self, Server, StartError};
 use crate::{demo, descriptors, keys, logging, runtimes, token};
 use aldaba_delivery::OrgId;
-use aldaba_delivery::PolicyError;
-use aldaba_engine::{Clock, Policies, SystemClock, SystemEntropy};
+use aldaba_engine::{Clock, SystemClock, SystemEntropy};
 use clap::{Args, Parser, Subcommand};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,6 +16,8 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// As in sysexits.h, so that a supervisor can tell them apart.
+const EXIT_DATA: u8 = 65;
+const EXIT_SERVER: u8 = 69;
 const EXIT_CONFIGURATION: u8 = 78;
 const EXIT_STORE_FAILED: i32 = 74;
 const EXIT_SECOND_SIGNAL: i32 = 130;
@@ -94,10 +95,8 @@ enum Failure {
     Start(#[from] StartError),
     #[error(transparent)]
     Demo(#[from] demo::Error),
-    #[error("a setting makes a built-in policy impossible: {0}")]
-    Policy(#[from] PolicyError),
-    #[error("{0}")]
-    Asked(String),
+    #[error(transparent)]
+    Policy(#[from] policy_command::Failure),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -107,7 +106,7 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
-        Command::Policy { command } => show_policies(&command, variables),
+        Command::Policy { command } => policies(command, &variables),
         Command::Token { command: TokenCommand::Create { place, org } } => {
             create_token(place, org, variables)
         }
@@ -118,6 +117,8 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
             eprintln!("aldaba: {failure}");
             match failure {
                 Failure::Config(_) => ExitCode::from(EXIT_CONFIGURATION),
+                Failure::Policy(policy_command::Failure::Data { .. }) => ExitCode::from(EXIT_DATA),
+                Failure::Policy(policy_command::Failure::Server(_)) => ExitCode::from(EXIT_SERVER),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -137,13 +138,11 @@ fn create_token(place: Place, org: OrgId, variables: BTreeMap<String, String>) -
     Ok(())
 }
 
-fn show_policies(command: &PolicyCommand, variables: BTreeMap<String, String>) -> Result<(), Failure> {
-    let place = Place { data: None, config: None };
-    let Loaded { config, .. } = load(Vec::new(), place, variables)?;
-    let policies = Policies::new(&config.overrides)?;
-    let text = policy_command::output(command, &policies).map_err(Failure::Asked)?;
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+fn policies(command: PolicyCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let reach = command.reach();
+    let place = Place { data: reach.data.clone(), config: reach.config.clone() };
+    let Loaded { config, .. } = load(Vec::new(), place, variables.clone())?;
+    policy_command::run(command, &config, variables).map_err(Failure::from)
 }
 
 fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use crate::data_folder::{DataFolder, FolderError};
 use aldaba_engine::Entropy;
 use hkdf::Hkdf;
 use sha2::Sha256;
+use std::path::Path;
 
 const JWT_FILE: &str = "jwt.secret";
 const ENCRYPTION_FILE: &str = "encryption.key";
@@ -18,6 +19,11 @@ pub(crate) fn jwt_secret(
         Some(secret) => Ok(secret.0.clone()),
         None => folder.secret(JWT_FILE, entropy),
     }
+}
+
+/// Whether a server has made one in this folder.
+pub(crate) fn has_jwt_secret(folder: &Path) -> bool {
+    folder.join(JWT_FILE).is_file()
 }
 
 pub(crate) fn encryption_key(

@@ -4,6 +4,7 @@
 //! two servers can live in one process. Only `main.rs` looks at arguments, variables and signals.
 
 mod api;
+mod api_client;
 pub mod cli;
 pub mod config;
 mod data_folder;

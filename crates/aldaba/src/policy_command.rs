@@ -1,10 +1,21 @@
-//! `aldaba policy`: what the policies are, and what each would do. Works without a server.
+//! `aldaba policy`: what the policies are, what each would do, and policies from a file. All but the last work
+//! without a server.
 
+mod import;
+mod server;
+
+pub(crate) use server::{Reach, VARIABLES};
+
+use crate::api_client::ApiError;
+use crate::config::Config;
+use crate::data_folder::FolderError;
 use aldaba_delivery::policy::{Chances, Preview};
-use aldaba_delivery::{Ending, Policy, parse_span};
+use aldaba_delivery::{Ending, Policy, PolicyError, parse_span};
 use aldaba_engine::Policies;
 use clap::Subcommand;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 /// Attempts that are listed at the beginning and at the end of a long plan.
@@ -16,9 +27,16 @@ const WIDTH: usize = 72;
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Name the policies that endpoints can use
-    List,
+    List {
+        #[command(flatten)]
+        reach: Reach,
+    },
     /// Print a policy as JSON
-    Show { name: String },
+    Show {
+        name: String,
+        #[command(flatten)]
+        reach: Reach,
+    },
     /// Show when a policy tries, and when a delivery arrives after an outage
     Preview {
         name: String,
@@ -28,40 +46,146 @@ pub(crate) enum PolicyCommand {
         /// Draws the jitter; the same number, the same plan
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        #[command(flatten)]
+        reach: Reach,
     },
+    /// Create or replace policies on a running server, from a file with one or a list of them as JSON
+    Import {
+        /// The file; `-` reads standard input
+        file: String,
+        /// Only show what would change
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        reach: Reach,
+    },
+}
+
+impl PolicyCommand {
+    pub(crate) fn reach(&self) -> &Reach {
+        match self {
+            Self::List { reach }
+            | Self::Show { reach, .. }
+            | Self::Preview { reach, .. }
+            | Self::Import { reach, .. } => reach,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{0}")]
+    Asked(String),
+    #[error("cannot read {file}: {source}")]
+    File { file: String, source: std::io::Error },
+    /// What is in the file is wrong. Nothing was changed.
+    #[error("{file} cannot be imported:\n{problems}")]
+    Data { file: String, problems: String },
+    #[error(transparent)]
+    Server(#[from] ApiError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("a setting makes a built-in policy impossible: {0}")]
+    Policy(#[from] PolicyError),
+    #[error("{0}")]
+    System(#[from] std::io::Error),
 }
 
 fn span(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| "expected a span such as 500ms, 90s, 15m, 2h or 7d".into())
 }
 
-/// What the command prints. `Err`: what is wrong, and what would be right.
-pub(crate) fn output(command: &PolicyCommand, policies: &Policies) -> Result<String, String> {
+pub(crate) fn run(
+    command: PolicyCommand,
+    config: &Config,
+    variables: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
     match command {
-        PolicyCommand::List => Ok(list(policies)),
-        PolicyCommand::Show { name } => {
-            let shown = serde_json::to_string_pretty(&find(policies, name)?.to_json());
-            shown.map(|text| format!("{text}\n")).map_err(|error| error.to_string())
+        PolicyCommand::List { reach } => print(&list(&choose(reach, config, variables)?)),
+        PolicyCommand::Show { name, reach } => print(&show(find(&choose(reach, config, variables)?, &name)?)),
+        PolicyCommand::Preview { name, outage, seed, reach } => {
+            print(&preview(find(&choose(reach, config, variables)?, &name)?, outage, seed))
         }
-        PolicyCommand::Preview { name, outage, seed } => Ok(preview(find(policies, name)?, *outage, *seed)),
+        PolicyCommand::Import { file, dry_run, reach } => {
+            // The file first: what is wrong in it is known without a server.
+            let wanted = import::read(&read(&file)?)
+                .map_err(|problems| Failure::Data { file: file.clone(), problems })?;
+            let server = reach.client(variables, config)?;
+            wait(async {
+                let steps = import::plan(wanted, &server::policies(&server).await?);
+                let mut broken = Ok(());
+                let mut tell = |line: &str| broken = print(&format!("{line}\n"));
+                import::carry_out(&steps, &server, dry_run, &mut tell).await?;
+                broken
+            })?
+        }
     }
 }
 
-fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a Policy, String> {
-    let names = || policies.builtin_names().collect::<Vec<_>>().join(", ");
-    policies.builtin(name).ok_or_else(|| format!("there is no policy `{name}`; there are {}", names()))
+/// Those of the server that was asked for; else those that come with this program, with its settings.
+fn choose(
+    reach: Reach,
+    config: &Config,
+    variables: &BTreeMap<String, String>,
+) -> Result<Vec<Policy>, Failure> {
+    if !reach.is_given(variables) {
+        let policies = Policies::new(&config.overrides)?;
+        return Ok(policies.builtin_names().filter_map(|name| policies.builtin(name)).cloned().collect());
+    }
+    let server = reach.client(variables, config)?;
+    wait(server::policies(&server))?.map_err(Failure::from)
 }
 
-fn list(policies: &Policies) -> String {
-    let mut text = format!("{:<12} {:>8} {:>12} {:>12}\n", "NAME", "ATTEMPTS", "LAST AFTER", "TIMEOUT");
-    for policy in policies.builtin_names().filter_map(|name| policies.builtin(name)) {
-        let plan = Preview::of(policy, None, middle());
-        let last = plan.attempts.last().copied().unwrap_or_default();
-        let (attempts, timeout) = (plan.attempts.len(), policy.timeouts.total);
-        let _ =
-            writeln!(text, "{:<12} {attempts:>8} {:>12} {:>12}", policy.name, words(last), words(timeout));
+fn wait<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future))
+}
+
+fn read(file: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = match file {
+        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
+        file => std::fs::read_to_string(file).map(|read| text = read),
+    };
+    read.map(|()| text).map_err(|source| Failure::File { file: file.into(), source })
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn find<'a>(policies: &'a [Policy], name: &str) -> Result<&'a Policy, Failure> {
+    let names = || policies.iter().map(|policy| policy.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = policies.iter().find(|policy| policy.name == name);
+    found.ok_or_else(|| Failure::Asked(format!("there is no policy `{name}`; there are {}", names())))
+}
+
+fn show(policy: &Policy) -> String {
+    format!("{:#}\n", policy.to_json())
+}
+
+fn list(policies: &[Policy]) -> String {
+    let width = policies.iter().map(|policy| policy.name.len()).max().unwrap_or(0).max(12);
+    let mut text = format!("{:<width$} {:>8} {:>12} {:>12}\n", "NAME", "ATTEMPTS", "LAST AFTER", "TIMEOUT");
+    for policy in policies {
+        let (attempts, last) = extent(policy);
+        let (last, timeout) = (words(last), words(policy.timeouts.total));
+        let _ = writeln!(text, "{:<width$} {attempts:>8} {last:>12} {timeout:>12}", policy.name);
     }
     text
+}
+
+/// How many attempts there are, and how long after the first the last one is.
+fn extent(policy: &Policy) -> (usize, Duration) {
+    let plan = Preview::of(policy, None, middle());
+    (plan.attempts.len(), plan.attempts.last().copied().unwrap_or_default())
+}
+
+/// A policy in a few words.
+fn brief(policy: &Policy) -> String {
+    match extent(policy) {
+        (1, _) => "1 attempt".into(),
+        (attempts, last) => format!("{attempts} attempts, the last after {}", words(last)),
+    }
 }
 
 /// Chances without surprise: jitter in its middle.
@@ -152,64 +276,4 @@ fn words(span: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use aldaba_delivery::policy::Overrides;
-
-    fn policies() -> Policies {
-        Policies::new(&Overrides::default()).expect("the built-in policies are valid")
-    }
-
-    #[test]
-    fn a_preview_lists_attempts_and_draws_them() {
-        let command = PolicyCommand::Preview {
-            name: "persistent".into(),
-            outage: Some(Duration::from_secs(90)),
-            seed: 0,
-        };
-        let expected = "\
-persistent: the receiver goes down for 1m 30s (seed 0)
-
-   1          0s              fails
-   2          2s         +2s  fails
-   3          6s         +4s  fails
-   4         14s         +8s  fails
-   5         30s        +16s  fails
-   6      1m 2s        +32s  fails
-   7      2m 6s      +1m 4s  delivered
-";
-        let shown = output(&command, &policies()).expect("a preview");
-        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(squeezed(&shown).starts_with(&squeezed(expected)), "{shown}");
-        assert!(shown.contains("Arrives after 2m 6s, 36s after the receiver is back."), "{shown}");
-        let line = shown.lines().find(|line| line.contains('✓')).expect("a picture");
-        assert_eq!((line.chars().count(), line.matches('×').count()), (WIDTH, 6), "{shown}");
-    }
-
-    #[test]
-    fn a_long_plan_is_cut_in_the_middle() {
-        let command = PolicyCommand::Preview { name: "persistent".into(), outage: None, seed: 0 };
-        let shown = output(&command, &policies()).expect("a preview");
-        assert!(shown.contains("…  143 more"), "{shown}");
-        assert!(shown.contains(" 158 "), "{shown}");
-        assert!(shown.contains("Ends in the dead letter after 158 attempts (stop_date)."), "{shown}");
-    }
-
-    #[test]
-    fn an_unknown_name_says_which_there_are() {
-        let command = PolicyCommand::Show { name: "eager".into() };
-        let error = output(&command, &policies()).expect_err("no such policy");
-        assert_eq!(
-            error,
-            "there is no policy `eager`; there are job-status, persistent, public-api, quick, standard"
-        );
-    }
-
-    #[test]
-    fn the_list_has_a_line_for_each() {
-        let shown = output(&PolicyCommand::List, &policies()).expect("a list");
-        assert_eq!(shown.lines().count(), 6);
-        let line = shown.lines().find(|line| line.starts_with("public-api")).expect("a line");
-        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["public-api", "6", "1h", "8m", "15s"]);
-    }
-}
+mod tests;

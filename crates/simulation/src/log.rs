@@ -3,7 +3,7 @@
 use aldaba_delivery::{
     AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Ordering, Origin, Timestamp, Transition,
 };
-use aldaba_store::{NewAttempt, Recorded, Seq};
+use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ pub struct Log {
     pub refusals: Vec<Refusal>,
     pub deletions: Vec<Deletion>,
     pub orderings: Vec<OrderingCommit>,
+    pub removals: Vec<RemovalCommit>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,
@@ -108,6 +109,17 @@ pub struct OrderingCommit {
     pub ordering: Ordering,
     /// It was made with it.
     pub first: bool,
+}
+
+/// A settled delivery that was removed.
+#[derive(Clone, Debug)]
+pub struct RemovalCommit {
+    pub at: Timestamp,
+    pub decided_at: Timestamp,
+    /// As it was.
+    pub delivery: DeliveryStatus,
+    /// How many delivered ones of its application were newer, by the policy of their endpoints.
+    pub newer: BTreeMap<String, usize>,
 }
 
 #[derive(Clone, Debug)]

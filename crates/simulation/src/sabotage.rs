@@ -43,6 +43,8 @@ pub enum Sabotage {
     HideBlock,
     /// What was to be delivered later is stored as due at once.
     ForgetDelay,
+    /// The engine is told that everything settled is too old to be kept: retention.
+    RemoveEarly,
     /// The engine is told of every answer as of a success: what is delivered must have arrived.
     PretendSuccess,
 }

@@ -53,5 +53,6 @@ planted! {
     a_hidden_ordering_is_caught: HideOrdering by "I8";
     a_hidden_block_is_caught: HideBlock by "I8";
     a_forgotten_delay_is_caught: ForgetDelay by "deliverAt";
+    a_removal_before_its_time_is_caught: RemoveEarly by "retention";
     a_pretended_success_is_caught: PretendSuccess by "I1";
 }

@@ -1,8 +1,8 @@
 //! The policies that come with Aldaba. Each is documented in `docs/policies.md`.
 
 use super::{
-    EndpointFails, GateRule, Jitter, Limit, Overrides, Policy, PolicyError, PolicySpec, Probe, Redirects,
-    RetryAfterRule, RetryAfterUse, Schedule, StatusSet, Timeouts,
+    EndpointFails, GateRule, Jitter, Keep, Limit, Overrides, Policy, PolicyError, PolicySpec, Probe,
+    Redirects, RetentionRule, RetryAfterRule, RetryAfterUse, Schedule, StatusSet, Timeouts,
 };
 use std::time::Duration;
 
@@ -55,6 +55,7 @@ fn standard() -> PolicySpec {
         gate: GateRule::HostFailures { in_a_row: 5, first: secs(1), longest: secs(60) },
         endpoint_fails: EndpointFails::WithoutSuccessFor(secs(5 * 24 * 3600)),
         probe: Some(Probe { first_gap: secs(15 * 60), longest_gap: secs(12 * 3600) }),
+        retention: RetentionRule::default(),
     }
 }
 
@@ -80,6 +81,11 @@ fn quick() -> PolicySpec {
         gate: GateRule::Apart,
         endpoint_fails: EndpointFails::Never,
         probe: None,
+        retention: RetentionRule {
+            delivered: Keep::For(secs(24 * 3600)),
+            newest: Some(1000),
+            dead: Keep::UntilRemoved,
+        },
     }
 }
 
@@ -100,6 +106,7 @@ fn persistent(overrides: &Overrides) -> PolicySpec {
         gate: GateRule::DelayOver { threshold: secs(16), longest: secs(4096) },
         endpoint_fails: EndpointFails::Never,
         probe: None,
+        retention: RetentionRule::default(),
     }
 }
 
@@ -121,6 +128,7 @@ fn job_status(overrides: &Overrides) -> PolicySpec {
         gate: GateRule::Apart,
         endpoint_fails: EndpointFails::Never,
         probe: None,
+        retention: RetentionRule::default(),
     }
 }
 
@@ -146,5 +154,6 @@ fn public_api() -> PolicySpec {
         gate: GateRule::Apart,
         endpoint_fails: EndpointFails::WhenExhausted,
         probe: None,
+        retention: RetentionRule::default(),
     }
 }

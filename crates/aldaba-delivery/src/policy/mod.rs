@@ -3,6 +3,7 @@
 mod builtin;
 mod overrides;
 mod preview;
+mod retention;
 mod schedule;
 mod status_set;
 mod text;
@@ -11,6 +12,7 @@ mod validate;
 pub use builtin::{BUILTIN_NAMES, builtin};
 pub use overrides::{OverrideError, Overrides};
 pub use preview::{Chances, Preview};
+pub use retention::{Cutoffs, Keep, MAX_KEPT, MAX_NEWEST, RetentionDefaults, RetentionRule};
 pub use schedule::{Jitter, Schedule};
 pub use status_set::StatusSet;
 pub use validate::{
@@ -48,6 +50,7 @@ pub struct PolicySpec {
     pub endpoint_fails: EndpointFails,
     /// How a failed endpoint is tried again without a hand; `None`: it is not.
     pub probe: Option<Probe>,
+    pub retention: RetentionRule,
 }
 
 /// When a delivery stops without success. At least one of the two is set.

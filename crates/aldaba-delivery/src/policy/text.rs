@@ -1,8 +1,8 @@
 //! Policies as JSON: what the API shows and takes, and what is stored.
 
 use super::{
-    EndpointFails, GateRule, Jitter, Limit, Policy, PolicyError, PolicySpec, Probe, Redirects,
-    RetryAfterRule, RetryAfterUse, Schedule, StatusSet, Timeouts, builtin,
+    EndpointFails, GateRule, Jitter, Keep, Limit, Policy, PolicyError, PolicySpec, Probe, Redirects,
+    RetentionRule, RetryAfterRule, RetryAfterUse, Schedule, StatusSet, Timeouts, builtin,
 };
 use crate::{parse_span, write_span};
 use serde_json::{Map, Value, json};
@@ -94,7 +94,22 @@ impl PolicySpec {
                 "firstGap": write_span(first_gap),
                 "longestGap": write_span(longest_gap),
             })),
+            "retention": {
+                "delivered": { "for": kept(self.retention.delivered), "newest": self.retention.newest },
+                "dead": { "for": kept(self.retention.dead) },
+            },
         })
+    }
+}
+
+/// What stands for no end.
+const UNTIL_REMOVED: &str = "untilRemoved";
+
+fn kept(keep: Keep) -> Value {
+    match keep {
+        Keep::AsSet => Value::Null,
+        Keep::For(span) => write_span(span).into(),
+        Keep::UntilRemoved => UNTIL_REMOVED.into(),
     }
 }
 
@@ -117,7 +132,7 @@ type Object = Map<String, Value>;
 
 impl Reader {
     fn policy(&mut self, value: &Value) -> Option<PolicySpec> {
-        const KNOWN: [&str; 14] = [
+        const KNOWN: [&str; 15] = [
             "name",
             "schedule",
             "jitter",
@@ -132,6 +147,7 @@ impl Reader {
             "gate",
             "endpointFails",
             "probe",
+            "retention",
         ];
         let fields = self.object("policy", value, &KNOWN)?;
         let mut spec = (*builtin("standard", &super::Overrides::default())?.ok()?).clone();
@@ -182,6 +198,9 @@ impl Reader {
             None => {}
             Some(Value::Null) => spec.probe = None,
             Some(value) => spec.probe = self.probe(value).or(spec.probe),
+        }
+        if let Some(value) = given("retention").filter(|value| !value.is_null()) {
+            spec.retention = self.retention(value).unwrap_or(spec.retention);
         }
         Some(spec)
     }
@@ -343,6 +362,39 @@ impl Reader {
         })
     }
 
+    fn retention(&mut self, value: &Value) -> Option<RetentionRule> {
+        let parts = self.object("retention", value, &["delivered", "dead"])?;
+        let part = |name: &str| parts.get(name).filter(|value| !value.is_null());
+        let mut rule = RetentionRule::default();
+        if let Some(value) = part("delivered") {
+            let fields = self.object("retention.delivered", value, &["for", "newest"])?;
+            rule.delivered = self.keep("retention.delivered.for", fields.get("for"));
+            if let Some(newest) = fields.get("newest").filter(|value| !value.is_null()) {
+                rule.newest = self.number("retention.delivered.newest", Some(newest));
+            }
+        }
+        if let Some(value) = part("dead") {
+            let fields = self.object("retention.dead", value, &["for"])?;
+            rule.dead = self.keep("retention.dead.for", fields.get("for"));
+        }
+        Some(rule)
+    }
+
+    fn keep(&mut self, field: &str, value: Option<&Value>) -> Keep {
+        match value {
+            None | Some(Value::Null) => Keep::AsSet,
+            Some(Value::String(text)) if text == UNTIL_REMOVED => Keep::UntilRemoved,
+            Some(value) => match value.as_str().and_then(parse_span) {
+                Some(span) => Keep::For(span),
+                None => {
+                    let expected = "expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"";
+                    self.wrong(field, expected);
+                    Keep::AsSet
+                }
+            },
+        }
+    }
+
     fn wrong(&mut self, field: &str, why: impl Into<String>) {
         self.errors.push(PolicyError { field: field.to_owned().into(), why: why.into() });
     }
@@ -478,12 +530,43 @@ mod tests {
             refusals(&policy),
             [
                 "retries: is not known here; expected one of name, schedule, jitter, limit, timeouts, success, \
-                 redirects, rejects, malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe",
+                 redirects, rejects, malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe, retention",
                 "jitter.type: expected one of none, addUpTo, addPercent, aroundPercent, full",
                 "limit.attempts: expected a whole number that fits",
                 "success[1]: expected a status such as \"429\" or \"200-299\"",
                 "probe.firstGap: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
             ]
+        );
+    }
+
+    #[test]
+    fn retention_is_read_and_what_is_left_out_is_as_the_server_is_set() {
+        let with = |retention: Value| json!({ "name": "mine", "schedule": { "type": "list", "delays": ["1s"] }, "retention": retention });
+        let read = |retention| Policy::from_json(&with(retention)).expect("a policy").retention;
+        let day = Keep::For(Duration::from_secs(86_400));
+        let both = json!({ "delivered": { "for": "24h", "newest": 5 }, "dead": { "for": "untilRemoved" } });
+        let expected = RetentionRule { delivered: day, newest: Some(5), dead: Keep::UntilRemoved };
+        assert_eq!(read(both), expected);
+        assert_eq!(
+            read(json!({ "dead": { "for": "1d" } })),
+            RetentionRule { dead: day, ..Default::default() }
+        );
+        assert_eq!(read(Value::Null), RetentionRule::default());
+        assert_eq!(
+            refusals(&with(json!({ "delivered": { "for": 5, "newest": "all" }, "dead": { "newest": 3 } }))),
+            [
+                "retention.delivered.for: expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"",
+                "retention.delivered.newest: expected a whole number that fits",
+                "retention.dead.newest: is not known here; expected one of for",
+            ]
+        );
+        assert_eq!(
+            refusals(&with(json!({ "delivered": { "newest": 0 } }))),
+            ["retention.delivered.newest: must be between 1 and 100000; it is 0"]
+        );
+        assert_eq!(
+            refusals(&with(json!({ "dead": { "for": "0s" } }))),
+            ["retention.dead.for: must be between 1s and 3650 days; it is 0ns"]
         );
     }
 

@@ -1,4 +1,4 @@
-use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet};
+use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet, retention};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ pub(super) fn check(spec: &PolicySpec) -> Result<(), PolicyError> {
     statuses(spec)?;
     retry_after(spec)?;
     gate(spec)?;
-    health(spec)
+    health(spec)?;
+    retention::check(&spec.retention)
 }
 
 fn name(name: &str) -> Result<(), PolicyError> {
@@ -188,6 +189,10 @@ fn health(spec: &PolicySpec) -> Result<(), PolicyError> {
     })
 }
 
-fn ensure(fits: bool, field: &'static str, why: impl FnOnce() -> String) -> Result<(), PolicyError> {
+pub(super) fn ensure(
+    fits: bool,
+    field: &'static str,
+    why: impl FnOnce() -> String,
+) -> Result<(), PolicyError> {
     if fits { Ok(()) } else { Err(PolicyError { field: field.into(), why: why() }) }
 }

@@ -1,8 +1,8 @@
 //! Any policy, any outcome, any state: what a hostile operator or receiver could come up with.
 
 use aldaba_delivery::policy::{
-    EndpointFails, GateRule, Jitter, Limit, Probe, Redirects, RetryAfterRule, RetryAfterUse, Schedule,
-    StatusSet, Timeouts,
+    EndpointFails, GateRule, Jitter, Keep, Limit, Probe, Redirects, RetentionRule, RetryAfterRule,
+    RetryAfterUse, Schedule, StatusSet, Timeouts,
 };
 use aldaba_delivery::{
     Answer, AppId, Chance, FailureKind, Gate, GateScope, Health, HealthStatus, Outcome, PolicySpec,
@@ -99,6 +99,15 @@ fn endpoint_fails() -> impl Strategy<Value = EndpointFails> {
     ]
 }
 
+fn retention(
+    span: impl Strategy<Value = Duration> + Clone + 'static,
+    newest: impl Strategy<Value = u32> + 'static,
+) -> BoxedStrategy<RetentionRule> {
+    let keep = || prop_oneof![Just(Keep::AsSet), Just(Keep::UntilRemoved), span.clone().prop_map(Keep::For)];
+    let parts = (keep(), option::of(newest), keep());
+    parts.prop_map(|(delivered, newest, dead)| RetentionRule { delivered, newest, dead }).boxed()
+}
+
 /// A policy as anyone might write it; nearly all are refused.
 pub(crate) fn spec() -> impl Strategy<Value = PolicySpec> {
     let when =
@@ -106,7 +115,13 @@ pub(crate) fn spec() -> impl Strategy<Value = PolicySpec> {
     let what = (statuses(), statuses(), redirects(), any::<[bool; 2]>());
     let wish = (statuses(), retry_after_use(), duration(), duration());
     let probe = option::of((duration(), duration()));
-    let rest = ([duration(), duration(), duration()], gate_rule(), endpoint_fails(), probe);
+    let rest = (
+        [duration(), duration(), duration()],
+        gate_rule(),
+        endpoint_fails(),
+        probe,
+        retention(duration().boxed(), any::<u32>()),
+    );
     ("[a-z .]{0,70}", when, what, wish, rest).prop_map(|(name, when, what, wish, rest)| PolicySpec {
         name,
         schedule: when.0,
@@ -122,6 +137,7 @@ pub(crate) fn spec() -> impl Strategy<Value = PolicySpec> {
         gate: rest.1,
         endpoint_fails: rest.2,
         probe: rest.3.map(|(first_gap, longest_gap)| Probe { first_gap, longest_gap }),
+        retention: rest.4,
     })
 }
 
@@ -131,7 +147,12 @@ pub(crate) fn valid_spec() -> impl Strategy<Value = PolicySpec> {
     let when = (valid_schedule(), valid_jitter(), attempts, option::of(sensible(1, 600_000)));
     let wish = (retry_after_use(), pair(0, 24 * 3_600_000));
     let gone = any::<[bool; 2]>();
-    let rest = (valid_gate_rule(), valid_endpoint_fails(), option::of(pair(1000, 90_000_000)));
+    let rest = (
+        valid_gate_rule(),
+        valid_endpoint_fails(),
+        option::of(pair(1000, 90_000_000)),
+        retention(sensible(1000, 90_000_000), 1..100_000_u32),
+    );
     (when, wish, gone, rest).prop_map(|(when, wish, flags, rest)| PolicySpec {
         name: "any".into(),
         schedule: when.0,
@@ -157,6 +178,7 @@ pub(crate) fn valid_spec() -> impl Strategy<Value = PolicySpec> {
         gate: rest.0,
         endpoint_fails: rest.1,
         probe: rest.2.map(|(first_gap, longest_gap)| Probe { first_gap, longest_gap }),
+        retention: rest.3,
     })
 }
 

@@ -29,6 +29,7 @@ pub use pool::PoolLimits;
 pub use proxy::{EgressProxy, ProxyRefused};
 pub use roots::{RootsError, read_roots};
 pub use target::{Credentials, TargetUrl, UrlRefused};
+pub use tls::client_tls;
 
 use crate::transport::{Sending, Transport, WireRequest, WireResponse};
 use aldaba_delivery::policy::Timeouts;
@@ -44,7 +45,7 @@ use pool::Pool;
 use proxy::Proxy;
 use redirect::Hop;
 use resolve::Resolver;
-pub use rustls::pki_types::CertificateDer;
+pub use rustls::pki_types::{CertificateDer, ServerName};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -80,6 +80,11 @@ impl Tls {
     }
 }
 
+/// TLS for who speaks to a server of ours over HTTP/1.1, with the same trust as deliveries.
+pub fn client_tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<TlsConnector, WireError> {
+    Tls::new(extra_roots).map(|tls| tls.connector(false, None))
+}
+
 /// The receiver refused our certificate, or missed one. That is between it and this endpoint, and says
 /// nothing about its host.
 pub(super) fn certificate_alert(error: &io::Error) -> Option<Failure> {

@@ -22,6 +22,7 @@ pub mod policies;
 pub mod profiles;
 pub mod recording;
 pub mod replays;
+pub mod retention;
 mod scene;
 pub mod secrets;
 
@@ -132,6 +133,19 @@ macro_rules! conformance_tests {
             deliveries::a_delivery_is_shown_with_its_last_attempt,
             deliveries::a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history,
             deliveries::what_ends_with_its_endpoint_is_not_in_the_dead_letter,
+            retention::endpoints_are_walked_application_by_application,
+            retention::the_newest_delivered_are_ranked_over_endpoints,
+            retention::what_is_cut_off_is_found_oldest_first,
+            retention::a_removed_delivery_takes_its_attempts_and_the_last_one_the_message,
+            retention::what_waits_is_never_removed,
+            retention::a_delivery_that_ended_at_another_time_stays,
+            retention::an_event_id_outlives_its_message_for_its_time,
+            retention::an_event_id_goes_with_a_message_that_is_older,
+            retention::expired_keys_are_found_in_steps_and_living_ones_stay,
+            retention::old_messages_that_went_to_nobody_are_found_and_removed,
+            retention::a_deleted_endpoint_goes_when_nothing_refers_to_it,
+            retention::counters_of_a_minute_that_is_not_over_stay,
+            retention::a_gate_that_has_held_nobody_for_long_goes,
             endings::a_living_store_says_so,
             endings::what_was_handed_over_is_written_before_the_store_closes,
             endings::a_closed_store_says_so,

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
-use super::{change, deliveries, replay, setting};
+use super::{Monotonic, change, deliveries, remove, replay, setting};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -16,9 +16,14 @@ const PATIENCE: usize = 12;
 /// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in
 /// order. An error concerns them all: nothing of them was kept, or (with [`Error::Failed`]) nobody
 /// knows what was.
-pub fn run_batch(connection: &Connection, rules: Rules, ops: &[Op]) -> Result<Vec<Outcome>, Error> {
+pub fn run_batch(
+    connection: &Connection,
+    rules: Rules,
+    clock: &Monotonic,
+    ops: &[Op],
+) -> Result<Vec<Outcome>, Error> {
     begin(connection)?;
-    apply(connection, rules, ops)
+    apply(connection, rules, clock, ops)
         .and_then(|outcomes| connection.prepare_cached("COMMIT")?.execute(()).map(|_| outcomes))
         .map_err(|error| roll_back(connection, &error))
 }
@@ -29,7 +34,12 @@ pub struct Rules {
     pub endpoints_per_application: usize,
 }
 
-fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<Vec<Outcome>> {
+fn apply(
+    connection: &Connection,
+    rules: Rules,
+    clock: &Monotonic,
+    ops: &[Op],
+) -> rusqlite::Result<Vec<Outcome>> {
     let mut outcomes = Vec::with_capacity(ops.len());
     let mut accepting = None;
     let mut recording = None;
@@ -65,6 +75,7 @@ fn apply(connection: &Connection, rules: Rules, ops: &[Op]) -> rusqlite::Result<
             Op::Discard { app, deliveries } => {
                 Outcome::Discard(deliveries::discard(connection, *app, deliveries)?)
             }
+            Op::Remove(removal) => Outcome::Remove(remove::remove(connection, clock, removal)?),
         });
     }
     counters.write(connection)?;
@@ -122,17 +133,20 @@ mod tests {
     #[test]
     fn a_batch_can_be_run_inline() {
         let connection = in_memory().unwrap();
-        let outcomes = run_batch(&connection, RULES, &[settle(1), settle(2)]).unwrap();
+        let outcomes = run_batch(&connection, RULES, &Monotonic::default(), &[settle(1), settle(2)]).unwrap();
         assert_eq!(outcomes, [Outcome::SettleSetting(vec![7]), Outcome::SettleSetting(vec![7])]);
-        assert_eq!(run_batch(&connection, RULES, &[]), Ok(Vec::new()));
+        assert_eq!(run_batch(&connection, RULES, &Monotonic::default(), &[]), Ok(Vec::new()));
     }
 
     #[test]
     fn a_batch_that_does_not_fit_leaves_no_transaction_open() {
         let connection = in_memory().unwrap();
         connection.pragma_update_and_check(None, "max_page_count", 100, |_| Ok(())).unwrap();
-        assert_eq!(run_batch(&connection, RULES, &[settle(1 << 20)]), Err(Error::Full));
+        assert_eq!(
+            run_batch(&connection, RULES, &Monotonic::default(), &[settle(1 << 20)]),
+            Err(Error::Full)
+        );
         assert!(connection.is_autocommit());
-        assert!(run_batch(&connection, RULES, &[settle(1)]).is_ok());
+        assert!(run_batch(&connection, RULES, &Monotonic::default(), &[settle(1)]).is_ok());
     }
 }

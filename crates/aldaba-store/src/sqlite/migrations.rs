@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0005_dead_letter.sql"),
     include_str!("schema/0006_profile.sql"),
     include_str!("schema/0007_ordering.sql"),
+    include_str!("schema/0008_retention.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

@@ -31,7 +31,9 @@ mod profile;
 mod queue;
 mod readers;
 mod record;
+mod remove;
 mod replay;
+mod retention;
 mod rows;
 mod setting;
 mod space;
@@ -45,13 +47,14 @@ pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{
-    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Deliveries,
-    DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint,
-    GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order, OwnPolicy, OwnProfile, Page,
-    Read, Record, Recorded, Records, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery,
-    Resent, Seq, Store, Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Cut,
+    Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery,
+    Endpoint, GateRecord, History, KeptEndpoint, Key, Lanes, LanesPage, LanesQuery, Message, MessagesCursor,
+    Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records, Removal, Removed, Replay,
+    ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent, Retention, Seq, Settled, Stale,
+    Store, StoredKey, Tenant, Waiting, Walked, WhichApplication,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
 use op::Reply;
 use parking_lot::Mutex;
@@ -282,5 +285,62 @@ impl Replays for SqliteStore {
 
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {
         self.read(move |connection| replay::count_matches(connection, &replay, after, look))
+    }
+}
+
+impl Retention for SqliteStore {
+    fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>> {
+        self.read(move |connection| retention::kept_endpoints(connection, after, limit))
+    }
+
+    fn newest_delivered(
+        &self,
+        endpoints: Vec<EndpointId>,
+        after: Option<Settled>,
+        limit: usize,
+    ) -> Read<Vec<Settled>> {
+        self.read(move |connection| retention::newest_delivered(connection, &endpoints, after, limit))
+    }
+
+    fn cut_off(&self, cuts: Vec<Cut>, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::cut_off(connection, &cuts, limit))
+    }
+
+    fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::old_counters(connection, &endpoints, before, limit))
+    }
+
+    fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::unused_endpoints(connection, &endpoints))
+    }
+
+    fn unused_applications(&self, after: Option<AppId>, limit: usize) -> Read<Walked<AppId>> {
+        self.read(move |connection| retention::unused_applications(connection, after, limit))
+    }
+
+    fn lonely_messages(
+        &self,
+        after: Option<MessagesCursor>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<MessagesCursor>> {
+        self.read(move |connection| retention::lonely_messages(connection, after, before, limit))
+    }
+
+    fn expired_keys(
+        &self,
+        after: Option<StoredKey>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<StoredKey>> {
+        self.read(move |connection| retention::expired_keys(connection, after.as_ref(), now, limit))
+    }
+
+    fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::old_gates(connection, before, limit))
+    }
+
+    fn remove(&self, removal: Removal, done: Done<Removed>) {
+        self.write(Op::Remove(removal), Reply::Remove(done));
     }
 }

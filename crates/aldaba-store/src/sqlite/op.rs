@@ -1,7 +1,8 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
 use crate::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Resent, Seq,
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Removal, Removed, ReplayStep,
+    ReplayStepped, Resent, Seq,
 };
 use aldaba_delivery::AppId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,7 @@ pub enum Op {
     StepReplay(ReplayStep),
     SettleSetting { name: &'static str, value: Vec<u8> },
     Discard { app: AppId, deliveries: Vec<Seq> },
+    Remove(Removal),
 }
 
 /// What became of one [`Op`], of the same name.
@@ -28,6 +30,7 @@ pub enum Outcome {
     StepReplay(Box<ReplayStepped>),
     SettleSetting(Vec<u8>),
     Discard(usize),
+    Remove(Removed),
 }
 
 /// Who waits for an [`Outcome`], of the same name.
@@ -40,6 +43,7 @@ pub(super) enum Reply {
     StepReplay(Done<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>),
     Discard(Done<usize>),
+    Remove(Done<Removed>),
 }
 
 /// In the order of their turns. A result comes first: until it is written its delivery is neither
@@ -49,10 +53,12 @@ pub(super) enum Class {
     Result,
     Accept,
     Command,
+    /// Slices of work that nobody waits for: one in a commit.
+    Bulk,
 }
 
 impl Class {
-    pub(super) const ALL: [Self; 3] = [Self::Result, Self::Accept, Self::Command];
+    pub(super) const ALL: [Self; 4] = [Self::Result, Self::Accept, Self::Command, Self::Bulk];
 }
 
 impl Op {
@@ -63,6 +69,7 @@ impl Op {
             Self::Change(_) | Self::StepReplay(_) | Self::SettleSetting { .. } | Self::Discard { .. } => {
                 Class::Command
             }
+            Self::Remove(_) => Class::Bulk,
         }
     }
 
@@ -73,10 +80,9 @@ impl Op {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
             Self::Record(batch) => batch.len().max(1),
-            Self::Resent(_) => 1,
             Self::StepReplay(step) => step.open.max(1),
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
-            Self::Change(_) | Self::SettleSetting { .. } => 1,
+            Self::Change(_) | Self::Resent(_) | Self::SettleSetting { .. } | Self::Remove(_) => 1,
         }
     }
 
@@ -97,6 +103,7 @@ impl Op {
             Self::StepReplay(_) => 0,
             Self::SettleSetting { value, .. } => value.len(),
             Self::Discard { deliveries, .. } => size_of_val(&deliveries[..]),
+            Self::Remove(removal) => size_of_val(&removal.items[..]),
         }
     }
 }
@@ -112,6 +119,7 @@ impl Reply {
             (Self::StepReplay(done), Ok(Outcome::StepReplay(outcome))) => done.call(Ok(*outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
             (Self::Discard(done), Ok(Outcome::Discard(outcome))) => done.call(Ok(outcome)),
+            (Self::Remove(done), Ok(Outcome::Remove(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
             (Self::Resent(done), Err(error)) => done.call(Err(error)),
@@ -119,6 +127,7 @@ impl Reply {
             (Self::StepReplay(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
             (Self::Discard(done), Err(error)) => done.call(Err(error)),
+            (Self::Remove(done), Err(error)) => done.call(Err(error)),
             (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
         }));
         if told.is_err() {

@@ -83,6 +83,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
     let writer = Writer {
         connection,
         rules: Rules { endpoints_per_application: options.endpoints_per_application },
+        clock: options.clock.clone(),
         checkpoints: Checkpoints::new(options.checkpoint_pages, options.longest_log_pages),
         queue: Arc::clone(&queue),
         failure: Arc::clone(&failure),

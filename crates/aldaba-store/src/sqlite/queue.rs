@@ -147,7 +147,7 @@ impl Lines {
         for rest in [false, true] {
             for class in Class::ALL {
                 let own = &mut own[class as usize];
-                let share = if rest { batch.operations } else { share(class, batch.operations) };
+                let share = if rest { most(class, batch.operations) } else { share(class, batch.operations) };
                 let line = &mut self.of[class as usize];
                 while let Some(Waiting { op, .. }) = line.waiting.front() {
                     let (operations, bytes) = (op.operations(), op.bytes());
@@ -194,8 +194,15 @@ fn share(class: Class, operations: usize) -> usize {
         Class::Result => operations / 2,
         Class::Accept => operations * 3 / 8,
         Class::Command => operations / 8,
+        Class::Bulk => 1,
     }
     .max(1)
+}
+
+/// What a class may have of a batch that has room left. A slice of bulk work takes its whole time of a
+/// commit that others wait for, so there is never a second one.
+fn most(class: Class, operations: usize) -> usize {
+    if class == Class::Bulk { 1 } else { operations }
 }
 
 impl Room {

@@ -1,5 +1,6 @@
 //! The writer's thread: a thin shell around [`run_batch`].
 
+use super::Monotonic;
 use super::batch::{Rules, run_batch};
 use super::checkpoint::{self, Checkpoints};
 use super::failure::Failure;
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) rules: Rules,
+    pub(super) clock: Monotonic,
     pub(super) checkpoints: Checkpoints,
     pub(super) queue: Arc<Queue>,
     pub(super) failure: Arc<Failure>,
@@ -44,7 +46,7 @@ impl Writer {
         if let Some(failed) = self.failure.get() {
             return Err(failed);
         }
-        let run = || run_batch(&self.connection, self.rules, ops);
+        let run = || run_batch(&self.connection, self.rules, &self.clock, ops);
         let outcomes = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
         self.note(outcomes)

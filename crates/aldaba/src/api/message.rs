@@ -86,26 +86,30 @@ pub(super) async fn create(
         deliver_at: input.deliver_at,
         once,
     };
+    let answer = |id, timestamp, deliver_at| {
+        let out = MessageOut {
+            id,
+            event_id: input.event_id.as_deref(),
+            event_type: &input.event_type,
+            payload: if content.0 { input.payload } else { json::empty() },
+            version: input.version.as_deref(),
+            channels: some_items(&input.channels),
+            tags: some_items(&input.tags),
+            timestamp,
+            deliver_at,
+        };
+        let size = if content.0 { 256 + input.payload.get().len() } else { 256 };
+        json::sized_answer(StatusCode::ACCEPTED, &out, size)
+    };
     match api.engine.send(&which, event).await? {
-        Sent::New { message, at, deliver_at } => {
-            let out = MessageOut {
-                id: message,
-                event_id: input.event_id.as_deref(),
-                event_type: &input.event_type,
-                payload: if content.0 { input.payload } else { json::empty() },
-                version: input.version.as_deref(),
-                channels: some_items(&input.channels),
-                tags: some_items(&input.tags),
-                timestamp: at,
-                deliver_at,
-            };
-            let size = if content.0 { 256 + input.payload.get().len() } else { 256 };
-            Ok(json::sized_answer(StatusCode::ACCEPTED, &out, size))
-        }
+        Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
         Sent::Before { message } => {
             let application = api.application(Caller::Organization(org), which.key).await?;
-            let message = api.message(application.id, message.to_string()).await?;
-            Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content)))
+            match api.engine.store().message(application.id, message.to_string()).await? {
+                Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),
+                // Delivered and no longer kept; its key is. The request says what it was.
+                None => Ok(answer(message, message.created_at(), input.deliver_at)),
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From flags, variables, file and defaults to a configuration.
 
 use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting};
+use crate::policy_command;
 use aldaba_delivery::policy::{OverrideError, Overrides};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -125,7 +126,11 @@ fn as_text(value: &toml::Value) -> String {
 }
 
 fn warnings(config: &Config, variables: &BTreeMap<String, String>) -> Vec<String> {
-    let known = |name: &str| name == CONFIG_VARIABLE || SETTINGS.iter().any(|s| s.variable() == name);
+    let known = |name: &str| {
+        name == CONFIG_VARIABLE
+            || policy_command::VARIABLES.contains(&name)
+            || SETTINGS.iter().any(|s| s.variable() == name)
+    };
     let unread = variables.keys().filter(|name| name.starts_with(PREFIX) && !known(name));
     let mut warnings: Vec<_> = unread.map(|name| format!("no setting reads the variable {name}")).collect();
     if config.jwt_secret.as_ref().is_some_and(|secret| secret.0.len() < 32) {

@@ -1,6 +1,6 @@
 //! The table of settings.
 
-use super::values::{encryption_key, networks, size};
+use super::values::{days, encryption_key, networks, size};
 use super::{Config, LogFormat, PREFIX, Secret};
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::time::Duration;
@@ -293,6 +293,30 @@ pub const SETTINGS: &[Setting] = &[
         (24, 720),
         "How long an idempotency key is remembered. A later repeat counts as a new request.",
         |c, n| c.engine.idempotency_kept = Duration::from_secs(n * 3600),
+    ),
+    number(
+        "retention_days",
+        "90",
+        (1, 3650),
+        "How long delivered deliveries are kept, with their attempts and messages, where the policy does not say; \
+         and messages that went to nobody. Then they are removed, a few at a time.",
+        |c, n| c.engine.retention.defaults.delivered = Some(days(n)),
+    ),
+    number(
+        "dead_letter_days",
+        "365",
+        (0, 3650),
+        "The same for deliveries in the dead letter. 0: until they are removed by hand.",
+        |c, n| c.engine.retention.defaults.dead = (n > 0).then(|| days(n)),
+    ),
+    number(
+        "counter_days",
+        "30",
+        (1, 3650),
+        "How long the counters of each endpoint and minute are kept.",
+        |c, n| {
+            c.engine.retention.counters = days(n);
+        },
     ),
     number(
         "endpoints_per_application",

@@ -86,6 +86,8 @@ fn a_wrong_value_stops_the_start_and_names_setting_value_and_expectation() {
         ("ALDABA_MAX_CONNECTIONS", "-1"),
         ("ALDABA_SHUTDOWN_SECONDS", "1.5"),
         ("ALDABA_IDEMPOTENCY_HOURS", "1"),
+        ("ALDABA_RETENTION_DAYS", "0"),
+        ("ALDABA_DEAD_LETTER_DAYS", "-1"),
         ("WEBHOOK_MAX_ATTEMPTS", "0"),
     ] {
         let message = with_variables(&[(name, value)]).unwrap_err().to_string();
@@ -141,6 +143,15 @@ fn the_documents_own_variables_are_read_from_the_environment_or_the_file() {
     let loaded = with_file("webhook_max_attempts = 5", &[("RETRY_STOP_DATE_AFTER_MINUTES", "3")]).unwrap();
     assert_eq!(loaded.config.overrides.job_attempts, 5);
     assert_eq!(loaded.config.overrides.stop_after, Duration::from_secs(180));
+    let loaded = with_variables(&[("WEBHOOK_RETRY_INTERVAL_MS", "45000")]).unwrap();
+    assert_eq!(loaded.config.engine.sweep_interval, Duration::from_secs(45));
+}
+
+#[test]
+fn dead_letters_can_be_kept_until_they_are_removed() {
+    let dead = |value| with_variables(&[("ALDABA_DEAD_LETTER_DAYS", value)]).unwrap().config.engine.retention;
+    assert_eq!(dead("0").defaults.dead, None);
+    assert_eq!(dead("7").defaults.dead, Some(Duration::from_secs(7 * 86_400)));
 }
 
 #[test]

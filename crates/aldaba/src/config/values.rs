@@ -3,9 +3,14 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ipnet::IpNet;
+use std::time::Duration;
 
 pub(super) fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+pub(super) fn days(number: u64) -> Duration {
+    Duration::from_secs(number.saturating_mul(24 * 3600))
 }
 
 pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {

@@ -5,18 +5,18 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-fn aldaba(folder: &Path) -> Command {
+pub(crate) fn aldaba(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aldaba"));
     command.current_dir(folder).env_clear();
     command
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Ends the program when a test fails.
-struct Started(Child);
+pub(crate) struct Started(Child);
 
 impl Drop for Started {
     fn drop(&mut self) {
@@ -27,7 +27,7 @@ impl Drop for Started {
 
 impl Started {
     /// Starts a server and returns it with the lines it says hello with.
-    fn serve(folder: &Path, more: &[(&str, &str)]) -> (Self, Vec<String>) {
+    pub(crate) fn serve(folder: &Path, more: &[(&str, &str)]) -> (Self, Vec<String>) {
         let mut command = aldaba(folder);
         command.args(["serve", "--listen", "127.0.0.1:0"]).envs(more.iter().copied());
         Self::say_hello(&mut command)
@@ -46,7 +46,7 @@ impl Started {
     }
 }
 
-fn create_token(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn create_token(folder: &Path, arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } =
         aldaba(folder).args(["token", "create"]).args(arguments).output().unwrap();
     assert!(status.success(), "{}", text(&stderr));

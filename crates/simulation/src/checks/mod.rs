@@ -5,6 +5,7 @@ mod health;
 mod ordering;
 mod pace;
 mod promise;
+mod retention;
 mod story;
 mod trouble;
 mod wire;
@@ -72,6 +73,8 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
     gates::gates_hold(&world.scenario, &disk, &log, &mut found);
     health::health_is_what_the_attempts_made_it(&stories, &log, &mut found);
+    retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);
+    retention::what_is_over_is_gone(&world.scenario, &disk, &stories, &log, &mut found);
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());
     }

@@ -2,9 +2,9 @@ use super::{Door, Event, LifePlan, Order, PlannedEnd, Scenario, What};
 use crate::entropy::Dice;
 use crate::receiver::{Mood, Spell};
 use crate::store::{CrashPoint, Faults, Span, Stage};
-use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
+use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides, RetentionDefaults};
 use aldaba_delivery::{Ordering, OrgId, Timestamp};
-use aldaba_engine::Options;
+use aldaba_engine::{Options, RetentionOptions};
 use aldaba_signature::SigningKey;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         limit: faults_end + TO_SETTLE,
         org: OrgId::new(START, [7; 15]),
         tenants,
-        options: options(&mut dice, length),
+        options: Options { retention: retention(seed), ..options(&mut dice, length) },
         overrides: Overrides {
             stop_after: dice.pick(&[hours(168), hours(168), hours(12), hours(2)]),
             ..Overrides::default()
@@ -218,6 +218,17 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         longest_nap: hours(24 * 365),
         tenants: dice.pick(&[1, 10_000]),
         ..Options::default()
+    }
+}
+
+/// From dice of its own. Half of the runs are without, as most servers are most of the time.
+fn retention(seed: u64) -> RetentionOptions {
+    let mut dice = Dice::of(seed, "retention");
+    let span = |dice: &mut Dice| dice.pick(&[None, Some(hours(1)), Some(hours(6)), Some(hours(30))]);
+    RetentionOptions {
+        defaults: RetentionDefaults { delivered: span(&mut dice), dead: span(&mut dice) },
+        interval: dice.pick(&[hours(24 * 365), hours(24 * 365), hours(2), hours(1) / 6]),
+        ..RetentionOptions::default()
     }
 }
 

@@ -69,6 +69,8 @@ impl Disk {
             deliver_at: message.deliver_at,
         };
         self.messages.insert((accept.app, message.id), row);
+        self.last_message += 1;
+        self.accepted.insert(self.last_message, (accept.app, message.id));
     }
 
     fn insert_deliveries(&mut self, accept: &Accept, at_once: bool) -> Seq {

@@ -1,5 +1,6 @@
 //! What survives a crash: tables and their indexes.
 
+use super::retention::Archive;
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
 };
@@ -15,6 +16,8 @@ pub struct Disk {
     pub(super) endpoints: BTreeMap<EndpointId, Endpoint>,
     pub(super) messages: BTreeMap<(AppId, MessageId), Message>,
     pub(super) deliveries: BTreeMap<Seq, DeliveryStatus>,
+    /// Messages in the order of acceptance.
+    pub(super) accepted: BTreeMap<i64, (AppId, MessageId)>,
     pub(super) of_message: BTreeMap<MessageId, Vec<Seq>>,
     /// Waiting deliveries by lane and turn.
     pub(super) lanes: BTreeMap<(EndpointId, Turn), Waiting>,
@@ -30,6 +33,8 @@ pub struct Disk {
     pub(super) profiles: BTreeMap<(OrgId, String), OwnProfile>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) last_seq: i64,
+    pub(super) last_message: i64,
+    pub(super) archive: Archive,
 }
 
 #[derive(Clone, Debug)]
@@ -53,20 +58,30 @@ pub(super) struct KeyRow {
 }
 
 impl Disk {
+    /// Those that were removed too, here and below: the checks look at everything that ever was.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
-        self.messages.values()
+        self.messages.values().chain(self.archive.messages.values())
     }
 
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
-        self.endpoints.values()
+        self.endpoints.values().chain(self.archive.endpoints.values())
     }
 
     pub fn all_deliveries(&self) -> impl Iterator<Item = &DeliveryStatus> {
-        self.deliveries.values()
+        self.deliveries.values().chain(self.archive.deliveries.values())
     }
 
     pub fn all_attempts(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts.values()
+        self.attempts.values().chain(&self.archive.attempts)
+    }
+
+    /// What the server can still read.
+    pub fn has_message(&self, app: AppId, message: MessageId) -> bool {
+        self.messages.contains_key(&(app, message))
+    }
+
+    pub fn has_delivery(&self, seq: Seq) -> bool {
+        self.deliveries.contains_key(&seq)
     }
 
     /// The endpoints that have waiting deliveries.

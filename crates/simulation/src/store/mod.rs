@@ -13,6 +13,7 @@ mod query;
 mod queue;
 mod reads;
 mod replay;
+mod retention;
 mod writer;
 
 pub use disk::Disk;

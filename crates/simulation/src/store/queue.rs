@@ -2,7 +2,8 @@
 
 use aldaba_delivery::AppId;
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, ReplayStep, ReplayStepped, Resent, Seq,
+    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Removal, Removed, ReplayStep,
+    ReplayStepped, Resent, Seq,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ pub(super) enum Op {
     StepReplay(ReplayStep, Done<ReplayStepped>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
     Discard(AppId, Vec<Seq>, Done<usize>),
+    Remove(Removal, Done<Removed>),
 }
 
 /// A write whose fate is known, and who waits for it.
@@ -29,6 +31,7 @@ pub(super) enum Reply {
     StepReplay(Done<ReplayStepped>, Box<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
     Discard(Done<usize>, usize),
+    Remove(Done<Removed>, Removed),
 }
 
 #[derive(Debug, Default)]
@@ -39,8 +42,8 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct Lines {
-    /// Results, events, commands: in the order of their turns.
-    waiting: [VecDeque<Op>; 3],
+    /// Results, events, commands, slices of bulk work: in the order of their turns.
+    waiting: [VecDeque<Op>; 4],
     closed: bool,
 }
 
@@ -55,6 +58,7 @@ impl Queue {
             Op::Record(..) | Op::Resent(..) => 0,
             Op::Accept(..) => 1,
             Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
+            Op::Remove(..) => 3,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();
@@ -94,6 +98,7 @@ impl Op {
             Self::StepReplay(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
             Self::Discard(_, _, done) => done.call(Err(error)),
+            Self::Remove(_, done) => done.call(Err(error)),
         }
     }
 }
@@ -108,6 +113,7 @@ impl Reply {
             Self::StepReplay(done, outcome) => done.call(Ok(*outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
             Self::Discard(done, outcome) => done.call(Ok(outcome)),
+            Self::Remove(done, outcome) => done.call(Ok(outcome)),
         }
     }
 }

@@ -4,11 +4,13 @@ use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
 use super::queue::{Op, Reply};
-use crate::log::{AcceptCommit, Deletion, Hold, Log, OrderingCommit, RecordCommit, Refusal};
+use crate::log::{AcceptCommit, Deletion, Hold, Log, OrderingCommit, RecordCommit, Refusal, RemovalCommit};
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, Reason, Timestamp, Transition};
-use aldaba_store::{Accept, Accepted, Change, Changed, Error, Record, Recorded};
+use aldaba_store::{
+    Accept, Accepted, Change, Changed, Error, Record, Recorded, Removal, Removed, RemovedCounts, Stale,
+};
 use std::time::Duration;
 
 impl SimStore {
@@ -89,6 +91,7 @@ impl SimStore {
                 Reply::SettleSetting(done, disk.settle_setting(name, &value))
             }
             Op::Discard(app, deliveries, done) => Reply::Discard(done, disk.discard(app, &deliveries)),
+            Op::Remove(removal, done) => Reply::Remove(done, self.remove_slice(&removal, disk, &mut log, at)),
         };
         batch.into_iter().map(commit).collect()
     }
@@ -190,9 +193,33 @@ impl SimStore {
                 | Op::Change(..)
                 | Op::StepReplay(..)
                 | Op::SettleSetting(..)
-                | Op::Discard(..) => {}
+                | Op::Discard(..)
+                | Op::Remove(..) => {}
             }
         }
+    }
+
+    /// Mostly all of it; sometimes the slice is over before.
+    fn remove_slice(&self, removal: &Removal, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Removed {
+        let most = removal.items.len();
+        let seen = match self.faults.sabotage {
+            None if self.dice.lock().percent(20) => 1 + self.dice.lock().index(most.max(1)),
+            _ => most,
+        };
+        let mut counts = RemovedCounts::default();
+        for item in removal.items.iter().take(seen) {
+            let before = match item {
+                Stale::Delivery(place) => disk.rank(*place),
+                _ => None,
+            };
+            let deliveries = counts.deliveries;
+            disk.remove(item, removal, &mut counts);
+            if let Some((delivery, newer)) = before.filter(|_| counts.deliveries > deliveries) {
+                log.note(at, || format!("removed {:?}", delivery.seq));
+                log.removals.push(RemovalCommit { at, decided_at: removal.now, delivery, newer });
+            }
+        }
+        Removed { seen: seen.min(most), counts, took: Duration::ZERO }
     }
 
     pub(super) fn sabotage(&self, kind: Sabotage) -> bool {

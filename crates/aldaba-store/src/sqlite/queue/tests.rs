@@ -54,6 +54,11 @@ impl Scene {
                 let op = Op::SettleSetting { name: "s", value: vec![0; bytes] };
                 (op, Reply::SettleSetting(done(&self.refused)))
             }
+            Class::Bulk => {
+                let now = aldaba_delivery::Timestamp::MIN;
+                let removal = crate::Removal { items: Vec::new(), now, event_ids_kept: Duration::ZERO };
+                (Op::Remove(removal), Reply::Remove(done(&self.refused)))
+            }
         };
         self.queue.put(op, reply, &self.failure);
         self.refused.load(Ordering::Relaxed) == before
@@ -86,7 +91,7 @@ fn a_line_whose_first_has_waited_too_long_takes_no_more_of_its_class() {
     scene.pass(WAIT + 1);
     assert!(!scene.put(Class::Command));
     assert!(scene.put(Class::Result), "results are never refused");
-    assert_eq!(scene.take(), [2, 2, 1]);
+    assert_eq!(scene.take(), [2, 2, 1, 0]);
     assert!(scene.put(Class::Accept) && scene.put(Class::Command));
 }
 
@@ -101,7 +106,7 @@ fn ten_times_what_can_be_written_leaves_full_batches_and_a_bounded_wait() {
             scene.put(Class::Accept);
         }
         assert!(waiting() <= 401, "{}", waiting());
-        assert_eq!(scene.take(), [0, BATCH, 0]);
+        assert_eq!(scene.take(), [0, BATCH, 0, 0]);
         scene.pass(2);
     }
     let taken = 1000 * BATCH + waiting();
@@ -149,7 +154,7 @@ fn what_results_leave_is_the_pace_of_the_others() {
             scene.put(Class::Result);
         }
         // Half of a batch is for results; what no command takes is theirs too.
-        assert_eq!(scene.take(), [5, 3, 0]);
+        assert_eq!(scene.take(), [5, 3, 0, 0]);
         scene.pass(3);
     }
     let lines = scene.queue.lines.lock();
@@ -166,6 +171,22 @@ fn one_that_is_larger_than_a_batch_does_not_wait_for_a_batch_of_its_own() {
     assert!(scene.put_large(Class::Command, 1 << 12));
     assert!(scene.put(Class::Command));
     // Nothing fits beside it any more but what had its turn before.
-    assert_eq!(scene.take(), [4, 3, 1]);
-    assert_eq!(scene.take(), [4, 3, 1]);
+    assert_eq!(scene.take(), [4, 3, 1, 0]);
+    assert_eq!(scene.take(), [4, 3, 1, 0]);
+}
+
+#[test]
+fn bulk_work_takes_one_slice_of_a_commit_and_is_never_kept_out() {
+    let scene = Scene::new();
+    for _ in 0..3 * BATCH {
+        scene.put(Class::Result);
+        scene.put(Class::Accept);
+        scene.put(Class::Bulk);
+    }
+    assert_eq!(scene.take(), [4, 3, 0, 1]);
+    for _ in 0..8 {
+        let [.., bulk] = scene.take();
+        assert_eq!(bulk, 1);
+    }
+    assert_eq!(scene.take(), [0, 0, 0, 1], "no second slice, though there is room");
 }

@@ -1,0 +1,123 @@
+//! How long what has ended is kept.
+
+use super::{PolicyError, validate::ensure};
+use crate::Timestamp;
+use std::time::Duration;
+
+/// The longest that a policy or a setting may ask for.
+pub const MAX_KEPT: Duration = Duration::from_secs(3650 * 24 * 3600);
+/// The most deliveries that may be kept by their number.
+pub const MAX_NEWEST: u32 = 100_000;
+
+const LEAST_KEPT: Duration = Duration::from_secs(1);
+
+/// What a policy says of deliveries that have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionRule {
+    pub delivered: Keep,
+    /// Delivered ones are kept only while they are among so many of their application's newest, however
+    /// young they are. Those of all its endpoints whose policy has such a number are counted together.
+    pub newest: Option<u32>,
+    pub dead: Keep,
+}
+
+/// For how long, counted from the end of the delivery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// As the server is set.
+    #[default]
+    AsSet,
+    For(Duration),
+    /// Until somebody removes it.
+    UntilRemoved,
+}
+
+/// What holds for policies that say nothing. `None`: until it is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetentionDefaults {
+    pub delivered: Option<Duration>,
+    pub dead: Option<Duration>,
+}
+
+/// Which of an endpoint's settled deliveries are no longer kept: those that ended before these moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cutoffs {
+    pub delivered: Option<Timestamp>,
+    pub dead: Option<Timestamp>,
+}
+
+impl RetentionRule {
+    /// `deleted`: nobody can list, replay or remove what an endpoint has left behind that is gone, so none
+    /// of it waits to be removed by hand.
+    pub fn cutoffs(&self, defaults: &RetentionDefaults, deleted: bool, now: Timestamp) -> Cutoffs {
+        let span = |keep, default: Option<Duration>| match keep {
+            Keep::AsSet => default,
+            Keep::For(span) => Some(span),
+            Keep::UntilRemoved => None,
+        };
+        let delivered = span(self.delivered, defaults.delivered);
+        let mut dead = span(self.dead, defaults.dead);
+        if deleted {
+            dead = dead.into_iter().chain(defaults.delivered).min();
+        }
+        // What is exactly as old as that is no longer younger.
+        let cutoff = |span: Duration| now.before(span) + Duration::from_millis(1);
+        Cutoffs { delivered: delivered.map(cutoff), dead: dead.map(cutoff) }
+    }
+}
+
+pub(super) fn check(rule: &RetentionRule) -> Result<(), PolicyError> {
+    for (field, keep) in [("retention.delivered.for", rule.delivered), ("retention.dead.for", rule.dead)] {
+        let Keep::For(span) = keep else { continue };
+        ensure((LEAST_KEPT..=MAX_KEPT).contains(&span), field, || {
+            format!("must be between {LEAST_KEPT:?} and {} days; it is {span:?}", MAX_KEPT.as_secs() / 86_400)
+        })?;
+    }
+    let Some(newest) = rule.newest else { return Ok(()) };
+    ensure((1..=MAX_NEWEST).contains(&newest), "retention.delivered.newest", || {
+        format!("must be between 1 and {MAX_NEWEST}; it is {newest}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    const DEFAULTS: RetentionDefaults =
+        RetentionDefaults { delivered: Some(Duration::from_secs(90)), dead: None };
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+    fn rule(delivered: Keep, dead: Keep) -> RetentionRule {
+        RetentionRule { delivered, newest: None, dead }
+    }
+
+    #[test]
+    fn a_policy_that_says_nothing_is_as_the_server_is_set() {
+        let cutoffs = RetentionRule::default().cutoffs(&DEFAULTS, false, NOW);
+        assert_eq!(cutoffs.delivered, Some(Timestamp::from_millis(1_000_000_000 - 90_000 + 1)));
+        assert_eq!(cutoffs.dead, None);
+    }
+
+    #[test]
+    fn a_policy_speaks_for_itself() {
+        let cutoffs = rule(Keep::UntilRemoved, Keep::For(DAY)).cutoffs(&DEFAULTS, false, NOW);
+        assert_eq!(cutoffs.delivered, None);
+        assert_eq!(cutoffs.dead, Some(Timestamp::from_millis(1_000_000_000 - 86_400_000 + 1)));
+    }
+
+    #[test]
+    fn nothing_waits_for_a_hand_once_the_endpoint_is_gone() {
+        let seconds = |span: i64| Some(Timestamp::from_millis(1_000_000_000 - span * 1000 + 1));
+        let dead = |keep| rule(Keep::AsSet, keep).cutoffs(&DEFAULTS, true, NOW).dead;
+        assert_eq!(dead(Keep::UntilRemoved), seconds(90));
+        assert_eq!(dead(Keep::For(DAY)), seconds(90));
+        assert_eq!(dead(Keep::For(Duration::from_secs(5))), seconds(5));
+    }
+
+    #[test]
+    fn a_span_longer_than_time_itself_keeps_everything() {
+        let cutoffs = rule(Keep::For(Duration::MAX), Keep::AsSet).cutoffs(&DEFAULTS, false, NOW);
+        assert!(cutoffs.delivered.is_some_and(|cutoff| cutoff.millis() < -1_000_000_000_000));
+    }
+}

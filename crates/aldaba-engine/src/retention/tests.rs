@@ -1,0 +1,264 @@
+//! Whole rounds against the real store: exactly what should go is gone.
+
+use super::*;
+use crate::SystemClock;
+use aldaba_delivery::policy::Overrides;
+use aldaba_delivery::{AppId, MessageId, Reason};
+use aldaba_store::conformance::{Scene, at};
+use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
+use aldaba_store::{Accept, Accepted, Change, Endpoint, NewDelivery, Order, Page, Record, Recorded, Tenant};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(&StoreOptions::new(folder)).expect("a store"))
+}
+
+fn keeper(store: Arc<dyn Store>) -> Retention {
+    Retention {
+        store,
+        clock: Arc::new(SystemClock::new()),
+        policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
+        options: RetentionOptions::default(),
+        event_ids_kept: Duration::from_secs(24 * 3600),
+        walks: Walks::default(),
+    }
+}
+
+async fn round(store: &Arc<dyn Store>, now: Timestamp) -> RemovedCounts {
+    let (removed, end) = keeper(store.clone()).run_once(now).await;
+    end.expect("a whole round");
+    removed
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+/// An application with an endpoint for each of these policies.
+async fn tenant(scene: &Scene, policies: &[&str]) -> Tenant {
+    let application = scene.new_application();
+    scene.create_application(&application).await;
+    for policy in policies {
+        let endpoint = Endpoint { policy: (*policy).into(), ..scene.new_endpoint(application.id) };
+        scene.create_endpoint(&endpoint).await;
+    }
+    scene.tenant(application.id).await.expect("just made")
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Waits,
+    Delivered(i64),
+    Dead(i64),
+}
+
+/// Events to one endpoint of the application each, with how they ended, in one commit or two.
+async fn events(scene: &Scene, tenant: &Tenant, wanted: &[(usize, End)]) -> Vec<Accept> {
+    let event = |(endpoint, _): &(usize, End)| {
+        let endpoint = tenant.endpoints[*endpoint].id;
+        Accept {
+            deliveries: vec![NewDelivery { endpoint, due_at: at(0), ordered: false }],
+            ..scene.event(tenant)
+        }
+    };
+    let events: Vec<_> = wanted.iter().map(event).collect();
+    let accepted = scene.accept(events.clone()).await;
+    let ended = events.iter().zip(accepted).zip(wanted).filter_map(|((event, accepted), (_, end))| {
+        let Accepted::New { first } = accepted else { panic!("not accepted: {accepted:?}") };
+        match end {
+            End::Waits => None,
+            End::Delivered(moment) => Some(Record { at: at(*moment), ..scene.delivered(event, first) }),
+            End::Dead(moment) => {
+                Some(Record { at: at(*moment), ..scene.dead(event, first, Reason::Exhausted) })
+            }
+        }
+    });
+    let ended: Vec<_> = ended.collect();
+    assert!(scene.record(ended).await.iter().all(|recorded| *recorded == Recorded::Applied));
+    events
+}
+
+async fn messages(store: &Arc<dyn Store>, app: AppId) -> BTreeSet<MessageId> {
+    let page = Page { after: None, limit: 100_000 };
+    let messages = store.messages(app, page, Order::Ascending).await.expect("a read");
+    messages.into_iter().map(|message| message.id).collect()
+}
+
+fn ids<'a>(events: impl IntoIterator<Item = &'a Accept>) -> BTreeSet<MessageId> {
+    events.into_iter().map(|event| event.message.id).collect()
+}
+
+#[test]
+fn a5_delivered_ones_go_after_24_hours_and_beyond_the_newest_1000_of_the_application() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    block_on(async {
+        let scene = Scene::new(store.clone());
+        let busy = tenant(&scene, &["quick", "quick", "standard"]).await;
+        let other = tenant(&scene, &["quick"]).await;
+        // 1,300 over two endpoints by turns, and some that are not counted.
+        let wanted: Vec<_> = (0..1300).map(|n| (n % 2, End::Delivered(DAY + n as i64))).collect();
+        let delivered = events(&scene, &busy, &wanted).await;
+        let apart = [(0, End::Dead(1)), (1, End::Waits), (2, End::Delivered(2)), (2, End::Waits)];
+        let apart = events(&scene, &busy, &apart).await;
+        let neighbour = events(&scene, &other, &[(0, End::Delivered(DAY))]).await;
+
+        let removed = round(&store, at(DAY + 1300)).await;
+        assert_eq!((removed.deliveries, removed.attempts, removed.messages), (300, 300, 300));
+        let kept: BTreeSet<_> = ids(&delivered[300..]).union(&ids(&apart)).copied().collect();
+        assert_eq!(messages(&store, busy.application.id).await, kept);
+        assert_eq!(messages(&store, other.application.id).await, ids(&neighbour));
+        assert_eq!(round(&store, at(DAY + 1300)).await, RemovedCounts::default(), "once is enough");
+
+        // 24 hours after the 800th of them.
+        assert_eq!(round(&store, at(2 * DAY + 799)).await.deliveries, 501);
+        let kept: BTreeSet<_> = ids(&delivered[800..]).union(&ids(&apart)).copied().collect();
+        assert_eq!(messages(&store, busy.application.id).await, kept);
+        assert_eq!(messages(&store, other.application.id).await, BTreeSet::new());
+
+        // Failed ones stay until somebody removes them, and what waits is needed.
+        round(&store, at(3000 * DAY)).await;
+        let kept = ids([&apart[0], &apart[1], &apart[3]]);
+        assert_eq!(messages(&store, busy.application.id).await, kept);
+        assert_eq!(store.waiting().await, Ok(2));
+    });
+}
+
+#[test]
+fn a_round_that_was_cut_off_by_a_restart_is_begun_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wanted: Vec<_> = (0..500).map(|n| (n % 2, End::Delivered(n as i64))).collect();
+    let app = block_on(async {
+        let store = open(folder.path());
+        let scene = Scene::new(store.clone());
+        let tenant = tenant(&scene, &["quick", "standard"]).await;
+        events(&scene, &tenant, &wanted).await;
+        let mut keeper = keeper(store.clone());
+        let round = tokio::spawn(async move { keeper.run_once(at(DAY)).await });
+        // A slice has been removed, and more are to come.
+        while messages(&store, tenant.application.id).await.len() == 500 {
+            tokio::task::yield_now().await;
+        }
+        store.close().await.expect("it closes");
+        let (removed, end) = round.await.expect("no panic");
+        assert_eq!(end, Err(Error::Closed));
+        assert!((1..250).contains(&removed.deliveries), "{removed:?}");
+        tenant.application.id
+    });
+    block_on(async {
+        let store = open(folder.path());
+        let left = messages(&store, app).await.len();
+        let removed = round(&store, at(DAY + 500)).await;
+        assert_eq!(left as u64 - removed.deliveries, 250, "the other policy keeps its own for longer");
+        assert_eq!(messages(&store, app).await.len(), 250);
+    });
+}
+
+#[test]
+fn what_is_deleted_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    block_on(async {
+        let scene = Scene::new(store.clone());
+        let tenant = tenant(&scene, &["quick", "standard"]).await;
+        let app = tenant.application.id;
+        events(&scene, &tenant, &[(0, End::Dead(5)), (1, End::Dead(5)), (1, End::Delivered(6))]).await;
+        let nobody = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+        scene.accept(vec![Accept { idempotency: Some(scene.key()), ..nobody }]).await;
+        scene.change(Change::DeleteApplication { app, at: at(7) }).await;
+
+        // Its idempotency key is over after a day, its counters after 30.
+        assert_eq!(round(&store, at(2 * DAY)).await, RemovedCounts { keys: 1, ..Default::default() });
+        assert_eq!(round(&store, at(31 * DAY)).await.counters, 2);
+        // All of it is over after 90 days, though a dead one under `quick` would wait for a hand.
+        let rest = RemovedCounts {
+            deliveries: 3,
+            attempts: 1,
+            messages: 4,
+            endpoints: 2,
+            applications: 1,
+            ..Default::default()
+        };
+        assert_eq!(round(&store, at(90 * DAY + 6)).await, rest);
+    });
+    drop(store);
+    assert_eq!(not_empty(folder.path()), Vec::<&str>::new());
+}
+
+/// The tables of history and directory that still have rows.
+fn not_empty(folder: &Path) -> Vec<&'static str> {
+    let store = open(folder);
+    block_on(async {
+        let mut left = Vec::new();
+        if !store.kept_endpoints(None, 10).await.expect("a read").is_empty() {
+            left.push("endpoint");
+        }
+        if store.unused_applications(None, 10).await.expect("a read").until.is_some() {
+            left.push("application");
+        }
+        if store.expired_keys(None, Timestamp::MAX, 10).await.expect("a read").until.is_some() {
+            left.push("unique_key");
+        }
+        if store.lonely_messages(None, Timestamp::MAX, 10).await.expect("a read").until.is_some() {
+            left.push("message");
+        }
+        left
+    })
+}
+
+/// What should be left, said in another way than the code says it.
+fn expected(policies: &[&str], wanted: &[(usize, End)], now: i64) -> Vec<bool> {
+    let is_quick = |endpoint: usize| policies[endpoint] == "quick";
+    let kept = |(number, (endpoint, end)): (usize, &(usize, End))| match end {
+        End::Waits => true,
+        End::Dead(moment) => is_quick(*endpoint) || now - moment < 365 * DAY,
+        End::Delivered(moment) if is_quick(*endpoint) => {
+            let newer = wanted.iter().enumerate().filter(|(other, (endpoint, end))| {
+                matches!(end, End::Delivered(at) if (at, other) > (moment, &number)) && is_quick(*endpoint)
+            });
+            now - moment < DAY && newer.count() < 1000
+        }
+        End::Delivered(moment) => now - moment < 90 * DAY,
+    };
+    wanted.iter().enumerate().map(kept).collect()
+}
+
+fn end() -> impl Strategy<Value = End> {
+    let moment =
+        || prop_oneof![0..500 * DAY, 399 * DAY..400 * DAY, Just(399 * DAY), Just(310 * DAY), Just(35 * DAY)];
+    prop_oneof![1 => Just(End::Waits), 8 => moment().prop_map(End::Delivered), 3 => moment().prop_map(End::Dead)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn exactly_what_is_over_goes(
+        policies in prop::collection::vec(prop::sample::select(vec!["quick", "standard", "persistent"]), 1..4),
+        wanted in prop::collection::vec((0..3_usize, end()), 0..60),
+        crowd in 0..3_usize,
+    ) {
+        let now = 400 * DAY;
+        let mut wanted: Vec<_> = wanted.into_iter().map(|(n, end)| (n % policies.len(), end)).collect();
+        // Sometimes more than are counted, in one second.
+        wanted.extend((0..crowd * 600).map(|n| (n % policies.len(), End::Delivered(now - HOUR))));
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = open(folder.path());
+        let (left, events) = block_on(async {
+            let scene = Scene::new(store.clone());
+            let tenant = tenant(&scene, &policies).await;
+            let events = events(&scene, &tenant, &wanted).await;
+            round(&store, at(now)).await;
+            (messages(&store, tenant.application.id).await, events)
+        });
+        let expected = expected(&policies, &wanted, now);
+        let kept = events.iter().zip(&expected).filter(|(_, kept)| **kept).map(|(event, _)| event);
+        prop_assert_eq!(left, ids(kept));
+    }
+}

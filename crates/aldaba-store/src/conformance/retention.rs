@@ -1,0 +1,349 @@
+//! What is no longer kept is found and removed; what waits or is referred to is not.
+
+use super::scene::ask;
+use super::{Scene, at};
+use crate::{
+    Accept, AttemptScope, AttemptsQuery, Change, Cut, MessagesCursor, Order, Page, Record, Removal, Removed,
+    RemovedCounts, Seq, Settled, Stale, Store, StoredKey, Tenant,
+};
+use aldaba_delivery::{EndpointId, Gate, GateScope, Origin, Reason, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+const HOUR: i64 = 3600;
+const EVENT_IDS: Duration = Duration::from_secs(24 * 3600);
+
+async fn remove(scene: &Scene, items: Vec<Stale>, now: Timestamp) -> Removed {
+    let removal = Removal { items, now, event_ids_kept: EVENT_IDS };
+    ask(|done| scene.store.remove(removal, done)).await.unwrap()
+}
+
+/// Accepts an event and delivers it to its first endpoint at that moment.
+async fn delivered(scene: &Scene, tenant: &Tenant, moment: Timestamp) -> (Accept, Settled) {
+    let event = scene.event(tenant);
+    let seq = scene.accepted(&event).await;
+    scene.record(vec![Record { at: moment, ..scene.delivered(&event, seq) }]).await;
+    (event, Settled { at: moment, seq })
+}
+
+fn before(at: Timestamp) -> Option<Settled> {
+    Some(Settled { at, seq: Seq(i64::MIN) })
+}
+
+async fn attempts(scene: &Scene, scope: AttemptScope) -> usize {
+    let query = AttemptsQuery { scope, page: Page { after: None, limit: 1000 }, order: Order::Ascending };
+    scene.store.attempts(query).await.unwrap().len()
+}
+
+async fn has_message(scene: &Scene, event: &Accept) -> bool {
+    scene.store.message(event.app, event.message.id.to_string()).await.unwrap().is_some()
+}
+
+pub async fn endpoints_are_walked_application_by_application(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (first, second) = (scene.with_endpoints(2).await, scene.with_endpoints(1).await);
+    let gone = first.endpoints[0].id;
+    scene.change(Change::DeleteEndpoint { app: first.application.id, endpoint: gone, at: at(1) }).await;
+    let mut walked = Vec::new();
+    let mut after = None;
+    loop {
+        let page = scene.store.kept_endpoints(after, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some((last.app, last.id));
+        walked.extend(page.into_iter().map(|endpoint| {
+            assert_eq!((endpoint.org, endpoint.policy.as_str()), (scene.org, "standard"));
+            (endpoint.app, endpoint.id, endpoint.deleted)
+        }));
+    }
+    let expected = [
+        (first.application.id, gone, true),
+        (first.application.id, first.endpoints[1].id, false),
+        (second.application.id, second.endpoints[0].id, false),
+    ];
+    assert_eq!(walked, expected);
+}
+
+pub async fn the_newest_delivered_are_ranked_over_endpoints(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (first, second) = (scene.with_endpoints(1).await, scene.with_endpoints(1).await);
+    let mut all = Vec::new();
+    for (tenant, moment) in [(&first, 5), (&second, 9), (&first, 7), (&second, 7), (&first, 1)] {
+        all.push(delivered(&scene, tenant, at(moment)).await.1);
+    }
+    // Neither one that waits nor a dead one is a delivered one.
+    let dead = scene.event(&first);
+    let seq = scene.accepted(&dead).await;
+    scene.record(vec![Record { at: at(99), ..scene.dead(&dead, seq, Reason::Exhausted) }]).await;
+    scene.accepted(&scene.event(&second)).await;
+    all.sort_by(|a, b| b.cmp(a));
+    let both = vec![first.endpoints[0].id, second.endpoints[0].id];
+    let newest = async |after, limit| scene.store.newest_delivered(both.clone(), after, limit).await.unwrap();
+    assert_eq!(newest(None, 10).await, all);
+    assert_eq!(newest(None, 3).await, all[..3]);
+    assert_eq!(newest(Some(all[2]), 10).await, all[..2]);
+    assert_eq!(newest(Some(all[0]), 10).await, []);
+    let one = scene.store.newest_delivered(vec![first.endpoints[0].id], None, 1).await.unwrap();
+    assert_eq!((one.len(), one[0].at), (1, at(7)));
+}
+
+pub async fn what_is_cut_off_is_found_oldest_first(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let endpoint = tenant.endpoints[0].id;
+    let mut settled = Vec::new();
+    for moment in [1, 2, 3, 3] {
+        settled.push(delivered(&scene, &tenant, at(moment)).await.1);
+    }
+    let event = scene.event(&tenant);
+    let dead = Settled { at: at(2), seq: scene.accepted(&event).await };
+    scene.record(vec![scene.dead(&event, dead.seq, Reason::Exhausted)]).await;
+    scene.accepted(&scene.event(&tenant)).await;
+    let cut = async |delivered, dead, limit| {
+        let cuts = vec![Cut { endpoint, delivered, dead }];
+        let stale = scene.store.cut_off(cuts, limit).await.unwrap();
+        let place = |stale: &Stale| match stale {
+            Stale::Delivery(settled) => *settled,
+            other => panic!("{other:?} is no delivery"),
+        };
+        stale.iter().map(place).collect::<Vec<_>>()
+    };
+    assert_eq!(cut(before(at(3)), None, 10).await, settled[..2]);
+    assert_eq!(cut(Some(settled[3]), None, 10).await, settled[..3]);
+    assert_eq!(cut(before(at(99)), before(at(99)), 10).await.len(), 5);
+    assert_eq!(cut(before(at(99)), None, 2).await, settled[..2]);
+    assert_eq!(cut(None, before(at(2)), 10).await, []);
+    assert_eq!(cut(None, before(at(3)), 10).await, [dead]);
+    assert_eq!(cut(None, None, 10).await, []);
+}
+
+pub async fn a_removed_delivery_takes_its_attempts_and_the_last_one_the_message(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let event = scene.event(&tenant);
+    let first = scene.accepted(&event).await;
+    let kept = delivered(&scene, &tenant, at(2)).await.0;
+    scene.record(vec![scene.failed(&event, first, at(1))]).await;
+    scene.record(vec![Record { attempts_before: 1, ..scene.delivered(&event, first) }]).await;
+    let second = Record {
+        seq: Seq(first.0 + 1),
+        endpoint: event.deliveries[1].endpoint,
+        at: at(3),
+        ..scene.delivered(&event, first)
+    };
+    scene.record(vec![second]).await;
+
+    let item = |seq: i64, moment| Stale::Delivery(Settled { at: at(moment), seq: Seq(seq) });
+    let removed = remove(&scene, vec![item(first.0, 2)], at(99)).await;
+    assert_eq!(removed.seen, 1);
+    assert_eq!(removed.counts, RemovedCounts { deliveries: 1, attempts: 2, ..Default::default() });
+    assert_eq!(attempts(&scene, AttemptScope::Message(event.message.id)).await, 1);
+    assert_eq!(attempts(&scene, AttemptScope::Endpoint(event.deliveries[0].endpoint)).await, 1);
+    let left = scene.store.deliveries(event.message.id).await.unwrap();
+    assert_eq!(left.iter().map(|delivery| delivery.seq).collect::<Vec<_>>(), [Seq(first.0 + 1)]);
+    assert!(has_message(&scene, &event).await);
+
+    let removed = remove(&scene, vec![item(first.0 + 1, 3)], at(99)).await;
+    let counts = RemovedCounts { deliveries: 1, attempts: 1, messages: 1, ..Default::default() };
+    assert_eq!(removed.counts, counts);
+    assert!(!has_message(&scene, &event).await);
+    assert_eq!(scene.store.contents(vec![(event.app, event.message.id)]).await.unwrap(), [None]);
+    assert_eq!(attempts(&scene, AttemptScope::Message(event.message.id)).await, 0);
+    // A neighbour has lost nothing.
+    assert!(has_message(&scene, &kept).await);
+    assert_eq!(attempts(&scene, AttemptScope::Message(kept.message.id)).await, 1);
+    assert_eq!(scene.store.waiting().await.unwrap(), 1);
+}
+
+pub async fn what_waits_is_never_removed(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let event = scene.event(&tenant);
+    let first = scene.accepted(&event).await;
+    scene.record(vec![scene.delivered(&event, first)]).await;
+    let items = vec![
+        // Of a message whose other delivery waits.
+        Stale::Delivery(Settled { at: at(2), seq: first }),
+        // Waits, whatever is said of it.
+        Stale::Delivery(Settled { at: at(2), seq: Seq(first.0 + 1) }),
+        Stale::Delivery(Settled { at: at(0), seq: Seq(first.0 + 1) }),
+        Stale::Message(event.app, event.message.id),
+        Stale::Endpoint(event.deliveries[1].endpoint),
+        Stale::Application(event.app),
+    ];
+    let removed = remove(&scene, items, at(10_000 * HOUR)).await;
+    assert_eq!(removed.counts, RemovedCounts { deliveries: 1, attempts: 1, ..Default::default() });
+    assert_eq!(removed.seen, 6);
+    assert!(has_message(&scene, &event).await);
+    assert_eq!(scene.due(event.deliveries[1].endpoint).await.len(), 1);
+}
+
+pub async fn a_delivery_that_ended_at_another_time_stays(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (event, settled) = delivered(&scene, &tenant, at(5)).await;
+    let other = Settled { at: at(4), ..settled };
+    assert_eq!(remove(&scene, vec![Stale::Delivery(other)], at(99)).await.counts, RemovedCounts::default());
+    assert_eq!(scene.store.deliveries(event.message.id).await.unwrap().len(), 1);
+}
+
+pub async fn an_event_id_outlives_its_message_for_its_time(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut event = scene.event(&tenant);
+    event.message.event_id = Some("order-7".into());
+    let seq = scene.accepted(&event).await;
+    scene.record(vec![scene.delivered(&event, seq)]).await;
+    remove(&scene, vec![Stale::Delivery(Settled { at: at(2), seq })], at(HOUR)).await;
+    let again = |moment| {
+        let mut again = scene.event(&tenant);
+        again.message.event_id = Some("order-7".into());
+        again.message.created_at = moment;
+        again
+    };
+    let taken = crate::Accepted::EventIdTaken { message: event.message.id };
+    assert_eq!(scene.accept(vec![again(at(24 * HOUR - 1))]).await, [taken]);
+    assert_eq!(scene.store.message(event.app, "order-7".into()).await.unwrap(), None);
+    let walked = scene.store.expired_keys(None, at(24 * HOUR), 10).await.unwrap();
+    assert_eq!(walked.stale.len(), 1);
+    scene.accepted(&again(at(24 * HOUR))).await;
+    // It belongs to the new message now, and counts as long as that one is kept.
+    assert_eq!(remove(&scene, walked.stale, at(24 * HOUR)).await.counts.keys, 0);
+    let found = scene.store.message(event.app, "order-7".into()).await.unwrap();
+    assert!(found.is_some_and(|message| message.id != event.message.id));
+}
+
+pub async fn an_event_id_goes_with_a_message_that_is_older(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut event = scene.event(&tenant);
+    event.message.event_id = Some("order-7".into());
+    let seq = scene.accepted(&event).await;
+    scene.record(vec![scene.delivered(&event, seq)]).await;
+    let stale = vec![Stale::Delivery(Settled { at: at(2), seq })];
+    assert_eq!(remove(&scene, stale, at(25 * HOUR)).await.counts.keys, 1);
+    let walked = scene.store.expired_keys(None, Timestamp::MAX, 10).await.unwrap();
+    assert_eq!((walked.stale, walked.until, walked.more), (vec![], None, false));
+}
+
+pub async fn expired_keys_are_found_in_steps_and_living_ones_stay(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (tenant, other) = (scene.with_endpoints(0).await, scene.with_endpoints(0).await);
+    for (tenant, hours) in [(&tenant, 1), (&tenant, 3), (&other, 1), (&other, 3), (&other, 1)] {
+        let mut event = scene.event(tenant);
+        let key = scene.key();
+        event.idempotency = Some(crate::IdempotencyKey { expires_at: at(hours * HOUR), ..key });
+        scene.accepted(&event).await;
+    }
+    let mut named = scene.event(&other);
+    named.message.event_id = Some("for as long as it is kept".into());
+    scene.accepted(&named).await;
+    let (mut stale, mut after, mut steps) = (Vec::new(), None::<StoredKey>, 0);
+    loop {
+        let walked = scene.store.expired_keys(after.clone(), at(2 * HOUR), 2).await.unwrap();
+        stale.extend(walked.stale);
+        after = walked.until.or(after);
+        steps += 1;
+        if !walked.more {
+            break;
+        }
+    }
+    assert_eq!((stale.len(), steps), (3, 4), "the last step finds that there is nothing more");
+    assert_eq!(remove(&scene, stale.clone(), at(HOUR - 1)).await.counts.keys, 0, "not yet expired");
+    assert_eq!(remove(&scene, stale, at(2 * HOUR)).await.counts.keys, 3);
+    assert_eq!(scene.store.expired_keys(None, at(2 * HOUR), 10).await.unwrap().stale, []);
+    assert_eq!(scene.store.expired_keys(None, at(3 * HOUR), 10).await.unwrap().stale.len(), 2);
+}
+
+pub async fn old_messages_that_went_to_nobody_are_found_and_removed(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (nobody, somebody) = (scene.with_endpoints(0).await, scene.with_endpoints(1).await);
+    let mut events = Vec::new();
+    for (tenant, moment) in [(&nobody, 0), (&somebody, 1), (&nobody, 2), (&nobody, 3), (&nobody, 3)] {
+        let mut event = scene.event(tenant);
+        event.message.created_at = at(moment);
+        scene.accepted(&event).await;
+        events.push(event);
+    }
+    let walk =
+        async |after: Option<MessagesCursor>| scene.store.lonely_messages(after, at(3), 2).await.unwrap();
+    let item = |event: &Accept| Stale::Message(event.app, event.message.id);
+    let first = walk(None).await;
+    assert_eq!((&first.stale, first.more), (&vec![item(&events[0])], true));
+    let second = walk(first.until).await;
+    assert_eq!((&second.stale, second.more), (&vec![item(&events[2])], false));
+    let third = walk(second.until).await;
+    assert_eq!((third.stale, third.until, third.more), (vec![], None, false));
+    let items = [first.stale, second.stale].concat();
+    assert_eq!(remove(&scene, items, at(HOUR)).await.counts.messages, 2);
+    for (number, event) in events.iter().enumerate() {
+        assert_eq!(has_message(&scene, event).await, ![0, 2].contains(&number), "{number}");
+    }
+}
+
+pub async fn a_deleted_endpoint_goes_when_nothing_refers_to_it(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    let (_, settled) = delivered(&scene, &tenant, at(2)).await;
+    let unused = async || scene.store.unused_endpoints(vec![endpoint]).await.unwrap();
+    assert_eq!(unused().await, []);
+    scene.change(Change::DeleteApplication { app, at: at(3) }).await;
+    assert_eq!(unused().await, [], "its history is kept");
+    let applications = async || scene.store.unused_applications(None, 10).await.unwrap();
+    assert_eq!(applications().await.stale, []);
+    remove(&scene, vec![Stale::Delivery(settled)], at(99)).await;
+    let counters = counters(&scene, endpoint).await;
+    remove(&scene, counters, at(99)).await;
+    assert_eq!(unused().await, [Stale::Endpoint(endpoint)]);
+    assert_eq!(remove(&scene, unused().await, at(99)).await.counts.endpoints, 1);
+    assert_eq!(scene.store.lane_endpoints(vec![endpoint]).await.unwrap(), []);
+    assert_eq!(applications().await.stale, [Stale::Application(app)]);
+    assert_eq!(applications().await.until, Some(app));
+    assert_eq!(remove(&scene, applications().await.stale, at(99)).await.counts.applications, 1);
+    assert_eq!(applications().await.until, None);
+}
+
+/// A store that keeps no counters has none that are old.
+async fn counters(scene: &Scene, endpoint: EndpointId) -> Vec<Stale> {
+    scene.store.old_counters(vec![endpoint], Timestamp::MAX, 100).await.unwrap()
+}
+
+pub async fn counters_of_a_minute_that_is_not_over_stay(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    delivered(&scene, &tenant, at(120)).await;
+    let old = async |before| {
+        let endpoints = vec![tenant.endpoints[0].id];
+        scene.store.old_counters(endpoints, before, 100).await.unwrap()
+    };
+    assert_eq!(old(at(120)).await, []);
+    let stale = old(at(180)).await;
+    let count = stale.len() as u64;
+    assert_eq!(remove(&scene, stale, at(180)).await.counts.counters, count);
+    assert_eq!(old(Timestamp::MAX).await, []);
+}
+
+pub async fn a_gate_that_has_held_nobody_for_long_goes(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let gate = |host: &str, until: i64| crate::GateRecord {
+        origin: Origin::new("https", host, 443),
+        scope: GateScope::Host,
+        gate: Gate { failures: 5, held_until: Some(at(until)), hold: Duration::from_secs(1), probing: false },
+    };
+    let (old, young) = (gate("old.example", 10), gate("young.example", 20));
+    let event = scene.event(&tenant);
+    let seq = scene.accepted(&event).await;
+    let gates = vec![old.clone(), young.clone()];
+    scene.record(vec![Record { gates, ..scene.failed(&event, seq, at(30)) }]).await;
+    let stale = scene.store.old_gates(at(20), 10).await.unwrap();
+    assert_eq!(stale, [Stale::Gate(old.origin.clone(), old.scope, at(20))]);
+    // It has been held again in the meantime.
+    let again = gate("old.example", 50);
+    let record = Record { attempts_before: 1, gates: vec![again], ..scene.failed(&event, seq, at(60)) };
+    scene.record(vec![record]).await;
+    assert_eq!(remove(&scene, stale, at(60)).await.counts.gates, 0);
+    let stale = scene.store.old_gates(at(60), 10).await.unwrap();
+    assert_eq!(remove(&scene, stale, at(60)).await.counts.gates, 2);
+    assert_eq!(scene.store.gates().await.unwrap(), []);
+}

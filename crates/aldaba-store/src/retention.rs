@@ -1,0 +1,167 @@
+//! Removing what is no longer kept.
+//!
+//! Reads find it, in small walks, and [`Retention::remove`] removes it, in slices that the hot path does
+//! not feel. Who decides what is kept is the engine; the store makes sure that what is removed still is what
+//! was found, and that nothing goes that waits or is referred to.
+
+use crate::{Done, Read, Seq};
+use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, OrgId, Origin, Timestamp};
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// The place of a settled delivery in the order of the ends. Two deliveries never share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Settled {
+    pub at: Timestamp,
+    pub seq: Seq,
+}
+
+/// An endpoint, deleted or not, with what says how long its deliveries are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptEndpoint {
+    pub app: AppId,
+    pub id: EndpointId,
+    pub org: OrgId,
+    pub policy: String,
+    pub deleted: bool,
+}
+
+/// Of one endpoint: settled deliveries before these places are no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub endpoint: EndpointId,
+    pub delivered: Option<Settled>,
+    pub dead: Option<Settled>,
+}
+
+/// Something that is no longer kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stale {
+    /// A settled delivery with its attempts, and its message if that was the last delivery of it.
+    Delivery(Settled),
+    /// A message that no delivery is left of.
+    Message(AppId, MessageId),
+    /// An idempotency key or an event id whose time is over.
+    Key(StoredKey),
+    /// The counters of an endpoint for one minute since the Unix epoch.
+    Counters(EndpointId, i64),
+    /// A gate that has held nobody since this moment.
+    Gate(Origin, GateScope, Timestamp),
+    /// A deleted endpoint that nothing refers to.
+    Endpoint(EndpointId),
+    /// A deleted application that nothing refers to.
+    Application(AppId),
+}
+
+/// What must not happen twice, as it is kept. Only a store looks inside.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoredKey {
+    pub owner: [u8; 20],
+    pub kind: u8,
+    pub key: Vec<u8>,
+}
+
+/// A message in the order of acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessagesCursor(pub i64);
+
+/// A part of a walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walked<Cursor> {
+    pub stale: Vec<Stale>,
+    /// How far it came; `None`: not a step.
+    pub until: Option<Cursor>,
+    /// Whether it ended at its limit, and there may be more behind.
+    pub more: bool,
+}
+
+/// What to remove.
+#[derive(Clone, Debug)]
+pub struct Removal {
+    pub items: Vec<Stale>,
+    pub now: Timestamp,
+    /// How long an event id is remembered at least, counted from the acceptance of its message, though the
+    /// message is gone.
+    pub event_ids_kept: Duration,
+}
+
+/// What became of a [`Removal`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// How many of the items are dealt with. The rest did not fit into the slice of time.
+    pub seen: usize,
+    pub counts: RemovedCounts,
+    /// How long the writer was busy with it.
+    pub took: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedCounts {
+    pub deliveries: u64,
+    pub attempts: u64,
+    pub messages: u64,
+    pub keys: u64,
+    pub counters: u64,
+    pub gates: u64,
+    pub endpoints: u64,
+    pub applications: u64,
+}
+
+impl AddAssign for RemovedCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.deliveries += more.deliveries;
+        self.attempts += more.attempts;
+        self.messages += more.messages;
+        self.keys += more.keys;
+        self.counters += more.counters;
+        self.gates += more.gates;
+        self.endpoints += more.endpoints;
+        self.applications += more.applications;
+    }
+}
+
+pub trait Retention {
+    /// All endpoints, in the order of application and id.
+    fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>>;
+
+    /// The newest delivered deliveries of these endpoints together, newest first; only those after the
+    /// given place.
+    fn newest_delivered(
+        &self,
+        endpoints: Vec<EndpointId>,
+        after: Option<Settled>,
+        limit: usize,
+    ) -> Read<Vec<Settled>>;
+
+    /// Settled deliveries that are cut off, of each endpoint the oldest first.
+    fn cut_off(&self, cuts: Vec<Cut>, limit: usize) -> Read<Vec<Stale>>;
+
+    /// Counters of these endpoints for minutes that were over before a moment.
+    fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
+
+    /// Those of these endpoints that are deleted, and that no delivery and no counter refers to.
+    fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>>;
+
+    /// Deleted applications without endpoints and messages. `limit`: how many to look at.
+    fn unused_applications(&self, after: Option<AppId>, limit: usize) -> Read<Walked<AppId>>;
+
+    /// Messages from before a moment that no delivery is left of, in the order of acceptance. `limit`: how
+    /// many to look at.
+    fn lonely_messages(
+        &self,
+        after: Option<MessagesCursor>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<MessagesCursor>>;
+
+    /// Keys that count no longer. `limit`: how many to look at.
+    fn expired_keys(&self, after: Option<StoredKey>, now: Timestamp, limit: usize)
+    -> Read<Walked<StoredKey>>;
+
+    /// Gates that have held nobody since a moment.
+    fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
+
+    /// Removes what still is what was found, in one commit that takes a few milliseconds at most: what does
+    /// not fit into them is left for the next call. Everything else that waits to be written goes first.
+    fn remove(&self, removal: Removal, done: Done<Removed>);
+}

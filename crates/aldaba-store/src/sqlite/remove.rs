@@ -1,0 +1,184 @@
+//! Removes what is no longer kept, for as long as the slice lasts.
+
+use super::Monotonic;
+use super::keys::KeyKind;
+use super::retention::{self, DELIVERY_OF, EndpointUnused};
+use super::rows::{self, scope_bytes};
+use crate::{Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
+use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, Origin, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+use std::time::Duration;
+
+/// How long the writer may be busy with it, when others wait.
+pub(super) const SLICE: Duration = Duration::from_millis(5);
+/// Attempts that are removed between two looks at the clock.
+const ATTEMPTS: usize = 64;
+
+pub(super) fn remove(
+    connection: &Connection,
+    clock: &Monotonic,
+    removal: &Removal,
+) -> rusqlite::Result<Removed> {
+    let begun = clock.now();
+    let is_over = || clock.now().saturating_sub(begun) >= SLICE;
+    let mut remover = Remover { connection, removal, counts: RemovedCounts::default() };
+    let mut seen = 0;
+    for item in &removal.items {
+        // The first one is always begun, or a slow machine would never come to an end.
+        if (seen > 0 && is_over()) || !remover.remove(item, &is_over)? {
+            break;
+        }
+        seen += 1;
+    }
+    Ok(Removed { seen, counts: remover.counts, took: clock.now().saturating_sub(begun) })
+}
+
+struct Remover<'a> {
+    connection: &'a Connection,
+    removal: &'a Removal,
+    counts: RemovedCounts,
+}
+
+impl Remover<'_> {
+    /// `false`: the slice was over before the item was done with.
+    fn remove(&mut self, item: &Stale, is_over: &dyn Fn() -> bool) -> rusqlite::Result<bool> {
+        match item {
+            Stale::Delivery(settled) => return self.delivery(*settled, is_over),
+            Stale::Message(app, message) => self.message_if_lonely(*app, *message)?,
+            Stale::Key(key) => self.key(key)?,
+            Stale::Counters(endpoint, minute) => self.counters(*endpoint, *minute)?,
+            Stale::Gate(origin, scope, before) => self.gate(origin, scope, *before)?,
+            Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
+            Stale::Application(app) => self.application(*app)?,
+        }
+        Ok(true)
+    }
+
+    /// The attempts first: a delivery that has many may need more than one slice.
+    fn delivery(&mut self, settled: Settled, is_over: &dyn Fn() -> bool) -> rusqlite::Result<bool> {
+        let Settled { at, seq } = settled;
+        // The fence: it may have been opened again since it was found.
+        let mut find = self.connection.prepare_cached(
+            "SELECT endpoint, message FROM delivery WHERE seq = ?1 AND state != 0 AND settled_at = ?2",
+        )?;
+        let found = find.query_row((seq.0, at.millis()), |row| Ok((rows::id(row, 0)?, rows::id(row, 1)?)));
+        let Some((endpoint, message)): Option<(EndpointId, MessageId)> = found.optional()? else {
+            return Ok(true);
+        };
+        // Those of former rounds too, and those made by hand: they bear other numbers.
+        let mut attempts = self.connection.prepare_cached(
+            "DELETE FROM attempt WHERE rowid IN (SELECT rowid FROM attempt INDEXED BY attempt_message
+                 WHERE message = ?1 AND endpoint = ?2 LIMIT ?3)",
+        )?;
+        loop {
+            let which = (message.as_bytes(), endpoint.as_bytes(), rows::count(ATTEMPTS));
+            let removed = attempts.execute(which)?;
+            self.counts.attempts += removed as u64;
+            if removed < ATTEMPTS {
+                break;
+            }
+            if is_over() {
+                return Ok(false);
+            }
+        }
+        let mut delete = self.connection.prepare_cached("DELETE FROM delivery WHERE seq = ?1")?;
+        self.counts.deliveries += delete.execute((seq.0,))? as u64;
+        self.connection.prepare_cached("DELETE FROM dead_letter WHERE seq = ?1")?.execute((seq.0,))?;
+        let mut app = self.connection.prepare_cached("SELECT app FROM endpoint WHERE id = ?1")?;
+        if let Some(app) = app.query_row((endpoint.as_bytes(),), |row| rows::id(row, 0)).optional()? {
+            self.message_if_lonely(app, message)?;
+        }
+        Ok(true)
+    }
+
+    fn message_if_lonely(&mut self, app: AppId, message: MessageId) -> rusqlite::Result<()> {
+        if self.connection.prepare_cached(DELIVERY_OF)?.exists((message.as_bytes(),))? {
+            return Ok(());
+        }
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT rowid, created_at, event_id FROM message WHERE app = ?1 AND id = ?2")?;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, rows::moment(row, 1)?, row.get(2)?));
+        let found = find.query_row((app.as_bytes(), message.as_bytes()), read).optional()?;
+        let Some((rowid, created_at, event_id)): Option<(i64, Timestamp, Option<String>)> = found else {
+            return Ok(());
+        };
+        let mut delete = self.connection.prepare_cached("DELETE FROM message WHERE rowid = ?1")?;
+        self.counts.messages += delete.execute((rowid,))? as u64;
+        // Made by hand, for endpoints that it never went to.
+        let mut attempts = self.connection.prepare_cached("DELETE FROM attempt WHERE message = ?1")?;
+        self.counts.attempts += attempts.execute((message.as_bytes(),))? as u64;
+        match event_id {
+            Some(event_id) => {
+                self.event_id(app, message, &event_id, created_at + self.removal.event_ids_kept)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// An event id outlives its message for as long as a sender may repeat it.
+    fn event_id(
+        &mut self,
+        app: AppId,
+        message: MessageId,
+        event_id: &str,
+        until: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let key = (app.as_bytes(), KeyKind::EventId as i64, event_id.as_bytes(), message.as_bytes());
+        if until > self.removal.now {
+            let mut expire = self.connection.prepare_cached(
+                "UPDATE unique_key SET expires_at = ?5
+                 WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4",
+            )?;
+            expire.execute((key.0, key.1, key.2, key.3, until.millis()))?;
+            return Ok(());
+        }
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4",
+        )?;
+        self.counts.keys += delete.execute(key)? as u64;
+        Ok(())
+    }
+
+    fn key(&mut self, key: &StoredKey) -> rusqlite::Result<()> {
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND expires_at <= ?4",
+        )?;
+        let removed = delete.execute((&key.owner[..], key.kind, &key.key, self.removal.now.millis()))?;
+        self.counts.keys += removed as u64;
+        Ok(())
+    }
+
+    fn counters(&mut self, endpoint: EndpointId, minute: i64) -> rusqlite::Result<()> {
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM endpoint_minute WHERE endpoint = ?1 AND minute = ?2")?;
+        self.counts.counters += delete.execute((endpoint.as_bytes(), minute))? as u64;
+        Ok(())
+    }
+
+    fn gate(&mut self, origin: &Origin, scope: &GateScope, before: Timestamp) -> rusqlite::Result<()> {
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM gate WHERE origin = ?1 AND scope = ?2 AND held_until < ?3")?;
+        let removed = delete.execute((origin.as_str(), scope_bytes(scope), before.millis()))?;
+        self.counts.gates += removed as u64;
+        Ok(())
+    }
+
+    fn endpoint(&mut self, endpoint: EndpointId) -> rusqlite::Result<()> {
+        if EndpointUnused::new(self.connection)?.is(endpoint)? {
+            let mut delete = self.connection.prepare_cached("DELETE FROM endpoint WHERE id = ?1")?;
+            self.counts.endpoints += delete.execute((endpoint.as_bytes(),))? as u64;
+        }
+        Ok(())
+    }
+
+    fn application(&mut self, app: AppId) -> rusqlite::Result<()> {
+        if retention::application_unused(self.connection, app)? {
+            let mut delete = self.connection.prepare_cached("DELETE FROM application WHERE id = ?1")?;
+            self.counts.applications += delete.execute((app.as_bytes(),))? as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! A big removal: others hardly feel it, and a kill in the middle leaves whole deliveries.
+
+use aldaba_store::conformance::{Scene, at};
+use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
+use aldaba_store::{
+    Accepted, Accepts, Cut, Done, Error, Record, Removal, Removed, RemovedCounts, Retention, Seq, Settled,
+    Stale, Tenant,
+};
+use rusqlite::Connection;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const FOLDER: &str = "ALDABA_TEST_REMOVE_FOLDER";
+const SLICE: Duration = Duration::from_millis(5);
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn open(folder: &Path) -> Arc<SqliteStore> {
+    let start = now();
+    let clock = Monotonic::new(move || now().duration_since(start));
+    let options = Options { clock, queue_wait: Duration::from_secs(30), ..Options::new(folder) };
+    Arc::new(SqliteStore::open(&options).unwrap())
+}
+
+/// Delivers so many events, with their attempts.
+fn deliver(scene: &Scene, tenant: &Tenant, count: usize) {
+    for _ in 0..count / 500 {
+        let events: Vec<_> = (0..500).map(|_| scene.event(tenant)).collect();
+        let accepted = block_on(scene.accept(events.clone()));
+        let record = |(event, accepted): (_, &Accepted)| {
+            let Accepted::New { first } = accepted else { panic!("not accepted") };
+            Record { at: at(first.0), ..scene.delivered(event, *first) }
+        };
+        block_on(scene.record(events.iter().zip(&accepted).map(record).collect()));
+    }
+}
+
+fn all(store: &SqliteStore, tenant: &Tenant) -> Vec<Stale> {
+    let end = Some(Settled { at: at(1 << 40), seq: Seq(0) });
+    let cut = Cut { endpoint: tenant.endpoints[0].id, delivered: end, dead: end };
+    block_on(store.cut_off(vec![cut], 100_000)).unwrap()
+}
+
+fn remove(store: &SqliteStore, items: Vec<Stale>) -> Removed {
+    let (told, fate) = mpsc::channel();
+    let removal = Removal { items, now: at(1 << 40), event_ids_kept: Duration::ZERO };
+    store.remove(removal, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
+    fate.recv().unwrap().unwrap()
+}
+
+fn nth(mut spans: Vec<Duration>, percent: usize) -> Duration {
+    spans.sort();
+    spans[(spans.len() - 1) * percent / 100]
+}
+
+#[test]
+fn removing_20_000_deliveries_takes_slices_and_leaves_accepting_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let scene = Arc::new(Scene::new(store.clone()));
+    let tenant = block_on(scene.with_endpoints(1));
+    deliver(&scene, &tenant, 20_000);
+    let stale = all(&store, &tenant);
+    assert_eq!(stale.len(), 20_000);
+
+    let over = Arc::new(AtomicBool::new(false));
+    let (sender, event) = (store.clone(), scene.event(&tenant));
+    let (done, ids) = (over.clone(), scene.clone());
+    let accepting = std::thread::spawn(move || {
+        let mut waits = Vec::new();
+        while !done.load(Ordering::Relaxed) {
+            let mut event = event.clone();
+            event.message.id = ids.id();
+            let (told, fate) = mpsc::channel();
+            let begun = now();
+            sender.accept(vec![event], Done::new(move |result| told.send(result).unwrap()));
+            assert!(matches!(fate.recv().unwrap().unwrap()[..], [Accepted::New { .. }]));
+            waits.push(now().duration_since(begun));
+        }
+        waits
+    });
+    let (mut rest, mut counts, mut slices) = (&stale[..], RemovedCounts::default(), Vec::new());
+    while !rest.is_empty() {
+        // All of it is asked for each time: the time of a slice bounds it, not the number.
+        let removed = remove(&store, rest.to_vec());
+        rest = &rest[removed.seen..];
+        counts += removed.counts;
+        slices.push(removed.took);
+    }
+    over.store(true, Ordering::Relaxed);
+    let waits = accepting.join().unwrap();
+
+    assert_eq!((counts.deliveries, counts.attempts, counts.messages), (20_000, 20_000, 20_000));
+    assert!(slices.len() > 20, "{} slices", slices.len());
+    // The machine may be busy with others: nearly all of them, with a margin.
+    assert!(nth(slices.clone(), 90) < 3 * SLICE, "{:?}", nth(slices, 90));
+    assert!(waits.len() > 20, "{} were accepted meanwhile", waits.len());
+    assert!(nth(waits.clone(), 90) < Duration::from_millis(150), "{:?}", nth(waits, 90));
+}
+
+#[test]
+fn a_delivery_with_very_many_attempts_goes_in_more_than_one_slice() {
+    let folder = tempfile::tempdir().unwrap();
+    // Every look at the clock is a millisecond later.
+    let looks = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let clock = Monotonic::new(move || Duration::from_millis(looks.fetch_add(1, Ordering::Relaxed)));
+    let options = Options { clock, queue_wait: Duration::from_secs(3600), ..Options::new(folder.path()) };
+    let store = Arc::new(SqliteStore::open(&options).unwrap());
+    let scene = Scene::new(store.clone());
+    let tenant = block_on(scene.with_endpoints(1));
+    let event = scene.event(&tenant);
+    let seq = block_on(scene.accepted(&event));
+    for attempts_before in 0..1000 {
+        let failed = scene.failed(&event, seq, at(5));
+        block_on(scene.record(vec![Record { attempts_before, ..failed }]));
+    }
+    let last = Record { attempts_before: 1000, ..scene.delivered(&event, seq) };
+    block_on(scene.record(vec![last]));
+    let (mut slices, mut counts) = (0, RemovedCounts::default());
+    loop {
+        let removed = remove(&store, all(&store, &tenant));
+        counts += removed.counts;
+        slices += 1;
+        if removed.seen == 1 {
+            break;
+        }
+        assert!(removed.counts.attempts > 0 && slices < 100, "it comes to an end");
+    }
+    assert!(slices > 1, "{slices}");
+    assert_eq!((counts.deliveries, counts.attempts, counts.messages), (1, 1001, 1));
+}
+
+/// Not a test of its own: the process that is killed.
+#[test]
+#[ignore = "started by the test below"]
+fn remove_until_killed() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let store = open(Path::new(&folder));
+    let scene = Scene::new(store.clone());
+    let tenant = block_on(scene.with_endpoints(1));
+    deliver(&scene, &tenant, 10_000);
+    let stale = all(&store, &tenant);
+    for slice in stale.chunks(50) {
+        assert!(remove(&store, slice.to_vec()).counts.deliveries > 0);
+        let _ = std::io::stdout().write_all(b"remove-test slice\n");
+    }
+}
+
+#[test]
+fn a_kill_while_removing_leaves_only_whole_deliveries() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "remove_until_killed", "--ignored", "--nocapture"])
+        .env(FOLDER, folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let slices =
+        lines.map_while(Result::ok).filter(|line| line.contains("remove-test slice")).take(20).count();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(slices, 20);
+
+    drop(open(folder.path()));
+    let database = Connection::open(folder.path().join("aldaba.db")).unwrap();
+    let count = |query: &str| database.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap();
+    let (deliveries, attempts) =
+        (count("SELECT count(*) FROM delivery"), count("SELECT count(*) FROM attempt"));
+    assert!((1..=9_900).contains(&deliveries), "{deliveries}");
+    assert_eq!((attempts, count("SELECT count(*) FROM message")), (deliveries, deliveries));
+    assert_eq!(count("SELECT count(*) FROM attempt WHERE seq NOT IN (SELECT seq FROM delivery)"), 0);
+    assert_eq!(count("SELECT count(*) FROM delivery WHERE message NOT IN (SELECT id FROM message)"), 0);
+}

@@ -1,0 +1,117 @@
+//! What is no longer kept goes by itself, while the server runs; the rest stays.
+
+use crate::receiver::Receiver;
+use crate::running::Running;
+use aldaba::config::Config;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Delivers to this machine, and looks often.
+fn tidy(config: &mut Config) {
+    config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    config.engine.retention.interval = Duration::from_millis(50);
+}
+
+/// A policy that keeps delivered ones as told.
+async fn policy(server: &Running, name: &str, delivered: Value) {
+    let policy = json!({
+        "name": name,
+        "schedule": {"type": "list", "delays": ["1s"]},
+        "jitter": {"type": "none"},
+        "rejects": ["404"],
+        "retention": {"delivered": delivered, "dead": {"for": "untilRemoved"}},
+    });
+    let made = server.client.post("/policy", policy.to_string()).await.expect(201);
+    assert_eq!(made["retention"]["dead"], json!({"for": "untilRemoved"}));
+}
+
+async fn ids(server: &Running, path: &str) -> Vec<String> {
+    let list = server.client.get(path).await.expect(200);
+    list["data"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().into()).collect()
+}
+
+/// Asks until it is so.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..200 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{what}");
+}
+
+#[tokio::test]
+async fn delivered_ones_go_after_their_time_and_failed_ones_stay_also_over_a_restart() {
+    let server = Running::with(tidy).await;
+    let (mut good, mut bad) = (Receiver::answering(200, "ok").await, Receiver::answering(404, "no").await);
+    policy(&server, "brief", json!({"for": "1s"})).await;
+    let app = server.application().await;
+    let subscribed = |url: String, kind: &str| json!({"url": url, "policy": "brief", "filterTypes": [kind]});
+    let endpoint = server.endpoint(&app, subscribed(good.url("/"), "good")).await;
+    server.endpoint(&app, subscribed(bad.url("/"), "bad")).await;
+    let (delivered, dead) = (server.message(&app, "good").await, server.message(&app, "bad").await);
+    good.next().await;
+    bad.next().await;
+    let (messages, attempts) = (
+        format!("/app/{app}/msg"),
+        format!("/app/{app}/attempt/endpoint/{}", endpoint["id"].as_str().unwrap()),
+    );
+    until("the attempt is recorded", async || ids(&server, &attempts).await.len() == 1).await;
+    let first = format!("/app/{app}/msg/{delivered}");
+    server.client.get(&first).await.expect(200);
+
+    let server = Running::within(server.stop().await, tidy).await;
+    until("the delivered one goes", async || ids(&server, &messages).await == [dead.clone()]).await;
+    server.client.get(&first).await.expect(404);
+    assert_eq!(ids(&server, &attempts).await, Vec::<String>::new());
+    let failed = server.client.get(&format!("/app/{app}/attempt/msg/{dead}")).await.expect(200);
+    assert_eq!(failed["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a5_the_newest_of_an_application_are_kept_over_all_its_endpoints() {
+    let server = Running::with(tidy).await;
+    let mut receiver = Receiver::answering(200, "ok").await;
+    policy(&server, "few", json!({"newest": 3})).await;
+    let (app, other) = (server.application().await, server.application().await);
+    for kind in ["a", "b"] {
+        let more = json!({"url": receiver.url("/"), "policy": "few", "filterTypes": [kind]});
+        server.endpoint(&app, more).await;
+    }
+    server.endpoint(&other, json!({"url": receiver.url("/"), "policy": "few"})).await;
+    let apart = server.message(&other, "a").await;
+    receiver.next().await;
+    let mut sent = Vec::new();
+    for number in 0..8 {
+        sent.push(server.message(&app, if number % 3 == 0 { "a" } else { "b" }).await);
+        receiver.next().await;
+        // The order of the ends is the order of the results, and those are written together.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let path = format!("/app/{app}/msg");
+    until("three are left", async || ids(&server, &path).await.len() == 3).await;
+    let newest: Vec<_> = sent.iter().rev().take(3).cloned().collect();
+    assert_eq!(ids(&server, &path).await, newest);
+    assert_eq!(ids(&server, &format!("/app/{other}/msg")).await, [apart]);
+}
+
+#[tokio::test]
+async fn a_repeat_of_what_is_no_longer_kept_names_the_first_and_sends_nothing() {
+    let server = Running::with(tidy).await;
+    let mut receiver = Receiver::answering(200, "ok").await;
+    policy(&server, "brief", json!({"for": "1s"})).await;
+    let app = server.application().await;
+    server.endpoint(&app, json!({"url": receiver.url("/"), "policy": "brief"})).await;
+    let path = format!("/app/{app}/msg");
+    let message = r#"{"eventType":"a.b","payload":{"n":1.0},"eventId":"order-7","channels":["x"]}"#;
+    let first = server.client.post_once(&path, "k1", message).await.expect(202);
+    receiver.next().await;
+    until("it goes", async || ids(&server, &path).await.is_empty()).await;
+    let mut again = server.client.post_once(&path, "k1", message).await.expect(202);
+    // The id knows the moment to 4 ms.
+    again["timestamp"] = first["timestamp"].clone();
+    assert_eq!(again, first);
+    server.client.post_once(&path, "k2", message).await.expect(409);
+    assert_eq!(ids(&server, &path).await, Vec::<String>::new());
+}
