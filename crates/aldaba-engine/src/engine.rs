@@ -75,6 +75,8 @@ impl Engine {
         for own in store.profiles().await? {
             profiles.put(own.org, Profiles::read(&own)?);
         }
+        // The last that can fail: from here on the engine runs.
+        let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
         let directory = Arc::new(Directory::new(
             store.clone(),
@@ -137,7 +139,7 @@ impl Engine {
         });
         let kept = options.idempotency_kept;
         let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
-        replays.resume().await?;
+        replays.resume(&running);
         let retention = Retention {
             store: store.clone(),
             clock: clock.clone(),
