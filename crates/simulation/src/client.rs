@@ -7,12 +7,12 @@ use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp};
 use aldaba_engine::{
-    Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, Once, SendError,
-    Sent,
+    Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, NewReplay, Once,
+    SendError, Sent,
 };
 use aldaba_store::{
     DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Error, Phase,
-    Seq, Waiting, WhichApplication,
+    ReplayFilter, ReplayKind, Seq, Waiting, WhichApplication,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -160,6 +160,7 @@ impl Client {
             }
             What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
             What::ChangeOrdering { door, ordering } => self.change_ordering(*door, *ordering).await,
+            What::Replay { door } => self.replay(*door).await,
             What::Cancel { tenant } => match self.cancel(*tenant).await {
                 Ok(()) => Answer::Done,
                 Err(Error::Closed) => Answer::Unknown,
@@ -268,6 +269,29 @@ impl Client {
         }
     }
 
+    async fn replay(&self, door: usize) -> Answer {
+        let Some((app, endpoint)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+            return Answer::Refused;
+        };
+        let scenario = &self.world.scenario;
+        let filter = ReplayFilter {
+            since: scenario.start,
+            until: self.process.now(),
+            event_types: Vec::new(),
+            channel: None,
+            tag: None,
+            dead: true,
+            cancelled: false,
+            delivered: true,
+            missing: false,
+            status_class: None,
+        };
+        let kind = ReplayKind::Bulk;
+        let new = NewReplay { org: scenario.org, app, endpoint, kind, filter, rate: 50 };
+        let started = self.engine.replays().start(new, once("replay", door)).await;
+        self.changed(started.map(drop))
+    }
+
     async fn cancel(&self, tenant: usize) -> Result<(), Error> {
         let store = self.engine.store();
         let Some(application) = store.application(which(&self.world.scenario, tenant)).await? else {
@@ -318,6 +342,7 @@ impl Order {
             What::CreateEndpoint { .. }
             | What::DeleteEndpoint { .. }
             | What::ChangeOrdering { .. }
+            | What::Replay { .. }
             | What::Cancel { .. } => true,
         }
     }

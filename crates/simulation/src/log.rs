@@ -20,6 +20,8 @@ pub struct Log {
     pub deletions: Vec<Deletion>,
     pub orderings: Vec<OrderingCommit>,
     pub removals: Vec<RemovalCommit>,
+    /// When rounds of a delivery began that were opened by a replay.
+    pub rounds: BTreeMap<Seq, Step>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,

@@ -130,7 +130,10 @@ async fn start(
 async fn settle(world: &World, process: &Process, engine: &Engine) -> LifeEnd {
     process.sleep_until(world.scenario.faults_end).await;
     loop {
-        let done = world.notes.lock().all_over() && all_held(&world.disk.lock());
+        let done = world.notes.lock().all_over() && {
+            let disk = world.disk.lock();
+            all_held(&disk) && !disk.is_replaying()
+        };
         if done {
             break;
         }

@@ -72,6 +72,10 @@ pub enum What {
         door: usize,
         ordering: Ordering,
     },
+    /// Sends again what was delivered to an endpoint, or has died.
+    Replay {
+        door: usize,
+    },
     /// Ends what waits for the endpoints of a tenant, as far as it is not being sent.
     Cancel {
         tenant: usize,

@@ -33,6 +33,8 @@ pub struct Volume {
     pub messages: usize,
     pub deliveries: usize,
     pub requests: usize,
+    /// Of deliveries, that a replay has opened.
+    pub rounds: usize,
 }
 
 impl AddAssign for Volume {
@@ -42,6 +44,7 @@ impl AddAssign for Volume {
         self.messages += other.messages;
         self.deliveries += other.deliveries;
         self.requests += other.requests;
+        self.rounds += other.rounds;
     }
 }
 
@@ -93,6 +96,7 @@ pub fn volume(world: &World) -> Volume {
         messages: disk.messages().count(),
         deliveries: disk.all_deliveries().count(),
         requests: log.requests.len(),
+        rounds: log.rounds.len(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Each delivery with everything that is known of it, from all sides.
 
 use super::Findings;
-use crate::log::{Log, RecordCommit, Request};
+use crate::log::{Log, RecordCommit, Request, Step};
 use crate::scenario::{Scenario, door_number};
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Policy};
@@ -28,7 +28,8 @@ impl<'a> Stories<'a> {
         let endpoints: BTreeMap<EndpointId, &Endpoint> = disk.endpoints().map(|row| (row.id, row)).collect();
         let by_door: BTreeMap<usize, EndpointId> =
             disk.endpoints().filter_map(|row| Some((door_number(&row.url)?, row.id))).collect();
-        let mut numbers: BTreeMap<(MessageId, EndpointId), Seq> = BTreeMap::new();
+        // The rounds of a message with an endpoint, by when each began.
+        let mut rounds: BTreeMap<(MessageId, EndpointId), BTreeMap<Step, Seq>> = BTreeMap::new();
         let mut stories = BTreeMap::new();
         for delivery in disk.all_deliveries() {
             let Some(&endpoint) = endpoints.get(&delivery.endpoint) else {
@@ -36,12 +37,14 @@ impl<'a> Stories<'a> {
                 continue;
             };
             let policy = policies.builtin(&endpoint.policy).expect("a built-in policy").clone();
-            numbers.insert((delivery.message, delivery.endpoint), delivery.seq);
+            let begins = log.rounds.get(&delivery.seq).copied().unwrap_or_default();
+            rounds.entry((delivery.message, delivery.endpoint)).or_default().insert(begins, delivery.seq);
             let (requests, records, attempts) = (Vec::new(), Vec::new(), Vec::new());
             stories.insert(delivery.seq, Story { delivery, endpoint, policy, requests, records, attempts });
         }
         for request in &log.requests {
-            let seq = by_door.get(&request.door).and_then(|id| numbers.get(&(request.message, *id)));
+            let rounds = by_door.get(&request.door).and_then(|id| rounds.get(&(request.message, *id)));
+            let seq = rounds.and_then(|rounds| rounds.range(..=request.step).next_back()).map(|(_, seq)| seq);
             match seq.and_then(|seq| stories.get_mut(seq)) {
                 Some(story) => story.requests.push(request),
                 None => found.add("I1", || {

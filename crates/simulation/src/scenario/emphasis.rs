@@ -63,6 +63,9 @@ fn second_thoughts(scenario: &mut Scenario, dice: &mut Dice) {
         if dice.percent(30) {
             let at = at + dice.millis(0, 20_000);
             scenario.orders.push(Order { at, what: What::Cancel { tenant } });
+            let door = dice.index(scenario.doors.len());
+            let at = scenario.start + dice.millis(1, 6 * 3_600_000);
+            scenario.orders.push(Order { at, what: What::Replay { door } });
         }
     }
     scenario.options.lane_buffer = dice.pick(&[1, 2, 4, 32]);

@@ -6,7 +6,7 @@ use aldaba_delivery::{
 };
 use aldaba_store::{
     Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, OwnProfile, Replay,
-    Seq, Turn, Waiting,
+    ReplayState, Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,6 +82,10 @@ impl Disk {
 
     pub fn has_delivery(&self, seq: Seq) -> bool {
         self.deliveries.contains_key(&seq)
+    }
+
+    pub fn is_replaying(&self) -> bool {
+        self.replays.values().any(|replay| replay.state == ReplayState::Running)
     }
 
     /// The endpoints that have waiting deliveries.

@@ -115,7 +115,8 @@ impl Disk {
     ) -> Waiting {
         let rounds = self.of_message.entry(message).or_default();
         if let Some(settled) = settled {
-            self.deliveries.remove(&settled);
+            let row = self.deliveries.remove(&settled).expect("it was there a moment ago");
+            self.archive.deliveries.insert(settled, row);
             self.dead_letter.remove(&settled);
             rounds.retain(|seq| *seq != settled);
         }

@@ -85,6 +85,8 @@ impl SimStore {
             Op::StepReplay(step, done) => {
                 let stepped = disk.step_replay(&step);
                 log.note(at, || format!("replay {} opens {:?}", step.id, stepped.opened));
+                let begins = log.step();
+                log.rounds.extend(stepped.opened.iter().map(|waiting| (waiting.seq, begins)));
                 Reply::StepReplay(done, Box::new(stepped))
             }
             Op::SettleSetting(name, value, done) => {
