@@ -41,10 +41,10 @@ fn day(hours: u32) -> Arc<World> {
             tenant: 0,
             event_type: "invoice.paid",
             channels: Vec::new(),
-            has_event_id: number % 2 == 0,
+            has_event_id: number.is_multiple_of(2),
             has_key: true,
             twice: false,
-            again: number % 7 == 0,
+            again: number.is_multiple_of(7),
             padding: 0,
         }),
     };
