@@ -11,7 +11,7 @@ pub(crate) use tenants::Tenants;
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profile};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy};
+use aldaba_delivery::{AppId, EndpointId, GateScope, Health, OrgId, Origin, Policy, Timestamp, WhenDisabled};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, OwnPolicy, Store, Tenant,
@@ -44,6 +44,7 @@ pub struct NewEndpoint {
     pub description: String,
     pub version: u16,
     pub disabled: bool,
+    pub when_disabled: WhenDisabled,
     pub event_types: Vec<String>,
     pub channels: Vec<String>,
     pub throttle_rate: Option<u16>,
@@ -53,6 +54,14 @@ pub struct NewEndpoint {
     pub metadata: String,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
+}
+
+/// The time that a resume has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The first failure since the last success, as far as it is known.
+    pub failing_since: Option<Timestamp>,
+    pub resumed_at: Timestamp,
 }
 
 /// What was made, or what a former request with the same key had made.
@@ -130,7 +139,7 @@ impl Directory {
             idempotency: self.idempotency(once),
         };
         match self.change(change).await? {
-            Repeat::No => Ok(Made::New(application)),
+            Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged => Ok(Made::New(application)),
             Repeat::Of(bytes) => {
                 let which =
                     WhichApplication { org: application.org, key: AppId::from_bytes(bytes).to_string() };
@@ -169,6 +178,7 @@ impl Directory {
             description: new.description,
             version: new.version,
             disabled: new.disabled,
+            when_disabled: new.when_disabled,
             event_types: new.event_types,
             channels: new.channels,
             throttle_rate: new.throttle_rate,
@@ -181,6 +191,7 @@ impl Directory {
             updated_at: now,
             deleted: false,
             health: Health::default(),
+            last_error: None,
         };
         let change =
             Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: self.idempotency(once) };
@@ -188,7 +199,7 @@ impl Directory {
             // It was there a moment ago.
             Err(ChangeError::UnknownPolicy(_)) => Err(ChangeError::UnknownPolicy(endpoint.policy)),
             Err(error) => Err(error),
-            Ok(Repeat::No) => Ok(Made::New(endpoint)),
+            Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
                 let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
                 before.map(Made::Before).ok_or(ChangeError::NotFound)
@@ -198,12 +209,14 @@ impl Directory {
 
     /// Gives an endpoint another configuration, in the place of the one that `current` is. What waits for
     /// it goes out under the new one from the next attempt on. `credentials`: `None` leaves them alone.
-    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    /// `resume`: one that is not active becomes so. [`ChangeError::Unsettled`]: it is no longer what `current`
+    /// is.
     pub async fn update_endpoint(
         &self,
         current: &Endpoint,
         new: NewEndpoint,
         credentials: Option<Option<(String, String)>>,
+        resume: bool,
     ) -> Result<Endpoint, ChangeError> {
         let mut sealed = current.sealed.clone();
         if let Some(credentials) = credentials {
@@ -215,12 +228,13 @@ impl Directory {
         }
         // Two changes never have the same moment: it tells one from the other.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
-        let endpoint = Endpoint {
+        let mut endpoint = Endpoint {
             uid: new.uid,
             url: new.url,
             description: new.description,
             version: new.version,
             disabled: new.disabled,
+            when_disabled: new.when_disabled,
             event_types: new.event_types,
             channels: new.channels,
             throttle_rate: new.throttle_rate,
@@ -232,9 +246,14 @@ impl Directory {
             updated_at,
             ..current.clone()
         };
-        let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current) };
+        let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current), resume };
         match self.change(change).await {
-            Ok(_) => Ok(endpoint),
+            Ok(_) => {
+                if let Some((health, _)) = endpoint.switched(current, resume) {
+                    endpoint.health = health;
+                }
+                Ok(endpoint)
+            }
             Err(ChangeError::UnknownPolicy(_)) => Err(ChangeError::UnknownPolicy(endpoint.policy)),
             Err(error) => Err(error),
         }
@@ -243,6 +262,25 @@ impl Directory {
     pub async fn delete_endpoint(&self, app: AppId, endpoint: EndpointId) -> Result<(), ChangeError> {
         let change = Change::DeleteEndpoint { app, endpoint, at: self.clock.now() };
         self.change(change).await.map(drop)
+    }
+
+    /// Makes an endpoint active that its policy has given up, and lets go what is held for it. `None`: there
+    /// was nothing to resume.
+    pub async fn resume_endpoint(
+        &self,
+        app: AppId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Outage>, ChangeError> {
+        let at = self.clock.now();
+        match self.change(Change::ResumeEndpoint { app, endpoint, at }).await? {
+            Repeat::Resumed { failing_since } => Ok(Some(Outage { failing_since, resumed_at: at })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens gates at once. What they have held back goes out one by one at first, then faster.
+    pub async fn release_gates(&self, gates: Vec<(Origin, GateScope)>) -> Result<(), ChangeError> {
+        self.change(Change::ReleaseGates { gates }).await.map(drop)
     }
 
     /// Endpoints can name it from now on.
@@ -296,7 +334,20 @@ impl Directory {
             Change::DeleteEndpoint { app, .. } | Change::DeleteApplication { app, .. } => Some(*app),
             _ => None,
         };
+        let resumed = match &change {
+            Change::ResumeEndpoint { app, endpoint, .. } => Some((*app, *endpoint)),
+            _ => None,
+        };
+        let released = match &change {
+            Change::ReleaseGates { gates } => Some(gates.clone()),
+            _ => None,
+        };
         let policies = PolicyNews::of(&change, &self.policies);
+        let concerns_lanes = altered.is_some()
+            || emptied.is_some()
+            || resumed.is_some()
+            || released.is_some()
+            || policies.is_some();
         let done = Done::new(move |result: Result<Changed, Error>| {
             if let Ok(Changed::Done { removed }) = &result {
                 if let Some(news) = policies {
@@ -309,11 +360,21 @@ impl Directory {
                 if let Some(endpoint) = altered {
                     inbox.send(Event::Altered(endpoint));
                 }
+                if let Some(gates) = released {
+                    inbox.send(Event::Released(gates));
+                }
+            }
+            if let (Ok(Changed::Resumed { .. }), Some((app, endpoint))) = (&result, resumed) {
+                inbox.send(Event::Resumed(app, endpoint));
             }
             let _ = answer.send(result);
         });
         self.store.change(change, done);
-        match answered.await.map_err(|_| Error::Closed)?? {
+        let changed = answered.await.map_err(|_| Error::Closed)??;
+        if concerns_lanes {
+            self.lanes_have_heard().await;
+        }
+        match changed {
             Changed::Done { .. } => Ok(Repeat::No),
             Changed::Repeated { resource } => Ok(Repeat::Of(resource)),
             Changed::UidTaken => Err(ChangeError::UidTaken),
@@ -322,7 +383,17 @@ impl Directory {
             Changed::TooMany => Err(ChangeError::TooMany),
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
             Changed::InUse => Err(ChangeError::InUse),
+            Changed::Resumed { failing_since } => Ok(Repeat::Resumed { failing_since }),
+            Changed::Unchanged => Ok(Repeat::Unchanged),
         }
+    }
+
+    /// A change is answered once it holds: no request leaves any more that goes against it.
+    async fn lanes_have_heard(&self) {
+        let (answer, answered) = oneshot::channel();
+        self.inbox.send(Event::Heard(answer));
+        // Nobody answers after the lanes have stopped; nothing is sent then either.
+        let _ = answered.await;
     }
 }
 
@@ -366,4 +437,6 @@ impl PolicyNews {
 enum Repeat {
     No,
     Of([u8; 20]),
+    Resumed { failing_since: Option<Timestamp> },
+    Unchanged,
 }

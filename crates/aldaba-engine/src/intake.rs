@@ -4,7 +4,7 @@ use crate::content::Contents;
 use crate::directory::{Directory, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::{Clock, Entropy};
-use aldaba_delivery::{MessageId, Timestamp};
+use aldaba_delivery::{MessageId, SkipReason, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
     Subscription, Tenant, Waiting, WhichApplication,
@@ -92,7 +92,11 @@ impl Intake {
         now: Timestamp,
     ) -> Accept {
         let wanted = |endpoint: &&Subscription| wants(endpoint, &event.event_type, &event.channels);
-        let delivery = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at: now };
+        let delivery = |endpoint: &Subscription| NewDelivery {
+            endpoint: endpoint.id,
+            due_at: now,
+            skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
+        };
         Accept {
             app: tenant.application.id,
             version: tenant.version,
@@ -116,18 +120,20 @@ impl Intake {
         let inbox = self.inbox.clone();
         let held = self.contents.hold(content);
         let (app, message, now) = (accept.app, accept.message.id, accept.message.created_at);
-        let endpoints: Vec<_> = accept.deliveries.iter().map(|delivery| delivery.endpoint).collect();
+        let deliveries: Vec<_> = accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
             let result = result.map(|mut results| results.pop().unwrap_or(Accepted::Stale));
             if let Ok(Accepted::New { first }) = result
-                && !endpoints.is_empty()
+                && !deliveries.is_empty()
             {
-                let offer = |(endpoint, seq)| Offer {
+                let numbered = deliveries.into_iter().zip(first.0..);
+                let to_send = numbered.filter(|((_, skipped), _)| skipped.is_none());
+                let offer = |((endpoint, _), seq)| Offer {
                     endpoint,
                     waiting: Waiting { seq: Seq(seq), message, due_at: now, attempts: 0, clock_start: now },
                     content: held.clone(),
                 };
-                inbox.send(Event::Accepted(app, endpoints.into_iter().zip(first.0..).map(offer).collect()));
+                inbox.send(Event::Accepted(app, to_send.map(offer).collect()));
             }
             let _ = answer.send(result);
         });
@@ -140,7 +146,6 @@ impl Intake {
 /// with channels takes only messages that share at least one.
 fn wants(endpoint: &Subscription, event_type: &str, channels: &[String]) -> bool {
     let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
-    !endpoint.disabled
-        && (endpoint.event_types.is_empty() || listed(&endpoint.event_types, event_type))
+    (endpoint.event_types.is_empty() || listed(&endpoint.event_types, event_type))
         && (endpoint.channels.is_empty() || channels.iter().any(|c| listed(&endpoint.channels, c)))
 }

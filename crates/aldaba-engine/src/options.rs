@@ -31,6 +31,8 @@ pub struct Options {
     pub tenant_endpoints: usize,
     /// The wire profile of endpoints that name none.
     pub profile: crate::Profile,
+    /// How long a delivery may be held for an endpoint that is not sent to.
+    pub held: Duration,
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
 }
@@ -51,6 +53,7 @@ impl Default for Options {
             tenants: 10_000,
             tenant_endpoints: 200_000,
             profile: crate::Profile::Standard,
+            held: Duration::from_secs(30 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
         }
     }

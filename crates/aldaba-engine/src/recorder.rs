@@ -95,14 +95,14 @@ impl Recorder {
         match end {
             End::PutBack | End::Abandoned => None,
             End::ContentGone => {
-                let woken = gates.called_off(&start);
+                let woken = gates.called_off(&start, now);
                 let record = without_attempt(&start, Transition::Settle(Ending::Dead(Reason::Expired)), now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
             End::Sent(conclusion) => {
                 let Conclusion { attempt, class, transition, again } = *conclusion;
                 let health = known.after_attempt(&start.target.policy, &class, &transition, now);
-                let news = gates.after_attempt(&start, &class, &transition, now);
+                let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
                 *known = health;

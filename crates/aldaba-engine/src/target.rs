@@ -15,6 +15,8 @@ pub(crate) struct Target {
     pub(crate) profile: Profile,
     pub(crate) throttle_rate: Option<u16>,
     pub(crate) deleted: bool,
+    /// Turned off by its operator.
+    pub(crate) disabled: bool,
     pub(crate) origin: Origin,
     /// `Err`: why nothing can be sent there.
     pub(crate) address: Result<Address, &'static str>,
@@ -43,6 +45,7 @@ impl Target {
             profile: named.unwrap_or(default),
             throttle_rate: endpoint.throttle_rate,
             deleted: endpoint.deleted,
+            disabled: endpoint.disabled,
             origin,
             address,
         }
@@ -91,6 +94,7 @@ impl Target {
             profile: Profile::Standard,
             throttle_rate: None,
             deleted: false,
+            disabled: false,
             origin: Origin::new("https", "example.com", 443),
             address: Err("nothing is sent in this test"),
         }

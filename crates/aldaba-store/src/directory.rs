@@ -1,7 +1,11 @@
 //! Applications and their endpoints.
 
 use crate::{Done, IdempotencyKey, Order, Page, Read};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp};
+use crate::{HealthChange, HealthChangeNumber, LastError};
+use aldaba_delivery::{
+    AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, OrgId, Origin, Policy, Timestamp,
+    WhenDisabled,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
@@ -28,6 +32,7 @@ pub struct Endpoint {
     pub version: u16,
     /// Turned off by its operator.
     pub disabled: bool,
+    pub when_disabled: WhenDisabled,
     /// Sorted, without repeats; empty: all.
     pub event_types: Vec<String>,
     /// Sorted, without repeats; empty: all.
@@ -46,6 +51,23 @@ pub struct Endpoint {
     pub updated_at: Timestamp,
     pub deleted: bool,
     pub health: Health,
+    /// The newest failed attempt.
+    pub last_error: Option<LastError>,
+}
+
+impl Endpoint {
+    /// What becomes of the health when this configuration takes the place of `before`, where anything does.
+    pub fn switched(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
+        let (health, at) = (&before.health, self.updated_at);
+        match (before.disabled, self.disabled) {
+            (false, true) => Some((health.turned_off(at), ConditionCause::TurnedOff)),
+            (true, false) => Some((health.resumed(at), ConditionCause::TurnedOn)),
+            (false, false) if resume && health.status != HealthStatus::Active => {
+                Some((health.resumed(at), ConditionCause::Resumed))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// An application with all that is needed to match a message: one version of it.
@@ -61,6 +83,8 @@ pub struct Tenant {
 pub struct Subscription {
     pub id: EndpointId,
     pub disabled: bool,
+    /// While it is disabled, messages wait for it.
+    pub holds: bool,
     /// Sorted, without repeats; empty: all.
     pub event_types: Box<[String]>,
     /// Sorted, without repeats; empty: all.
@@ -72,6 +96,7 @@ impl From<&Endpoint> for Subscription {
         Self {
             id: endpoint.id,
             disabled: endpoint.disabled,
+            holds: endpoint.when_disabled == WhenDisabled::Hold,
             event_types: endpoint.event_types.clone().into(),
             channels: endpoint.channels.clone().into(),
         }
@@ -125,10 +150,23 @@ pub enum Change {
         idempotency: Option<IdempotencyKey>,
     },
     /// Puts another configuration in the place of the one that the caller has read, and leaves the
-    /// health alone: that belongs to the endpoint's lane.
+    /// health alone: that belongs to the endpoint's lane. Only where the endpoint is turned off or on, or
+    /// `resume` says so, does the health change as by a hand.
     UpdateEndpoint {
         endpoint: Endpoint,
         was: Fence,
+        resume: bool,
+    },
+    /// Makes an endpoint active that its policy has given up or whose receiver was gone, and lets go what
+    /// is held for it. One that its operator has turned off stays off.
+    ResumeEndpoint {
+        app: AppId,
+        endpoint: EndpointId,
+        at: Timestamp,
+    },
+    /// Opens gates.
+    ReleaseGates {
+        gates: Vec<(Origin, GateScope)>,
     },
     DeleteEndpoint {
         app: AppId,
@@ -179,6 +217,12 @@ pub enum Changed {
     NoSuchPolicy,
     /// An endpoint names the policy.
     InUse,
+    /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known.
+    Resumed {
+        failing_since: Option<Timestamp>,
+    },
+    /// There was nothing to change.
+    Unchanged,
 }
 
 pub trait Directory {
@@ -195,6 +239,20 @@ pub trait Directory {
     fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>>;
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>>;
+
+    /// How the condition of an endpoint has changed: the newest [`HEALTH_CHANGES_KEPT`] times.
+    ///
+    /// [`HEALTH_CHANGES_KEPT`]: crate::HEALTH_CHANGES_KEPT
+    fn health_changes(
+        &self,
+        endpoint: EndpointId,
+        page: Page<HealthChangeNumber>,
+        order: Order,
+    ) -> Read<Vec<HealthChange>>;
+
+    /// For each beginning of a URL whether the organization, or only this application of it, has an
+    /// endpoint there.
+    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>>;
 
     /// The policies of all organizations, by organization and name.
     fn policies(&self) -> Read<Vec<OwnPolicy>>;

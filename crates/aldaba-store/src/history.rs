@@ -1,7 +1,7 @@
 //! What is read about the past.
 
 use crate::{Key, Message, Read, Seq};
-use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -57,9 +57,21 @@ pub struct AttemptsQuery {
 /// Where a delivery stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    Waiting { due_at: Timestamp },
-    Delivered { at: Timestamp },
-    Dead { at: Timestamp, reason: Reason },
+    Waiting {
+        due_at: Timestamp,
+    },
+    Delivered {
+        at: Timestamp,
+    },
+    Dead {
+        at: Timestamp,
+        reason: Reason,
+    },
+    /// Never to be sent.
+    Skipped {
+        at: Timestamp,
+        reason: SkipReason,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,6 +22,7 @@
 mod content;
 mod directory;
 mod error;
+mod health;
 mod history;
 mod lanes;
 mod write;
@@ -36,6 +37,7 @@ pub use directory::{
     WhichApplication,
 };
 pub use error::Error;
+pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};
 pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };

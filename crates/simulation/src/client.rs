@@ -2,10 +2,11 @@
 //! safe, and remembers what it was promised.
 
 use crate::entropy::Dice;
+use crate::log::Opening;
 use crate::process::Process;
 use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
-use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp, WhenDisabled};
 use aldaba_engine::{
     ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, Once, SendError, Sent,
 };
@@ -150,6 +151,10 @@ impl Client {
                 self.changed(made)
             }
             What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
+            What::Resume { door } => self.resume(*door).await,
+            What::Disable { door } => self.set_disabled(*door, true).await,
+            What::Enable { door } => self.set_disabled(*door, false).await,
+            What::OpenGates { door } => self.open_gates(*door).await,
         }
     }
 
@@ -191,22 +196,7 @@ impl Client {
     }
 
     async fn create_endpoint(&self, number: usize, door: &Door) -> Result<(), ChangeError> {
-        let new = NewEndpoint {
-            uid: None,
-            url: url(number, door),
-            credentials: None,
-            description: String::new(),
-            version: 1,
-            disabled: false,
-            event_types: door.event_types.clone(),
-            channels: door.channels.clone(),
-            throttle_rate: door.throttle_rate,
-            policy: door.policy.into(),
-            profile: door.profile,
-            http2: false,
-            metadata: "{}".into(),
-            key: Some(door.key.clone()),
-        };
+        let new = self.new_endpoint(number, door, false);
         let which = which(&self.world.scenario, door.tenant);
         let made = self.engine.directory().create_endpoint(which, new, once("door", number)).await?;
         let (Made::New(endpoint) | Made::Before(endpoint)) = made;
@@ -216,8 +206,79 @@ impl Client {
         Ok(())
     }
 
+    fn new_endpoint(&self, number: usize, door: &Door, disabled: bool) -> NewEndpoint {
+        NewEndpoint {
+            uid: None,
+            url: url(number, door),
+            credentials: None,
+            description: String::new(),
+            version: 1,
+            disabled,
+            when_disabled: if door.holds { WhenDisabled::Hold } else { WhenDisabled::Skip },
+            event_types: door.event_types.clone(),
+            channels: door.channels.clone(),
+            throttle_rate: door.throttle_rate,
+            policy: door.policy.into(),
+            profile: door.profile,
+            http2: false,
+            metadata: "{}".into(),
+            key: Some(door.key.clone()),
+        }
+    }
+
+    async fn resume(&self, door: usize) -> Answer {
+        let Some((app, endpoint)) = self.known(door) else {
+            return Answer::Refused;
+        };
+        match self.engine.directory().resume_endpoint(app, endpoint).await {
+            Err(ChangeError::NotFound) => Answer::Done,
+            other => self.changed(other.map(drop)),
+        }
+    }
+
+    async fn set_disabled(&self, number: usize, disabled: bool) -> Answer {
+        let Some((app, endpoint)) = self.known(number) else {
+            return Answer::Refused;
+        };
+        let current = match self.engine.store().endpoint(app, endpoint.to_string()).await {
+            Ok(Some(current)) => current,
+            // It was deleted meanwhile.
+            Ok(None) => return Answer::Done,
+            Err(error) => return self.changed(Err(error.into())),
+        };
+        let new = self.new_endpoint(number, &self.world.scenario.doors[number], disabled);
+        match self.engine.directory().update_endpoint(&current, new, None, !disabled).await {
+            Err(ChangeError::NotFound) => Answer::Done,
+            Err(ChangeError::Unsettled) => Answer::Refused,
+            other => self.changed(other.map(drop)),
+        }
+    }
+
+    async fn open_gates(&self, door: usize) -> Answer {
+        let origin = self.world.scenario.origin(door);
+        let held = self.engine.held_hosts().await;
+        let gates: Vec<_> = held
+            .into_iter()
+            .filter(|host| host.origin == origin)
+            .map(|host| (host.origin, host.scope))
+            .collect();
+        let answer = self.changed(self.engine.directory().release_gates(gates.clone()).await);
+        if !self.process.is_dead() {
+            // By now the lanes have heard of it.
+            let at = self.process.now();
+            let mut log = self.world.log.lock();
+            let step = log.step();
+            log.openings.push(Opening { step, at, gates });
+        }
+        answer
+    }
+
+    fn known(&self, door: usize) -> Option<(AppId, EndpointId)> {
+        self.world.notes.lock().endpoints.get(&door).copied()
+    }
+
     async fn delete_endpoint(&self, door: usize) -> Answer {
-        let Some((app, endpoint)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+        let Some((app, endpoint)) = self.known(door) else {
             return Answer::Refused;
         };
         match self.engine.directory().delete_endpoint(app, endpoint).await {
@@ -244,7 +305,7 @@ impl Order {
     fn is_safe_to_repeat(&self) -> bool {
         match &self.what {
             What::Send(event) => event.is_safe_to_repeat(),
-            What::CreateEndpoint { .. } | What::DeleteEndpoint { .. } => true,
+            _ => true,
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Log {
     pub accepts: Vec<AcceptCommit>,
     pub refusals: Vec<Refusal>,
     pub deletions: Vec<Deletion>,
+    pub hands: Vec<Hand>,
+    pub openings: Vec<Opening>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,
@@ -63,6 +65,8 @@ pub struct RecordCommit {
     pub decided_at: Timestamp,
     pub attempt: Option<NewAttempt>,
     pub transition: Transition,
+    /// What it was to make of the endpoint's health.
+    pub health: Option<Health>,
     pub gates: Vec<Hold>,
     pub result: Recorded,
 }
@@ -96,6 +100,26 @@ pub struct Refusal {
 pub struct Deletion {
     pub at: Timestamp,
     pub endpoint: EndpointId,
+}
+
+/// A hand has changed an endpoint's health.
+#[derive(Clone, Debug)]
+pub struct Hand {
+    pub step: Step,
+    pub at: Timestamp,
+    pub life: usize,
+    pub endpoint: EndpointId,
+    /// It is turned off now.
+    pub off: bool,
+    pub health: Health,
+}
+
+/// A hand has opened gates.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub step: Step,
+    pub at: Timestamp,
+    pub gates: Vec<(Origin, GateScope)>,
 }
 
 #[derive(Clone, Debug)]

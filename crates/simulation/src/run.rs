@@ -56,7 +56,7 @@ pub fn is_held(endpoint: &Endpoint) -> bool {
         HealthStatus::Failed => health.next_probe_at.is_none(),
         HealthStatus::Gone => true,
     };
-    held && !endpoint.deleted
+    (held || endpoint.disabled) && !endpoint.deleted
 }
 
 fn live(world: &Arc<World>, number: usize, plan: Option<LifePlan>, now: Timestamp) -> (LifeEnd, Timestamp) {

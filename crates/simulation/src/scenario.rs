@@ -1,6 +1,7 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
 mod emphasis;
+mod hands;
 mod make;
 
 use crate::receiver::{Mood, Spell};
@@ -48,6 +49,8 @@ pub struct Door {
     pub moods: Vec<Spell>,
     /// Made by an order in the middle of the run, not before it.
     pub late: bool,
+    /// Messages wait for it while it is turned off.
+    pub holds: bool,
 }
 
 /// Something that the client wants.
@@ -60,8 +63,25 @@ pub struct Order {
 #[derive(Clone, Debug)]
 pub enum What {
     Send(Event),
-    CreateEndpoint { door: usize },
-    DeleteEndpoint { door: usize },
+    CreateEndpoint {
+        door: usize,
+    },
+    DeleteEndpoint {
+        door: usize,
+    },
+    Resume {
+        door: usize,
+    },
+    Disable {
+        door: usize,
+    },
+    Enable {
+        door: usize,
+    },
+    /// Those of the endpoint's origin.
+    OpenGates {
+        door: usize,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +119,7 @@ impl Scenario {
     pub fn new(seed: u64) -> Self {
         let mut scenario = make::scenario(seed);
         emphasis::add(&mut scenario);
+        hands::add(&mut scenario);
         scenario
     }
 

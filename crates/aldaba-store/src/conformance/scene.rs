@@ -5,7 +5,9 @@ use crate::{
     NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant, Trigger,
     Waiting, WhichApplication,
 };
-use aldaba_delivery::{AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition, WhenDisabled,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +70,7 @@ impl Scene {
             description: String::new(),
             version: 1,
             disabled: false,
+            when_disabled: WhenDisabled::Skip,
             event_types: Vec::new(),
             channels: Vec::new(),
             throttle_rate: None,
@@ -80,6 +83,7 @@ impl Scene {
             updated_at: at(0),
             deleted: false,
             health: Health::default(),
+            last_error: None,
         }
     }
 
@@ -126,7 +130,7 @@ impl Scene {
     pub fn event_due(&self, tenant: &Tenant, due_at: Timestamp) -> Accept {
         let content =
             Content { event_type: "invoice.paid".into(), payload: Bytes::from_static(b"{\"n\": 1}") };
-        let deliver = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at };
+        let deliver = |endpoint: &Subscription| NewDelivery { endpoint: endpoint.id, due_at, skipped: None };
         Accept {
             app: tenant.application.id,
             version: tenant.version,

@@ -1,7 +1,9 @@
 //! The numbers that stand for names in the tables. A number that was released keeps its meaning.
 
 use crate::Trigger;
-use aldaba_delivery::{FailureKind, HealthStatus, Reason};
+use aldaba_delivery::{
+    Condition, ConditionCause, FailureKind, HealthStatus, Reason, SkipReason, WhenDisabled,
+};
 use rusqlite::types::Type;
 
 /// A stored value that this version does not know: written by a newer one, or damaged.
@@ -81,6 +83,23 @@ codes!(
 
 codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2);
 
+codes!(Condition, "condition of an endpoint", Active = 0, Failed = 1, Disabled = 2, Degraded = 3);
+
+codes!(
+    ConditionCause,
+    "cause of a change of health",
+    Failures = 1,
+    Gone = 2,
+    Recovered = 3,
+    Resumed = 4,
+    TurnedOff = 5,
+    TurnedOn = 6,
+);
+
+codes!(WhenDisabled, "rule for disabled endpoints", Skip = 0, Hold = 1);
+
+codes!(SkipReason, "reason of a skipped delivery", EndpointDisabled = 1);
+
 codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
 
 /// The states of a delivery, without what belongs to them.
@@ -89,7 +108,8 @@ pub(super) enum State {
     Waiting,
     Delivered,
     Dead,
+    Skipped,
 }
 
 // The partial indexes of the schema name the number of `Waiting`.
-codes!(State, "state of a delivery", Waiting = 0, Delivered = 1, Dead = 2);
+codes!(State, "state of a delivery", Waiting = 0, Delivered = 1, Dead = 2, Skipped = 3);

@@ -53,7 +53,8 @@ struct Minute {
 
 impl Counters {
     pub(super) fn accepted(&mut self, accept: &Accept) {
-        self.waiting += count(accept.deliveries.len());
+        let waiting = accept.deliveries.iter().filter(|delivery| delivery.skipped.is_none());
+        self.waiting += count(waiting.count());
     }
 
     pub(super) fn recorded(&mut self, record: &Record) {

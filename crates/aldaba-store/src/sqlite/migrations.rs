@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0001_first.sql"),
     include_str!("schema/0002_http2.sql"),
     include_str!("schema/0003_policy.sql"),
+    include_str!("schema/0004_health.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

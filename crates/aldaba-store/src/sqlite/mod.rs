@@ -12,6 +12,7 @@ mod connect;
 mod counters;
 mod directory;
 mod failure;
+mod health;
 mod history;
 mod keys;
 mod lanes;
@@ -41,8 +42,9 @@ pub use options::Options;
 
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryStatus,
-    Directory, Done, DueQuery, Endpoint, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message,
-    Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant, Waiting, WhichApplication,
+    Directory, Done, DueQuery, Endpoint, GateRecord, HealthChange, HealthChangeNumber, History, Key, Lanes,
+    LanesPage, LanesQuery, Message, Order, OwnPolicy, Page, Read, Record, Recorded, Records, Store, Tenant,
+    Waiting, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use failure::Failure;
@@ -193,6 +195,19 @@ impl Directory for SqliteStore {
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
         self.read(move |connection| directory::endpoints(connection, app, page, order))
+    }
+
+    fn health_changes(
+        &self,
+        endpoint: EndpointId,
+        page: Page<HealthChangeNumber>,
+        order: Order,
+    ) -> Read<Vec<HealthChange>> {
+        self.read(move |connection| health::changes(connection, endpoint, page, order))
+    }
+
+    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>> {
+        self.read(move |connection| health::has_endpoints_at(connection, org, app, &starts))
     }
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {

@@ -37,16 +37,19 @@ struct DestinationOut<'a> {
     status: Status,
     #[serde(serialize_with = "json::optional_time")]
     next_attempt: Option<Timestamp>,
+    /// Why it was not delivered, where that is decided.
+    reason: Option<&'static str>,
 }
 
 fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationOut<'a> {
     let (status, next_attempt) = match delivery.state {
         DeliveryState::Delivered { .. } => (Status::SUCCESS, None),
-        DeliveryState::Dead { .. } => (Status::FAIL, None),
+        DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => (Status::FAIL, None),
         DeliveryState::Waiting { due_at } => {
             // While there is an attempt, the newest has failed; the next one is named beside it.
+            let goes_by_itself = !endpoint.disabled && !endpoint.health.waits_for_its_owner();
             let status = if delivery.attempts == 0 { Status::PENDING } else { Status::FAIL };
-            (status, (!endpoint.health.waits_for_its_owner()).then_some(due_at))
+            (status, goes_by_itself.then_some(due_at))
         }
     };
     let event_types = some_items(&endpoint.event_types);
@@ -66,6 +69,11 @@ fn render<'a>(delivery: &DeliveryStatus, endpoint: &'a Endpoint) -> DestinationO
         updated_at: endpoint.updated_at,
         status,
         next_attempt,
+        reason: match delivery.state {
+            DeliveryState::Dead { reason, .. } => Some(reason.name()),
+            DeliveryState::Skipped { reason, .. } => Some(reason.name()),
+            DeliveryState::Waiting { .. } | DeliveryState::Delivered { .. } => None,
+        },
     }
 }
 

@@ -7,10 +7,12 @@ mod application;
 mod attempt;
 mod auth;
 mod body;
+mod condition;
 mod destination;
 mod endpoint;
 mod error;
 mod health;
+mod host;
 mod ids;
 mod json;
 mod message;
@@ -31,7 +33,7 @@ use aldaba_engine::Engine;
 use aldaba_engine::wire::Guard;
 use aldaba_store::{Application, Endpoint, Message, WhichApplication};
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use http::StatusCode;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -98,11 +100,15 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/endpoint/{endpoint}/secret", get(endpoint::secret))
         .route("/app/{app}/endpoint/{endpoint}/mtls", get(mtls::show).put(mtls::set).delete(mtls::unset))
         .route("/app/{app}/endpoint/{endpoint}/mtls-config", get(mtls::status))
+        .route("/app/{app}/endpoint/{endpoint}/health", get(condition::changes))
+        .route("/app/{app}/endpoint/{endpoint}/resume", post(condition::resume))
         .route("/app/{app}/msg", get(message::list).post(message::create))
         .route("/app/{app}/msg/{msg}", get(message::show))
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))
         .route("/app/{app}/attempt/endpoint/{endpoint}", get(attempt::of_endpoint))
         .route("/app/{app}/attempt/msg/{msg}", get(attempt::of_message))
+        .route("/host", get(host::list))
+        .route("/host/{origin}/release", post(host::release))
         .route("/policy", get(policy::list).post(policy::create))
         .route("/policy/{policy}", get(policy::show).put(policy::replace).delete(policy::delete))
         .route("/policy/{policy}/preview", get(policy::preview))

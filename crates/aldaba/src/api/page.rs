@@ -2,7 +2,6 @@
 
 use super::query::Query;
 use super::{Api, Error, error::Problem, json};
-use aldaba_delivery::IdError;
 use aldaba_store::{Order, Page};
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -26,7 +25,7 @@ pub(super) struct PageQuery<Id> {
     pub(super) query: Query,
 }
 
-impl<Id: FromStr<Err = IdError>> FromRequestParts<Api> for PageQuery<Id> {
+impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
@@ -36,7 +35,7 @@ impl<Id: FromStr<Err = IdError>> FromRequestParts<Api> for PageQuery<Id> {
             None | Some("") => (None, false),
             Some(text) => {
                 let (id, backwards) = text.strip_prefix('-').map_or((text, false), |id| (id, true));
-                let wrong = |error: IdError| Problem::value(&["query", "iterator"], error.to_string());
+                let wrong = |error: Id::Err| Problem::value(&["query", "iterator"], error.to_string());
                 (Some(id.parse().map_err(wrong)?), backwards)
             }
         };
@@ -53,7 +52,7 @@ impl<Id: FromStr<Err = IdError>> FromRequestParts<Api> for PageQuery<Id> {
     }
 }
 
-fn limit(query: &Query) -> Result<usize, Error> {
+pub(super) fn limit(query: &Query) -> Result<usize, Error> {
     let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
     let malformed = |_| Error::malformed_query(format!("limit={text}: expected a whole number"));
     let limit = text.parse::<u64>().map_err(malformed)?;

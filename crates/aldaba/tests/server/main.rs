@@ -7,6 +7,8 @@ mod command_line;
 mod connections;
 mod delivery;
 mod egress;
+mod health;
+mod hosts;
 mod idempotency;
 mod mtls;
 mod overload;

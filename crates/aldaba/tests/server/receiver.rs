@@ -8,6 +8,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -21,6 +23,7 @@ pub(crate) struct Arrival {
 
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
+    status: Arc<AtomicU16>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
 }
 
@@ -34,18 +37,20 @@ impl Receiver {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (arrived, arrivals) = mpsc::unbounded_channel();
+        let status = Arc::new(AtomicU16::new(status));
+        let said = status.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let arrived = arrived.clone();
+                let (arrived, said) = (arrived.clone(), said.clone());
                 let answer = move |request: Request<Incoming>| {
-                    let arrived = arrived.clone();
+                    let (arrived, said) = (arrived.clone(), said.clone());
                     async move {
                         let (parts, body) = request.into_parts();
                         let body = body.collect().await.unwrap().to_bytes();
                         let path = parts.uri.to_string();
                         let _ = arrived.send(Arrival { path, headers: parts.headers, body });
                         let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
-                        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                        *response.status_mut() = StatusCode::from_u16(said.load(Ordering::Relaxed)).unwrap();
                         Ok::<_, Infallible>(response)
                     }
                 };
@@ -54,11 +59,22 @@ impl Receiver {
                 tokio::spawn(connection);
             }
         });
-        Self { address, arrivals }
+        Self { address, status, arrivals }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// From now on it answers with this status.
+    pub(crate) fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    /// Nothing arrives for a while.
+    pub(crate) async fn stays_quiet(&mut self, span: Duration) {
+        let next = tokio::time::timeout(span, self.arrivals.recv()).await;
+        assert!(next.is_err(), "{next:?}");
     }
 
     pub(crate) async fn next(&mut self) -> Arrival {

@@ -5,8 +5,9 @@ use super::story::{Stories, Story};
 use crate::client::Notes;
 use crate::log::Log;
 use crate::run::is_held;
+use crate::scenario::Scenario;
 use crate::store::Disk;
-use aldaba_delivery::{EndpointId, MessageId, Reason};
+use aldaba_delivery::{EndpointId, MessageId, Reason, Transition};
 use aldaba_store::DeliveryState;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,11 +38,12 @@ pub(super) fn fan_out_is_exact(disk: &Disk, log: &Log, found: &mut Findings) {
 }
 
 /// Delivered, or dead for a reason that fits, or held where only the endpoint's owner can help.
-pub(super) fn everything_ends(stories: &Stories<'_>, found: &mut Findings) {
+pub(super) fn everything_ends(scenario: &Scenario, stories: &Stories<'_>, found: &mut Findings) {
     for story in stories.iter() {
         match story.delivery.state {
             DeliveryState::Delivered { .. } => {}
-            DeliveryState::Dead { reason, .. } => found.require(fits(story, reason), "I1", || {
+            DeliveryState::Skipped { .. } => {}
+            DeliveryState::Dead { reason, .. } => found.require(fits(scenario, story, reason), "I1", || {
                 let delivery = story.delivery;
                 format!("{story} died of {reason:?} after {} attempts", delivery.attempts)
             }),
@@ -52,7 +54,7 @@ pub(super) fn everything_ends(stories: &Stories<'_>, found: &mut Findings) {
     }
 }
 
-fn fits(story: &Story<'_>, reason: Reason) -> bool {
+fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason) -> bool {
     let Story { delivery, endpoint, policy, .. } = story;
     let last_status =
         story.attempts.iter().max_by_key(|attempt| attempt.started_at).and_then(|a| a.status_code);
@@ -62,8 +64,14 @@ fn fits(story: &Story<'_>, reason: Reason) -> bool {
         Reason::StopDate => policy.limit.stop_after.is_some() && delivery.attempts > 0,
         Reason::EndpointGone => last_status == Some(410) && policy.gone_disables,
         Reason::Cancelled => endpoint.deleted,
-        // Nothing here is forbidden, and no payload is ever removed.
-        Reason::TargetForbidden | Reason::Expired => false,
+        // No payload is ever removed: it was held for too long.
+        Reason::Expired => {
+            let ended =
+                story.records.iter().find(|record| matches!(record.transition, Transition::Settle(_)));
+            ended.is_some_and(|record| record.at.since(delivery.clock_start) >= scenario.options.held)
+        }
+        // Nothing here is forbidden.
+        Reason::TargetForbidden => false,
     }
 }
 

@@ -2,7 +2,8 @@
 
 use aldaba_delivery::{AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, Timestamp};
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, Seq, Turn, Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message, OwnPolicy, Seq,
+    Turn, Waiting,
 };
 use std::collections::BTreeMap;
 
@@ -19,7 +20,9 @@ pub struct Disk {
     pub(super) turns: BTreeMap<Turn, EndpointId>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
-    pub(super) gates: BTreeMap<(Origin, GateScope), Gate>,
+    /// With why they are held.
+    pub(super) gates: BTreeMap<(Origin, GateScope), (Gate, String)>,
+    pub(super) health_changes: BTreeMap<EndpointId, Vec<HealthChange>>,
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) last_seq: i64,
@@ -95,6 +98,6 @@ pub(super) fn as_waiting(delivery: &DeliveryStatus) -> Option<Waiting> {
             attempts: delivery.attempts,
             clock_start: delivery.clock_start,
         }),
-        DeliveryState::Delivered { .. } | DeliveryState::Dead { .. } => None,
+        DeliveryState::Delivered { .. } | DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => None,
     }
 }

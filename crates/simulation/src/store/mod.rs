@@ -7,6 +7,7 @@ mod apply;
 mod change;
 mod disk;
 mod faults;
+mod health;
 mod query;
 mod queue;
 mod reads;

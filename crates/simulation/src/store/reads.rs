@@ -8,8 +8,8 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId};
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
-    Done, DueQuery, Endpoint, Error, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order,
-    OwnPolicy, Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key, Lanes,
+    LanesPage, LanesQuery, Message, Order, OwnPolicy, Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 
 impl Lanes for SimStore {
@@ -44,6 +44,7 @@ impl Lanes for SimStore {
                 match sabotage {
                     Some(Sabotage::HideThrottle) => row.throttle_rate = None,
                     Some(Sabotage::HideDelete) => row.deleted = false,
+                    Some(Sabotage::HideDisabled) => row.disabled = false,
                     _ => {}
                 }
             }
@@ -101,6 +102,19 @@ impl Directory for SimStore {
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
         self.read(move |disk| disk.endpoints_of(app, page, order))
+    }
+
+    fn health_changes(
+        &self,
+        endpoint: EndpointId,
+        page: Page<HealthChangeNumber>,
+        order: Order,
+    ) -> Read<Vec<HealthChange>> {
+        self.read(move |disk| disk.health_changes(endpoint, page, order))
+    }
+
+    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>> {
+        self.read(move |disk| disk.has_endpoints_at(org, app, &starts))
     }
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {

@@ -4,7 +4,7 @@ use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
 use super::queue::{Op, Reply};
-use crate::log::{AcceptCommit, Deletion, Hold, Log, RecordCommit, Refusal};
+use crate::log::{AcceptCommit, Deletion, Hand, Hold, Log, Opening, RecordCommit, Refusal};
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::Timestamp;
@@ -102,6 +102,7 @@ impl SimStore {
             decided_at: record.at,
             attempt: record.attempt.clone(),
             transition: record.transition,
+            health: record.health.clone(),
             gates: record.gates.iter().filter_map(held).collect(),
             result,
         });
@@ -181,7 +182,25 @@ impl SimStore {
     }
 
     fn change_one(&self, change: &Change, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Changed {
+        let concerned = match change {
+            Change::UpdateEndpoint { endpoint, .. } => Some(endpoint.id),
+            Change::ResumeEndpoint { endpoint, .. } => Some(*endpoint),
+            _ => None,
+        };
+        let epoch = |disk: &Disk| Some(disk.endpoints.get(&concerned?)?.health.epoch);
+        let before = epoch(disk);
         let changed = disk.change(change);
+        if let Some(row) = concerned.and_then(|id| disk.endpoints.get(&id)).filter(|_| epoch(disk) != before)
+        {
+            log.note(at, || format!("{} by hand: off {}, {:?}", row.id, row.disabled, row.health));
+            let (step, life) = (log.step(), self.process.number);
+            let (endpoint, off, health) = (row.id, row.disabled, row.health.clone());
+            log.hands.push(Hand { step, at, life, endpoint, off, health });
+        }
+        if let (Change::ReleaseGates { gates }, Changed::Done { .. }) = (change, &changed) {
+            let step = log.step();
+            log.openings.push(Opening { step, at, gates: gates.clone() });
+        }
         if let Changed::Done { removed } = &changed {
             log.note(at, || format!("change, removed {removed:?}"));
             log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));

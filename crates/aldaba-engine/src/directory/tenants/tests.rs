@@ -26,6 +26,7 @@ fn tenant(endpoints: usize) -> Tenant {
     let endpoint = Subscription {
         id: EndpointId::from_bytes([3; 20]),
         disabled: false,
+        holds: false,
         event_types: Box::default(),
         channels: Box::default(),
     };

@@ -1,0 +1,67 @@
+//! What hands do to endpoints holds: nothing is sent to one that is off, or that waits for its owner, and
+//! nothing is skipped for one that is on.
+
+use super::Findings;
+use super::pace::SLOW_READ;
+use super::story::Stories;
+use crate::log::{Hand, Log, Request};
+use crate::scenario::door_number;
+use crate::store::Disk;
+use aldaba_delivery::{EndpointId, Timestamp};
+use aldaba_store::{DeliveryState, Recorded};
+use std::collections::BTreeMap;
+
+fn of(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = &Hand> {
+    log.hands.iter().filter(move |hand| hand.endpoint == endpoint)
+}
+
+pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found: &mut Findings) {
+    let doors: BTreeMap<EndpointId, usize> =
+        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.url)?))).collect();
+    let mut left_alone = |endpoint: EndpointId, from: Timestamp, to: Option<Timestamp>, why: &str| {
+        let door = doors.get(&endpoint);
+        let within = |request: &&Request| {
+            Some(&request.door) == door
+                && request.at > from + SLOW_READ
+                && to.is_none_or(|to| request.at < to)
+        };
+        for request in log.requests.iter().filter(within) {
+            found.add("held", || {
+                format!("door {} {why} at {from:?} and got a request at {:?}", request.door, request.at)
+            });
+        }
+    };
+    for hand in &log.hands {
+        if hand.off {
+            let on = of(log, hand.endpoint).find(|later| later.step > hand.step && !later.off);
+            left_alone(hand.endpoint, hand.at, on.map(|on| on.at), "was turned off");
+        }
+    }
+    for record in log.records.iter().filter(|record| record.result == Recorded::Applied) {
+        let Some(health) = record.health.as_ref().filter(|health| health.waits_for_its_owner()) else {
+            continue;
+        };
+        let before = of(log, record.endpoint).filter(|hand| hand.step < record.step).count();
+        if health.epoch as usize == before {
+            let resumed = of(log, record.endpoint)
+                .find(|hand| hand.step > record.step && !hand.health.waits_for_its_owner());
+            left_alone(record.endpoint, record.at, resumed.map(|hand| hand.at), "was given up");
+        }
+    }
+}
+
+pub(super) fn only_what_is_off_is_skipped(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
+    for story in stories.iter() {
+        let DeliveryState::Skipped { at, .. } = story.delivery.state else {
+            continue;
+        };
+        let last = of(log, story.delivery.endpoint).filter(|hand| hand.at <= at).last();
+        let off = last.is_some_and(|hand| hand.off) && story.requests.is_empty();
+        found.require(off, "skipped", || format!("{story} was skipped at {at:?}, after {last:?}"));
+    }
+}
+
+/// When what was held for an endpoint was let go by a hand.
+pub(super) fn releases(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = Timestamp> {
+    of(log, endpoint).filter_map(|hand| hand.health.released_at.filter(|at| *at <= hand.at))
+}
