@@ -232,8 +232,8 @@ impl Turns {
         let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
             return MayStart::No;
         };
-        let may_send = |awake: &Box<Awake>| (!awake.target.disabled).then(|| awake.health.passability(now));
-        let lane_open = match lane.awake.as_ref().and_then(may_send) {
+        let may_send = |awake: &Awake| (!awake.target.disabled).then(|| awake.health.passability(now));
+        let lane_open = match lane.awake.as_deref().and_then(may_send) {
             Some(Passability::Open) => true,
             Some(Passability::Probe) => lane.probing == Some(start.waiting.seq),
             Some(Passability::Held(_)) | None => false,

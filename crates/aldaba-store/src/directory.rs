@@ -250,9 +250,12 @@ pub trait Directory {
         order: Order,
     ) -> Read<Vec<HealthChange>>;
 
-    /// For each beginning of a URL whether the organization, or only this application of it, has an
-    /// endpoint there.
+    /// For each origin, as URLs begin with it (`https://example.com/`), whether the organization, or only this
+    /// application of it, has an endpoint there.
     fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>>;
+
+    /// For each application whether it is one of the organization's.
+    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>>;
 
     /// The policies of all organizations, by organization and name.
     fn policies(&self) -> Read<Vec<OwnPolicy>>;

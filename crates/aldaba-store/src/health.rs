@@ -28,3 +28,9 @@ pub struct HealthChange {
     /// The failure that led to it, where one did.
     pub detail: String,
 }
+
+/// A URL up to the slash with which its path begins.
+pub(crate) fn url_start(url: &str) -> &str {
+    let slashes = url.match_indices('/');
+    slashes.take(3).nth(2).map_or(url, |(third, _)| &url[..=third])
+}

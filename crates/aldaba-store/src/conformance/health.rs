@@ -250,6 +250,9 @@ pub async fn endpoints_are_found_by_where_their_urls_begin(store: Arc<dyn Store>
     assert_eq!(found(scene.org, Some(first.application.id)).await, [true, false]);
     assert_eq!(found(scene.org, Some(second.application.id)).await, [false, false]);
     assert_eq!(found(scene.id(), None).await, [false, false]);
+    let apps = || vec![first.application.id, scene.id()];
+    assert_eq!(scene.store.are_of(scene.org, apps()).await.unwrap(), [true, false]);
+    assert_eq!(scene.store.are_of(scene.id(), apps()).await.unwrap(), [false, false]);
     let (app, endpoint) = (first.application.id, first.endpoints[0].id);
     scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
     assert_eq!(found(scene.org, None).await, [false, false]);

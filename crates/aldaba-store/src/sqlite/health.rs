@@ -9,6 +9,7 @@ use aldaba_delivery::{
     AppId, Condition, ConditionCause, EndpointId, GateScope, Health, HealthStatus, OrgId, Origin, Timestamp,
 };
 use rusqlite::{Connection, OptionalExtension};
+use std::collections::HashSet;
 
 /// Writes what an attempt has made of an endpoint's health, unless a hand has changed it since.
 pub(super) fn after_attempt(
@@ -185,27 +186,40 @@ pub(super) fn release_gates(
     Ok(Changed::Done { removed: Vec::new() })
 }
 
-/// Seldom asked, so that it may look through the endpoints of an organization.
+/// Seldom asked, so that it may look through the endpoints of an organization, once.
 pub(super) fn has_endpoints_at(
     connection: &Connection,
     org: OrgId,
     app: Option<AppId>,
     starts: &[String],
 ) -> rusqlite::Result<Vec<bool>> {
-    let mut of_org = connection.prepare_cached(
-        "SELECT 1 FROM endpoint INDEXED BY endpoint_policy
-         WHERE org = ?1 AND deleted = 0 AND substr(url, 1, length(?2)) = ?2 LIMIT 1",
-    )?;
-    let mut of_app = connection.prepare_cached(
-        "SELECT 1 FROM endpoint INDEXED BY endpoint_app
-         WHERE app = ?3 AND deleted = 0 AND org = ?1 AND substr(url, 1, length(?2)) = ?2 LIMIT 1",
-    )?;
-    let org = org.as_bytes();
-    starts
-        .iter()
-        .map(|start| match app {
-            None => of_org.exists((org, start)),
-            Some(app) => of_app.exists((org, start, app.as_bytes())),
-        })
-        .collect()
+    if starts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut find = match app {
+        None => connection.prepare_cached(
+            "SELECT url FROM endpoint INDEXED BY endpoint_policy WHERE org = ?1 AND deleted = 0",
+        )?,
+        Some(_) => connection.prepare_cached(
+            "SELECT url FROM endpoint INDEXED BY endpoint_app WHERE app = ?2 AND deleted = 0 AND org = ?1",
+        )?,
+    };
+    let mut rows = match app {
+        None => find.query((org.as_bytes(),))?,
+        Some(app) => find.query((org.as_bytes(), app.as_bytes()))?,
+    };
+    let mut found = HashSet::new();
+    while let Some(row) = rows.next()? {
+        let start = crate::health::url_start(row.get_ref(0)?.as_str()?);
+        if !found.contains(start) {
+            found.insert(start.to_owned());
+        }
+    }
+    Ok(starts.iter().map(|start| found.contains(start)).collect())
+}
+
+pub(super) fn are_of(connection: &Connection, org: OrgId, apps: &[AppId]) -> rusqlite::Result<Vec<bool>> {
+    let mut find =
+        connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND org = ?2 AND deleted = 0")?;
+    apps.iter().map(|app| find.exists((app.as_bytes(), org.as_bytes()))).collect()
 }

@@ -210,6 +210,10 @@ impl Directory for SqliteStore {
         self.read(move |connection| health::has_endpoints_at(connection, org, app, &starts))
     }
 
+    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
+        self.read(move |connection| health::are_of(connection, org, &apps))
+    }
+
     fn policies(&self) -> Read<Vec<OwnPolicy>> {
         self.read(policy::all)
     }

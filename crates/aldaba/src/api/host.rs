@@ -6,7 +6,6 @@ use super::{Api, Error, json, page};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, GateScope, Origin, Timestamp};
 use aldaba_engine::HeldHost;
-use aldaba_store::WhichApplication;
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -142,22 +141,24 @@ async fn concerning(api: &Api, caller: Caller, mut hosts: Vec<HeldHost>) -> Resu
     let whole: Vec<_> = hosts.iter().filter(|host| host.scope == GateScope::Host).map(url_of).collect();
     let reached = api.engine.store().has_endpoints_at(org, only, whole.clone()).await?;
     let reached: BTreeMap<String, bool> = whole.into_iter().zip(reached).collect();
-    let mut ours: BTreeMap<AppId, bool> = BTreeMap::new();
-    for host in &hosts {
-        if let GateScope::Application(app) = host.scope
-            && !ours.contains_key(&app)
-        {
-            let which = WhichApplication { org, key: app.to_string() };
-            let is_ours =
-                only.is_none_or(|only| only == app) && api.engine.store().application(which).await?.is_some();
-            ours.insert(app, is_ours);
-        }
-    }
+    let mut apps: Vec<_> = hosts.iter().filter_map(|host| app_of(host.scope)).collect();
+    apps.retain(|app| only.is_none_or(|only| only == *app));
+    apps.sort_unstable();
+    apps.dedup();
+    let ours = api.engine.store().are_of(org, apps.clone()).await?;
+    let ours: BTreeMap<AppId, bool> = apps.into_iter().zip(ours).collect();
     hosts.retain(|host| match host.scope {
         GateScope::Host => reached.get(&url_of(host)) == Some(&true),
         GateScope::Application(app) => ours.get(&app) == Some(&true),
     });
     Ok(hosts)
+}
+
+fn app_of(scope: GateScope) -> Option<AppId> {
+    match scope {
+        GateScope::Host => None,
+        GateScope::Application(app) => Some(app),
+    }
 }
 
 fn url_of(host: &HeldHost) -> String {

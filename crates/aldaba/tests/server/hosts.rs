@@ -1,7 +1,7 @@
 use crate::receiver::Receiver;
 use crate::running::{Running, token};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Holds a host back with the first failure, for a minute.
 fn wary() -> String {
@@ -15,14 +15,14 @@ fn wary() -> String {
 }
 
 async fn held(server: &Running) -> Value {
-    let begin = Instant::now();
-    loop {
+    for _ in 0..1000 {
         let list = server.client.get("/host").await.expect(200);
-        if list["data"].as_array().unwrap().len() == 1 || begin.elapsed() > Duration::from_secs(20) {
+        if list["data"].as_array().unwrap().len() == 1 {
             return list["data"][0].clone();
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    panic!("nothing is held back");
 }
 
 fn encoded(origin: &str) -> String {

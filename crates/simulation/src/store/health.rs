@@ -73,4 +73,11 @@ impl Disk {
         let at = |start: &String| self.endpoints.values().filter(ours).any(|row| row.url.starts_with(start));
         starts.iter().map(at).collect()
     }
+
+    pub(super) fn are_of(&self, org: OrgId, apps: &[AppId]) -> Vec<bool> {
+        let ours = |app: &AppId| {
+            self.applications.get(app).is_some_and(|row| row.application.org == org && !row.deleted)
+        };
+        apps.iter().map(ours).collect()
+    }
 }

@@ -117,6 +117,10 @@ impl Directory for SimStore {
         self.read(move |disk| disk.has_endpoints_at(org, app, &starts))
     }
 
+    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
+        self.read(move |disk| disk.are_of(org, &apps))
+    }
+
     fn policies(&self) -> Read<Vec<OwnPolicy>> {
         self.read(|disk| disk.policies.values().cloned().collect())
     }
