@@ -296,4 +296,52 @@ mod tests {
         assert_eq!(gates.called_off(&new, NOW), [next.endpoint]);
         assert_eq!(enter(&mut gates, &next), Entrance::Open);
     }
+
+    fn key() -> Key {
+        (start(0).target.origin.clone(), GateScope::Host)
+    }
+
+    fn class_of(status: u16) -> (Class, Transition) {
+        let answer = aldaba_delivery::Answer { status, phrase: "".into(), retry_after: None };
+        let outcome = aldaba_delivery::Outcome::Answered(answer);
+        let class = Class::of(&start(0).target.policy, &outcome);
+        (class, Transition::Settle(aldaba_delivery::Ending::Delivered))
+    }
+
+    #[test]
+    fn what_waited_at_a_gate_passes_on_a_ramp_once_it_is_open() {
+        let mut gates = Gates::default();
+        hold_ends(&mut gates);
+        let enter = |gates: &mut Gates, seq, now| {
+            let start = start(seq);
+            gates.enter(start.endpoint, start.waiting.seq, &start.target, now)
+        };
+        assert_eq!(enter(&mut gates, 1, NOW), Entrance::Open, "the probe");
+        let (class, transition) = class_of(200);
+        let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
+        assert!(news.changed[0].gate.is_clear());
+        assert_eq!(enter(&mut gates, 2, NOW), Entrance::Open);
+        let Entrance::At(later) = enter(&mut gates, 3, NOW) else { panic!("all at once") };
+        assert_eq!(later.since(NOW), Duration::from_millis(125));
+        assert_eq!(enter(&mut gates, 3, later), Entrance::Open);
+        assert_eq!(enter(&mut gates, 4, NOW + Duration::from_secs(10)), Entrance::Open);
+        assert_eq!(enter(&mut gates, 5, NOW + Duration::from_secs(10)), Entrance::Open, "no limit any more");
+        gates.forget_idle(NOW + Duration::from_secs(10));
+        gates.forget_idle(NOW + Duration::from_secs(11));
+        assert!(gates.gates.is_empty());
+    }
+
+    #[test]
+    fn a_hold_that_was_written_after_a_hand_had_opened_the_gate_is_taken_back() {
+        let mut gates = Gates::default();
+        hold_ends(&mut gates);
+        gates.release(&key(), NOW);
+        assert_eq!(gates.held().count(), 0);
+        // Nothing about the gate changes with this; the disk may still hold what was judged before.
+        let (class, transition) = class_of(200);
+        let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
+        assert_eq!(news.changed.len(), 1);
+        assert!(news.changed[0].gate.is_clear());
+        assert!(gates.after_attempt(&start(2), &class, &transition, "", NOW).changed.is_empty(), "once");
+    }
 }

@@ -345,3 +345,52 @@ fn b3_the_stop_date_counts_from_when_a_delivery_was_let_go() {
         assert!(at.since(on) <= DAY * 7 && at.since(on) > DAY * 6);
     });
 }
+
+#[test]
+fn d8_standard_probes_with_growing_gaps_and_lets_go_on_a_ramp_when_one_succeeds() {
+    simulated(async {
+        let world = World::new().await;
+        world.application("ours").await;
+        let (app, id) = world.endpoint("ours", "https://down.example/", "standard").await;
+        let health = async || {
+            let found = world.store.endpoint(app, id.to_string()).await.expect("a read");
+            found.expect("it is there").health
+        };
+        world.set_down(&["https://down.example/"]);
+        while health().await.status == HealthStatus::Active {
+            world.send("ours").await;
+            tokio::time::sleep(HOUR).await;
+        }
+        let failed = health().await;
+        let failed_at = failed.changed_at.expect("it has changed");
+        assert!(failed_at.since(failed.failing_since.expect("it fails")) >= DAY * 5);
+        for _ in 0..300 {
+            world.send("ours").await;
+        }
+        tokio::time::sleep(DAY).await;
+        let probes = world.requests("https://down.example/", failed_at + SECOND);
+        let minutes: Vec<_> = std::iter::once(&failed_at)
+            .chain(&probes)
+            .zip(&probes)
+            .map(|(before, probe)| (probe.since(*before).as_secs_f64() / 60.0).round() as u64)
+            .collect();
+        assert_eq!(minutes, [15, 30, 60, 120, 240, 480]);
+
+        world.set_down(&[]);
+        let back = world.now();
+        tokio::time::sleep(DAY * 3).await;
+        let recovered = health().await;
+        assert_eq!((recovered.status, recovered.failure_count), (HealthStatus::Active, 0));
+        let arrived = world.requests("https://down.example/", back);
+        let released_at = recovered.released_at.expect("something was let go");
+        let soon: Vec<_> = arrived.iter().copied().filter(|at| at.since(released_at) < HOUR).collect();
+        assert!(soon.len() >= 301, "{}", soon.len());
+        assert_on_a_ramp(released_at, &soon[1..]);
+        assert_eq!(world.store.waiting().await, Ok(0), "all that was held has arrived");
+        let page = aldaba_store::Page { after: None, limit: 10 };
+        let changes =
+            world.store.health_changes(id, page, aldaba_store::Order::Ascending).await.expect("a read");
+        let causes: Vec<_> = changes.iter().map(|change| change.cause.name()).collect();
+        assert_eq!(causes, ["failures", "recovered"]);
+    });
+}
