@@ -3,15 +3,17 @@
 //! A kept configuration may be old for a moment. That is safe: an accept names the version it was
 //! matched by, and the store refuses it if that is no longer the one.
 
+mod hands;
 mod secrets;
 mod tenants;
 
+pub use hands::Outage;
 pub(crate) use tenants::Tenants;
 
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profile};
-use aldaba_delivery::{AppId, EndpointId, GateScope, Health, OrgId, Origin, Policy, Timestamp, WhenDisabled};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp, WhenDisabled};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, OwnPolicy, Store, Tenant,
@@ -54,14 +56,6 @@ pub struct NewEndpoint {
     pub metadata: String,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
-}
-
-/// The time that a resume has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outage {
-    /// The first failure since the last success, as far as it is known.
-    pub failing_since: Option<Timestamp>,
-    pub resumed_at: Timestamp,
 }
 
 /// What was made, or what a former request with the same key had made.
@@ -262,25 +256,6 @@ impl Directory {
     pub async fn delete_endpoint(&self, app: AppId, endpoint: EndpointId) -> Result<(), ChangeError> {
         let change = Change::DeleteEndpoint { app, endpoint, at: self.clock.now() };
         self.change(change).await.map(drop)
-    }
-
-    /// Makes an endpoint active that its policy has given up, and lets go what is held for it. `None`: there
-    /// was nothing to resume.
-    pub async fn resume_endpoint(
-        &self,
-        app: AppId,
-        endpoint: EndpointId,
-    ) -> Result<Option<Outage>, ChangeError> {
-        let at = self.clock.now();
-        match self.change(Change::ResumeEndpoint { app, endpoint, at }).await? {
-            Repeat::Resumed { failing_since } => Ok(Some(Outage { failing_since, resumed_at: at })),
-            _ => Ok(None),
-        }
-    }
-
-    /// Opens gates at once. What they have held back goes out one by one at first, then faster.
-    pub async fn release_gates(&self, gates: Vec<(Origin, GateScope)>) -> Result<(), ChangeError> {
-        self.change(Change::ReleaseGates { gates }).await.map(drop)
     }
 
     /// Endpoints can name it from now on.

@@ -7,7 +7,7 @@ use super::story::Stories;
 use crate::log::{Hand, Log, Request};
 use crate::scenario::door_number;
 use crate::store::Disk;
-use aldaba_delivery::{EndpointId, Timestamp};
+use aldaba_delivery::{EndpointId, Health, HealthStatus, Timestamp};
 use aldaba_store::{DeliveryState, Recorded};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found
         let within = |request: &&Request| {
             Some(&request.door) == door
                 && request.at > from + SLOW_READ
+                && !is_cut_off(log, request)
                 && to.is_none_or(|to| request.at < to)
         };
         for request in log.requests.iter().filter(within) {
@@ -38,16 +39,33 @@ pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found
         }
     }
     for record in log.records.iter().filter(|record| record.result == Recorded::Applied) {
-        let Some(health) = record.health.as_ref().filter(|health| health.waits_for_its_owner()) else {
+        let given_up = |health: &&Health| health.status != HealthStatus::Active;
+        let Some(health) = record.health.as_ref().filter(given_up) else {
             continue;
         };
         let before = of(log, record.endpoint).filter(|hand| hand.step < record.step).count();
-        if health.epoch as usize == before {
-            let resumed = of(log, record.endpoint)
-                .find(|hand| hand.step > record.step && !hand.health.waits_for_its_owner());
-            left_alone(record.endpoint, record.at, resumed.map(|hand| hand.at), "was given up");
+        if health.epoch as usize != before {
+            continue;
         }
+        // Until a probe may go, a hand lets go, or the answer to an earlier request shows that it is well.
+        let resumed = of(log, record.endpoint)
+            .find(|hand| hand.step > record.step && hand.health.status == HealthStatus::Active);
+        let recovered = log.records.iter().find(|later| {
+            let active = |health: &Health| health.status == HealthStatus::Active;
+            later.step > record.step
+                && later.endpoint == record.endpoint
+                && later.health.as_ref().is_some_and(active)
+        });
+        let ends =
+            [health.next_probe_at, resumed.map(|hand| hand.at), recovered.map(|later| later.decided_at)];
+        left_alone(record.endpoint, record.at, ends.into_iter().flatten().min(), "was given up");
     }
+}
+
+/// What the engine knew when it sent this may have gone with its process before it was written.
+fn is_cut_off(log: &Log, request: &Request) -> bool {
+    let life = &log.lives[request.life];
+    life.end.cuts() && request.at + SLOW_READ > life.ended
 }
 
 pub(super) fn only_what_is_off_is_skipped(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
