@@ -394,3 +394,29 @@ fn d8_standard_probes_with_growing_gaps_and_lets_go_on_a_ramp_when_one_succeeds(
         assert_eq!(causes, ["failures", "recovered"]);
     });
 }
+
+#[test]
+fn once_turning_off_is_answered_no_request_leaves_and_all_arrive_once_it_is_on() {
+    simulated(async {
+        let world = World::new().await;
+        world.application("ours").await;
+        let endpoint = world.endpoint("ours", "https://busy.example/", "quick").await;
+        world.set_disabled(endpoint, true).await;
+        for _ in 0..200 {
+            world.send("ours").await;
+        }
+        world.set_disabled(endpoint, false).await;
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        world.set_disabled(endpoint, true).await;
+        let off = world.now();
+        tokio::time::sleep(HOUR).await;
+        let all = world.receivers.log.lock().len();
+        assert!((1..200).contains(&all), "it was turned off in the middle: {all}");
+        let late = world.requests("https://busy.example/", off + Duration::from_millis(1));
+        assert_eq!(late, [], "after {off:?}");
+        assert_eq!(world.store.waiting().await, Ok(200 - all as u64), "what was on the wire has ended");
+        world.set_disabled(endpoint, false).await;
+        tokio::time::sleep(HOUR).await;
+        assert_eq!(world.receivers.log.lock().len(), 200, "each arrives once");
+    });
+}
