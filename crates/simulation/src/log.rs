@@ -86,6 +86,8 @@ pub struct AcceptCommit {
     pub message: MessageId,
     /// The endpoints that subscribed to it at that moment.
     pub wanted: Vec<EndpointId>,
+    /// Those of them that were off at that moment, and skip.
+    pub skipped: Vec<EndpointId>,
 }
 
 /// The store told the engine that results could not be written.

@@ -9,7 +9,7 @@ use crate::scenario::door_number;
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, Health, HealthStatus, Timestamp};
 use aldaba_store::{DeliveryState, Recorded};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn of(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = &Hand> {
     log.hands.iter().filter(move |hand| hand.endpoint == endpoint)
@@ -68,14 +68,22 @@ fn is_cut_off(log: &Log, request: &Request) -> bool {
     life.end.cuts() && request.at + SLOW_READ > life.ended
 }
 
+/// At the moment of the commit, and nothing leaves for it.
 pub(super) fn only_what_is_off_is_skipped(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
+    let skipped: BTreeSet<_> = log
+        .accepts
+        .iter()
+        .flat_map(|accept| accept.skipped.iter().map(|endpoint| (accept.message, *endpoint)))
+        .collect();
     for story in stories.iter() {
-        let DeliveryState::Skipped { at, .. } = story.delivery.state else {
-            continue;
-        };
-        let last = of(log, story.delivery.endpoint).filter(|hand| hand.at <= at).last();
-        let off = last.is_some_and(|hand| hand.off) && story.requests.is_empty();
-        found.require(off, "skipped", || format!("{story} was skipped at {at:?}, after {last:?}"));
+        let is_skipped = matches!(story.delivery.state, DeliveryState::Skipped { .. });
+        let was_off = skipped.contains(&(story.delivery.message, story.delivery.endpoint));
+        found.require(is_skipped == was_off, "skipped", || {
+            format!("{story}: off when it was accepted: {was_off}, skipped: {is_skipped}")
+        });
+        found.require(!is_skipped || story.requests.is_empty(), "skipped", || {
+            format!("{story} was skipped, and a request left for it")
+        });
     }
 }
 

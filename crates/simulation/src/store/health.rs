@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::query::paged;
-use aldaba_delivery::{AppId, ConditionCause, EndpointId, HealthStatus, OrgId, Timestamp};
+use aldaba_delivery::{AppId, ConditionCause, EndpointId, HealthStatus, OrgId, Timestamp, WhenDisabled};
 use aldaba_store::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError, Order, Page, Record,
 };
@@ -72,6 +72,15 @@ impl Disk {
         let ours = |row: &&Endpoint| row.org == org && !row.deleted && app.is_none_or(|app| app == row.app);
         let at = |start: &String| self.endpoints.values().filter(ours).any(|row| row.url.starts_with(start));
         starts.iter().map(at).collect()
+    }
+
+    /// Which of these endpoints are off, and skip what comes meanwhile.
+    pub(super) fn skipping(&self, endpoints: &[EndpointId]) -> Vec<EndpointId> {
+        let skips = |id: &&EndpointId| {
+            let row = &self.endpoints[*id];
+            row.disabled && row.when_disabled == WhenDisabled::Skip
+        };
+        endpoints.iter().filter(skips).copied().collect()
     }
 
     pub(super) fn are_of(&self, org: OrgId, apps: &[AppId]) -> Vec<bool> {

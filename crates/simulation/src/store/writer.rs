@@ -111,10 +111,11 @@ impl SimStore {
 
     fn accept_one(&self, accept: &Accept, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Accepted {
         let wanted = disk.subscribers(accept);
+        let skipped = disk.skipping(&wanted);
         let accepted = disk.accept(accept, self.faults.sabotage);
         log.note(at, || format!("accept {} {accepted:?}", accept.message.id));
         if let Accepted::New { .. } = accepted {
-            log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
+            log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted, skipped });
         }
         accepted
     }
@@ -169,7 +170,8 @@ impl SimStore {
                 Op::Accept(accepts, _) => accepts.iter().for_each(|accept| {
                     let wanted = disk.subscribers(accept);
                     disk.accept(&Accept { deliveries: Vec::new(), ..accept.clone() }, None);
-                    log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
+                    let (app, message, skipped) = (accept.app, accept.message.id, disk.skipping(&wanted));
+                    log.accepts.push(AcceptCommit { app, message, wanted, skipped });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
                 Op::Change(..) | Op::SettleSetting(..) => {}
