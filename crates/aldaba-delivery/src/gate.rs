@@ -51,6 +51,8 @@ pub struct Gate {
     pub held_until: Option<Timestamp>,
     /// How long the present hold is.
     pub hold: Duration,
+    /// When the first of the holds began that have followed each other since.
+    pub since: Option<Timestamp>,
     /// A probe is on its way. It is never taken back from disk: with the process that sent the probe
     /// its answer is lost, and a gate that waited for it would never open.
     pub probing: bool,
@@ -124,6 +126,7 @@ impl Gate {
             if self.hold_at(now).is_none_or(|held| until > held) {
                 next.hold = hold;
                 next.held_until = Some(until);
+                next.since = self.since.or(Some(now));
             }
         }
         next

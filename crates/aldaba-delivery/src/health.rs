@@ -18,6 +18,10 @@ pub struct Health {
     pub probe_gap: Duration,
     /// The receiver asked (`Retry-After`) for no request before this moment.
     pub quiet_until: Option<Timestamp>,
+    /// When what was held for it was last let go: by a hand, or because it had recovered.
+    pub released_at: Option<Timestamp>,
+    /// How often a hand has changed it. What an attempt makes of an older one counts no longer.
+    pub epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +55,8 @@ impl Default for Health {
             next_probe_at: None,
             probe_gap: Duration::ZERO,
             quiet_until: None,
+            released_at: None,
+            epoch: 0,
         }
     }
 }
@@ -105,7 +111,7 @@ impl Health {
         now: Timestamp,
     ) -> Self {
         let mut next = match class.verdict {
-            Verdict::Delivered => self.after_success(policy),
+            Verdict::Delivered => self.after_success(policy, now),
             Verdict::Final(Reason::EndpointGone) => {
                 Self { status: HealthStatus::Gone, next_probe_at: None, ..self.clone() }
             }
@@ -124,10 +130,29 @@ impl Health {
         next
     }
 
-    /// Someone resumed the endpoint by hand.
+    /// Someone resumed the endpoint by hand, or turned it on again. What its receiver asked for still counts.
     #[must_use]
     pub fn resumed(&self, now: Timestamp) -> Self {
-        Self { changed_at: Some(now), ..Self::default() }
+        Self {
+            changed_at: Some(now),
+            released_at: Some(now),
+            epoch: self.epoch.wrapping_add(1),
+            quiet_until: self.quiet_until,
+            ..Self::default()
+        }
+    }
+
+    /// Its operator turned the endpoint off. What its attempts made of it stays.
+    #[must_use]
+    pub fn turned_off(&self, now: Timestamp) -> Self {
+        Self { changed_at: Some(now), epoch: self.epoch.wrapping_add(1), ..self.clone() }
+    }
+
+    /// When a delivery that is held for it, and was due at `due_at`, has been held for `longest`. `None`:
+    /// nothing is held. `off`: its operator has turned it off.
+    pub fn held_too_long_at(&self, off: bool, due_at: Timestamp, longest: Duration) -> Option<Timestamp> {
+        let held = off || self.status != HealthStatus::Active;
+        held.then(|| self.changed_at.map_or(due_at, |since| since.max(due_at)) + longest)
     }
 
     /// A delivery of an ordered endpoint that lets none overtake it has ended without success. Where the
@@ -153,14 +178,15 @@ impl Health {
 
     /// A success counts as recovery only where the policy looks for one. Otherwise it came from a
     /// request that was on its way already, and the endpoint still waits for its owner.
-    fn after_success(&self, policy: &Policy) -> Self {
+    fn after_success(&self, policy: &Policy, now: Timestamp) -> Self {
         let recovers = match self.status {
             HealthStatus::Active => true,
             HealthStatus::Failed => policy.probe.is_some(),
             HealthStatus::Gone | HealthStatus::Blocked => false,
         };
         let status = if recovers { HealthStatus::Active } else { self.status };
-        Self { status, changed_at: self.changed_at, ..Self::default() }
+        let released_at = if status == self.status { self.released_at } else { Some(now) };
+        Self { status, changed_at: self.changed_at, released_at, epoch: self.epoch, ..Self::default() }
     }
 
     fn after_failure(&self, policy: &Policy, transition: &Transition, now: Timestamp) -> Self {

@@ -8,6 +8,7 @@
 
 mod chance;
 mod class;
+mod condition;
 mod gate;
 mod health;
 mod id;
@@ -22,6 +23,7 @@ mod transition;
 
 pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
+pub use condition::{Condition, ConditionCause, WhenDisabled};
 pub use gate::{Gate, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
 pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId, ReplayId};
@@ -32,4 +34,4 @@ pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;
 pub use span::{parse_span, write_span};
 pub use time::Timestamp;
-pub use transition::{Delivery, Ending, Reason, Transition};
+pub use transition::{Delivery, Ending, Reason, SkipReason, Transition};

@@ -79,6 +79,21 @@ impl Reason {
     }
 }
 
+/// Why a message that an endpoint subscribes to was never to be sent there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SkipReason {
+    /// Its operator had turned the endpoint off.
+    EndpointDisabled,
+}
+
+impl SkipReason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EndpointDisabled => "endpoint_disabled",
+        }
+    }
+}
+
 impl Delivery {
     pub fn stop_at(&self, policy: &Policy) -> Option<Timestamp> {
         policy.limit.stop_after.map(|after| self.clock_start + after)

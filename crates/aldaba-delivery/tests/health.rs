@@ -3,8 +3,8 @@
 mod walk;
 
 use aldaba_delivery::{
-    Chance, Class, Delivery, FailureKind, Health, HealthStatus, Outcome, Passability, Policy, RetryAfter,
-    Timestamp, Transition,
+    Chance, Class, Condition, Delivery, FailureKind, Health, HealthStatus, Outcome, Passability, Policy,
+    RetryAfter, Timestamp, Transition,
 };
 use walk::*;
 
@@ -101,8 +101,11 @@ fn d5_a_success_that_was_on_its_way_does_not_resume_a_failed_endpoint() {
 #[test]
 fn d5_resume_sets_active_and_the_count_to_zero_and_lets_deliveries_pass() {
     let resumed = failed_public_api().resumed(at(60));
-    assert_eq!(resumed, Health { changed_at: Some(at(60)), ..Health::default() });
+    let now = Some(at(60));
+    assert_eq!(resumed, Health { changed_at: now, released_at: now, epoch: 1, ..Health::default() });
     assert_eq!(resumed.passability(at(60)), Passability::Open);
+    let asked = Health { quiet_until: Some(at(90)), ..failed_public_api() };
+    assert_eq!(asked.resumed(at(60)).passability(at(60)), Passability::Held(Some(at(90))));
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn standard_probes_a_failed_endpoint_with_gaps_from_15_min_doubling_to_12_h() {
 fn standard_recovers_with_the_first_success() {
     let due = failed_standard().next_probe_at.unwrap();
     let recovered = after(&failed_standard(), &builtin("standard"), 3, &answer(200), due);
-    assert_eq!(recovered, Health { changed_at: Some(due), ..Health::default() });
+    assert_eq!(recovered, Health { changed_at: Some(due), released_at: Some(due), ..Health::default() });
 }
 
 #[test]
@@ -326,4 +329,31 @@ fn an_endpoint_that_waits_for_its_owner_already_is_not_blocked_as_well() {
         assert_eq!(health.blocked(at(1)), health);
         assert_eq!(health.unblocked(at(1)), health, "and another ordering does not resume it");
     }
+}
+
+#[test]
+fn d4_the_condition_is_shown_in_the_words_of_the_document() {
+    let failing = after(&Health::default(), &builtin("public-api"), 1, &answer(500), at(0));
+    assert_eq!((failing.condition(false), failing.failure_count), (Condition::Degraded, 1));
+    assert_eq!(failing.text(false), "Recent delivery failures (retrying)");
+    let failed = failed_public_api();
+    assert_eq!(failed.condition(false), Condition::Failed);
+    assert_eq!(failed.text(false), "Webhook failed (requires manual intervention)");
+    assert_eq!(failed_standard().text(false), "Webhook failed (waiting for a probe to succeed)");
+    assert_eq!((failed.condition(true), failed.text(true)), (Condition::Disabled, "Turned off"));
+    assert_eq!(
+        (Health::default().condition(false), Health::default().text(false)),
+        (Condition::Active, "Active")
+    );
+}
+
+#[test]
+fn a_delivery_is_held_from_its_turn_or_from_when_the_endpoint_stopped() {
+    let month = secs(30 * DAY);
+    let off = Health::default().turned_off(at(100));
+    assert_eq!((off.epoch, off.changed_at), (1, Some(at(100))));
+    assert_eq!(off.held_too_long_at(true, at(7), month), Some(at(100) + month));
+    assert_eq!(off.held_too_long_at(true, at(700), month), Some(at(700) + month));
+    assert_eq!(off.held_too_long_at(false, at(7), month), None);
+    assert!(failed_public_api().held_too_long_at(false, at(7), month).is_some());
 }

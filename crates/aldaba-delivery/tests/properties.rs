@@ -212,7 +212,8 @@ proptest! {
         let believed = before.quiet_until.filter(|until| *until > now && *until <= now + MAX_QUIET);
         prop_assert!(after.quiet_until >= believed);
         prop_assert!(after.quiet_until <= Some(now + MAX_QUIET));
-        prop_assert_eq!(after.resumed(now).passability(now), Passability::Open);
+        let wish = after.quiet_until.map_or(Passability::Open, |until| Passability::Held(Some(until)));
+        prop_assert_eq!(after.resumed(now).passability(now), wish);
     }
 
     #[test]

@@ -3,16 +3,18 @@
 //! A kept configuration may be old for a moment. That is safe: an accept names the version it was
 //! matched by, and the store refuses it if that is no longer the one.
 
+mod hands;
 mod profiles;
 mod secrets;
 mod tenants;
 
+pub use hands::Outage;
 pub(crate) use tenants::Tenants;
 
 use crate::dispatcher::{Event, Inbox};
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profiles};
-use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy};
+use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy, Timestamp, WhenDisabled};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, Obstacle, OwnPolicy, Store,
@@ -46,6 +48,7 @@ pub struct NewEndpoint {
     pub description: String,
     pub version: u16,
     pub disabled: bool,
+    pub when_disabled: WhenDisabled,
     pub event_types: Vec<String>,
     pub channels: Vec<String>,
     pub throttle_rate: Option<u16>,
@@ -140,7 +143,7 @@ impl Directory {
             idempotency: self.idempotency(once),
         };
         match self.change(change).await? {
-            Repeat::No => Ok(Made::New(application)),
+            Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged => Ok(Made::New(application)),
             Repeat::Of(bytes) => {
                 let which =
                     WhichApplication { org: application.org, key: AppId::from_bytes(bytes).to_string() };
@@ -184,6 +187,7 @@ impl Directory {
             description: new.description,
             version: new.version,
             disabled: new.disabled,
+            when_disabled: new.when_disabled,
             event_types: new.event_types,
             channels: new.channels,
             throttle_rate: new.throttle_rate,
@@ -197,12 +201,13 @@ impl Directory {
             updated_at: now,
             deleted: false,
             health: Health::default(),
+            last_error: None,
         };
         let change =
             Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: self.idempotency(once) };
         match self.change(change).await {
             Err(error) => Err(name_missing(error, endpoint)),
-            Ok(Repeat::No) => Ok(Made::New(endpoint)),
+            Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
                 let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
                 before.map(Made::Before).ok_or(ChangeError::NotFound)
@@ -212,12 +217,14 @@ impl Directory {
 
     /// Gives an endpoint another configuration, in the place of the one that `current` is. What waits for
     /// it goes out under the new one from the next attempt on. `credentials`: `None` leaves them alone.
-    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    /// `resume`: one that is not active becomes so. [`ChangeError::Unsettled`]: it is no longer what `current`
+    /// is.
     pub async fn update_endpoint(
         &self,
         current: &Endpoint,
         new: NewEndpoint,
         credentials: Option<Option<(String, String)>>,
+        resume: bool,
     ) -> Result<Endpoint, ChangeError> {
         let mut sealed = current.sealed.clone();
         if let Some(credentials) = credentials {
@@ -229,12 +236,13 @@ impl Directory {
         }
         // Two changes never have the same moment: it tells one from the other.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
-        let endpoint = Endpoint {
+        let mut endpoint = Endpoint {
             uid: new.uid,
             url: new.url,
             description: new.description,
             version: new.version,
             disabled: new.disabled,
+            when_disabled: new.when_disabled,
             event_types: new.event_types,
             channels: new.channels,
             throttle_rate: new.throttle_rate,
@@ -247,9 +255,14 @@ impl Directory {
             updated_at,
             ..current.clone()
         };
-        let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current) };
+        let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current), resume };
         match self.change(change).await {
-            Ok(_) => Ok(endpoint),
+            Ok(_) => {
+                if let Some((health, _)) = endpoint.switched(current, resume) {
+                    endpoint.health = health;
+                }
+                Ok(endpoint)
+            }
             Err(error) => Err(name_missing(error, endpoint)),
         }
     }
@@ -310,8 +323,22 @@ impl Directory {
             Change::DeleteEndpoint { app, .. } | Change::DeleteApplication { app, .. } => Some(*app),
             _ => None,
         };
+        let resumed = match &change {
+            Change::ResumeEndpoint { app, endpoint, .. } => Some((*app, *endpoint)),
+            _ => None,
+        };
+        let released = match &change {
+            Change::ReleaseGates { gates } => Some(gates.clone()),
+            _ => None,
+        };
         let policies = PolicyNews::of(&change, &self.policies);
         let profiles = ProfileNews::of(&change, &self.profiles);
+        let concerns_lanes = altered.is_some()
+            || emptied.is_some()
+            || resumed.is_some()
+            || released.is_some()
+            || profiles.is_some()
+            || policies.is_some();
         let done = Done::new(move |result: Result<Changed, Error>| {
             if let Ok(Changed::Done { removed }) = &result {
                 if let Some(news) = policies {
@@ -327,11 +354,21 @@ impl Directory {
                 if let Some(endpoint) = altered {
                     inbox.send(Event::Altered(endpoint));
                 }
+                if let Some(gates) = released {
+                    inbox.send(Event::Released(gates));
+                }
+            }
+            if let (Ok(Changed::Resumed { .. }), Some((app, endpoint))) = (&result, resumed) {
+                inbox.send(Event::Resumed(app, endpoint));
             }
             let _ = answer.send(result);
         });
         self.store.change(change, done);
-        match answered.await.map_err(|_| Error::Closed)?? {
+        let changed = answered.await.map_err(|_| Error::Closed)??;
+        if concerns_lanes {
+            self.lanes_have_heard().await;
+        }
+        match changed {
             Changed::Done { .. } => Ok(Repeat::No),
             Changed::Repeated { resource } => Ok(Repeat::Of(resource)),
             Changed::UidTaken => Err(ChangeError::UidTaken),
@@ -342,7 +379,17 @@ impl Directory {
             Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
             Changed::InUse => Err(ChangeError::InUse),
             Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
+            Changed::Resumed { failing_since } => Ok(Repeat::Resumed { failing_since }),
+            Changed::Unchanged => Ok(Repeat::Unchanged),
         }
+    }
+
+    /// A change is answered once it holds: no request leaves any more that goes against it.
+    async fn lanes_have_heard(&self) {
+        let (answer, answered) = oneshot::channel();
+        self.inbox.send(Event::Heard(answer));
+        // Nobody answers after the lanes have stopped; nothing is sent then either.
+        let _ = answered.await;
     }
 }
 
@@ -395,4 +442,6 @@ fn name_missing(error: ChangeError, endpoint: Endpoint) -> ChangeError {
 enum Repeat {
     No,
     Of([u8; 20]),
+    Resumed { failing_since: Option<Timestamp> },
+    Unchanged,
 }

@@ -4,6 +4,8 @@
 use crate::attempt::{End, Ended, Sender, Start};
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::HeldContent;
+use crate::gates::Key;
+use crate::hosts::HeldHost;
 use crate::lane::Entry;
 use crate::outlook::{Outlook, Question};
 use crate::recorder::{self, Recorder, Written};
@@ -53,6 +55,14 @@ pub(crate) enum Event {
     Removed(AppId, Vec<EndpointId>),
     /// An endpoint was changed: its lane must read it again before it sends.
     Altered(EndpointId),
+    /// An endpoint was resumed: its lane must read it again, and send what was held.
+    Resumed(AppId, EndpointId),
+    /// Gates were opened by a hand.
+    Released(Vec<Key>),
+    /// Which gates hold something back.
+    Held(oneshot::Sender<Vec<HeldHost>>),
+    /// Answered when everything before it has been heard.
+    Heard(oneshot::Sender<()>),
     /// A policy of an organization was changed.
     PolicyChanged(OrgId, String),
     /// A wire profile of an organization was changed.
@@ -201,6 +211,10 @@ impl Dispatcher {
                 }
             }
             Event::Altered(endpoint) => self.turns.altered(endpoint),
+            Event::Resumed(app, endpoint) => self.turns.resumed(endpoint, app, now),
+            Event::Released(gates) => self.turns.released(&gates, now),
+            Event::Held(answer) => drop(answer.send(self.turns.held_hosts(now))),
+            Event::Heard(answer) => drop(answer.send(())),
             Event::PolicyChanged(org, name) => self.turns.policy_changed(org, &name),
             Event::ProfileChanged(org, name) => self.turns.profile_changed(org, &name),
             Event::Found(lanes) => {
@@ -279,7 +293,7 @@ impl Dispatcher {
     /// Its turn is over without a request: the row waits as before.
     fn not_sent(&mut self, Ended { start, end }: &Ended, now: Timestamp) {
         let (endpoint, seq) = (start.endpoint, start.waiting.seq);
-        for endpoint in self.turns.gates.called_off(start) {
+        for endpoint in self.turns.gates.called_off(start, now) {
             self.turns.wake(endpoint);
         }
         self.turns.left_wire(endpoint, seq, None);

@@ -4,6 +4,7 @@ use crate::content::Contents;
 use crate::directory::{Directory, Tenants};
 use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
+use crate::hosts::HeldHost;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
@@ -206,6 +207,13 @@ impl Engine {
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.0.clock
+    }
+
+    /// The origins that are held back, by origin and scope.
+    pub async fn held_hosts(&self) -> Vec<HeldHost> {
+        let (answer, answered) = oneshot::channel();
+        self.0.inbox.send(Event::Held(answer));
+        answered.await.unwrap_or_default()
     }
 
     /// Resolves if delivering has ended by a bug. What was accepted is safe on disk; only a fresh start

@@ -5,7 +5,7 @@ use crate::directory::{Directory, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::mismatch;
 use crate::{Clock, Entropy};
-use aldaba_delivery::{EndpointId, MessageId, Timestamp};
+use aldaba_delivery::{EndpointId, MessageId, SkipReason, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
     Subscription, Tenant, Waiting, WhichApplication,
@@ -129,6 +129,7 @@ impl Intake {
             endpoint: endpoint.id,
             due_at,
             ordered: endpoint.ordered,
+            skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
         };
         Accept {
             app: tenant.application.id,
@@ -174,18 +175,20 @@ impl Intake {
         let due_at = accept.message.deliver_at.unwrap_or(now);
         // What waits for long is read again at its turn: the memory is for what goes out now.
         let held = if due_at > now { None } else { self.contents.hold(content) };
-        let endpoints: Vec<_> = accept.deliveries.iter().map(|delivery| delivery.endpoint).collect();
+        let deliveries: Vec<_> = accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
             let result = result.map(|mut results| results.pop().unwrap_or(Accepted::Stale));
             if let Ok(Accepted::New { first }) = result
-                && !endpoints.is_empty()
+                && !deliveries.is_empty()
             {
-                let offer = |(endpoint, seq)| Offer {
+                let numbered = deliveries.into_iter().zip(first.0..);
+                let to_send = numbered.filter(|((_, skipped), _)| skipped.is_none());
+                let offer = |((endpoint, _), seq)| Offer {
                     endpoint,
                     waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
                     content: held.clone(),
                 };
-                inbox.send(Event::Accepted(app, endpoints.into_iter().zip(first.0..).map(offer).collect()));
+                inbox.send(Event::Accepted(app, to_send.map(offer).collect()));
             }
             let _ = answer.send(result);
         });
@@ -203,7 +206,7 @@ fn can_wait(accept: &Accept) -> Result<(), SendError> {
     if deliver_at > accept.message.created_at + FURTHEST {
         return Err(SendError::TooFarAhead);
     }
-    let ordered = accept.deliveries.iter().filter(|delivery| delivery.ordered);
+    let ordered = accept.deliveries.iter().filter(|new| new.ordered && new.skipped.is_none());
     let ordered: Vec<_> = ordered.map(|delivery| delivery.endpoint).collect();
     if ordered.is_empty() { Ok(()) } else { Err(SendError::Ordered(ordered)) }
 }

@@ -5,8 +5,6 @@ use aldaba_store::Subscription;
 /// Why an endpoint does not get a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Its operator has turned it off.
-    Disabled,
     /// It has a list of event types, and this one is not on it.
     EventType,
     /// It has a list of channels, and the message has none of them.
@@ -17,9 +15,7 @@ pub enum Mismatch {
 /// message; one with channels takes only messages that share at least one.
 pub fn mismatch(endpoint: &Subscription, event_type: &str, channels: &[String]) -> Option<Mismatch> {
     let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
-    if endpoint.disabled {
-        Some(Mismatch::Disabled)
-    } else if !endpoint.event_types.is_empty() && !listed(&endpoint.event_types, event_type) {
+    if !endpoint.event_types.is_empty() && !listed(&endpoint.event_types, event_type) {
         Some(Mismatch::EventType)
     } else if !endpoint.channels.is_empty() && !channels.iter().any(|c| listed(&endpoint.channels, c)) {
         Some(Mismatch::Channel)

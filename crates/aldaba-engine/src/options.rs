@@ -33,6 +33,8 @@ pub struct Options {
     pub profile: String,
     /// What the headers of the profile `branded` begin with.
     pub brand: crate::Brand,
+    /// How long a delivery may be held for an endpoint that is not sent to.
+    pub held: Duration,
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
     pub retention: crate::RetentionOptions,
@@ -55,6 +57,7 @@ impl Default for Options {
             tenant_endpoints: 200_000,
             profile: "standard".into(),
             brand: crate::Brand::default(),
+            held: Duration::from_secs(30 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),
         }

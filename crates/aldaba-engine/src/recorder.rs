@@ -102,7 +102,7 @@ impl Recorder {
         match end {
             End::PutBack | End::Abandoned => None,
             End::ContentGone => {
-                let woken = gates.called_off(&start);
+                let woken = gates.called_off(&start, now);
                 let record = unsent(&start, Reason::Expired, known, now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
@@ -110,7 +110,7 @@ impl Recorder {
                 let Conclusion { attempt, class, transition, again } = *conclusion;
                 let health = known.after_attempt(&start.target.policy, &class, &transition, now);
                 let health = if blocks(&start, &transition) { health.blocked(now) } else { health };
-                let news = gates.after_attempt(&start, &class, &transition, now);
+                let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
                 *known = health;

@@ -16,6 +16,8 @@ pub(crate) struct Target {
     pub(crate) throttle_rate: Option<u16>,
     pub(crate) ordering: Ordering,
     pub(crate) deleted: bool,
+    /// Turned off by its operator.
+    pub(crate) disabled: bool,
     pub(crate) origin: Origin,
     /// `Err`: why nothing can be sent there.
     pub(crate) address: Result<Address, &'static str>,
@@ -44,6 +46,7 @@ impl Target {
             throttle_rate: endpoint.throttle_rate,
             ordering: endpoint.ordering,
             deleted: endpoint.deleted,
+            disabled: endpoint.disabled,
             origin,
             address,
         }
@@ -98,6 +101,7 @@ impl Target {
             throttle_rate: None,
             ordering: Ordering::None,
             deleted: false,
+            disabled: false,
             origin: Origin::new("https", "example.com", 443),
             address: Err("nothing is sent in this test"),
         }

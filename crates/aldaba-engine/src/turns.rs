@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::outlook::{Outlook, Question};
 use crate::target::Target;
 use aldaba_delivery::{AppId, Delivery, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
-use aldaba_store::{DueQuery, GateRecord, Record, Seq, Waiting};
+use aldaba_store::{DueQuery, Record, Seq, Waiting};
 use shares::{Leave, Shares};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const REFILLS: usize = 64;
 
 pub(crate) struct Turns {
     options: Options,
-    lanes: FixedMap<EndpointId, Box<Lane>>,
+    pub(crate) lanes: FixedMap<EndpointId, Box<Lane>>,
     /// How many of them are awake. Past the limit those that only wait are put to rest.
     awake: usize,
     /// What their buffers hold together.
@@ -154,6 +154,11 @@ impl Turns {
             let awake = match &mut lane.awake {
                 Some(awake) => {
                     awake.target = target;
+                    // But what a hand has made of it counts.
+                    if awake.health.epoch != health.epoch {
+                        let quiet_until = awake.health.quiet_until.max(health.quiet_until);
+                        awake.health = Health { quiet_until, ..health };
+                    }
                     awake
                 }
                 none => {
@@ -179,6 +184,12 @@ impl Turns {
             Reading::UnderWay | Reading::Outdated => Reading::Outdated,
         };
         self.wake(endpoint);
+    }
+
+    /// What is held for an endpoint is let go. A lane that is not in memory is opened for that.
+    pub(crate) fn resumed(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+        self.open(endpoint, app, now);
+        self.altered(endpoint);
     }
 
     /// A policy was changed: lanes that know it read their endpoints, and with them the policy, before
@@ -234,7 +245,8 @@ impl Turns {
         let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
             return MayStart::No;
         };
-        let lane_open = match lane.awake.as_ref().map(|awake| awake.health.passability(now)) {
+        let may_send = |awake: &Awake| (!awake.target.disabled).then(|| awake.health.passability(now));
+        let lane_open = match lane.awake.as_deref().and_then(may_send) {
             Some(Passability::Open) => true,
             Some(Passability::Probe) => lane.probing == Some(start.waiting.seq),
             Some(Passability::Held(_)) | None => false,
@@ -274,8 +286,8 @@ impl Turns {
         if let (Some(health), Some(awake)) = (&mut record.health, awake) {
             health.clone_from(&awake.health);
         }
-        for GateRecord { origin, scope, gate } in &mut record.gates {
-            *gate = self.gates.get(origin, *scope);
+        for gate in &mut record.gates {
+            *gate = self.gates.record(&gate.origin, gate.scope);
         }
     }
 
@@ -511,14 +523,14 @@ impl Turns {
             return Turn::Later;
         };
         let (app, standing) = (lane.app, lane.pace.standing());
-        let readiness = lane.readiness(now);
+        let readiness = lane.readiness(now, self.options.held);
         let probe = match readiness {
             Readiness::Waits => return Turn::Later,
             Readiness::At(at) => {
                 self.set_alarm(endpoint, at);
                 return Turn::Later;
             }
-            Readiness::Ends => return self.end(endpoint, Reason::Cancelled),
+            Readiness::Ends(reason) => return self.end(endpoint, reason),
             Readiness::Wakes => false,
             Readiness::Ready { probe } => probe,
         };
@@ -527,8 +539,8 @@ impl Turns {
             Leave::Yes | Leave::Full => return Turn::Full,
             Leave::AppFull => return Turn::Parked(app),
         }
-        let target = match (&lane.awake, readiness) {
-            (Some(awake), Readiness::Ready { .. }) => awake.target.clone(),
+        let (target, released_at) = match (&lane.awake, readiness) {
+            (Some(awake), Readiness::Ready { .. }) => (awake.target.clone(), awake.health.released_at),
             _ => {
                 lane.claims = Some(standing);
                 lane.reading = Reading::UnderWay;
@@ -539,8 +551,13 @@ impl Turns {
         let Some(head) = lane.backlog.head(now) else {
             return Turn::Later;
         };
+        let mut head = *head;
+        // The stop date counts from when it was let go; and one attempt is owed to what had to wait for that.
+        head.clock_start = released_at.map_or(head.clock_start, |at| at.max(head.clock_start));
+        let owed = released_at.is_some_and(|at| head.due_at <= at);
         let delivery = Delivery { attempts: head.attempts, clock_start: head.clock_start };
-        if delivery.overdue(&target.policy, now) {
+        let overdue = |at| !owed && delivery.overdue(&target.policy, at);
+        if overdue(now) {
             return self.end(endpoint, Reason::StopDate);
         }
         let seq = head.seq;
@@ -548,7 +565,7 @@ impl Turns {
             Entrance::Open => {}
             Entrance::Waits => return Turn::Later,
             // A hold moves the next attempt; past the stop date there is none.
-            Entrance::At(at) if delivery.overdue(&target.policy, at) => {
+            Entrance::At(at) if overdue(at) => {
                 return self.end(endpoint, Reason::StopDate);
             }
             Entrance::At(at) => {
@@ -556,9 +573,13 @@ impl Turns {
                 return Turn::Later;
             }
         }
-        let Some(entry) = lane.backlog.take(now) else {
+        let Some(mut entry) = lane.backlog.take(now) else {
             return Turn::Later;
         };
+        entry.waiting = head;
+        if let Some(ramp) = &mut lane.ramp {
+            ramp.take();
+        }
         if let Some(throttle) = &mut lane.throttle {
             throttle.take(entry.content.is_some());
         }

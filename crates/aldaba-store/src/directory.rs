@@ -1,8 +1,9 @@
 //! Applications and their endpoints.
 
-use crate::{Done, IdempotencyKey, Order, Page, Read, Replay};
+use crate::{Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Order, Page, Read, Replay};
 use aldaba_delivery::{
-    AppId, EndpointId, Health, HealthStatus, Ordering, OrgId, Policy, ReplayId, Timestamp,
+    AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin, Policy,
+    ReplayId, Timestamp, WhenDisabled,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub struct Endpoint {
     pub version: u16,
     /// Turned off by its operator.
     pub disabled: bool,
+    pub when_disabled: WhenDisabled,
     /// Sorted, without repeats; empty: all.
     pub event_types: Vec<String>,
     /// Sorted, without repeats; empty: all.
@@ -49,6 +51,23 @@ pub struct Endpoint {
     pub updated_at: Timestamp,
     pub deleted: bool,
     pub health: Health,
+    /// The newest failed attempt.
+    pub last_error: Option<LastError>,
+}
+
+impl Endpoint {
+    /// What becomes of the health when this configuration takes the place of `before`, where anything does.
+    pub fn switched(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
+        let (health, at) = (&before.health, self.updated_at);
+        match (before.disabled, self.disabled) {
+            (false, true) => Some((health.turned_off(at), ConditionCause::TurnedOff)),
+            (true, false) => Some((health.resumed(at), ConditionCause::TurnedOn)),
+            (false, false) if resume && health.status != HealthStatus::Active => {
+                Some((health.resumed(at), ConditionCause::Resumed))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Endpoint {
@@ -84,6 +103,8 @@ pub struct Subscription {
     pub disabled: bool,
     /// Its deliveries go out in the order of their numbers.
     pub ordered: bool,
+    /// While it is disabled, messages wait for it.
+    pub holds: bool,
     /// Sorted, without repeats; empty: all.
     pub event_types: Box<[String]>,
     /// Sorted, without repeats; empty: all.
@@ -104,6 +125,7 @@ impl From<&Endpoint> for Subscription {
             id: endpoint.id,
             disabled: endpoint.disabled,
             ordered: endpoint.ordering.is_fifo(),
+            holds: endpoint.when_disabled == WhenDisabled::Hold,
             event_types: endpoint.event_types.clone().into(),
             channels: endpoint.channels.clone().into(),
         }
@@ -168,12 +190,24 @@ pub enum Change {
         idempotency: Option<IdempotencyKey>,
     },
     /// Puts another configuration in the place of the one that the caller has read, and leaves the
-    /// health alone: that belongs to the endpoint's lane. Only a block ends with the ordering that
-    /// asked for it. What waits for an endpoint that becomes an ordered one waits in its order from
-    /// then on.
+    /// health alone: that belongs to the endpoint's lane. Only where the endpoint is turned off or on, or
+    /// `resume` says so, does the health change as by a hand; and a block ends with the ordering that asked for
+    /// it. What waits for an endpoint that becomes an ordered one waits in its order from then on.
     UpdateEndpoint {
         endpoint: Endpoint,
         was: Fence,
+        resume: bool,
+    },
+    /// Makes an endpoint active that its policy has given up or whose receiver was gone, and lets go what
+    /// is held for it. One that its operator has turned off stays off.
+    ResumeEndpoint {
+        app: AppId,
+        endpoint: EndpointId,
+        at: Timestamp,
+    },
+    /// Opens gates.
+    ReleaseGates {
+        gates: Vec<(Origin, GateScope)>,
     },
     DeleteEndpoint {
         app: AppId,
@@ -250,6 +284,12 @@ pub enum Changed {
     NotOrderable(Obstacle),
     /// An endpoint names the policy or the profile.
     InUse,
+    /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known.
+    Resumed {
+        failing_since: Option<Timestamp>,
+    },
+    /// There was nothing to change.
+    Unchanged,
 }
 
 /// Why an endpoint cannot become an ordered one.
@@ -280,6 +320,23 @@ pub trait Directory {
     fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>>;
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>>;
+
+    /// How the condition of an endpoint has changed: the newest [`HEALTH_CHANGES_KEPT`] times.
+    ///
+    /// [`HEALTH_CHANGES_KEPT`]: crate::HEALTH_CHANGES_KEPT
+    fn health_changes(
+        &self,
+        endpoint: EndpointId,
+        page: Page<HealthChangeNumber>,
+        order: Order,
+    ) -> Read<Vec<HealthChange>>;
+
+    /// For each origin, as URLs begin with it (`https://example.com/`), whether the organization, or only this
+    /// application of it, has an endpoint there.
+    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>>;
+
+    /// For each application whether it is one of the organization's.
+    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>>;
 
     /// The policies of all organizations, by organization and name.
     fn policies(&self) -> Read<Vec<OwnPolicy>>;

@@ -1,7 +1,7 @@
 //! What is read about the past.
 
 use crate::{Key, Message, Read, Seq};
-use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -59,9 +59,21 @@ pub struct AttemptsQuery {
 /// Where a delivery stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    Waiting { due_at: Timestamp },
-    Delivered { at: Timestamp },
-    Dead { at: Timestamp, reason: Reason },
+    Waiting {
+        due_at: Timestamp,
+    },
+    Delivered {
+        at: Timestamp,
+    },
+    Dead {
+        at: Timestamp,
+        reason: Reason,
+    },
+    /// Never to be sent.
+    Skipped {
+        at: Timestamp,
+        reason: SkipReason,
+    },
 }
 
 impl DeliveryState {
@@ -69,14 +81,14 @@ impl DeliveryState {
     pub fn reason(self) -> Option<Reason> {
         match self {
             Self::Dead { reason, .. } => Some(reason),
-            Self::Waiting { .. } | Self::Delivered { .. } => None,
+            Self::Waiting { .. } | Self::Delivered { .. } | Self::Skipped { .. } => None,
         }
     }
 
     pub fn settled_at(self) -> Option<Timestamp> {
         match self {
             Self::Waiting { .. } => None,
-            Self::Delivered { at } | Self::Dead { at, .. } => Some(at),
+            Self::Delivered { at } | Self::Dead { at, .. } | Self::Skipped { at, .. } => Some(at),
         }
     }
 }

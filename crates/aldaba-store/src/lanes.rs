@@ -77,6 +77,8 @@ pub struct GateRecord {
     pub origin: Origin,
     pub scope: GateScope,
     pub gate: Gate,
+    /// The failure that the present hold comes from.
+    pub why: String,
 }
 
 pub trait Lanes {

@@ -23,6 +23,7 @@ mod content;
 mod deliveries;
 mod directory;
 mod error;
+mod health;
 mod history;
 mod lanes;
 mod replay;
@@ -43,6 +44,7 @@ pub use directory::{
     Subscription, Tenant, WhichApplication,
 };
 pub use error::Error;
+pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};
 pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };

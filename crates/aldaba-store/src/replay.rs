@@ -142,6 +142,22 @@ pub trait Replays {
 }
 
 impl ReplayFilter {
+    /// About no message, of no time but this moment: to be widened.
+    pub fn nothing(at: Timestamp) -> Self {
+        Self {
+            since: at,
+            until: at,
+            event_types: Vec::new(),
+            channel: None,
+            tag: None,
+            dead: false,
+            cancelled: false,
+            delivered: false,
+            missing: false,
+            status_class: None,
+        }
+    }
+
     /// What a message itself says.
     pub fn wants(
         &self,

@@ -1,7 +1,9 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
 use crate::{Error, GateRecord, NewMessage, Seq, Trigger};
-use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, SkipReason, Timestamp, Transition,
+};
 use bytes::Bytes;
 use std::fmt;
 use std::time::Duration;
@@ -49,6 +51,8 @@ pub struct NewDelivery {
     pub due_at: Timestamp,
     /// The endpoint is an ordered one.
     pub ordered: bool,
+    /// It is settled from the beginning: nothing is to be sent.
+    pub skipped: Option<SkipReason>,
 }
 
 /// A request that must have its effect once. The digest covers the caller, the key and the path.
@@ -104,7 +108,8 @@ pub struct Record {
     pub transition: Transition,
     /// When it was decided.
     pub at: Timestamp,
-    /// The endpoint's health, where it changed.
+    /// The endpoint's health, where it changed. If a hand has changed it since (its epoch is no longer the
+    /// same), only what the receiver asked for (`quiet_until`) is added.
     pub health: Option<Health>,
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,

@@ -40,6 +40,7 @@ fn a_reopened_store_has_everything() {
                 origin: Origin::new("https", "example.com", 443),
                 scope: GateScope::Host,
                 gate,
+                why: String::new(),
             }],
             ..scene.failed(&first, seq, at(5))
         };

@@ -2,10 +2,11 @@
 //! safe, and remembers what it was promised.
 
 use crate::entropy::Dice;
+use crate::log::Opening;
 use crate::process::Process;
 use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
-use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp, WhenDisabled};
 use aldaba_engine::{
     Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, NewReplay, Once,
     SendError, Sent,
@@ -166,6 +167,10 @@ impl Client {
                 Err(Error::Closed) => Answer::Unknown,
                 Err(_) => Answer::Refused,
             },
+            What::Resume { door } => self.resume(*door).await,
+            What::Disable { door } => self.set_disabled(*door, true).await,
+            What::Enable { door } => self.set_disabled(*door, false).await,
+            What::OpenGates { door } => self.open_gates(*door).await,
         }
     }
 
@@ -211,7 +216,7 @@ impl Client {
     }
 
     async fn create_endpoint(&self, number: usize, door: &Door) -> Result<(), ChangeError> {
-        let new = self.endpoint(number, door, door.ordering);
+        let new = self.new_endpoint(number, door, false, door.ordering);
         let which = which(&self.world.scenario, door.tenant);
         let made = self.engine.directory().create_endpoint(which, new, once("door", number)).await?;
         let (Made::New(endpoint) | Made::Before(endpoint)) = made;
@@ -221,14 +226,32 @@ impl Client {
         Ok(())
     }
 
-    fn endpoint(&self, number: usize, door: &Door, ordering: Ordering) -> NewEndpoint {
+    async fn change_ordering(&self, door: usize, ordering: Ordering) -> Answer {
+        let Some((app, id)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+            return Answer::Refused;
+        };
+        let current = match self.engine.store().endpoint(app, id.to_string()).await {
+            Ok(Some(current)) => current,
+            Ok(None) => return Answer::Done,
+            Err(error) => return self.changed(Err(error.into())),
+        };
+        let new = self.new_endpoint(door, &self.world.scenario.doors[door], current.disabled, ordering);
+        match self.engine.directory().update_endpoint(&current, new, None, false).await {
+            Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
+            Err(ChangeError::Unsettled) => Answer::Refused,
+            other => self.changed(other.map(drop)),
+        }
+    }
+
+    fn new_endpoint(&self, number: usize, door: &Door, disabled: bool, ordering: Ordering) -> NewEndpoint {
         NewEndpoint {
             uid: None,
             url: url(number, door),
             credentials: None,
             description: String::new(),
             version: 1,
-            disabled: false,
+            disabled,
+            when_disabled: if door.holds { WhenDisabled::Hold } else { WhenDisabled::Skip },
             event_types: door.event_types.clone(),
             channels: door.channels.clone(),
             throttle_rate: door.throttle_rate,
@@ -241,25 +264,60 @@ impl Client {
         }
     }
 
-    async fn change_ordering(&self, door: usize, ordering: Ordering) -> Answer {
-        let Some((app, id)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+    async fn resume(&self, door: usize) -> Answer {
+        let Some((app, endpoint)) = self.known(door) else {
             return Answer::Refused;
         };
-        let current = match self.engine.store().endpoint(app, id.to_string()).await {
+        match self.engine.directory().resume_endpoint(app, endpoint).await {
+            Err(ChangeError::NotFound) => Answer::Done,
+            other => self.changed(other.map(drop)),
+        }
+    }
+
+    async fn set_disabled(&self, number: usize, disabled: bool) -> Answer {
+        let Some((app, endpoint)) = self.known(number) else {
+            return Answer::Refused;
+        };
+        let current = match self.engine.store().endpoint(app, endpoint.to_string()).await {
             Ok(Some(current)) => current,
+            // It was deleted meanwhile.
             Ok(None) => return Answer::Done,
             Err(error) => return self.changed(Err(error.into())),
         };
-        let new = self.endpoint(door, &self.world.scenario.doors[door], ordering);
-        match self.engine.directory().update_endpoint(&current, new, None).await {
-            Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
+        let door = &self.world.scenario.doors[number];
+        let new = self.new_endpoint(number, door, disabled, current.ordering);
+        match self.engine.directory().update_endpoint(&current, new, None, !disabled).await {
+            Err(ChangeError::NotFound) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,
             other => self.changed(other.map(drop)),
         }
     }
 
+    async fn open_gates(&self, door: usize) -> Answer {
+        let origin = self.world.scenario.origin(door);
+        let held = self.engine.held_hosts().await;
+        let gates: Vec<_> = held
+            .into_iter()
+            .filter(|host| host.origin == origin)
+            .map(|host| (host.origin, host.scope))
+            .collect();
+        let answer = self.changed(self.engine.directory().release_gates(gates.clone()).await);
+        if !self.process.is_dead() {
+            // By now the lanes have heard of it.
+            let at = self.process.now();
+            let mut log = self.world.log.lock();
+            let step = log.step();
+            log.openings.push(Opening { step, at, gates });
+        }
+        answer
+    }
+
+    fn known(&self, door: usize) -> Option<(AppId, EndpointId)> {
+        self.world.notes.lock().endpoints.get(&door).copied()
+    }
+
     async fn delete_endpoint(&self, door: usize) -> Answer {
-        let Some((app, endpoint)) = self.world.notes.lock().endpoints.get(&door).copied() else {
+        let Some((app, endpoint)) = self.known(door) else {
             return Answer::Refused;
         };
         match self.engine.directory().delete_endpoint(app, endpoint).await {
@@ -274,18 +332,9 @@ impl Client {
             return Answer::Refused;
         };
         let scenario = &self.world.scenario;
-        let filter = ReplayFilter {
-            since: scenario.start,
-            until: self.process.now(),
-            event_types: Vec::new(),
-            channel: None,
-            tag: None,
-            dead: true,
-            cancelled: false,
-            delivered: true,
-            missing: false,
-            status_class: None,
-        };
+        let now = self.process.now();
+        let filter =
+            ReplayFilter { since: scenario.start, dead: true, delivered: true, ..ReplayFilter::nothing(now) };
         let kind = ReplayKind::Bulk;
         let new = NewReplay { org: scenario.org, app, endpoint, kind, filter, rate: 50 };
         let started = self.engine.replays().start(new, once("replay", door)).await;
@@ -339,11 +388,7 @@ impl Order {
     fn is_safe_to_repeat(&self) -> bool {
         match &self.what {
             What::Send(event) => event.is_safe_to_repeat(),
-            What::CreateEndpoint { .. }
-            | What::DeleteEndpoint { .. }
-            | What::ChangeOrdering { .. }
-            | What::Replay { .. }
-            | What::Cancel { .. } => true,
+            _ => true,
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Log {
     pub removals: Vec<RemovalCommit>,
     /// When rounds of a delivery began that were opened by a replay.
     pub rounds: BTreeMap<Seq, Step>,
+    pub hands: Vec<Hand>,
+    pub openings: Vec<Opening>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,
@@ -67,6 +69,8 @@ pub struct RecordCommit {
     pub decided_at: Timestamp,
     pub attempt: Option<NewAttempt>,
     pub transition: Transition,
+    /// What it was to make of the endpoint's health.
+    pub health: Option<Health>,
     pub gates: Vec<Hold>,
     pub result: Recorded,
 }
@@ -86,6 +90,8 @@ pub struct AcceptCommit {
     pub message: MessageId,
     /// The endpoints that subscribed to it at that moment.
     pub wanted: Vec<EndpointId>,
+    /// Those of them that were off at that moment, and skip.
+    pub skipped: Vec<EndpointId>,
 }
 
 /// The store told the engine that results could not be written.
@@ -122,6 +128,26 @@ pub struct RemovalCommit {
     pub delivery: DeliveryStatus,
     /// How many delivered ones of its application were newer, by the policy of their endpoints.
     pub newer: BTreeMap<String, usize>,
+}
+
+/// A hand has changed an endpoint's health.
+#[derive(Clone, Debug)]
+pub struct Hand {
+    pub step: Step,
+    pub at: Timestamp,
+    pub life: usize,
+    pub endpoint: EndpointId,
+    /// It is turned off now.
+    pub off: bool,
+    pub health: Health,
+}
+
+/// A hand has opened gates.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub step: Step,
+    pub at: Timestamp,
+    pub gates: Vec<(Origin, GateScope)>,
 }
 
 #[derive(Clone, Debug)]

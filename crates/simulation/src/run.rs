@@ -57,7 +57,7 @@ pub fn is_held(endpoint: &Endpoint) -> bool {
         HealthStatus::Gone => true,
         HealthStatus::Blocked => endpoint.ordering == Ordering::Fifo(OnExhausted::Block),
     };
-    held && !endpoint.deleted
+    (held || endpoint.disabled) && !endpoint.deleted
 }
 
 fn live(world: &Arc<World>, number: usize, plan: Option<LifePlan>, now: Timestamp) -> (LifeEnd, Timestamp) {

@@ -35,6 +35,8 @@ pub enum Sabotage {
     HideRefusal,
     /// The engine is not told that an endpoint was deleted.
     HideDelete,
+    /// The engine is not told that an endpoint was turned off.
+    HideDisabled,
     /// A new life is not told of the gates that are held.
     ForgetGates,
     /// The engine is not told that an endpoint is an ordered one: I8.

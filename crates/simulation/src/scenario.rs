@@ -1,6 +1,7 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
 mod emphasis;
+mod hands;
 mod make;
 mod ordering;
 
@@ -50,6 +51,8 @@ pub struct Door {
     pub moods: Vec<Spell>,
     /// Made by an order in the middle of the run, not before it.
     pub late: bool,
+    /// Messages wait for it while it is turned off.
+    pub holds: bool,
 }
 
 /// Something that the client wants.
@@ -79,6 +82,19 @@ pub enum What {
     /// Ends what waits for the endpoints of a tenant, as far as it is not being sent.
     Cancel {
         tenant: usize,
+    },
+    Resume {
+        door: usize,
+    },
+    Disable {
+        door: usize,
+    },
+    Enable {
+        door: usize,
+    },
+    /// Those of the endpoint's origin.
+    OpenGates {
+        door: usize,
     },
 }
 
@@ -120,6 +136,7 @@ impl Scenario {
         let mut scenario = make::scenario(seed);
         emphasis::add(&mut scenario);
         ordering::add(&mut scenario);
+        hands::add(&mut scenario);
         scenario
     }
 

@@ -49,6 +49,7 @@ planted! {
     too_many_requests_at_once_are_caught: WidenLanes by "I9";
     sending_while_nothing_can_be_written_is_caught: HideRefusal by "I6";
     a_request_to_a_deleted_endpoint_is_caught: HideDelete by "deleted";
+    a_request_to_an_endpoint_that_is_off_is_caught: HideDisabled by "held";
     a_forgotten_gate_is_caught: ForgetGates by "gate";
     a_hidden_ordering_is_caught: HideOrdering by "I8";
     a_hidden_block_is_caught: HideBlock by "I8";

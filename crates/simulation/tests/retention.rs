@@ -37,6 +37,7 @@ fn day(hours: u32) -> Arc<World> {
     let order = |number: usize| Order {
         at: scenario.start + MINUTE + Duration::from_secs(number as u64 * 2),
         what: What::Send(Event {
+            deliver_at: None,
             number,
             tenant: 0,
             event_type: "invoice.paid",
@@ -74,7 +75,9 @@ fn a5_the_newest_1000_of_the_application_are_left_and_every_failed_one() {
     assert_eq!((delivered.len(), dead.len()), (1000, EVENTS));
     // They are the newest: everything that was removed ended before them.
     let ended = |row: &DeliveryStatus| match row.state {
-        DeliveryState::Delivered { at } | DeliveryState::Dead { at, .. } => (at, row.seq),
+        DeliveryState::Delivered { at }
+        | DeliveryState::Dead { at, .. }
+        | DeliveryState::Skipped { at, .. } => (at, row.seq),
         DeliveryState::Waiting { .. } => panic!("{row:?} waits"),
     };
     delivered.sort_by_key(ended);

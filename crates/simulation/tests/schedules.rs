@@ -90,6 +90,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         description: String::new(),
         version: 1,
         disabled: false,
+        when_disabled: Default::default(),
         event_types: Vec::new(),
         channels: Vec::new(),
         throttle_rate: None,
@@ -126,7 +127,7 @@ fn gaps(times: &[f64]) -> Vec<f64> {
 fn reason(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Dead { reason, .. } => reason.name(),
-        DeliveryState::Waiting { .. } => "waiting",
+        DeliveryState::Waiting { .. } | DeliveryState::Skipped { .. } => "waiting",
         DeliveryState::Delivered { .. } => "delivered",
     }
 }

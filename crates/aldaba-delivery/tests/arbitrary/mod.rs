@@ -273,13 +273,22 @@ pub(crate) fn health() -> impl Strategy<Value = Health> {
             next_probe_at: moments[2],
             probe_gap,
             quiet_until: moments[3],
+            released_at: moments[1],
+            epoch: failure_count,
         },
     )
 }
 
 pub(crate) fn gate() -> impl Strategy<Value = Gate> {
-    (any::<u32>(), option::of(timestamp()), duration(), any::<bool>())
-        .prop_map(|(failures, held_until, hold, probing)| Gate { failures, held_until, hold, probing })
+    (any::<u32>(), option::of(timestamp()), duration(), any::<bool>()).prop_map(
+        |(failures, held_until, hold, probing)| Gate {
+            failures,
+            held_until,
+            hold,
+            since: held_until,
+            probing,
+        },
+    )
 }
 
 pub(crate) fn scope() -> impl Strategy<Value = GateScope> {

@@ -220,6 +220,11 @@ impl Backlog {
         }
     }
 
+    /// How many deliveries are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
     pub(crate) fn has_entry(&self) -> bool {
         !self.buffer.is_empty()
     }

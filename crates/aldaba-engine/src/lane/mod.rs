@@ -3,21 +3,24 @@
 mod backlog;
 mod bucket;
 mod pace;
+mod ramp;
 mod room;
 mod throttle;
 
 pub(crate) use backlog::{Backlog, Entry};
 pub(crate) use pace::{Pace, Standing};
+pub(crate) use ramp::Ramp;
 pub(crate) use room::Room;
 pub(crate) use throttle::Throttle;
 
 use crate::Options;
 use crate::target::Target;
-use aldaba_delivery::{AppId, Health, Passability, Timestamp};
+use aldaba_delivery::{AppId, Health, Passability, Reason, Timestamp};
 use aldaba_store::Seq;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A map whose order, though never relied on, is the same in every run.
 pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
@@ -34,6 +37,8 @@ pub(crate) struct Lane {
     pub(crate) backlog: Backlog,
     pub(crate) pace: Pace,
     pub(crate) throttle: Option<Box<Throttle>>,
+    /// While what was held for the endpoint is let go.
+    pub(crate) ramp: Option<Box<Ramp>>,
     /// A probe of a failed endpoint is on its way.
     pub(crate) probing: Option<Seq>,
     pub(crate) place: Place,
@@ -100,8 +105,8 @@ pub(crate) enum Readiness {
     Waits,
     /// The endpoint must be read before anything can be said.
     Wakes,
-    /// The endpoint is deleted: what waits ends without being sent.
-    Ends,
+    /// What waits ends without being sent: the endpoint is deleted, or has not been sent to for too long.
+    Ends(Reason),
 }
 
 impl Lane {
@@ -114,6 +119,7 @@ impl Lane {
             backlog: Backlog::new(options.lane_buffer, room.clone()),
             pace: Pace::new(options.lane_start, options.lane_most),
             throttle: None,
+            ramp: None,
             probing: None,
             place: Place::Nowhere,
             lined_up: false,
@@ -124,8 +130,9 @@ impl Lane {
         }
     }
 
-    /// Everything about the lane itself; gates and the overall cap are the caller's.
-    pub(crate) fn readiness(&mut self, now: Timestamp) -> Readiness {
+    /// Everything about the lane itself; gates and the overall cap are the caller's. `held`: how long a
+    /// delivery may be held for an endpoint that is not sent to.
+    pub(crate) fn readiness(&mut self, now: Timestamp, held: Duration) -> Readiness {
         let Some(due_at) = self.backlog.next_due() else {
             return Readiness::Waits;
         };
@@ -141,20 +148,49 @@ impl Lane {
             return Readiness::Waits;
         }
         if self.deleted {
-            return Readiness::Ends;
+            return Readiness::Ends(Reason::Cancelled);
         }
-        let probe = match awake.health.passability(now) {
+        let off = awake.target.disabled;
+        let expires_at = awake.health.held_too_long_at(off, due_at, held);
+        if expires_at.is_some_and(|at| at <= now) {
+            return Readiness::Ends(Reason::Expired);
+        }
+        let passability = if off { Passability::Held(None) } else { awake.health.passability(now) };
+        let probe = match passability {
             Passability::Open => false,
             Passability::Probe if self.probing.is_none() => true,
-            Passability::Probe | Passability::Held(None) => return Readiness::Waits,
-            Passability::Held(Some(until)) => return Readiness::At(until),
+            Passability::Probe => return Readiness::Waits,
+            Passability::Held(until) => {
+                let look_again = until.into_iter().chain(expires_at).min();
+                return look_again.map_or(Readiness::Waits, Readiness::At);
+            }
         };
+        let released_at = awake.health.released_at;
+        self.go_slowly_since(released_at, now);
         if !self.pace.has_room() || !self.backlog.may_take() {
             return Readiness::Waits;
+        }
+        if let Some(Err(at)) = self.ramp.as_ref().map(|ramp| ramp.ready(now)) {
+            return Readiness::At(at);
         }
         match self.throttle.as_mut().map_or(Ok(()), |throttle| throttle.ready(now)) {
             Ok(()) => Readiness::Ready { probe },
             Err(at) => Readiness::At(at),
+        }
+    }
+
+    /// What was held is let go one by one at first, then faster.
+    fn go_slowly_since(&mut self, released_at: Option<Timestamp>, now: Timestamp) {
+        match (released_at, &self.ramp) {
+            (None, None) => {}
+            (Some(at), Some(ramp)) if ramp.began_at(at) && !ramp.is_over(now) => {}
+            (Some(at), _) => {
+                self.ramp = Ramp::since(at, now).map(Box::new);
+                if self.ramp.is_some() {
+                    self.pace.begin_anew();
+                }
+            }
+            (None, Some(_)) => self.ramp = None,
         }
     }
 

@@ -40,6 +40,11 @@ impl Pace {
         self.on_wire < self.limit
     }
 
+    /// As narrow as can be; it grows again with quick answers.
+    pub(crate) fn begin_anew(&mut self) {
+        self.limit = 1;
+    }
+
     pub(crate) fn standing(&self) -> Standing {
         self.standing
     }

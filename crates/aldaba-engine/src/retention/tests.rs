@@ -63,7 +63,7 @@ async fn events(scene: &Scene, tenant: &Tenant, wanted: &[(usize, End)]) -> Vec<
     let event = |(endpoint, _): &(usize, End)| {
         let endpoint = tenant.endpoints[*endpoint].id;
         Accept {
-            deliveries: vec![NewDelivery { endpoint, due_at: at(0), ordered: false }],
+            deliveries: vec![NewDelivery { endpoint, due_at: at(0), ordered: false, skipped: None }],
             ..scene.event(tenant)
         }
     };

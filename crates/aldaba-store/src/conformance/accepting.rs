@@ -230,7 +230,8 @@ pub async fn a_large_payload_comes_back_whole(store: Arc<dyn Store>) {
     let payload: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     event.message.content =
         Arc::new(Content { event_type: "big".into(), payload: payload.into(), version: None });
-    event.deliveries.push(NewDelivery { endpoint: tenant.endpoints[0].id, due_at: at(9), ordered: false });
+    let (endpoint, due_at) = (tenant.endpoints[0].id, at(9));
+    event.deliveries.push(NewDelivery { endpoint, due_at, ordered: false, skipped: None });
     scene.accepted(&event).await;
     let contents = scene.store.contents(vec![(event.app, event.message.id)]).await.unwrap();
     assert_eq!(contents, [Some(Content::clone(&event.message.content))]);

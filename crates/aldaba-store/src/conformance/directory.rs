@@ -6,7 +6,7 @@ use crate::{
     Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Order, Page, Store, Subscription,
     WhichApplication,
 };
-use aldaba_delivery::{Health, HealthStatus, OnExhausted, Ordering};
+use aldaba_delivery::{Health, HealthStatus, OnExhausted, Ordering, WhenDisabled};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,6 +113,7 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
         description: "la puerta".into(),
         version: 3,
         disabled: true,
+        when_disabled: WhenDisabled::Hold,
         event_types: vec!["a.b".into(), "c\n,d".into()],
         channels: vec!["x".into()],
         throttle_rate: Some(9),
@@ -128,6 +129,8 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
             failure_count: 2,
             failing_since: Some(at(1)),
             probe_gap: Duration::from_millis(1),
+            released_at: Some(at(2)),
+            epoch: 3,
             ..Health::default()
         },
         ..scene.new_endpoint(application.id)
@@ -183,6 +186,7 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
         url: "https://example.com/other".into(),
         description: "other".into(),
         version: 2,
+        when_disabled: WhenDisabled::Hold,
         event_types: vec!["a".into()],
         channels: vec!["b".into()],
         throttle_rate: Some(7),
@@ -196,7 +200,7 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
         ..before.clone()
     };
     let wish = Endpoint { health: Health::default(), ..after.clone() };
-    let change = Change::UpdateEndpoint { endpoint: wish, was: Fence::from(&before) };
+    let change = Change::UpdateEndpoint { endpoint: wish, was: Fence::from(&before), resume: false };
     assert_eq!(scene.change(change.clone()).await, made());
     assert_eq!(scene.endpoint(before.id).await, after, "its health is what it was");
     let tenant = scene.tenant(application.id).await.unwrap();
@@ -214,23 +218,23 @@ pub async fn an_update_of_something_else_changes_nothing(store: Arc<dyn Store>) 
         [scene.endpoint(tenant.endpoints[0].id).await, scene.endpoint(tenant.endpoints[1].id).await];
     let update = |endpoint: &Endpoint| {
         let endpoint = Endpoint { updated_at: at(9), ..endpoint.clone() };
-        Change::UpdateEndpoint { was: Fence::from(&first), endpoint }
+        Change::UpdateEndpoint { was: Fence::from(&first), endpoint, resume: false }
     };
     let named = Endpoint { uid: Some("door".into()), ..first.clone() };
     assert_eq!(scene.change(update(&named)).await, made());
     let was = Fence::from(&second);
     let also = Endpoint { uid: Some("door".into()), ..second.clone() };
     assert_eq!(
-        scene.change(Change::UpdateEndpoint { endpoint: also, was: was.clone() }).await,
+        scene.change(Change::UpdateEndpoint { endpoint: also, was: was.clone(), resume: false }).await,
         Changed::UidTaken
     );
     let without = Endpoint { policy: "missing".into(), ..second.clone() };
     assert_eq!(
-        scene.change(Change::UpdateEndpoint { endpoint: without, was: was.clone() }).await,
+        scene.change(Change::UpdateEndpoint { endpoint: without, was: was.clone(), resume: false }).await,
         Changed::NoSuchPolicy
     );
     scene.change(Change::DeleteEndpoint { app, endpoint: second.id, at: at(3) }).await;
-    let gone = Change::UpdateEndpoint { endpoint: second.clone(), was };
+    let gone = Change::UpdateEndpoint { endpoint: second.clone(), was, resume: false };
     assert_eq!(scene.change(gone).await, Changed::NotFound);
 }
 

@@ -25,7 +25,7 @@ async fn walk(scene: &Scene, after: Option<LanesCursor>, until: Timestamp, limit
 /// One event for one endpoint of the application.
 async fn one(scene: &Scene, tenant: &Tenant, endpoint: EndpointId, due_at: Timestamp) -> Seq {
     let mut event = scene.event(tenant);
-    event.deliveries = vec![NewDelivery { endpoint, due_at, ordered: false }];
+    event.deliveries = vec![NewDelivery { endpoint, due_at, ordered: false, skipped: None }];
     scene.accepted(&event).await
 }
 

@@ -14,6 +14,7 @@ pub mod accepting;
 pub mod deliveries;
 pub mod directory;
 pub mod endings;
+pub mod health;
 pub mod history;
 pub mod lanes;
 pub mod order;
@@ -110,6 +111,17 @@ macro_rules! conformance_tests {
             directory::the_first_setting_stays,
             secrets::secrets_are_replaced_only_by_who_has_read_them,
             secrets::secrets_of_what_is_not_there_are_not_replaced,
+            health::a_change_of_condition_is_noted_once_with_its_cause,
+            health::only_the_newest_changes_are_kept,
+            health::changes_are_listed_both_ways_page_by_page,
+            health::the_newest_error_is_kept_with_the_endpoint,
+            health::a_resume_makes_active_and_says_since_when_it_had_failed,
+            health::a_resume_of_a_healthy_endpoint_changes_nothing,
+            health::an_attempt_from_before_a_resume_leaves_the_health_alone,
+            health::turning_off_and_on_is_a_change_by_hand,
+            health::a_skipped_delivery_is_settled_from_the_beginning,
+            health::released_gates_are_gone,
+            health::endpoints_are_found_by_where_their_urls_begin,
             history::a_message_is_found_by_id_and_by_event_id,
             history::messages_are_listed_both_ways_page_by_page,
             history::attempts_are_listed_both_ways_page_by_page,

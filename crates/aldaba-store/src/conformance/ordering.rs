@@ -36,7 +36,7 @@ async fn send(scene: &Scene, app: AppId, due_at: Timestamp) -> (Accept, Seq) {
 async fn change(scene: &Scene, id: EndpointId, ordering: Ordering, seconds: i64) -> Changed {
     let before = scene.endpoint(id).await;
     let endpoint = Endpoint { ordering, updated_at: at(seconds), ..before.clone() };
-    scene.change(Change::UpdateEndpoint { endpoint, was: Fence::from(&before) }).await
+    scene.change(Change::UpdateEndpoint { endpoint, was: Fence::from(&before), resume: false }).await
 }
 
 pub async fn an_ordered_read_goes_by_number_and_starts_after_one(store: Arc<dyn Store>) {
@@ -95,7 +95,7 @@ pub async fn an_endpoint_for_which_too_many_wait_cannot_become_ordered(store: Ar
     let scene = Scene::new(store);
     let (app, endpoint) = one(&scene, Ordering::None).await;
     let mut event = scene.event(&tenant(&scene, app).await);
-    let delivery = NewDelivery { endpoint, due_at: at(0), ordered: false };
+    let delivery = NewDelivery { endpoint, due_at: at(0), ordered: false, skipped: None };
     event.deliveries = vec![delivery; Obstacle::MOST_WAITING];
     scene.accepted(&event).await;
     let (_, last) = send(&scene, app, at(0)).await;

@@ -42,6 +42,7 @@ pub async fn a_profile_in_use_stays(store: Arc<dyn Store>) {
     assert_eq!(scene.change(delete.clone()).await, Changed::InUse);
 
     let update = |profile: &str, updated_at, was: &Endpoint| Change::UpdateEndpoint {
+        resume: false,
         endpoint: Endpoint { profile: Some(profile.into()), updated_at, ..endpoint.clone() },
         was: Fence::from(was),
     };

@@ -143,6 +143,7 @@ pub async fn a_fenced_record_writes_nothing(store: Arc<dyn Store>) {
             origin: Origin::new("https", "example.com", 443),
             scope: GateScope::Host,
             gate: Gate { failures: 9, ..Gate::default() },
+            why: String::new(),
         }],
         ..scene.delivered(&event, seq)
     };
@@ -207,6 +208,8 @@ pub async fn health_is_kept_with_the_endpoint(store: Arc<dyn Store>) {
         next_probe_at: Some(at(3)),
         probe_gap: Duration::from_nanos(1_500_000_001),
         quiet_until: Some(at(4)),
+        released_at: Some(at(5)),
+        epoch: 0,
     };
     let first = Record { health: Some(failed.clone()), ..scene.failed(&event, seq, at(5)) };
     scene.record(vec![first]).await;
@@ -231,9 +234,15 @@ pub async fn gates_are_kept_until_they_are_clear(store: Arc<dyn Store>) {
         failures: 5,
         held_until: Some(at(60)),
         hold: Duration::from_nanos(2_000_000_007),
+        since: Some(at(30)),
         probing: true,
     };
-    let gate = |scope, gate: &Gate| GateRecord { origin: origin.clone(), scope, gate: gate.clone() };
+    let gate = |scope, gate: &Gate| GateRecord {
+        origin: origin.clone(),
+        scope,
+        gate: gate.clone(),
+        why: "HTTP 503".into(),
+    };
     let host = gate(GateScope::Host, &held);
     let own = gate(GateScope::Application(event.app), &Gate { failures: 1, ..Gate::default() });
     let record =

@@ -327,9 +327,16 @@ pub async fn a_gate_that_has_held_nobody_for_long_goes(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     let gate = |host: &str, until: i64| crate::GateRecord {
+        why: String::new(),
         origin: Origin::new("https", host, 443),
         scope: GateScope::Host,
-        gate: Gate { failures: 5, held_until: Some(at(until)), hold: Duration::from_secs(1), probing: false },
+        gate: Gate {
+            failures: 5,
+            held_until: Some(at(until)),
+            hold: Duration::from_secs(1),
+            probing: false,
+            since: None,
+        },
     };
     let (old, young) = (gate("old.example", 10), gate("young.example", 20));
     let event = scene.event(&tenant);

@@ -5,7 +5,9 @@ use crate::{
     NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant, Trigger,
     Waiting, WhichApplication,
 };
-use aldaba_delivery::{AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition, WhenDisabled,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,6 +75,7 @@ impl Scene {
             description: String::new(),
             version: 1,
             disabled: false,
+            when_disabled: WhenDisabled::Skip,
             event_types: Vec::new(),
             channels: Vec::new(),
             throttle_rate: None,
@@ -86,6 +89,7 @@ impl Scene {
             updated_at: at(0),
             deleted: false,
             health: Health::default(),
+            last_error: None,
         }
     }
 
@@ -139,6 +143,7 @@ impl Scene {
             endpoint: endpoint.id,
             due_at,
             ordered: endpoint.ordered,
+            skipped: None,
         };
         Accept {
             app: tenant.application.id,

@@ -1,5 +1,6 @@
 //! An event comes in: message, deliveries and keys.
 
+use super::codes::{Code, State};
 use super::counters::Counters;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
@@ -7,6 +8,9 @@ use crate::{Accept, Accepted, Seq};
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::collections::HashMap;
+
+const SKIP: &str = "INSERT INTO delivery (endpoint, message, due_at, clock_start, settled_at, state, reason)
+     VALUES (?1, ?2, ?3, ?3, ?3, ?4, ?5)";
 
 pub(super) struct Accepting<'c> {
     connection: &'c Connection,
@@ -108,6 +112,18 @@ impl<'c> Accepting<'c> {
         let message = &accept.message;
         let mut first = None;
         for delivery in &accept.deliveries {
+            if let Some(reason) = delivery.skipped {
+                let mut skip = self.connection.prepare_cached(SKIP)?;
+                skip.execute((
+                    delivery.endpoint.as_bytes(),
+                    message.id.as_bytes(),
+                    message.created_at.millis(),
+                    State::Skipped.code(),
+                    reason.code(),
+                ))?;
+                first.get_or_insert_with(|| self.connection.last_insert_rowid());
+                continue;
+            }
             // The stop date counts from when the delivery may first go out.
             let clock_start = message.created_at.max(delivery.due_at);
             self.delivery.execute((

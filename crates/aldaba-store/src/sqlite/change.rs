@@ -2,6 +2,7 @@
 
 use super::batch::Rules;
 use super::codes::Code;
+use super::health;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use super::ordering;
@@ -11,7 +12,7 @@ use super::replay;
 use super::rows::{self, count, nanos};
 use crate::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Result<Changed> {
     match change {
@@ -29,7 +30,11 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
                 create_endpoint(connection, rules, endpoint).map(|changed| (changed, *endpoint.id.as_bytes()))
             })
         }
-        Change::UpdateEndpoint { endpoint, was } => update_endpoint(connection, endpoint, was),
+        Change::UpdateEndpoint { endpoint, was, resume } => {
+            update_endpoint(connection, endpoint, was, *resume)
+        }
+        Change::ResumeEndpoint { app, endpoint, at } => health::resume(connection, *app, *endpoint, *at),
+        Change::ReleaseGates { gates } => health::release_gates(connection, gates),
         Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
         Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
             replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
@@ -152,9 +157,10 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         "INSERT INTO endpoint (id, app, org, uid, disabled, version, throttle_rate, created_at, updated_at,
              health_status, health_failure_count, health_failing_since, health_changed_at,
              health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
-             event_types, channels, metadata, sealed, http2, ordering)
+             event_types, channels, metadata, sealed, http2, ordering, when_disabled, health_released_at,
+             health_epoch)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24, ?25, ?26)
+             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)
          ON CONFLICT DO NOTHING",
     )?;
     insert.execute(params![
@@ -184,20 +190,28 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         endpoint.sealed,
         endpoint.http2,
         endpoint.ordering.code(),
+        endpoint.when_disabled.code(),
+        health.released_at.map(Timestamp::millis),
+        health.epoch,
     ])
 }
 
-fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) -> rusqlite::Result<Changed> {
+fn update_endpoint(
+    connection: &Connection,
+    endpoint: &Endpoint,
+    was: &Fence,
+    resume: bool,
+) -> rusqlite::Result<Changed> {
     let (id, app) = (endpoint.id.as_bytes(), endpoint.app.as_bytes());
-    let mut found = connection.prepare_cached(
-        "SELECT updated_at, sealed FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0",
-    )?;
-    let read = |row: &Row<'_>| Ok(Fence { updated_at: rows::moment(row, 0)?, sealed: row.get(1)? });
-    match found.query_row((id, app), read).optional()? {
+    let mut found = connection.prepare_cached(&format!(
+        "SELECT {} FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0",
+        rows::ENDPOINT
+    ))?;
+    let before = match found.query_row((id, app), rows::endpoint).optional()? {
         None => return Ok(Changed::NotFound),
-        Some(now) if now != *was => return Ok(Changed::Stale),
-        Some(_) => {}
-    }
+        Some(before) if Fence::from(&before) != *was => return Ok(Changed::Stale),
+        Some(before) => before,
+    };
     if let Some(uid) = &endpoint.uid {
         let mut taken =
             connection.prepare_cached("SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2 AND id != ?3")?;
@@ -217,7 +231,7 @@ fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) ->
     let mut update = connection.prepare_cached(
         "UPDATE endpoint SET uid = ?2, disabled = ?3, version = ?4, throttle_rate = ?5, updated_at = ?6,
              policy = ?7, profile = ?8, url = ?9, description = ?10, event_types = ?11, channels = ?12,
-             metadata = ?13, sealed = ?14, http2 = ?15, ordering = ?16
+             metadata = ?13, sealed = ?14, http2 = ?15, ordering = ?16, when_disabled = ?17
          WHERE id = ?1",
     )?;
     update.execute(params![
@@ -237,7 +251,11 @@ fn update_endpoint(connection: &Connection, endpoint: &Endpoint, was: &Fence) ->
         endpoint.sealed,
         endpoint.http2,
         endpoint.ordering.code(),
+        endpoint.when_disabled.code(),
     ])?;
+    if let Some((health, cause)) = endpoint.switched(&before, resume) {
+        health::by_hand(connection, &before, endpoint.disabled, &health, cause, endpoint.updated_at)?;
+    }
     raise_version(connection, endpoint.app)?;
     Ok(Changed::Done { removed: Vec::new() })
 }

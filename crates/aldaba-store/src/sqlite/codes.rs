@@ -1,7 +1,10 @@
 //! The numbers that stand for names in the tables. A number that was released keeps its meaning.
 
 use crate::{ReplayKind, ReplayState, Trigger};
-use aldaba_delivery::{FailureKind, HealthStatus, OnExhausted, Ordering, Reason};
+use aldaba_delivery::{
+    Condition, ConditionCause, FailureKind, HealthStatus, OnExhausted, Ordering, Reason, SkipReason,
+    WhenDisabled,
+};
 use rusqlite::types::Type;
 
 /// A stored value that this version does not know: written by a newer one, or damaged.
@@ -94,6 +97,32 @@ codes!(
     TooMany = 4,
 );
 
+codes!(
+    Condition,
+    "condition of an endpoint",
+    Active = 0,
+    Failed = 1,
+    Disabled = 2,
+    Degraded = 3,
+    Blocked = 4
+);
+
+codes!(
+    ConditionCause,
+    "cause of a change of health",
+    Failures = 1,
+    Gone = 2,
+    Recovered = 3,
+    Resumed = 4,
+    TurnedOff = 5,
+    TurnedOn = 6,
+    Blocked = 7,
+);
+
+codes!(WhenDisabled, "rule for disabled endpoints", Skip = 0, Hold = 1);
+
+codes!(SkipReason, "reason of a skipped delivery", EndpointDisabled = 1);
+
 codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
 
 impl Code for Ordering {
@@ -121,7 +150,8 @@ pub(super) enum State {
     Waiting,
     Delivered,
     Dead,
+    Skipped,
 }
 
 // The partial indexes of the schema name the number of `Waiting`.
-codes!(State, "state of a delivery", Waiting = 0, Delivered = 1, Dead = 2);
+codes!(State, "state of a delivery", Waiting = 0, Delivered = 1, Dead = 2, Skipped = 3);

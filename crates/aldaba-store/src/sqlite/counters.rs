@@ -61,7 +61,8 @@ impl Minute {
 
 impl Counters {
     pub(super) fn accepted(&mut self, accept: &Accept) {
-        self.waiting += count(accept.deliveries.len());
+        let waiting = accept.deliveries.iter().filter(|delivery| delivery.skipped.is_none());
+        self.waiting += count(waiting.count());
     }
 
     /// So many deliveries wait again.

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0006_profile.sql"),
     include_str!("schema/0007_ordering.sql"),
     include_str!("schema/0008_retention.sql"),
+    include_str!("schema/0009_health.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

@@ -14,6 +14,7 @@ mod deliveries;
 mod delivery_list;
 mod directory;
 mod failure;
+mod health;
 mod history;
 mod keys;
 mod lanes;
@@ -49,10 +50,10 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Cut,
     Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery,
-    Endpoint, GateRecord, History, KeptEndpoint, Key, Lanes, LanesPage, LanesQuery, Message, MessagesCursor,
-    Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records, Removal, Removed, Replay,
-    ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent, Retention, Seq, Settled, Stale,
-    Store, StoredKey, Tenant, Waiting, Walked, WhichApplication,
+    Endpoint, GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage,
+    LanesQuery, Message, MessagesCursor, Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records,
+    Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent,
+    Retention, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting, Walked, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
@@ -207,6 +208,23 @@ impl Directory for SqliteStore {
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
         self.read(move |connection| directory::endpoints(connection, app, page, order))
+    }
+
+    fn health_changes(
+        &self,
+        endpoint: EndpointId,
+        page: Page<HealthChangeNumber>,
+        order: Order,
+    ) -> Read<Vec<HealthChange>> {
+        self.read(move |connection| health::changes(connection, endpoint, page, order))
+    }
+
+    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>> {
+        self.read(move |connection| health::has_endpoints_at(connection, org, app, &starts))
+    }
+
+    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
+        self.read(move |connection| health::are_of(connection, org, &apps))
     }
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {

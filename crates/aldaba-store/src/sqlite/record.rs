@@ -2,9 +2,10 @@
 
 use super::codes::{Code, State};
 use super::counters::Counters;
+use super::health;
 use super::rows::{nanos, scope_bytes};
 use crate::{GateRecord, NewAttempt, Record, Recorded, Resent, Seq};
-use aldaba_delivery::{Ending, EndpointId, Health, MessageId, Reason, Timestamp, Transition};
+use aldaba_delivery::{Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 pub(super) struct Recording<'c> {
@@ -42,7 +43,10 @@ impl<'c> Recording<'c> {
             self.insert_attempt((record.seq, record.endpoint, record.message), attempt)?;
         }
         if let Some(health) = &record.health {
-            self.set_health(record.endpoint, health)?;
+            health::after_attempt(self.connection, record, health)?;
+        }
+        if let Some(attempt) = record.attempt.as_ref().filter(|attempt| !attempt.success) {
+            health::set_last_error(self.connection, record.endpoint, attempt)?;
         }
         for gate in &record.gates {
             self.set_gate(gate)?;
@@ -83,7 +87,7 @@ impl<'c> Recording<'c> {
             .map(|(seq, state)| Ok::<_, rusqlite::Error>((seq, State::from_code(state)?)))
             .transpose()?;
         let seq = match found {
-            Some((seq, State::Dead)) if attempt.success => {
+            Some((seq, State::Dead | State::Skipped)) if attempt.success => {
                 let mut settle = self.connection.prepare_cached(
                     "UPDATE delivery SET state = ?2, settled_at = ?3, reason = NULL WHERE seq = ?1",
                 )?;
@@ -145,26 +149,6 @@ impl<'c> Recording<'c> {
         Ok(())
     }
 
-    fn set_health(&self, endpoint: EndpointId, health: &Health) -> rusqlite::Result<()> {
-        let mut update = self.connection.prepare_cached(
-            "UPDATE endpoint SET health_status = ?2, health_failure_count = ?3, health_failing_since = ?4,
-                 health_changed_at = ?5, health_next_probe_at = ?6, health_probe_gap = ?7,
-                 health_quiet_until = ?8
-             WHERE id = ?1",
-        )?;
-        update.execute((
-            endpoint.as_bytes(),
-            health.status.code(),
-            health.failure_count,
-            health.failing_since.map(Timestamp::millis),
-            health.changed_at.map(Timestamp::millis),
-            health.next_probe_at.map(Timestamp::millis),
-            nanos(health.probe_gap),
-            health.quiet_until.map(Timestamp::millis),
-        ))?;
-        Ok(())
-    }
-
     fn set_gate(&self, record: &GateRecord) -> rusqlite::Result<()> {
         let (origin, scope, gate) = (record.origin.as_str(), scope_bytes(&record.scope), &record.gate);
         if gate.is_clear() {
@@ -174,11 +158,13 @@ impl<'c> Recording<'c> {
             return Ok(());
         }
         let mut set = self.connection.prepare_cached(
-            "INSERT OR REPLACE INTO gate (origin, scope, failures, held_until, hold, probing)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT OR REPLACE INTO gate (origin, scope, failures, held_until, hold, probing, since, why)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
         let held_until = gate.held_until.map(Timestamp::millis);
-        set.execute((origin, scope, gate.failures, held_until, nanos(gate.hold), gate.probing))?;
+        let since = gate.since.map(Timestamp::millis);
+        let hold = nanos(gate.hold);
+        set.execute((origin, scope, gate.failures, held_until, hold, gate.probing, since, &record.why))?;
         Ok(())
     }
 }

@@ -170,6 +170,9 @@ impl Remover<'_> {
         if EndpointUnused::new(self.connection)?.is(endpoint)? {
             let mut delete = self.connection.prepare_cached("DELETE FROM endpoint WHERE id = ?1")?;
             self.counts.endpoints += delete.execute((endpoint.as_bytes(),))? as u64;
+            let mut changes =
+                self.connection.prepare_cached("DELETE FROM health_change WHERE endpoint = ?1")?;
+            changes.execute((endpoint.as_bytes(),))?;
         }
         Ok(())
     }

@@ -281,7 +281,9 @@ fn walk(
                 }
             }
             let wanted = match found {
-                None => filter.missing && endpoint.wants(event_type, &channels),
+                None | Some((_, State::Skipped, _)) => {
+                    filter.missing && endpoint.wants(event_type, &channels)
+                }
                 Some((_, State::Waiting, _)) => false,
                 Some((_, State::Delivered, _)) => filter.delivered,
                 Some((seq, State::Dead, reason)) => {
@@ -289,7 +291,8 @@ fn walk(
                     filter.wants_dead(reason, in_dead_letter(connection, seq)?)
                 }
             };
-            if wanted && (found.is_none() || has_status(connection, filter, message, endpoint.id)?) {
+            let tried = !matches!(found, None | Some((_, State::Skipped, _)));
+            if wanted && (!tried || has_status(connection, filter, message, endpoint.id)?) {
                 goes_on = take(message, found.map(|(seq, ..)| seq))?;
             }
         }

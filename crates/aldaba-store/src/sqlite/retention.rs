@@ -72,7 +72,7 @@ const DELIVERED: &str = "
     ORDER BY settled_at, seq LIMIT ?4";
 const DEAD: &str = "
     SELECT settled_at, seq FROM delivery INDEXED BY delivery_dead
-    WHERE state = 2 AND endpoint = ?1 AND settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)
+    WHERE state >= 2 AND endpoint = ?1 AND settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)
     ORDER BY settled_at, seq LIMIT ?4";
 
 pub(super) fn cut_off(connection: &Connection, cuts: &[Cut], limit: usize) -> rusqlite::Result<Vec<Stale>> {
@@ -121,7 +121,7 @@ const ENDPOINT_UNUSED: &str = "
     SELECT 1 FROM endpoint AS e WHERE e.id = ?1 AND e.deleted = 1
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_delivered WHERE state = 1 AND endpoint = e.id)
-    AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_dead WHERE state = 2 AND endpoint = e.id)
+    AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_dead WHERE state >= 2 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM endpoint_minute WHERE endpoint = e.id)";
 
 /// Whether endpoints are deleted, with nothing that refers to them.

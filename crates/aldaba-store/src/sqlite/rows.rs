@@ -3,10 +3,10 @@
 use super::codes::{Code, State, Unknown};
 use super::names;
 use crate::{
-    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, Seq,
-    Subscription, Waiting,
+    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, HealthChange,
+    HealthChangeNumber, LastError, Message, Seq, Subscription, Waiting,
 };
-use aldaba_delivery::{AppId, Gate, GateScope, Health, Id, Origin, Timestamp};
+use aldaba_delivery::{AppId, Gate, GateScope, Health, Id, Origin, Timestamp, WhenDisabled};
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::Type;
@@ -31,7 +31,8 @@ pub(super) const ENDPOINT: &str =
     "id, app, org, uid, url, description, version, disabled, event_types, channels,
     throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
-    health_quiet_until, http2, ordering";
+    health_quiet_until, http2, ordering, when_disabled, health_released_at, health_epoch, error_at,
+    error_status, coalesce(error_text, '')";
 
 pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
@@ -61,18 +62,26 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             next_probe_at: moment_or_none(row, 22)?,
             probe_gap: span(row, 23)?,
             quiet_until: moment_or_none(row, 24)?,
+            released_at: moment_or_none(row, 28)?,
+            epoch: row.get(29)?,
         },
         http2: row.get(25)?,
         ordering: Code::from_code(row.get(26)?)?,
+        when_disabled: Code::from_code(row.get(27)?)?,
+        last_error: match moment_or_none(row, 30)? {
+            Some(at) => Some(LastError { at, status_code: row.get(31)?, text: row.get(32)? }),
+            None => None,
+        },
     })
 }
 
-pub(super) const SUBSCRIPTION: &str = "id, disabled, event_types, channels, ordering <> 0";
+pub(super) const SUBSCRIPTION: &str = "id, disabled, event_types, channels, ordering <> 0, when_disabled";
 
 pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
         id: id(row, 0)?,
         disabled: row.get(1)?,
+        holds: WhenDisabled::from_code(row.get(5)?)? == WhenDisabled::Hold,
         event_types: list(row, 2)?.into(),
         channels: list(row, 3)?.into(),
         ordered: row.get(4)?,
@@ -117,6 +126,9 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
         State::Waiting => DeliveryState::Waiting { due_at: moment(row, 6)? },
         State::Delivered => DeliveryState::Delivered { at: moment(row, 7)? },
         State::Dead => DeliveryState::Dead { at: moment(row, 7)?, reason: Code::from_code(row.get(8)?)? },
+        State::Skipped => {
+            DeliveryState::Skipped { at: moment(row, 7)?, reason: Code::from_code(row.get(8)?)? }
+        }
     };
     Ok(DeliveryStatus {
         seq: Seq(row.get(0)?),
@@ -149,7 +161,7 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
-pub(super) const GATE: &str = "origin, scope, failures, held_until, hold, probing";
+pub(super) const GATE: &str = "origin, scope, failures, held_until, hold, probing, since, why";
 
 pub(super) fn gate(row: &Row<'_>) -> rusqlite::Result<GateRecord> {
     let origin: String = row.get(0)?;
@@ -166,7 +178,22 @@ pub(super) fn gate(row: &Row<'_>) -> rusqlite::Result<GateRecord> {
             held_until: moment_or_none(row, 3)?,
             hold: span(row, 4)?,
             probing: row.get(5)?,
+            since: moment_or_none(row, 6)?,
         },
+        why: row.get(7)?,
+    })
+}
+
+pub(super) const HEALTH_CHANGE: &str = "number, at, was, became, cause, detail";
+
+pub(super) fn health_change(row: &Row<'_>) -> rusqlite::Result<HealthChange> {
+    Ok(HealthChange {
+        number: HealthChangeNumber(row.get(0)?),
+        at: moment(row, 1)?,
+        was: Code::from_code(row.get(2)?)?,
+        became: Code::from_code(row.get(3)?)?,
+        cause: Code::from_code(row.get(4)?)?,
+        detail: row.get(5)?,
     })
 }
 

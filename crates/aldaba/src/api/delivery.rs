@@ -90,6 +90,7 @@ impl Told {
                 DeliveryState::Waiting { .. } => "pending",
                 DeliveryState::Delivered { .. } => "delivered",
                 DeliveryState::Dead { .. } => "dead",
+                DeliveryState::Skipped { .. } => "skipped",
             },
             reason: why.reason,
             reason_text: status.state.reason().map(|reason| reason.text()),
@@ -146,7 +147,10 @@ pub(super) async fn explained(
             ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
         };
-        let delivery = Delivery { attempts: status.attempts, clock_start: status.clock_start };
+        // What was let go again counts from then.
+        let clock_start =
+            endpoint.health.released_at.map_or(status.clock_start, |at| at.max(status.clock_start));
+        let delivery = Delivery { attempts: status.attempts, clock_start };
         (explain::delivery(&known, now), delivery.stop_at(&policy))
     };
     views.iter().map(tell).collect()

@@ -57,7 +57,7 @@ struct Destination {
 fn status(delivery: &DeliveryView) -> Status {
     match delivery.status.state {
         DeliveryState::Delivered { .. } => Status::SUCCESS,
-        DeliveryState::Dead { .. } => Status::FAIL,
+        DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => Status::FAIL,
         // While there is an attempt, the newest has failed; the next one is named beside it.
         DeliveryState::Waiting { .. } if delivery.status.attempts > 0 => Status::FAIL,
         DeliveryState::Waiting { .. } => Status::PENDING,

@@ -1,10 +1,11 @@
 use super::body::Pending;
+use super::condition::{self, HealthOut};
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::{Api, Error, error::Problem, ordering};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, OrgId, Timestamp};
+use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, OrgId, Timestamp, WhenDisabled};
 use aldaba_engine::wire::Credentials;
 use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies};
 use aldaba_signature::SigningKey;
@@ -31,6 +32,7 @@ struct EndpointOut<'a> {
     url: &'a str,
     description: &'a str,
     disabled: bool,
+    when_disabled: &'static str,
     version: u16,
     event_types: Option<&'a [String]>,
     filter_types: Option<&'a [String]>,
@@ -45,6 +47,7 @@ struct EndpointOut<'a> {
     /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
     blocked: bool,
     metadata: &'a RawValue,
+    health: HealthOut<'a>,
     #[serde(serialize_with = "json::time")]
     created_at: Timestamp,
     #[serde(serialize_with = "json::time")]
@@ -59,6 +62,7 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         url: &endpoint.url,
         description: &endpoint.description,
         disabled: reads_disabled(endpoint),
+        when_disabled: endpoint.when_disabled.name(),
         version: endpoint.version,
         event_types,
         filter_types: event_types,
@@ -72,9 +76,15 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         on_exhausted: endpoint.ordering.on_exhausted().map(OnExhausted::name),
         blocked: endpoint.is_blocked(),
         metadata: json::raw(&endpoint.metadata),
+        health: condition::render(endpoint),
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
     }
+}
+
+/// An endpoint as part of another answer.
+pub(super) fn rendered(endpoint: &Endpoint) -> Value {
+    serde_json::to_value(render(endpoint)).unwrap_or_default()
 }
 
 /// Turned off by its operator, or by what its receiver did: callers look here for both.
@@ -113,6 +123,7 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "ep_"));
     let version = fields.count("version").unwrap_or(1);
     let disabled = fields.boolean_or("disabled", false);
+    let when_disabled = when_disabled(&mut fields);
     let (throttle_rate, rate_limit) = (fields.count("throttleRate"), fields.count("rateLimit"));
     if fields.has("eventTypes") && fields.has("filterTypes") {
         fields.problem("eventTypes", "is given twice: `filterTypes` is another name for it");
@@ -139,6 +150,7 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
         description: description.unwrap_or_default(),
         version,
         disabled,
+        when_disabled,
         event_types: if event_types.is_empty() { filter_types } else { event_types },
         channels,
         throttle_rate: throttle_rate.or(rate_limit),
@@ -149,6 +161,17 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
         metadata,
         key,
     })
+}
+
+fn when_disabled(fields: &mut Fields) -> WhenDisabled {
+    match fields.string("whenDisabled").as_deref() {
+        None | Some("skip") => WhenDisabled::Skip,
+        Some("hold") => WhenDisabled::Hold,
+        Some(other) => {
+            fields.problem("whenDisabled", format!("must be `skip` or `hold`, not `{other}`"));
+            WhenDisabled::Skip
+        }
+    }
 }
 
 fn signing_key(fields: &mut Fields) -> Option<SigningKey> {
@@ -244,10 +267,11 @@ pub(super) async fn patch(
     let body = pending.read().await?;
     for _ in 0..TRIES {
         let current = api.endpoint(application.id, key.clone()).await?;
-        let (merged, new_url) = merge(&current, &body.bytes)?;
+        let (merged, given) = merge(&current, &body.bytes)?;
         let new = read(&api, application.org, merged.to_string().as_bytes())?;
-        let credentials = new_url.then(|| new.credentials.clone());
-        match api.engine.directory().update_endpoint(&current, new, credentials).await {
+        let credentials = given.contains_key("url").then(|| new.credentials.clone());
+        let resume = given.get("disabled") == Some(&Value::Bool(false));
+        match api.engine.directory().update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => {}
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
@@ -255,16 +279,17 @@ pub(super) async fn patch(
     Err(ChangeError::Unsettled.into())
 }
 
-/// The endpoint as one would make it, with the given fields in the place of its own; and whether the URL
-/// is among them.
-fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, bool), Error> {
-    let given: Map<String, Value> = serde_json::from_slice(body)
+/// The endpoint as one would make it, with the given fields in the place of its own; and those.
+fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, Map<String, Value>), Error> {
+    let mut given: Map<String, Value> = serde_json::from_slice(body)
         .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
-    for name in ["disabled", "secret"] {
-        if given.contains_key(name) {
-            let message = "cannot be changed here yet; leave it out";
-            return Err(Problem::value(&["body", name], message).into());
-        }
+    if given.contains_key("secret") {
+        let message = "cannot be changed here yet; leave it out";
+        return Err(Problem::value(&["body", "secret"], message).into());
+    }
+    if given.get("disabled") == Some(&Value::Bool(true)) && reads_disabled(current) {
+        // It reads so already. Whoever sends back what they have read turns nothing off.
+        given.remove("disabled");
     }
     let metadata: &RawValue = json::raw(&current.metadata);
     let mut merged = json!({
@@ -273,6 +298,7 @@ fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, bool), Error> {
         "description": current.description,
         "version": current.version,
         "disabled": current.disabled,
+        "whenDisabled": current.when_disabled.name(),
         "eventTypes": some_items(&current.event_types),
         "channels": some_items(&current.channels),
         "throttleRate": current.throttle_rate,
@@ -295,7 +321,7 @@ fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, bool), Error> {
         }
         merged[name] = value.clone();
     }
-    Ok((merged, given.contains_key("url")))
+    Ok((merged, given))
 }
 
 pub(super) async fn delete(

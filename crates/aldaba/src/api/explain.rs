@@ -42,6 +42,10 @@ pub(super) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
     let attempts = known.delivery.attempts;
     match known.delivery.state {
         DeliveryState::Waiting { due_at } => waiting(known, due_at, now),
+        DeliveryState::Skipped { reason, .. } => {
+            let text = "Not sent: the endpoint was turned off when the message came. A replay of what is missing sends it";
+            Why::new(reason.name(), text)
+        }
         DeliveryState::Delivered { at } => {
             Why::new("delivered", format!("Delivered by attempt {attempts} at {}", shown_time(at)))
         }
@@ -56,7 +60,7 @@ pub(super) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
 /// The first thing that keeps it from being sent, from what lasts longest to what passes soonest.
 fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     let later = |until: &Timestamp| *until > due_at.max(now);
-    let held = [deleted(known), in_flight(known), waits_for_its_owner(known)];
+    let held = [deleted(known), in_flight(known), turned_off(known), waits_for_its_owner(known)];
     if let Some(why) = held.into_iter().flatten().next() {
         return why;
     }
@@ -103,6 +107,11 @@ fn deleted(known: &Known<'_>) -> Option<Why> {
 fn in_flight(known: &Known<'_>) -> Option<Why> {
     let attempt = known.delivery.attempts + 1;
     known.outlook.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
+}
+
+fn turned_off(known: &Known<'_>) -> Option<Why> {
+    let text = "Held: the endpoint is turned off; it is sent when it is turned on again";
+    known.endpoint.disabled.then(|| Why::new("endpoint_disabled", text))
 }
 
 fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {
@@ -169,7 +178,6 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
     }
     let event_type = &message.content.event_type;
     let (reason, text) = match mismatch(&Subscription::from(endpoint), event_type, &message.channels) {
-        Some(Mismatch::Disabled) => ("endpoint_disabled", "Not sent: the endpoint is turned off".to_owned()),
         Some(Mismatch::EventType) => (
             "event_type_not_subscribed",
             format!("Not sent: the endpoint does not subscribe to {event_type}"),

@@ -7,6 +7,7 @@ mod application;
 mod attempt;
 mod auth;
 mod body;
+mod condition;
 mod delivery;
 mod delivery_id;
 mod delivery_query;
@@ -16,6 +17,7 @@ mod endpoint;
 mod error;
 mod explain;
 mod health;
+mod host;
 mod ids;
 mod json;
 mod message;
@@ -115,6 +117,8 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/background-task", get(replay::list))
         .route("/background-task/{task}", get(replay::show))
         .route("/background-task/{task}/cancel", post(replay::cancel))
+        .route("/app/{app}/endpoint/{endpoint}/health", get(condition::changes))
+        .route("/app/{app}/endpoint/{endpoint}/resume", post(condition::resume))
         .route("/app/{app}/msg", get(message::list).post(message::create))
         .route("/app/{app}/msg/{msg}", get(message::show))
         .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))
@@ -126,6 +130,8 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/delivery/{delivery}", get(delivery::show).delete(discard::one))
         .route("/app/{app}/delivery/{delivery}/attempt", get(delivery::attempts))
         .route("/dead-letter", get(delivery::dead_letter))
+        .route("/host", get(host::list))
+        .route("/host/{origin}/release", post(host::release))
         .route("/policy", get(policy::list).post(policy::create))
         .route("/policy/{policy}", get(policy::show).put(policy::replace).delete(policy::delete))
         .route("/policy/{policy}/preview", get(policy::preview))

@@ -52,7 +52,7 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
     }
 }
 
-fn limit(query: &Query) -> Result<usize, Error> {
+pub(super) fn limit(query: &Query) -> Result<usize, Error> {
     let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
     let malformed = |_| Error::malformed_query(format!("limit={text}: expected a whole number"));
     let limit = text.parse::<u64>().map_err(malformed)?;

@@ -9,7 +9,7 @@ use super::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{MOST_OPENED, NewReplay};
-use aldaba_store::{Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
+use aldaba_store::{Endpoint, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -74,6 +74,16 @@ async fn start(
     Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
 }
 
+/// Replays what has died for an endpoint since it began to fail.
+pub(super) async fn recover_since(api: &Api, endpoint: &Endpoint, since: Timestamp) -> Result<Value, Error> {
+    let (kind, until) = (ReplayKind::Recover, api.engine.clock().now());
+    let filter = ReplayFilter { since, dead: true, ..ReplayFilter::nothing(until) };
+    let (org, app, endpoint) = (endpoint.org, endpoint.app, endpoint.id);
+    let new = NewReplay { org, app, endpoint, kind, filter, rate: RATE };
+    let replay = api.engine.replays().start(new, None).await?;
+    Ok(serde_json::to_value(render(&replay)).unwrap_or_default())
+}
+
 /// What a request asks for.
 struct Asked {
     filter: ReplayFilter,
@@ -96,15 +106,10 @@ impl Asked {
         let rate = fields.number("ratePerSecond", 1, FASTEST).map_or(RATE, |rate| rate as u32);
         let mut filter = ReplayFilter {
             since: since.unwrap_or(now),
-            until,
             event_types: fields.set("eventTypes", MOST_TYPES, ids::name),
-            channel: None,
-            tag: None,
             dead: kind == ReplayKind::Recover,
-            delivered: false,
-            cancelled: false,
             missing: kind == ReplayKind::Missing,
-            status_class: None,
+            ..ReplayFilter::nothing(until)
         };
         let channel = fields.string("channel");
         filter.channel = fields.checked("channel", channel, |channel| ids::channel(channel));

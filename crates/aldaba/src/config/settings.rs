@@ -288,6 +288,14 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.engine.tenants = size(n),
     ),
     number(
+        "held_days",
+        "30",
+        (1, 3650),
+        "How long a delivery may wait for an endpoint that has failed or was turned off. Then it ends with the \
+         reason `expired`.",
+        |c, n| c.engine.held = Duration::from_secs(n * 24 * 3600),
+    ),
+    number(
         "idempotency_hours",
         "24",
         (24, 720),

@@ -115,7 +115,7 @@ impl Watch {
         let then = match delivery.state {
             DeliveryState::Waiting { due_at } => format!("again in {} s", whole_seconds(due_at.since(now))),
             DeliveryState::Delivered { .. } => "delivered since".into(),
-            DeliveryState::Dead { .. } => {
+            DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => {
                 tally.died(lane, message);
                 format!("dead letter after {} attempts", delivery.attempts)
             }
@@ -185,7 +185,7 @@ fn fate(delivery: &DeliveryStatus) -> Fate {
     match delivery.state {
         DeliveryState::Waiting { .. } => Fate::Waiting,
         DeliveryState::Delivered { .. } => Fate::Delivered,
-        DeliveryState::Dead { .. } => Fate::Dead,
+        DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => Fate::Dead,
     }
 }
 

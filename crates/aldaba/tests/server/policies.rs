@@ -144,7 +144,8 @@ async fn an_endpoint_is_changed_by_the_fields_that_are_given() {
     for wrong in [
         json!({"policy": "eager"}),
         json!({"url": "https://127.0.0.1/"}),
-        json!({"disabled": true}),
+        json!({"whenDisabled": "drop"}),
+        json!({"secret": "whsec_"}),
         json!([]),
     ] {
         server.client.patch(&path, wrong.to_string()).await.expect(422);

@@ -8,6 +8,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -22,6 +24,7 @@ pub(crate) struct Arrival {
 
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
+    status: Arc<AtomicU16>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     accepting: AbortHandle,
 }
@@ -33,7 +36,10 @@ impl Receiver {
     }
 
     pub(crate) async fn at(address: SocketAddr, status: u16, text: &'static str) -> Self {
-        Self::judging(address, text, move |_| status).await
+        let status = Arc::new(AtomicU16::new(status));
+        let said = status.clone();
+        let judge = move |_: &Arrival| said.load(Ordering::Relaxed);
+        Self { status, ..Self::judging(address, text, judge).await }
     }
 
     /// Answers every request with what `judge` says.
@@ -68,7 +74,7 @@ impl Receiver {
                 connections.spawn(connection);
             }
         });
-        Self { address, arrivals, accepting: accepting.abort_handle() }
+        Self { address, status: Arc::default(), arrivals, accepting: accepting.abort_handle() }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -78,6 +84,17 @@ impl Receiver {
     /// Whether nothing arrives for so long.
     pub(crate) async fn is_quiet_for(&mut self, millis: u64) -> bool {
         tokio::time::timeout(Duration::from_millis(millis), self.arrivals.recv()).await.is_err()
+    }
+
+    /// From now on it answers with this status.
+    pub(crate) fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    /// Nothing arrives for a while.
+    pub(crate) async fn stays_quiet(&mut self, span: Duration) {
+        let next = tokio::time::timeout(span, self.arrivals.recv()).await;
+        assert!(next.is_err(), "{next:?}");
     }
 
     pub(crate) async fn next(&mut self) -> Arrival {

@@ -55,7 +55,10 @@ fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Disk, log: &'a Log
         };
         let requests: Vec<_> = log.requests.iter().filter(bound).collect();
         let ends = requests.iter().filter_map(|request| request.end);
-        let openings = ends.filter(|end| opens(scope, end.fate)).map(|end| (end.step, end.at)).collect();
+        let answers = ends.filter(|end| opens(scope, end.fate)).map(|end| (end.step, end.at));
+        let key = (origin.clone(), scope);
+        let hands = log.openings.iter().filter(|opening| opening.gates.contains(&key));
+        let openings = answers.chain(hands.map(|opening| (opening.step, opening.at))).collect();
         Gate { origin, holds, requests, openings }
     };
     holds.into_iter().map(gate).collect()

@@ -4,10 +4,10 @@ use super::Findings;
 use super::ordering::Orderings;
 use super::pace::outcome;
 use super::story::Stories;
-use crate::log::{Life, Log, RecordCommit};
-use aldaba_delivery::{Class, Ending, EndpointId, Health, Reason, Transition};
+use crate::log::{Hand, Life, Log, RecordCommit};
+use aldaba_delivery::{Class, Ending, EndpointId, Health, Reason, Timestamp, Transition};
 use aldaba_store::Recorded;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where a life ended with nothing in flight, its attempts are gone through again in the order in
 /// which they came back. Old news that is written late must not replace newer news.
@@ -45,19 +45,46 @@ fn gone_through(
         })
         .collect();
     judged.sort_by_key(|(step, ..)| *step);
+    let mut asked: BTreeMap<EndpointId, Timestamp> = BTreeMap::new();
+    let mut hands: BTreeMap<EndpointId, VecDeque<&Hand>> = BTreeMap::new();
+    for hand in log.hands.iter().filter(|hand| hand.life == life) {
+        hands.entry(hand.endpoint).or_default().push_back(hand);
+    }
     for (_, record, story, made) in judged {
         let known = health.entry(record.endpoint).or_default();
+        let ahead = hands.entry(record.endpoint).or_default();
+        let epoch = record.health.as_ref().map_or(known.epoch, |made| made.epoch);
+        while let Some(hand) = ahead.front()
+            && hand.health.epoch <= epoch
+        {
+            *known = hand.health.clone();
+            known.quiet_until = known.quiet_until.max(asked.remove(&record.endpoint));
+            ahead.pop_front();
+        }
+        let mut after = known.clone();
         if let Some((attempt, request)) = made {
             let class = Class::of(&story.policy, &outcome(attempt, request.retry_after()));
-            *known = known.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
+            after = after.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
         }
         let died = match record.transition {
             Transition::Settle(Ending::Dead(reason)) => reason != Reason::Cancelled,
             _ => false,
         };
         if died && story.endpoint.ordering.blocks() {
-            *known = known.blocked(record.decided_at);
+            after = after.blocked(record.decided_at);
         }
+        if ahead.front().is_none_or(|hand| hand.step > record.step) {
+            *known = after;
+        } else if let Some(until) = after.quiet_until {
+            // It was judged before a hand was heard of, and written after it: only what the receiver asked
+            // for still counts.
+            let latest = asked.entry(record.endpoint).or_insert(until);
+            *latest = until.max(*latest);
+        }
+    }
+    for hand in hands.into_values().filter_map(|ahead| ahead.back().copied()) {
+        let quiet_until = hand.health.quiet_until.max(asked.remove(&hand.endpoint));
+        health.insert(hand.endpoint, Health { quiet_until, ..hand.health.clone() });
     }
     health
 }

@@ -1,6 +1,7 @@
 //! What must hold after a run: the disk, the wire and the client's notes tell one story.
 
 mod gates;
+mod hands;
 mod health;
 mod ordering;
 mod pace;
@@ -55,7 +56,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     let stories = Stories::tell(&world.scenario, &disk, &log, &mut found);
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
-    promise::everything_ends(&stories, &notes, &mut found);
+    promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
     promise::cancelled_means_ended(&stories, &notes, &mut found);
     promise::history_is_whole(&disk, &stories, &mut found);
     promise::nothing_is_accepted_twice(&disk, &notes, &mut found);
@@ -64,7 +65,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     wire::attempts_are_requests(&stories, &log, &mut found);
     wire::delivered_means_arrived(&stories, &mut found);
     wire::everything_is_signed(&log, &mut found);
-    pace::retries_come_when_due(&stories, &mut found);
+    pace::retries_come_when_due(&stories, &log, &mut found);
     pace::what_is_due_goes_out(&world.scenario, &stories, &log, &mut found);
     pace::lanes_keep_their_width(&world.scenario, &log, &mut found);
     pace::throttles_hold(&world.scenario, &log, &mut found);
@@ -74,6 +75,8 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     ordering::nothing_leaves_before_its_time(&disk, &stories, &mut found);
     trouble::nothing_is_sent_while_nothing_can_be_written(&log, &mut found);
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
+    hands::nothing_is_sent_while_it_must_not_be(&disk, &log, &mut found);
+    hands::only_what_is_off_is_skipped(&stories, &log, &mut found);
     gates::gates_hold(&world.scenario, &disk, &log, &mut found);
     health::health_is_what_the_attempts_made_it(&stories, &log, &mut found);
     retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);

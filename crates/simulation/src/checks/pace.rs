@@ -1,6 +1,7 @@
 //! I9 and the schedules: when requests may leave, and how many at once.
 
 use super::Findings;
+use super::hands::releases;
 use super::ordering::{Orderings, by_endpoint};
 use super::story::{Stories, Story};
 use crate::log::{Fate, Log, Request};
@@ -18,7 +19,7 @@ pub(super) const SLOW_READ: Duration = Duration::from_secs(20);
 
 /// Every retry waits for the moment that was written down, and that moment is one that the policy
 /// allows.
-pub(super) fn retries_come_when_due(stories: &Stories<'_>, found: &mut Findings) {
+pub(super) fn retries_come_when_due(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
     for story in stories.iter() {
         let mut attempts = 0;
         for record in story.records.iter().filter(|record| record.result == Recorded::Applied) {
@@ -26,21 +27,26 @@ pub(super) fn retries_come_when_due(stories: &Stories<'_>, found: &mut Findings)
             let (Transition::Retry { due_at }, Some(attempt)) = (record.transition, &record.attempt) else {
                 continue;
             };
-            let delivery = Delivery { attempts, clock_start: story.delivery.clock_start };
             let request = story.requests.iter().find(|request| request.at == attempt.started_at);
             let retry_after = request.and_then(|request| request.retry_after());
             let class = Class::of(&story.policy, &outcome(attempt, retry_after));
-            let due = |chance| {
-                Transition::after_attempt(&story.policy, &delivery, &class, record.decided_at, chance)
-            };
-            let allowed = match (due(Chance::LOWEST), due(Chance::HIGHEST)) {
-                (Transition::Retry { due_at: first }, Transition::Retry { due_at: last }) => {
-                    first <= due_at && due_at <= last
+            let allowed = |clock_start: Timestamp| {
+                let delivery = Delivery { attempts, clock_start };
+                let due = |chance| {
+                    Transition::after_attempt(&story.policy, &delivery, &class, record.decided_at, chance)
+                };
+                match (due(Chance::LOWEST), due(Chance::HIGHEST)) {
+                    (Transition::Retry { due_at: first }, Transition::Retry { due_at: last }) => {
+                        first <= due_at && due_at <= last
+                    }
+                    // Past its stop date with the longest delay, before it with a shorter one.
+                    (Transition::Retry { due_at: first }, Transition::Settle(_)) => first <= due_at,
+                    _ => false,
                 }
-                // Past its stop date with the longest delay, before it with a shorter one.
-                (Transition::Retry { due_at: first }, Transition::Settle(_)) => first <= due_at,
-                _ => false,
             };
+            // The clock starts anew where something was let go.
+            let releases = releases(log, record.endpoint).filter(|at| *at <= record.decided_at);
+            let allowed = releases.chain([story.delivery.clock_start]).any(allowed);
             found.require(allowed, "schedule", || {
                 format!("{story}: after attempt {attempts} at {:?} due at {due_at:?}", record.decided_at)
             });
@@ -81,6 +87,8 @@ pub(super) fn what_is_due_goes_out(
             let due_at = due_at.last().unwrap_or(story.delivery.clock_start);
             let free = free_in_order(story, request, &lanes, &orderings);
             let due_at = due_at.max(free.unwrap_or(due_at));
+            let let_go = releases(log, story.delivery.endpoint).filter(|at| *at <= request.at).max();
+            let due_at = let_go.map_or(due_at, |at| at.max(due_at));
             found.require(request.at <= due_at.max(calm) + soon, "late", || {
                 format!("{story}: due at {due_at:?}, calm since {calm:?}, and sent at {:?}", request.at)
             });

@@ -5,8 +5,9 @@ use super::story::{Stories, Story};
 use crate::client::Notes;
 use crate::log::Log;
 use crate::run::is_held;
+use crate::scenario::Scenario;
 use crate::store::Disk;
-use aldaba_delivery::{EndpointId, MessageId, Reason};
+use aldaba_delivery::{EndpointId, MessageId, Reason, Transition};
 use aldaba_store::DeliveryState;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,14 +40,21 @@ pub(super) fn fan_out_is_exact(disk: &Disk, log: &Log, found: &mut Findings) {
 }
 
 /// Delivered, or dead for a reason that fits, or held where only the endpoint's owner can help.
-pub(super) fn everything_ends(stories: &Stories<'_>, notes: &Notes, found: &mut Findings) {
+pub(super) fn everything_ends(
+    scenario: &Scenario,
+    stories: &Stories<'_>,
+    notes: &Notes,
+    found: &mut Findings,
+) {
     for story in stories.iter() {
         match story.delivery.state {
-            DeliveryState::Delivered { .. } => {}
-            DeliveryState::Dead { reason, .. } => found.require(fits(story, reason, notes), "I1", || {
-                let delivery = story.delivery;
-                format!("{story} died of {reason:?} after {} attempts", delivery.attempts)
-            }),
+            DeliveryState::Delivered { .. } | DeliveryState::Skipped { .. } => {}
+            DeliveryState::Dead { reason, .. } => {
+                found.require(fits(scenario, story, reason, notes), "I1", || {
+                    let delivery = story.delivery;
+                    format!("{story} died of {reason:?} after {} attempts", delivery.attempts)
+                })
+            }
             DeliveryState::Waiting { due_at } => found.require(is_held(story.endpoint), "I1", || {
                 format!("{story} still waits, due at {due_at:?}; {:?}", story.endpoint.health)
             }),
@@ -54,7 +62,7 @@ pub(super) fn everything_ends(stories: &Stories<'_>, notes: &Notes, found: &mut 
     }
 }
 
-fn fits(story: &Story<'_>, reason: Reason, notes: &Notes) -> bool {
+fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -> bool {
     let Story { delivery, endpoint, policy, .. } = story;
     let last_status =
         story.attempts.iter().max_by_key(|attempt| attempt.started_at).and_then(|a| a.status_code);
@@ -64,8 +72,14 @@ fn fits(story: &Story<'_>, reason: Reason, notes: &Notes) -> bool {
         Reason::StopDate => policy.limit.stop_after.is_some() && delivery.attempts > 0,
         Reason::EndpointGone => last_status == Some(410) && policy.gone_disables,
         Reason::Cancelled => endpoint.deleted || notes.to_cancel.contains(&delivery.seq),
-        // Nothing here is forbidden, and no payload is ever removed.
-        Reason::TargetForbidden | Reason::Expired => false,
+        // No payload is ever removed: it was held for too long.
+        Reason::Expired => {
+            let ended =
+                story.records.iter().find(|record| matches!(record.transition, Transition::Settle(_)));
+            ended.is_some_and(|record| record.at.since(delivery.clock_start) >= scenario.options.held)
+        }
+        // Nothing here is forbidden.
+        Reason::TargetForbidden => false,
     }
 }
 

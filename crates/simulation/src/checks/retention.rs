@@ -36,7 +36,7 @@ pub(super) fn nothing_goes_before_its_time(
             DeliveryState::Delivered { at } => {
                 is_over(at, cutoffs.delivered) || rule.newest.is_some_and(|count| newer >= count as usize)
             }
-            DeliveryState::Dead { at, .. } => is_over(at, cutoffs.dead),
+            DeliveryState::Dead { at, .. } | DeliveryState::Skipped { at, .. } => is_over(at, cutoffs.dead),
         };
         found.require(over, "retention", || {
             format!("{story} was removed at {:?}, as {:?}", removal.at, removal.delivery.state)
@@ -72,7 +72,7 @@ pub(super) fn what_is_over_is_gone(
         let over = match story.delivery.state {
             DeliveryState::Waiting { .. } => false,
             DeliveryState::Delivered { at } => is_over(at, delivered),
-            DeliveryState::Dead { at, .. } => is_over(at, dead),
+            DeliveryState::Dead { at, .. } | DeliveryState::Skipped { at, .. } => is_over(at, dead),
         };
         found.require(!(looked && over), "retention", || {
             format!("{story} is still there at {ended:?}, as {:?}", story.delivery.state)

@@ -83,6 +83,7 @@ fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door
         key,
         moods: (0..dice.between(0, 5)).map(|_| spell(dice, length)).collect(),
         late: dice.percent(20),
+        holds: false,
     }
 }
 

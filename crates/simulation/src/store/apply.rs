@@ -52,7 +52,7 @@ impl Disk {
                 || endpoint.event_types.iter().any(|name| **name == *message.content.event_type);
             let of_channel = endpoint.channels.is_empty()
                 || endpoint.channels.iter().any(|name| message.channels.contains(name));
-            endpoint.app == accept.app && !endpoint.deleted && !endpoint.disabled && of_type && of_channel
+            endpoint.app == accept.app && !endpoint.deleted && of_type && of_channel
         };
         self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()
     }
@@ -88,14 +88,20 @@ impl Disk {
                 attempts: 0,
                 clock_start: message.created_at.max(due_at),
             };
-            self.put_in_lane(delivery.endpoint, waiting);
+            let state = match delivery.skipped {
+                None => {
+                    self.put_in_lane(delivery.endpoint, waiting);
+                    DeliveryState::Waiting { due_at }
+                }
+                Some(reason) => DeliveryState::Skipped { at: message.created_at, reason },
+            };
             let row = DeliveryStatus {
                 seq,
                 endpoint: delivery.endpoint,
                 message: message.id,
                 attempts: 0,
                 clock_start: waiting.clock_start,
-                state: DeliveryState::Waiting { due_at },
+                state,
             };
             self.deliveries.insert(seq, row);
             self.of_message.entry(message.id).or_default().push(seq);
@@ -123,15 +129,13 @@ impl Disk {
             self.put_in_lane(endpoint, after);
         }
         self.insert_attempt(record);
-        if let (Some(health), Some(endpoint)) = (&record.health, self.endpoints.get_mut(&record.endpoint)) {
-            endpoint.health = health.clone();
-        }
-        for GateRecord { origin, scope, gate } in &record.gates {
+        self.health_after(record);
+        for GateRecord { origin, scope, gate, why } in &record.gates {
             let key = (origin.clone(), *scope);
             if gate.is_clear() {
                 self.gates.remove(&key);
             } else {
-                self.gates.insert(key, gate.clone());
+                self.gates.insert(key, (gate.clone(), why.clone()));
             }
         }
         Recorded::Applied
@@ -152,7 +156,7 @@ impl Disk {
         let seq = match rounds.iter().rfind(of_endpoint).copied() {
             Some(seq) => {
                 if let Some(row) = self.deliveries.get_mut(&seq)
-                    && matches!(row.state, DeliveryState::Dead { .. })
+                    && matches!(row.state, DeliveryState::Dead { .. } | DeliveryState::Skipped { .. })
                     && attempt.success
                 {
                     row.state = delivered;

@@ -21,7 +21,12 @@ impl Disk {
                 self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
             }
             Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
-            Change::UpdateEndpoint { endpoint, was } => self.update_endpoint(endpoint, was),
+            Change::UpdateEndpoint { endpoint, was, resume } => self.update_endpoint(endpoint, was, *resume),
+            Change::ResumeEndpoint { app, endpoint, at } => self.resume(*app, *endpoint, *at),
+            Change::ReleaseGates { gates } => {
+                self.gates.retain(|key, _| !gates.contains(key));
+                Changed::Done { removed: Vec::new() }
+            }
             Change::DeleteEndpoint { app, endpoint, at } => self.delete_endpoint(*app, *endpoint, *at),
             Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
                 self.replace_secrets((*app, *endpoint), was, sealed, *at)
@@ -110,7 +115,7 @@ impl Disk {
         Changed::Done { removed: Vec::new() }
     }
 
-    fn update_endpoint(&mut self, endpoint: &Endpoint, was: &Fence) -> Changed {
+    fn update_endpoint(&mut self, endpoint: &Endpoint, was: &Fence, resume: bool) -> Changed {
         let same_name =
             |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid && row.id != endpoint.id;
         let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
@@ -145,7 +150,12 @@ impl Disk {
         if orders && waiting().any(delayed) {
             return Changed::NotOrderable(Obstacle::OneIsDelayed);
         }
-        *row = Endpoint { health, ..endpoint.clone() };
+        let before = row.clone();
+        *row = Endpoint { health, last_error: before.last_error.clone(), ..endpoint.clone() };
+        if let Some((health, cause)) = endpoint.switched(&before, resume) {
+            row.health = health;
+            self.note(&before, cause, endpoint.updated_at, "");
+        }
         if let Some(owner) = self.applications.get_mut(&endpoint.app) {
             owner.version += 1;
         }

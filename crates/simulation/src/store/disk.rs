@@ -5,8 +5,8 @@ use aldaba_delivery::{
     AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
 };
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, Message, OwnPolicy, OwnProfile, Replay,
-    ReplayState, Seq, Turn, Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message, OwnPolicy,
+    OwnProfile, Replay, ReplayState, Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,9 @@ pub struct Disk {
     pub(super) dead_letter: BTreeSet<Seq>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
-    pub(super) gates: BTreeMap<(Origin, GateScope), Gate>,
+    /// With why they are held.
+    pub(super) gates: BTreeMap<(Origin, GateScope), (Gate, String)>,
+    pub(super) health_changes: BTreeMap<EndpointId, Vec<HealthChange>>,
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
     pub(super) replays: BTreeMap<ReplayId, Replay>,
     pub(super) profiles: BTreeMap<(OrgId, String), OwnProfile>,
@@ -121,6 +123,6 @@ pub(super) fn as_waiting(delivery: &DeliveryStatus) -> Option<Waiting> {
             attempts: delivery.attempts,
             clock_start: delivery.clock_start,
         }),
-        DeliveryState::Delivered { .. } | DeliveryState::Dead { .. } => None,
+        DeliveryState::Delivered { .. } | DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => None,
     }
 }

@@ -8,6 +8,7 @@ mod change;
 mod deliveries;
 mod disk;
 mod faults;
+mod health;
 mod profiles;
 mod query;
 mod queue;

@@ -63,10 +63,8 @@ impl Disk {
     }
 
     pub(super) fn gates(&self) -> Vec<GateRecord> {
-        let record = |((origin, scope), gate): (&(_, _), &aldaba_delivery::Gate)| GateRecord {
-            origin: Clone::clone(origin),
-            scope: *scope,
-            gate: gate.clone(),
+        let record = |((origin, scope), (gate, why)): (&(_, _), &(aldaba_delivery::Gate, String))| {
+            GateRecord { origin: Clone::clone(origin), scope: *scope, gate: gate.clone(), why: why.clone() }
         };
         self.gates.iter().map(record).collect()
     }
@@ -146,7 +144,7 @@ impl Disk {
 }
 
 /// A page of rows that come in the order of their ids.
-fn paged<'a, T: Clone + 'a, Id: Ord + Copy>(
+pub(super) fn paged<'a, T: Clone + 'a, Id: Ord + Copy>(
     rows: impl DoubleEndedIterator<Item = &'a T>,
     id: impl Fn(&T) -> Id,
     page: Page<Id>,

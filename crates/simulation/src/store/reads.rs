@@ -8,8 +8,9 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
-    Done, DueQuery, Endpoint, Error, GateRecord, History, Key, Lanes, LanesPage, LanesQuery, Message, Order,
-    OwnPolicy, OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key, Lanes,
+    LanesPage, LanesQuery, Message, Order, OwnPolicy, OwnProfile, Page, Read, Tenant, Turn, Waiting,
+    WhichApplication,
 };
 
 impl Lanes for SimStore {
@@ -48,6 +49,7 @@ impl Lanes for SimStore {
                     Some(Sabotage::HideBlock) if row.ordering.is_fifo() => {
                         row.ordering = Ordering::Fifo(OnExhausted::Skip);
                     }
+                    Some(Sabotage::HideDisabled) => row.disabled = false,
                     _ => {}
                 }
             }
@@ -105,6 +107,23 @@ impl Directory for SimStore {
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
         self.read(move |disk| disk.endpoints_of(app, page, order))
+    }
+
+    fn health_changes(
+        &self,
+        endpoint: EndpointId,
+        page: Page<HealthChangeNumber>,
+        order: Order,
+    ) -> Read<Vec<HealthChange>> {
+        self.read(move |disk| disk.health_changes(endpoint, page, order))
+    }
+
+    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>> {
+        self.read(move |disk| disk.has_endpoints_at(org, app, &starts))
+    }
+
+    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
+        self.read(move |disk| disk.are_of(org, &apps))
     }
 
     fn policies(&self) -> Read<Vec<OwnPolicy>> {

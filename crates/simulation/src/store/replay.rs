@@ -92,8 +92,12 @@ impl Disk {
             let missing = filter.missing && endpoint.wants(&message.content.event_type, &message.channels);
             return missing.then_some(None);
         };
+        if let DeliveryState::Skipped { .. } = delivery.state {
+            let missing = filter.missing && endpoint.wants(&message.content.event_type, &message.channels);
+            return missing.then_some(Some(delivery.seq));
+        }
         let wanted = match delivery.state {
-            DeliveryState::Waiting { .. } => false,
+            DeliveryState::Waiting { .. } | DeliveryState::Skipped { .. } => false,
             DeliveryState::Delivered { .. } => filter.delivered,
             DeliveryState::Dead { reason, .. } => {
                 filter.wants_dead(reason, self.dead_letter.contains(&delivery.seq))

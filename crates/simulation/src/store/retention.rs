@@ -27,7 +27,9 @@ fn settled(delivery: &DeliveryStatus) -> Option<(Settled, bool)> {
     match delivery.state {
         DeliveryState::Waiting { .. } => None,
         DeliveryState::Delivered { at } => Some((Settled { at, seq }, true)),
-        DeliveryState::Dead { at, .. } => Some((Settled { at, seq }, false)),
+        DeliveryState::Dead { at, .. } | DeliveryState::Skipped { at, .. } => {
+            Some((Settled { at, seq }, false))
+        }
     }
 }
 
@@ -151,7 +153,8 @@ impl Disk {
     }
 
     fn old_gates(&self, before: Timestamp, limit: usize) -> Vec<Stale> {
-        let old = self.gates.iter().filter(|(_, gate)| gate.held_until.is_some_and(|until| until < before));
+        let old =
+            self.gates.iter().filter(|(_, (gate, _))| gate.held_until.is_some_and(|until| until < before));
         old.map(|((origin, scope), _)| Stale::Gate(origin.clone(), *scope, before)).take(limit).collect()
     }
 
@@ -183,7 +186,7 @@ impl Disk {
             Stale::Counters(..) => {}
             Stale::Gate(origin, scope, before) => {
                 let key = (origin.clone(), *scope);
-                let until = self.gates.get(&key).and_then(|gate| gate.held_until);
+                let until = self.gates.get(&key).and_then(|(gate, _)| gate.held_until);
                 if until.is_some_and(|until| until < *before) {
                     self.gates.remove(&key);
                     counts.gates += 1;

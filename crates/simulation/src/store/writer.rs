@@ -4,7 +4,9 @@ use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
 use super::queue::{Op, Reply};
-use crate::log::{AcceptCommit, Deletion, Hold, Log, OrderingCommit, RecordCommit, Refusal, RemovalCommit};
+use crate::log::{
+    AcceptCommit, Deletion, Hand, Hold, Log, Opening, OrderingCommit, RecordCommit, Refusal, RemovalCommit,
+};
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, Reason, Timestamp, Transition};
@@ -118,6 +120,7 @@ impl SimStore {
             decided_at: record.at,
             attempt: record.attempt.clone(),
             transition: record.transition,
+            health: record.health.clone(),
             gates: record.gates.iter().filter_map(held).collect(),
             result,
         });
@@ -126,10 +129,11 @@ impl SimStore {
 
     fn accept_one(&self, accept: &Accept, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Accepted {
         let wanted = disk.subscribers(accept);
+        let skipped = disk.skipping(&wanted);
         let accepted = disk.accept(accept, self.faults.sabotage);
         log.note(at, || format!("accept {} {accepted:?}", accept.message.id));
         if let Accepted::New { .. } = accepted {
-            log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
+            log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted, skipped });
         }
         accepted
     }
@@ -188,7 +192,8 @@ impl SimStore {
                 Op::Accept(accepts, _) => accepts.iter().for_each(|accept| {
                     let wanted = disk.subscribers(accept);
                     disk.accept(&Accept { deliveries: Vec::new(), ..accept.clone() }, None);
-                    log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted });
+                    let (app, message, skipped) = (accept.app, accept.message.id, disk.skipping(&wanted));
+                    log.accepts.push(AcceptCommit { app, message, wanted, skipped });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
                 Op::Resent(..)
@@ -229,7 +234,25 @@ impl SimStore {
     }
 
     fn change_one(&self, change: &Change, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Changed {
+        let concerned = match change {
+            Change::UpdateEndpoint { endpoint, .. } => Some(endpoint.id),
+            Change::ResumeEndpoint { endpoint, .. } => Some(*endpoint),
+            _ => None,
+        };
+        let epoch = |disk: &Disk| Some(disk.endpoints.get(&concerned?)?.health.epoch);
+        let before = epoch(disk);
         let changed = disk.change(change);
+        if let Some(row) = concerned.and_then(|id| disk.endpoints.get(&id)).filter(|_| epoch(disk) != before)
+        {
+            log.note(at, || format!("{} by hand: off {}, {:?}", row.id, row.disabled, row.health));
+            let (step, life) = (log.step(), self.process.number);
+            let (endpoint, off, health) = (row.id, row.disabled, row.health.clone());
+            log.hands.push(Hand { step, at, life, endpoint, off, health });
+        }
+        if let (Change::ReleaseGates { gates }, Changed::Done { .. }) = (change, &changed) {
+            let step = log.step();
+            log.openings.push(Opening { step, at, gates: gates.clone() });
+        }
         if let Changed::Done { removed } = &changed {
             log.note(at, || format!("change, removed {removed:?}"));
             if let Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } = change

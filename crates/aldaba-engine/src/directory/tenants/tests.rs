@@ -27,6 +27,7 @@ fn tenant(endpoints: usize) -> Tenant {
         id: EndpointId::from_bytes([3; 20]),
         disabled: false,
         ordered: false,
+        holds: false,
         event_types: Box::default(),
         channels: Box::default(),
     };

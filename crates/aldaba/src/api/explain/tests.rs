@@ -12,6 +12,8 @@ fn seconds(seconds: i64) -> Timestamp {
 fn endpoint() -> Endpoint {
     Endpoint {
         ordering: aldaba_delivery::Ordering::None,
+        last_error: None,
+        when_disabled: aldaba_delivery::WhenDisabled::Skip,
         id: EndpointId::from_bytes([1; 20]),
         app: AppId::from_bytes([2; 20]),
         org: OrgId::from_bytes([3; 20]),

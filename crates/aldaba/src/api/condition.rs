@@ -1,0 +1,162 @@
+//! The health of an endpoint: as part of it, its changes, and its resumption.
+
+use super::body::Pending;
+use super::endpoint::{find, rendered};
+use super::ids::Ids;
+use super::json::{self, Fields};
+use super::page::PageQuery;
+use super::replay;
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::Timestamp;
+use aldaba_store::{Endpoint, HealthChange, HealthChangeNumber, LastError, Order, Page};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HealthOut<'a> {
+    status: &'static str,
+    text: &'static str,
+    failure_count: u32,
+    /// When the status last changed, but for *degraded*.
+    #[serde(serialize_with = "json::time")]
+    since: Timestamp,
+    #[serde(serialize_with = "json::optional_time")]
+    failing_since: Option<Timestamp>,
+    last_error: Option<LastErrorOut<'a>>,
+    #[serde(serialize_with = "json::optional_time")]
+    next_probe_at: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LastErrorOut<'a> {
+    text: &'a str,
+    status_code: Option<u16>,
+    #[serde(serialize_with = "json::time")]
+    at: Timestamp,
+}
+
+pub(super) fn render(endpoint: &Endpoint) -> HealthOut<'_> {
+    let (health, off) = (&endpoint.health, endpoint.disabled);
+    HealthOut {
+        status: health.condition(off).name(),
+        text: health.text(off),
+        failure_count: health.failure_count,
+        since: health.changed_at.unwrap_or(endpoint.created_at),
+        failing_since: health.failing_since,
+        last_error: endpoint.last_error.as_ref().map(render_error),
+        next_probe_at: health.next_probe_at.filter(|_| !off),
+    }
+}
+
+fn render_error(last: &LastError) -> LastErrorOut<'_> {
+    LastErrorOut { text: &last.text, status_code: last.status_code, at: last.at }
+}
+
+/// How a change is named in a list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Number(i64);
+
+impl FromStr for Number {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[derive(Serialize)]
+struct ChangeOut<'a> {
+    #[serde(serialize_with = "json::time")]
+    at: Timestamp,
+    from: &'static str,
+    to: &'static str,
+    reason: &'static str,
+    detail: Option<&'a str>,
+}
+
+fn render_change(change: &HealthChange) -> ChangeOut<'_> {
+    ChangeOut {
+        at: change.at,
+        from: change.was.name(),
+        to: change.became.name(),
+        reason: change.cause.name(),
+        detail: (!change.detail.is_empty()).then_some(&change.detail),
+    }
+}
+
+/// The changes of an endpoint's status, newest first.
+pub(super) async fn changes(
+    State(api): State<Api>,
+    query: PageQuery<Number>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    let (Page { after, limit }, order) = query.ask(query.order.unwrap_or(Order::Descending));
+    let page = Page { after: after.map(|Number(number)| HealthChangeNumber(number)), limit };
+    let found = api.engine.store().health_changes(endpoint.id, page, order).await?;
+    Ok(query.list(found, false, |change| Number(change.number.0)).render(render_change))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResumedOut {
+    /// `false`: the endpoint was active already.
+    changed: bool,
+    /// Since when it had been failing, as far as that is known.
+    #[serde(serialize_with = "json::optional_time")]
+    failing_since: Option<Timestamp>,
+    /// The replay of what died in the outage, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<Value>,
+    endpoint: Value,
+}
+
+/// Makes an endpoint active again and lets go what is held for it.
+pub(super) async fn resume(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, caller, keys).await?;
+    let body = pending.read().await?;
+    let mut recover = false;
+    if !body.bytes.trim_ascii().is_empty() {
+        let mut fields = Fields::parse(&body.bytes)?;
+        recover = fields.boolean_or("recover", false);
+        fields.finish()?;
+    }
+    if endpoint.disabled {
+        let detail = "The endpoint was turned off; set its `disabled` to false to turn it on and resume it";
+        return Err(Error::conflict(detail));
+    }
+    let outage = api.engine.directory().resume_endpoint(endpoint.app, endpoint.id).await?;
+    let replayed = match outage.as_ref().and_then(|outage| outage.failing_since).filter(|_| recover) {
+        Some(since) => Some(replay::recover_since(&api, &endpoint, since).await?),
+        None => None,
+    };
+    let endpoint = api.endpoint(endpoint.app, endpoint.id.to_string()).await?;
+    let resumed = ResumedOut {
+        task: replayed,
+        changed: outage.is_some(),
+        failing_since: outage.and_then(|outage| outage.failing_since),
+        endpoint: rendered(&endpoint),
+    };
+    Ok(json::answer(StatusCode::OK, &resumed))
+}

@@ -1,0 +1,166 @@
+//! Hosts that are held back because they look down.
+
+use super::ids::Ids;
+use super::query::Query;
+use super::{Api, Error, json, page};
+use crate::token::Caller;
+use aldaba_delivery::{AppId, GateScope, Origin, Timestamp};
+use aldaba_engine::HeldHost;
+use axum::extract::{FromRequestParts, State};
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use url::Url;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HostOut<'a> {
+    origin: &'a str,
+    #[serde(flatten)]
+    scope: ScopeOut,
+    #[serde(serialize_with = "json::optional_time")]
+    since: Option<Timestamp>,
+    #[serde(serialize_with = "json::optional_time")]
+    until: Option<Timestamp>,
+    why: &'a str,
+    failures: u32,
+    /// The hold is over, and one request is on its way to find out more.
+    probing: bool,
+    lanes: usize,
+    deliveries: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ScopeOut {
+    scope: &'static str,
+    application_id: Option<String>,
+}
+
+fn scope(scope: GateScope) -> ScopeOut {
+    match scope {
+        GateScope::Host => ScopeOut { scope: "host", application_id: None },
+        GateScope::Application(app) => {
+            ScopeOut { scope: "application", application_id: Some(app.to_string()) }
+        }
+    }
+}
+
+fn render(host: &HeldHost) -> HostOut<'_> {
+    HostOut {
+        origin: host.origin.as_str(),
+        scope: scope(host.scope),
+        since: host.gate.since,
+        until: host.gate.held_until,
+        why: &host.why,
+        failures: host.gate.failures,
+        probing: host.gate.probing,
+        lanes: host.lanes,
+        deliveries: host.deliveries,
+    }
+}
+
+/// What the list may be asked for.
+pub(super) struct HostQuery {
+    limit: usize,
+    after: Option<String>,
+}
+
+impl FromRequestParts<Api> for HostQuery {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        let query = Query::of(parts);
+        let after = query.get("iterator").filter(|text| !text.is_empty()).map(Into::into);
+        Ok(Self { limit: page::limit(&query)?, after })
+    }
+}
+
+/// The place of a gate in the list.
+fn place(host: &HeldHost) -> String {
+    let ScopeOut { scope, application_id } = scope(host.scope);
+    format!("{}|{}", host.origin.as_str(), application_id.as_deref().unwrap_or(scope))
+}
+
+/// Everything that is held back and concerns the caller, by origin.
+pub(super) async fn list(
+    State(api): State<Api>,
+    query: HostQuery,
+    caller: Caller,
+) -> Result<Response, Error> {
+    let mut hosts = concerning(&api, caller, api.engine.held_hosts().await).await?;
+    hosts.sort_by_cached_key(place);
+    hosts.retain(|host| query.after.as_ref().is_none_or(|after| place(host) > *after));
+    let done = hosts.len() <= query.limit;
+    hosts.truncate(query.limit);
+    let iterator = hosts.last().map(place);
+    let data: Vec<_> = hosts.iter().map(render).collect();
+    Ok(json::answer(StatusCode::OK, &json!({"data": data, "iterator": iterator, "done": done})))
+}
+
+/// Opens all gates at an origin that concern the caller.
+pub(super) async fn release(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(origin): Ids<String>,
+) -> Result<Response, Error> {
+    let nothing = || Error::not_found("Nothing that concerns you is held back at this origin");
+    let wanted = parse(&origin).ok_or_else(nothing)?;
+    let mut hosts = api.engine.held_hosts().await;
+    hosts.retain(|host| host.origin == wanted);
+    let hosts = concerning(&api, caller, hosts).await?;
+    if hosts.is_empty() {
+        return Err(nothing());
+    }
+    let gates = hosts.iter().map(|host| (host.origin.clone(), host.scope)).collect();
+    api.engine.directory().release_gates(gates).await?;
+    let released: Vec<_> = hosts.iter().map(|host| scope(host.scope)).collect();
+    Ok(json::answer(StatusCode::OK, &json!({"origin": wanted.as_str(), "released": released})))
+}
+
+fn parse(text: &str) -> Option<Origin> {
+    let url = Url::parse(text).ok()?;
+    Some(Origin::new(url.scheme(), url.host_str()?, url.port_or_known_default()?))
+}
+
+/// How the URLs of endpoints at an origin begin: a parsed URL names no port that goes without saying, and
+/// always has a path.
+fn url_start(origin: &Origin) -> String {
+    Url::parse(origin.as_str()).map_or_else(|_| format!("{}/", origin.as_str()), Into::into)
+}
+
+/// A gate of an application concerns whoever it belongs to, one of the host itself whoever sends there.
+async fn concerning(api: &Api, caller: Caller, mut hosts: Vec<HeldHost>) -> Result<Vec<HeldHost>, Error> {
+    let (org, only) = match caller {
+        Caller::Organization(org) => (org, None),
+        Caller::Application { org, app } => (org, Some(app)),
+    };
+    let whole: Vec<_> = hosts.iter().filter(|host| host.scope == GateScope::Host).map(url_of).collect();
+    let reached = api.engine.store().has_endpoints_at(org, only, whole.clone()).await?;
+    let reached: BTreeMap<String, bool> = whole.into_iter().zip(reached).collect();
+    let mut apps: Vec<_> = hosts.iter().filter_map(|host| app_of(host.scope)).collect();
+    apps.retain(|app| only.is_none_or(|only| only == *app));
+    apps.sort_unstable();
+    apps.dedup();
+    let ours = api.engine.store().are_of(org, apps.clone()).await?;
+    let ours: BTreeMap<AppId, bool> = apps.into_iter().zip(ours).collect();
+    hosts.retain(|host| match host.scope {
+        GateScope::Host => reached.get(&url_of(host)) == Some(&true),
+        GateScope::Application(app) => ours.get(&app) == Some(&true),
+    });
+    Ok(hosts)
+}
+
+fn app_of(scope: GateScope) -> Option<AppId> {
+    match scope {
+        GateScope::Host => None,
+        GateScope::Application(app) => Some(app),
+    }
+}
+
+fn url_of(host: &HeldHost) -> String {
+    url_start(&host.origin)
+}
