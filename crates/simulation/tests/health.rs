@@ -90,6 +90,9 @@ impl World {
 
     async fn send(&self, app: &str) -> MessageId {
         let event = NewEvent {
+            deliver_at: None,
+            tags: Vec::new(),
+            version: None,
             event_type: "a".into(),
             payload: Bytes::from_static(b"{}"),
             channels: Vec::new(),
@@ -138,6 +141,7 @@ fn which(app: &str) -> WhichApplication {
 
 fn new(url: &str, policy: &str, disabled: bool) -> NewEndpoint {
     NewEndpoint {
+        ordering: aldaba_delivery::Ordering::None,
         uid: None,
         url: url.into(),
         credentials: None,
