@@ -71,7 +71,6 @@ async fn every_endpoint_says_why_it_got_a_message_or_not() {
     for (uid, reason, words) in [
         ("other-type", "event_type_not_subscribed", "does not subscribe to a (as it is now)"),
         ("other-channel", "channel_not_subscribed", "none of the endpoint's channels"),
-        ("off", "endpoint_disabled", "turned off"),
         ("newer", "endpoint_newer", "created after the message"),
     ] {
         let one = &told[uid];
@@ -79,6 +78,9 @@ async fn every_endpoint_says_why_it_got_a_message_or_not() {
         assert!(one.get("status").is_none() && one["deliveryId"].is_null(), "{one}");
         says(one, words);
     }
+    let off = &told["off"];
+    assert_eq!((&off["reason"], &off["nextAttempt"]), (&json!("endpoint_disabled"), &Value::Null), "{off}");
+    says(off, "turned off");
     let change = json!({"eventTypes": ["a"]}).to_string();
     server.client.patch(&format!("/app/{app}/endpoint/other-type"), change).await.expect(200);
     until(&server, &app, &message, "other-type", "subscription_changed").await;

@@ -39,7 +39,8 @@ pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found
         }
     }
     for record in log.records.iter().filter(|record| record.result == Recorded::Applied) {
-        let given_up = |health: &&Health| health.status != HealthStatus::Active;
+        // What a block stops is a matter of order.
+        let given_up = |health: &&Health| matches!(health.status, HealthStatus::Failed | HealthStatus::Gone);
         let Some(health) = record.health.as_ref().filter(given_up) else {
             continue;
         };
@@ -51,7 +52,8 @@ pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found
         let resumed = of(log, record.endpoint)
             .find(|hand| hand.step > record.step && hand.health.status == HealthStatus::Active);
         let recovered = log.records.iter().find(|later| {
-            let active = |health: &Health| health.status == HealthStatus::Active;
+            let active =
+                |health: &Health| matches!(health.status, HealthStatus::Active | HealthStatus::Blocked);
             later.step > record.step
                 && later.endpoint == record.endpoint
                 && later.health.as_ref().is_some_and(active)

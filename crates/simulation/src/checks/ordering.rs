@@ -5,8 +5,8 @@ use super::pace::SLOW_READ;
 use super::story::{Stories, Story};
 use crate::log::{Log, OrderingCommit, RecordCommit, Request, Step};
 use crate::store::Disk;
-use aldaba_delivery::{Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
-use aldaba_store::Recorded;
+use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Reason, Timestamp, Transition};
+use aldaba_store::{DeliveryState, Recorded};
 use std::collections::BTreeMap;
 
 /// The orderings that endpoints have had, in the order of the commits.
@@ -81,7 +81,8 @@ pub(super) fn nothing_overtakes(stories: &Stories<'_>, log: &Log, found: &mut Fi
                     });
                 }
             }
-            let end = settled(story).map(|record| record.step);
+            let skipped = matches!(story.delivery.state, DeliveryState::Skipped { .. });
+            let end = if skipped { Some(0) } else { settled(story).map(|record| record.step) };
             let later = earlier.is_none_or(|(known, _)| match (known, end) {
                 (None, _) => false,
                 (Some(_), None) => true,
@@ -95,7 +96,7 @@ pub(super) fn nothing_overtakes(stories: &Stories<'_>, log: &Log, found: &mut Fi
 }
 
 /// Where a delivery has ended without success and the endpoint blocks, nothing goes out until it is given
-/// another ordering.
+/// another ordering, or is resumed.
 pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
     let orderings = Orderings::of(log);
     for (endpoint, lane) in by_endpoint(stories) {
@@ -109,7 +110,12 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
             }
             let passes = |request: &&&Request| {
                 let now = orderings.at(endpoint, request.step);
-                request.step > end.step && now.is_some_and(|now| now.step == before.step)
+                let resumed = log.hands.iter().any(|hand| {
+                    hand.endpoint == endpoint
+                        && (end.step..request.step).contains(&hand.step)
+                        && hand.health.status == HealthStatus::Active
+                });
+                request.step > end.step && !resumed && now.is_some_and(|now| now.step == before.step)
             };
             for other in &lane {
                 for request in other.requests.iter().filter(passes) {

@@ -151,7 +151,6 @@ fn an_absent_delivery_says_why() {
     let why = |endpoint: Endpoint| absence(&endpoint, &message).reason;
     assert_eq!(why(endpoint()), "subscription_changed");
     assert_eq!(why(Endpoint { created_at: seconds(1), ..endpoint() }), "endpoint_newer");
-    assert_eq!(why(Endpoint { disabled: true, ..endpoint() }), "endpoint_disabled");
     assert_eq!(
         why(Endpoint { event_types: vec!["other".into()], ..endpoint() }),
         "event_type_not_subscribed"
