@@ -33,7 +33,8 @@ fn c3_ten_seconds_and_three_attempts_unless_they_are_set() {
 #[test]
 fn c5_the_first_goes_out_at_once_and_errors_read_as_they_should() {
     play(async {
-        let cases: [(fn() -> Outcome, &str, Value); 3] = [
+        type Case = (fn() -> Outcome, &'static str, Value);
+        let cases: [Case; 3] = [
             (|| Outcome::failed(FailureKind::Timeout, "Request timeout"), "Request timeout", 0.into()),
             (|| status(503), "HTTP 503: Service Unavailable", 503.into()),
             (|| Outcome::failed(FailureKind::Connect, "connection refused"), "connection refused", 0.into()),

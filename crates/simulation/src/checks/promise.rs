@@ -53,7 +53,7 @@ pub(super) fn everything_ends(
                 found.require(fits(scenario, story, reason, notes), "I1", || {
                     let delivery = story.delivery;
                     format!("{story} died of {reason:?} after {} attempts", delivery.attempts)
-                })
+                });
             }
             DeliveryState::Waiting { due_at } => found.require(is_held(story.endpoint), "I1", || {
                 format!("{story} still waits, due at {due_at:?}; {:?}", story.endpoint.health)
