@@ -68,6 +68,8 @@ pub struct ReplayFilter {
     pub missing: bool,
     /// Of those that were tried: the hundreds of the last answer's status, 0 for none.
     pub status_class: Option<u16>,
+    /// Of those that have died: only if that was at this moment or later.
+    pub died_since: Option<Timestamp>,
 }
 
 /// One step of a replay.
@@ -155,6 +157,7 @@ impl ReplayFilter {
             delivered: false,
             missing: false,
             status_class: None,
+            died_since: None,
         }
     }
 
@@ -173,11 +176,12 @@ impl ReplayFilter {
     }
 
     /// What its delivery, which has died, says.
-    pub fn wants_dead(&self, reason: Reason, in_dead_letter: bool) -> bool {
-        match reason {
-            Reason::Cancelled => self.cancelled,
-            _ => self.dead && in_dead_letter,
-        }
+    pub fn wants_dead(&self, at: Timestamp, reason: Reason, in_dead_letter: bool) -> bool {
+        self.died_since.is_none_or(|since| at >= since)
+            && match reason {
+                Reason::Cancelled => self.cancelled,
+                _ => self.dead && in_dead_letter,
+            }
     }
 
     pub fn wants_status(&self, code: Option<u16>) -> bool {

@@ -29,6 +29,7 @@ fn everything(scene: &Scene, tenant: &Tenant) -> Replay {
             delivered: true,
             missing: true,
             status_class: None,
+            died_since: None,
         },
         rate: 100,
         state: ReplayState::Running,
@@ -118,6 +119,11 @@ pub async fn what_was_cancelled_or_discarded_is_not_recovered(store: Arc<dyn Sto
     assert_eq!(discarded, Ok(1));
     let mut recover = everything(&scene, &tenant);
     (recover.filter.delivered, recover.filter.missing, recover.filter.cancelled) = (false, false, false);
+    // They have died at 2 s.
+    let mut later = Replay { id: scene.id(), ..recover.clone() };
+    later.filter.died_since = Some(at(3));
+    assert!(run(&scene, &later).await.is_empty());
+    recover.filter.died_since = Some(at(2));
     let mut cancelled = Replay { id: scene.id(), ..recover.clone() };
     (cancelled.filter.dead, cancelled.filter.cancelled) = (false, true);
     assert_eq!(run(&scene, &recover).await, [messages[0].0]);
@@ -226,6 +232,7 @@ pub async fn a_filter_looks_at_time_type_channel_tag_and_status(store: Arc<dyn S
     assert_eq!(count(|filter| filter.event_types = vec!["x".into()]).await, 0);
     assert_eq!(count(|filter| filter.status_class = Some(400)).await, 1);
     assert_eq!(count(|filter| filter.status_class = Some(0)).await, 0);
+    assert_eq!(count(|filter| filter.died_since = Some(at(1000))).await, 4, "none of them has died");
     assert_eq!(count(|filter| filter.channel = Some("c".into())).await, 1);
     let mut tagged = everything(&scene, &tenant);
     tagged.filter.tag = Some("t".into());

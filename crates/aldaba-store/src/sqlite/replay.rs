@@ -1,19 +1,19 @@
 //! Replays: kept, stepped and read.
 
-use super::codes::{Code, State};
+use super::codes::Code;
 use super::counters::Counters;
 use super::names;
 use super::rows::{self, count, id, moment};
 use crate::{
-    Changed, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState, ReplayStep, ReplayStepped,
-    ReplaysQuery, Seq, Subscription, Waiting,
+    Changed, DeliveryState, DeliveryStatus, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState,
+    ReplayStep, ReplayStepped, ReplaysQuery, Seq, Subscription, Waiting,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const COLUMNS: &str =
     "id, org, app, endpoint, kind, state, since, until, wanted, status_class, rate, reached,
-    looked_at, opened, created_at, updated_at, event_types, channel, tag";
+    looked_at, opened, created_at, updated_at, event_types, channel, tag, died_since";
 
 const DEAD: u8 = 1;
 const DELIVERED: u8 = 2;
@@ -29,7 +29,7 @@ pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Resu
         | bit(filter.cancelled, CANCELLED);
     let sql = format!(
         "INSERT INTO replay ({COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
     );
     connection.prepare_cached(&sql)?.execute(params![
         replay.id.as_bytes(),
@@ -51,6 +51,7 @@ pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Resu
         names::write(&filter.event_types),
         filter.channel,
         filter.tag,
+        filter.died_since.map(Timestamp::millis),
     ])?;
     Ok(Changed::Done { removed: Vec::new() })
 }
@@ -152,6 +153,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Replay> {
             event_types: rows::list(row, 16)?,
             channel: row.get(17)?,
             tag: row.get(18)?,
+            died_since: rows::moment_or_none(row, 19)?,
         },
         rate: row.get(10)?,
         reached: row.get::<_, Option<[u8; 20]>>(11)?.map(MessageId::from_bytes),
@@ -252,7 +254,7 @@ fn walk(
          WHERE app = ?1 AND id >= ?2 AND (?3 IS NULL OR id > ?3) AND id <= ?4 ORDER BY id LIMIT ?5",
     )?;
     let mut deliveries =
-        connection.prepare_cached("SELECT seq, endpoint, state, reason FROM delivery WHERE message = ?1")?;
+        connection.prepare_cached(&format!("SELECT {} FROM delivery WHERE message = ?1", rows::DELIVERY))?;
     let from = after.unwrap_or_else(|| MessageId::first_at(filter.since));
     let (last, after) = (MessageId::last_at(filter.until), after.map(|id| *id.as_bytes()));
     let (from, last, tagged) = (from.as_bytes(), last.as_bytes(), filter.tag.is_some());
@@ -268,32 +270,25 @@ fn walk(
         work += 1;
         let mut goes_on = true;
         if filter.wants(moment(row, 1)?, event_type, &channels, &tags) {
-            let mut found = None;
+            let mut found: Option<DeliveryStatus> = None;
             let mut others = deliveries.query((message.as_bytes(),))?;
             while let Some(row) = others.next()? {
                 work += 1;
                 if id::<_>(row, 1)? == endpoint.id {
-                    found = Some((
-                        Seq(row.get(0)?),
-                        State::from_code(row.get(2)?)?,
-                        row.get::<_, Option<i64>>(3)?,
-                    ));
+                    found = Some(rows::delivery(row)?);
                 }
             }
-            let wanted = match found {
-                None | Some((_, State::Skipped, _)) => {
-                    filter.missing && endpoint.wants(event_type, &channels)
-                }
-                Some((_, State::Waiting, _)) => false,
-                Some((_, State::Delivered, _)) => filter.delivered,
-                Some((seq, State::Dead, reason)) => {
-                    let reason = Code::from_code(reason.unwrap_or_default())?;
-                    filter.wants_dead(reason, in_dead_letter(connection, seq)?)
+            let missing = filter.missing && endpoint.wants(event_type, &channels);
+            let (wanted, tried) = match found.as_ref().map(|found| (found.seq, found.state)) {
+                None | Some((_, DeliveryState::Skipped { .. })) => (missing, false),
+                Some((_, DeliveryState::Waiting { .. })) => (false, true),
+                Some((_, DeliveryState::Delivered { .. })) => (filter.delivered, true),
+                Some((seq, DeliveryState::Dead { at, reason })) => {
+                    (filter.wants_dead(at, reason, in_dead_letter(connection, seq)?), true)
                 }
             };
-            let tried = !matches!(found, None | Some((_, State::Skipped, _)));
             if wanted && (!tried || has_status(connection, filter, message, endpoint.id)?) {
-                goes_on = take(message, found.map(|(seq, ..)| seq))?;
+                goes_on = take(message, found.map(|found| found.seq))?;
             }
         }
         if !goes_on || work >= look {

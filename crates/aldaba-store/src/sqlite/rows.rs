@@ -223,7 +223,7 @@ pub(super) fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp
     row.get(column).map(Timestamp::from_millis)
 }
 
-fn moment_or_none(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+pub(super) fn moment_or_none(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
 }
 

@@ -6,12 +6,13 @@ use super::delivery::find;
 use super::delivery_query::{Owner, WALK, Written, phase};
 use super::ids::Ids;
 use super::json::{self, Fields};
-use super::{Api, Error, error::Problem};
+use super::{Api, Error, endpoint, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::AppId;
 use aldaba_engine::{Cancel, Cancelled};
 use aldaba_store::{
-    DeliveriesQuery, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Order, Phase, Waiting,
+    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Order, Phase,
+    Waiting,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -23,6 +24,8 @@ const TRIES: usize = 8;
 /// How many are discarded in one write, and how many reads and writes one request may take.
 const SLICE: usize = 250;
 const SLICES: usize = 8;
+/// The same for one that has no way to go on where it was.
+const MOST_SLICES: usize = 400;
 
 fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
     let DeliveryState::Waiting { due_at } = status.state else { return None };
@@ -137,4 +140,43 @@ pub(super) async fn many(
     }
     out.iterator = from.map(|place| api.delivery_ids.cursor(place).to_string());
     Ok(json::answer(StatusCode::OK, &out))
+}
+
+/// Cancels what waits for an endpoint and was accepted before a moment.
+pub(super) async fn messages(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+    body: Pending,
+) -> Result<StatusCode, Error> {
+    let endpoint = endpoint::find(&api, caller, keys).await?;
+    let mut fields = Fields::parse(&body.read().await?.bytes)?;
+    let before = fields.moment("createdBefore");
+    if before.is_none() && !fields.has_problem() {
+        fields.problem("createdBefore", "this field is required: what was accepted before it is cancelled");
+    }
+    fields.finish()?;
+    let filter = DeliveryFilter { endpoint: Some(endpoint.id), before, ..DeliveryFilter::default() };
+    let mut from = None;
+    for _ in 0..MOST_SLICES {
+        let query = DeliveriesQuery {
+            list: DeliveryList::Of(endpoint.app, Phase::Pending),
+            filter: filter.clone(),
+            from,
+            order: Order::Ascending,
+            limit: SLICE,
+            walk: WALK,
+        };
+        let page = api.engine.store().delivery_list(query).await?;
+        let last = page.found.last().map(|(place, _)| *place);
+        let full = page.found.len() == SLICE;
+        let waiting = page.found.iter().filter_map(|(_, view)| cancel(endpoint.app, &view.status)).collect();
+        api.engine.cancel(waiting).await?;
+        from = page.stopped.or(last.filter(|_| full));
+        if from.is_none() {
+            return Ok(StatusCode::NO_CONTENT);
+        }
+    }
+    let detail = "Many were cancelled, and more wait. Ask again for the rest";
+    Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, "more", detail, 1))
 }

@@ -113,6 +113,7 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/app/{app}/endpoint/{endpoint}/mtls-config", get(mtls::status))
         .route("/app/{app}/endpoint/{endpoint}/recover", post(replay::recover))
         .route("/app/{app}/endpoint/{endpoint}/replay-missing", post(replay::replay_missing))
+        .route("/app/{app}/endpoint/{endpoint}/cancel-msgs", post(discard::messages))
         .route("/app/{app}/endpoint/{endpoint}/bulk-replay", post(replay::bulk_replay))
         .route("/background-task", get(replay::list))
         .route("/background-task/{task}", get(replay::show))

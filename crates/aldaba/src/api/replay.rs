@@ -21,6 +21,8 @@ use std::time::Duration;
 const RATE: u32 = 500;
 const FASTEST: u64 = 10_000;
 const MOST_TYPES: usize = 100;
+/// Longer than any policy lets a delivery wait, and than it is held.
+const LONGEST_LIFE: Duration = Duration::from_secs(60 * 24 * 3600);
 /// How long a resend is waited for. What is on the wire by then goes on without the caller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -74,10 +76,12 @@ async fn start(
     Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
 }
 
-/// Replays what has died for an endpoint since it began to fail.
+/// Replays what has died for an endpoint since it began to fail, whenever it was accepted.
 pub(super) async fn recover_since(api: &Api, endpoint: &Endpoint, since: Timestamp) -> Result<Value, Error> {
     let (kind, until) = (ReplayKind::Recover, api.engine.clock().now());
-    let filter = ReplayFilter { since, dead: true, ..ReplayFilter::nothing(until) };
+    let accepted = Timestamp::from_millis(since.millis() - LONGEST_LIFE.as_millis() as i64);
+    let filter =
+        ReplayFilter { since: accepted, dead: true, died_since: Some(since), ..ReplayFilter::nothing(until) };
     let (org, app, endpoint) = (endpoint.org, endpoint.app, endpoint.id);
     let new = NewReplay { org, app, endpoint, kind, filter, rate: RATE };
     let replay = api.engine.replays().start(new, None).await?;

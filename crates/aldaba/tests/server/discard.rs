@@ -173,3 +173,27 @@ async fn what_waits_for_a_deleted_endpoint_ends_with_it() {
     assert_eq!(ended[0]["discarded"], true);
     assert_eq!(list(&server, "/dead-letter").await, Vec::<Value>::new());
 }
+
+#[tokio::test]
+async fn cancel_msgs_ends_what_waits_for_an_endpoint_and_is_older() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    for uid in ["one", "other"] {
+        let waits = json!({"uid": uid, "disabled": true, "whenDisabled": "hold"});
+        server.endpoint(&app, waits).await;
+    }
+    for _ in 0..3 {
+        server.message(&app, "a").await;
+    }
+    let path = format!("/app/{app}/endpoint/one/cancel-msgs");
+    server.client.post(&path, r#"{"createdBefore": "2020-01-01T00:00:00Z"}"#).await.expect(204);
+    let waiting = async |endpoint: &str| {
+        let path = format!("/app/{app}/delivery?state=pending&endpoint={endpoint}");
+        server.client.get(&path).await.expect(200)["data"].as_array().unwrap().len()
+    };
+    assert_eq!((waiting("one").await, waiting("other").await), (3, 3), "nothing is that old");
+    server.client.post(&path, r#"{"createdBefore": "2200-01-01T00:00:00Z"}"#).await.expect(204);
+    assert_eq!((waiting("one").await, waiting("other").await), (0, 3));
+    server.client.post(&path, "{}").await.expect(422);
+    server.stop().await;
+}

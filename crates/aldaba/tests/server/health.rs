@@ -283,3 +283,21 @@ async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
     }
     assert_eq!(arrived, [before, after]);
 }
+
+#[tokio::test]
+async fn resume_with_recover_also_sends_what_died_in_the_outage() {
+    let mut patient = Patient::failing(strict(), json!({})).await;
+    let exhausted = patient.send().await;
+    for _ in 0..2 {
+        patient.receiver.next().await;
+    }
+    patient.becomes("failed").await;
+    let held = patient.send().await;
+    patient.receiver.answer(200);
+    let path = format!("{}/resume", patient.path);
+    let resumed = patient.server.client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    assert_eq!((&resumed["changed"], &resumed["task"]["task"]), (&json!(true), &json!("endpoint.recover")));
+    let arrived = [patient.receiver.next().await, patient.receiver.next().await];
+    let ids = arrived.map(|one| one.headers["webhook-id"].to_str().unwrap().to_owned());
+    assert!(ids.contains(&exhausted) && ids.contains(&held), "{ids:?}");
+}

@@ -99,8 +99,8 @@ impl Disk {
         let wanted = match delivery.state {
             DeliveryState::Waiting { .. } | DeliveryState::Skipped { .. } => false,
             DeliveryState::Delivered { .. } => filter.delivered,
-            DeliveryState::Dead { reason, .. } => {
-                filter.wants_dead(reason, self.dead_letter.contains(&delivery.seq))
+            DeliveryState::Dead { at, reason } => {
+                filter.wants_dead(at, reason, self.dead_letter.contains(&delivery.seq))
             }
         };
         let of_both = |attempt: &&aldaba_store::Attempt| {

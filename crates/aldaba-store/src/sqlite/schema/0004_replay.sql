@@ -14,6 +14,7 @@ CREATE TABLE replay (
     until        INTEGER NOT NULL,
     wanted       INTEGER NOT NULL,
     status_class INTEGER,
+    died_since   INTEGER,
     rate         INTEGER NOT NULL,
     reached      BLOB,
     looked_at    INTEGER NOT NULL,
