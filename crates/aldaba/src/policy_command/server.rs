@@ -23,10 +23,10 @@ pub(crate) const VARIABLES: [&str; 2] = [URL, TOKEN];
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Reach {
-    /// A running server, whose policies to use, those of the organization too [ALDABA_URL]
+    /// A running server, whose policies to use, those of the organization too (or ALDABA_URL)
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// An API token for it [ALDABA_TOKEN]
+    /// An API token for it (or ALDABA_TOKEN)
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// The data folder of a server on this machine: without a token its secret makes one [default: ./aldaba-data]

@@ -2,7 +2,8 @@
 
 use crate::stage::{HOUR, Stage, assert_gaps, play, retry_after, status};
 use aldaba_delivery::{FailureKind, Outcome};
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const URL: &str = "https://receiver.example/hook";
@@ -136,5 +137,23 @@ fn a8_another_tenants_failures_change_nothing() {
         }
         let arrived = stage.wire().iter().filter(|arrival| arrival.url == well).count();
         assert_eq!(arrived, 50, "each within the tenth of a second before the next");
+    });
+}
+
+#[test]
+fn a5_delivered_ones_are_kept_for_24_h_and_failed_ones_until_they_are_removed() {
+    play(async {
+        let stage = Stage::new(|_| status(200)).await;
+        let (app, _, delivered) = stage.one_message(URL, "quick").await;
+        stage.wait(HOUR).await;
+        stage.answers(|_| status(400));
+        let failed = stage.message(&app).await;
+        stage.wait(HOUR * 22).await;
+        stage.get(&format!("/app/{app}/msg/{delivered}")).await;
+        stage.wait(HOUR * 24 * 30).await;
+        let (gone, _) = stage.call(Method::GET, &format!("/app/{app}/msg/{delivered}"), Value::Null).await;
+        assert_eq!(gone, 404);
+        assert_eq!(stage.destination(&app, &failed).await["status"], 2);
+        assert_eq!(stage.get("/dead-letter").await["data"].as_array().unwrap().len(), 1);
     });
 }

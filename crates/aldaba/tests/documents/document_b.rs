@@ -3,7 +3,7 @@
 use crate::stage::{Arrival, HOUR, Stage, assert_gaps, play, status};
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{FailureKind, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const URL: &str = "https://receiver.example/hook";
@@ -122,4 +122,32 @@ fn b_everything_holds_after_a_crash_in_the_middle() {
         assert_eq!(times.len(), 158);
         assert!((602_110.0..602_111.0).contains(&times[157]), "{}", times[157]);
     });
+}
+
+#[test]
+fn b3_and_b6_pending_and_history_are_lists_of_their_own_and_show_the_dates() {
+    play(async {
+        let stage = Stage::new(|_| status(500)).await;
+        let (app, ..) = stage.one_message(URL, "persistent").await;
+        stage.wait(Duration::from_secs(1)).await;
+        let list = async |state: &str| {
+            let page = stage.get(&format!("/app/{app}/delivery?state={state}")).await;
+            page["data"].as_array().unwrap().clone()
+        };
+        let [pending] = &list("pending").await[..] else { panic!("one waits") };
+        assert!(pending["nextAttempt"].is_string(), "{pending}");
+        let (made, stops) = (moment(&pending["createdAt"]), moment(&pending["stopDate"]));
+        assert_eq!(stops - made, 7 * 24 * 3600, "{pending}");
+        assert!(list("history").await.is_empty());
+        stage.answers(|_| status(200));
+        stage.wait(HOUR).await;
+        assert!(list("pending").await.is_empty());
+        let [delivered] = &list("history").await[..] else { panic!("one has ended") };
+        assert_eq!(delivered["state"], "delivered");
+    });
+}
+
+/// Seconds since the epoch.
+fn moment(text: &Value) -> i64 {
+    text.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok()).expect("a moment").as_second()
 }

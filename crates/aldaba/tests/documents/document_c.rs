@@ -3,7 +3,7 @@
 use crate::stage::{HOUR, Stage, assert_gaps, play, status};
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{FailureKind, Outcome};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const URL: &str = "https://receiver.example/hook";
@@ -73,5 +73,23 @@ fn c8_2xx_is_success_and_all_else_is_retried() {
             stage.wait(HOUR).await;
             assert_eq!(stage.wire().len(), requests, "{answer}");
         }
+    });
+}
+
+#[test]
+fn c2_the_headers_of_a_jobs_webhook() {
+    play(async {
+        let stage = Stage::new(|_| status(200)).await;
+        let app = stage.application().await;
+        let more = json!({"policy": "job-status", "profile": "job-status"});
+        stage.endpoint(&app, URL, more).await;
+        let payload = json!({"jobId": "job-7", "jobType": "export", "status": "completed", "error": null});
+        let message = json!({"eventType": "job.status", "payload": payload});
+        stage.post(&format!("/app/{app}/msg"), message, 202).await;
+        stage.wait(Duration::from_secs(1)).await;
+        let wire = stage.wire();
+        let headers = ["content-type", "x-webhook-event", "x-job-id"].map(|name| wire[0].header(name));
+        assert_eq!(headers, ["application/json", "job.status", "job-7"]);
+        assert_eq!(serde_json::from_slice::<Value>(&wire[0].body).unwrap(), payload);
     });
 }

@@ -119,3 +119,80 @@ fn d9_the_signature_and_the_retry_number_are_on_every_request_and_the_version_st
         }
     });
 }
+
+#[test]
+fn d4_and_d5_a_failed_endpoint_holds_what_comes_until_it_is_resumed() {
+    play(async {
+        let mut stage = Stage::new(|_| status(500)).await;
+        let (app, endpoint, exhausted) = stage.one_message(URL, "public-api").await;
+        let path = format!("/app/{app}/endpoint/{endpoint}");
+        for (span, count) in [(1, 1), (10, 2), (30, 3)] {
+            stage.wait(Duration::from_secs(span)).await;
+            let health = stage.get(&path).await["health"].clone();
+            assert_eq!((&health["status"], &health["failureCount"]), (&json!("degraded"), &json!(count)));
+            assert_eq!(health["text"], "Recent delivery failures (retrying)");
+        }
+        stage.wait(HOUR * 3).await;
+        let health = stage.get(&path).await["health"].clone();
+        assert_eq!(health["status"], "failed");
+        assert_eq!(health["text"], "Webhook failed (requires manual intervention)");
+        // Nothing is sent by itself, over a crash too, and nothing is dropped.
+        stage.answers(|_| status(200));
+        let held = [stage.message(&app).await, stage.message(&app).await];
+        stage.crash().await;
+        stage.wait(HOUR * 24 * 7).await;
+        assert_eq!(stage.wire().len(), 6);
+        stage.post(&format!("{path}/resume"), json!({}), 200).await;
+        stage.wait(HOUR).await;
+        let health = stage.get(&path).await["health"].clone();
+        assert_eq!((&health["status"], &health["failureCount"]), (&json!("active"), &json!(0)));
+        for message in &held {
+            assert_eq!(stage.destination(&app, message).await["status"], 0);
+        }
+        assert_eq!(stage.destination(&app, &exhausted).await["reason"], "exhausted", "it stays where it is");
+        assert_eq!(stage.wire().len(), 8);
+    });
+}
+
+#[test]
+fn d8_an_endpoint_recovers_by_itself_where_the_policy_probes() {
+    play(async {
+        let stage = Stage::new(|_| status(500)).await;
+        let (app, endpoint, _) = stage.one_message(URL, "standard").await;
+        let path = format!("/app/{app}/endpoint/{endpoint}");
+        // Under `standard` it fails after 5 days without a success.
+        for _ in 0..6 {
+            stage.message(&app).await;
+            stage.wait(HOUR * 24).await;
+        }
+        let failed = stage.get(&path).await;
+        assert_eq!((&failed["health"]["status"], &failed["disabled"]), (&json!("failed"), &json!(true)));
+        stage.answers(|_| status(200));
+        stage.message(&app).await;
+        stage.wait(HOUR * 48).await;
+        let well = stage.get(&path).await;
+        assert_eq!((&well["health"]["status"], &well["disabled"]), (&json!("active"), &json!(false)));
+    });
+}
+
+#[test]
+fn d11_a_delivery_shows_its_retries_and_its_reason() {
+    play(async {
+        let stage = Stage::new(|_| status(503)).await;
+        let (app, ..) = stage.one_message(URL, "public-api").await;
+        stage.wait(Duration::from_secs(10)).await;
+        let page = stage.get(&format!("/app/{app}/delivery?state=pending")).await;
+        let one = &page["data"][0];
+        assert_eq!((&one["retryCount"], &one["statusCode"]), (&json!(1), &json!(503)), "{one}");
+        assert!(one["nextRetryAt"].is_string(), "{one}");
+        stage.wait(HOUR * 3).await;
+        let page = stage.get(&format!("/app/{app}/delivery?state=dead")).await;
+        assert_eq!(page["data"][0]["reasonText"], "Max retries exhausted", "{page}");
+
+        let stage = Stage::new(|_| status(404)).await;
+        let (app, ..) = stage.one_message(URL, "public-api").await;
+        stage.wait(HOUR).await;
+        let page = stage.get(&format!("/app/{app}/delivery?state=dead")).await;
+        assert_eq!(page["data"][0]["reasonText"], "Non-retriable error", "{page}");
+    });
+}
