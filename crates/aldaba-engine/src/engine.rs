@@ -276,6 +276,8 @@ impl Engine {
             Ok(_) => 0,
             Err(_) => self.in_flight().await,
         };
+        // Those made by hand are in no lane.
+        let _ = tokio::time::timeout(limit, self.0.resender.ended()).await;
         if let Err(error) = self.0.store.close().await {
             tracing::error!(%error, "the store did not close cleanly");
         }

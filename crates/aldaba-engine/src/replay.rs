@@ -21,7 +21,7 @@ pub const MOST_OPENED: u64 = 1_000_000;
 const LOOK: usize = 1000;
 /// Deliveries that a step opens.
 const OPEN: usize = 100;
-/// Replays that move at once. Others wait for their turn.
+/// Steps that are made at once. Other replays wait for their turn.
 const AT_ONCE: usize = 4;
 /// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
 /// others.
@@ -156,10 +156,7 @@ impl Replays {
 
     fn run(&self, replay: &Replay) {
         let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
-        tokio::spawn(async move {
-            let Ok(_turn) = inner.turns.clone().acquire_owned().await else { return };
-            inner.run(id, rate).await;
-        });
+        tokio::spawn(async move { inner.run(id, rate).await });
     }
 }
 
@@ -168,7 +165,11 @@ impl Inner {
         // Small steps for a low rate, so that it does not come in bursts.
         let open = usize::try_from(rate / 10).unwrap_or(OPEN).clamp(1, OPEN);
         loop {
-            match self.step(id, open).await {
+            // For the step alone: a slow replay must not keep others from moving.
+            let Ok(turn) = self.turns.acquire().await else { return };
+            let stepped = self.step(id, open).await;
+            drop(turn);
+            match stepped {
                 Ok(ReplayStepped { replay: Some(replay), opened })
                     if replay.state == ReplayState::Running =>
                 {

@@ -11,7 +11,8 @@ use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{Class, Ending, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    DeliveryState, Done, Endpoint, Error, Message, NewAttempt, Record, Resent, Seq, Store, Trigger, Waiting,
+    DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Resent, Seq, Store,
+    Trigger, Waiting,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,21 +64,19 @@ impl Resender {
         Arc::new(Semaphore::new(AT_ONCE))
     }
 
+    /// Resolves when none is under way, and lets no more begin.
+    pub(crate) async fn ended(&self) {
+        let all = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
+        if let Ok(permits) = self.places.acquire_many(all).await {
+            permits.forget();
+        }
+    }
+
     /// Makes the attempt and records it. `true`: the receiver took it.
     pub(crate) async fn resend(self, endpoint: Endpoint, message: Message) -> Result<bool, ResendError> {
-        let _place = self.places.clone().try_acquire_owned().map_err(|_| ResendError::TooMany)?;
-        let rounds = self.store.deliveries(message.id).await?;
-        let round = rounds.into_iter().rfind(|round| round.endpoint == endpoint.id);
-        let read = round.as_ref().and_then(|round| match round.state {
-            DeliveryState::Waiting { due_at } => Some(Waiting {
-                seq: round.seq,
-                message: message.id,
-                due_at,
-                attempts: round.attempts,
-                clock_start: round.clock_start,
-            }),
-            _ => None,
-        });
+        let place = self.places.clone().try_acquire_owned().map_err(|_| ResendError::TooMany)?;
+        let round = self.round(&endpoint, &message).await?;
+        let read = round.as_ref().and_then(waiting);
         if read.is_some() && endpoint.ordering.is_fifo() {
             return Err(ResendError::InOrder);
         }
@@ -87,6 +86,13 @@ impl Resender {
             Claim::InFlight => return Err(ResendError::InFlight),
             Claim::Paused => return Err(ResendError::Paused),
         };
+        // In flight it cannot change any more; but it may have changed before.
+        if let Some(claimed) = claimed
+            && self.round(&endpoint, &message).await?.as_ref().and_then(waiting) != Some(claimed)
+        {
+            self.inbox.send(Event::Withdrawn(vec![(endpoint.id, claimed.seq, false)]));
+            return Err(ResendError::InFlight);
+        }
         let attempts = round.as_ref().map_or(0, |round| round.attempts);
         let nobody = Waiting { seq: Seq(0), message: message.id, due_at: now, attempts, clock_start: now };
         let start = Start {
@@ -98,8 +104,18 @@ impl Resender {
         };
         // From here on somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
-        tokio::spawn(async move { drop(answer.send(self.attempt(start, claimed).await)) });
+        tokio::spawn(async move {
+            let made = self.attempt(start, claimed).await;
+            drop(place);
+            let _ = answer.send(made);
+        });
         answered.await.map_err(|_| Error::Closed)?
+    }
+
+    /// The newest round of a message with an endpoint.
+    async fn round(&self, endpoint: &Endpoint, message: &Message) -> Result<Option<DeliveryStatus>, Error> {
+        let rounds = self.store.deliveries(message.id).await?;
+        Ok(rounds.into_iter().rfind(|round| round.endpoint == endpoint.id))
     }
 
     async fn claim(&self, endpoint: &Endpoint, read: Option<Waiting>) -> Result<Claim, Error> {
@@ -170,4 +186,10 @@ impl Resender {
             self.inbox.send(Event::PutBack(start.endpoint, waiting));
         }
     }
+}
+
+fn waiting(round: &DeliveryStatus) -> Option<Waiting> {
+    let DeliveryState::Waiting { due_at } = round.state else { return None };
+    let DeliveryStatus { seq, message, attempts, clock_start, .. } = *round;
+    Some(Waiting { seq, message, due_at, attempts, clock_start })
 }

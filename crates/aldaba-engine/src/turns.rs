@@ -245,8 +245,7 @@ impl Turns {
         let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
             return MayStart::No;
         };
-        let may_send = |awake: &Awake| (!awake.target.disabled).then(|| awake.health.passability(now));
-        let lane_open = match lane.awake.as_deref().and_then(may_send) {
+        let lane_open = match lane.awake.as_deref().map(|awake| awake.passability(now)) {
             Some(Passability::Open) => true,
             Some(Passability::Probe) => lane.probing == Some(start.waiting.seq),
             Some(Passability::Held(_)) | None => false,

@@ -17,6 +17,7 @@ use crate::Options;
 use crate::target::Target;
 use aldaba_delivery::{AppId, Health, Passability, Reason, Timestamp};
 use aldaba_store::Seq;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -57,6 +58,21 @@ pub(crate) struct Lane {
 pub(crate) struct Awake {
     pub(crate) target: Arc<Target>,
     pub(crate) health: Health,
+}
+
+impl Awake {
+    /// A block counts only as long as the ordering asks for it: an attempt that began under another one may
+    /// still have set it.
+    fn health(&self, now: Timestamp) -> Cow<'_, Health> {
+        match self.target.ordering.blocks() {
+            true => Cow::Borrowed(&self.health),
+            false => Cow::Owned(self.health.unblocked(now)),
+        }
+    }
+
+    pub(crate) fn passability(&self, now: Timestamp) -> Passability {
+        if self.target.disabled { Passability::Held(None) } else { self.health(now).passability(now) }
+    }
 }
 
 /// How far the reading of the endpoint has come. At most one read is under way.
@@ -151,11 +167,11 @@ impl Lane {
             return Readiness::Ends(Reason::Cancelled);
         }
         let off = awake.target.disabled;
-        let expires_at = awake.health.held_too_long_at(off, due_at, held);
+        let expires_at = awake.health(now).held_too_long_at(off, due_at, held);
         if expires_at.is_some_and(|at| at <= now) {
             return Readiness::Ends(Reason::Expired);
         }
-        let passability = if off { Passability::Held(None) } else { awake.health.passability(now) };
+        let passability = awake.passability(now);
         let probe = match passability {
             Passability::Open => false,
             Passability::Probe if self.probing.is_none() => true,

@@ -128,6 +128,7 @@ macro_rules! conformance_tests {
             history::deliveries_of_a_message_come_in_order_with_their_states,
             replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
             replays::what_was_cancelled_or_discarded_is_not_recovered,
+            replays::what_is_to_be_delivered_later_still_is,
             replays::another_round_takes_the_place_of_the_settled_one,
             replays::a_replay_goes_on_where_it_was_and_opens_nothing_twice,
             replays::a_replay_ends_at_the_most_that_one_may_open,

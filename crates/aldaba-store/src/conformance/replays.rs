@@ -136,6 +136,18 @@ pub async fn what_was_cancelled_or_discarded_is_not_recovered(store: Arc<dyn Sto
     panic!("the old round is gone: {view:?}");
 }
 
+pub async fn what_is_to_be_delivered_later_still_is(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut accept = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+    accept.message.deliver_at = Some(at(5000));
+    scene.accepted(&accept).await;
+    let replay = everything(&scene, &tenant);
+    run(&scene, &replay).await;
+    let [waiting] = &scene.due(replay.endpoint).await[..] else { panic!("it waits") };
+    assert_eq!((waiting.due_at, waiting.clock_start), (at(5000), at(5000)));
+}
+
 pub async fn another_round_takes_the_place_of_the_settled_one(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(2).await;

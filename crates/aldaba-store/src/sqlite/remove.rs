@@ -65,13 +65,13 @@ impl Remover<'_> {
         let Some((endpoint, message)): Option<(EndpointId, MessageId)> = found.optional()? else {
             return Ok(true);
         };
-        // Those of former rounds too, and those made by hand: they bear other numbers.
+        // Those of former rounds, and those made by hand, bear other numbers and go with the message.
         let mut attempts = self.connection.prepare_cached(
             "DELETE FROM attempt WHERE rowid IN (SELECT rowid FROM attempt INDEXED BY attempt_message
-                 WHERE message = ?1 AND endpoint = ?2 LIMIT ?3)",
+                 WHERE message = ?1 AND seq = ?2 LIMIT ?3)",
         )?;
         loop {
-            let which = (message.as_bytes(), endpoint.as_bytes(), rows::count(ATTEMPTS));
+            let which = (message.as_bytes(), seq.0, rows::count(ATTEMPTS));
             let removed = attempts.execute(which)?;
             self.counts.attempts += removed as u64;
             if removed < ATTEMPTS {
@@ -105,7 +105,7 @@ impl Remover<'_> {
         };
         let mut delete = self.connection.prepare_cached("DELETE FROM message WHERE rowid = ?1")?;
         self.counts.messages += delete.execute((rowid,))? as u64;
-        // Made by hand, for endpoints that it never went to.
+        // Of former rounds, or made by hand.
         let mut attempts = self.connection.prepare_cached("DELETE FROM attempt WHERE message = ?1")?;
         self.counts.attempts += attempts.execute((message.as_bytes(),))? as u64;
         match event_id {

@@ -187,7 +187,8 @@ pub(super) fn step(
     let after = replay.reached;
     let walk =
         walk(connection, &replay.filter, replay.app, &endpoint, after, step.look, |message, settled| {
-            opened.push(reopen(connection, replay.endpoint, message, settled, step.now)?);
+            let at = not_before(connection, replay.app, message, step.now)?;
+            opened.push(reopen(connection, replay.endpoint, message, settled, at)?);
             Ok(opened.len() < open)
         })?;
     counters.opened(opened.len());
@@ -321,6 +322,19 @@ fn has_status(
         .query_row((message.as_bytes(), endpoint.as_bytes()), |row| row.get::<_, Option<u16>>(0))
         .optional()?;
     Ok(filter.wants_status(code.flatten()))
+}
+
+/// What is to be delivered later still is.
+fn not_before(
+    connection: &Connection,
+    app: AppId,
+    message: MessageId,
+    now: Timestamp,
+) -> rusqlite::Result<Timestamp> {
+    let mut find = connection.prepare_cached("SELECT deliver_at FROM message WHERE app = ?1 AND id = ?2")?;
+    let key = (app.as_bytes(), message.as_bytes());
+    let later = find.query_row(key, |row| rows::moment_or_none(row, 0)).optional()?.flatten();
+    Ok(later.map_or(now, |later| later.max(now)))
 }
 
 /// Another round, in the place of the settled one: a new number, so that it stands behind what waits

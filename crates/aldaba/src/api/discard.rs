@@ -157,7 +157,7 @@ pub(super) async fn messages(
     }
     fields.finish()?;
     let filter = DeliveryFilter { endpoint: Some(endpoint.id), before, ..DeliveryFilter::default() };
-    let mut from = None;
+    let (mut from, mut left) = (None, false);
     for _ in 0..MOST_SLICES {
         let query = DeliveriesQuery {
             list: DeliveryList::Of(endpoint.app, Phase::Pending),
@@ -171,8 +171,13 @@ pub(super) async fn messages(
         let last = page.found.last().map(|(place, _)| *place);
         let full = page.found.len() == SLICE;
         let waiting = page.found.iter().filter_map(|(_, view)| cancel(endpoint.app, &view.status)).collect();
-        api.engine.cancel(waiting).await?;
+        let fates = api.engine.cancel(waiting).await?;
+        left |= fates.iter().any(|fate| *fate != Cancelled::Done);
         from = page.stopped.or(last.filter(|_| full));
+        if from.is_none() && left {
+            let detail = "Some were being sent at this moment, and may be tried again. Ask again for them";
+            return Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, "in_flight", detail, 1));
+        }
         if from.is_none() {
             return Ok(StatusCode::NO_CONTENT);
         }

@@ -67,3 +67,35 @@ impl Lag {
 fn nanos(clock: &dyn Clock) -> u64 {
     u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aldaba_delivery::Timestamp;
+
+    #[derive(Debug, Default)]
+    struct Hands(AtomicU64);
+
+    impl Clock for Hands {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(0)
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::from_millis(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    #[test]
+    fn the_line_is_as_long_as_the_newest_pulse_that_came_through_is_old() {
+        let clock = Arc::new(Hands::default());
+        let lag = Lag::new(clock.clone(), Duration::from_millis(400));
+        for (now, came_through, long) in [(100, 0, false), (110, 0, false), (111, 0, true), (150, 100, false)]
+        {
+            clock.0.store(now, Ordering::Relaxed);
+            lag.newest.store(came_through * 1_000_000, Ordering::Relaxed);
+            assert_eq!(lag.is_long(FEW + 1), long, "{now}");
+            assert!(!lag.is_long(FEW), "few are never refused for it");
+        }
+    }
+}

@@ -51,7 +51,8 @@ impl Disk {
             replay.reached = Some(message.id);
             replay.looked_at += 1;
             if let Some(settled) = self.wanted(replay, &message) {
-                opened.push(self.reopen(replay, message.id, settled, step.now));
+                let at = message.deliver_at.map_or(step.now, |later| later.max(step.now));
+                opened.push(self.reopen(replay, message.id, settled, at));
                 if opened.len() as u64 >= most {
                     rest = true;
                     break;

@@ -213,7 +213,7 @@ impl Disk {
         let row = self.deliveries.remove(&place.seq).expect("it was there a moment ago");
         counts.deliveries += 1;
         self.dead_letter.remove(&place.seq);
-        self.remove_attempts(|other| other.message == row.message && other.endpoint == row.endpoint, counts);
+        self.remove_attempts(|other| other.seq == place.seq, counts);
         if let Some(others) = self.of_message.get_mut(&row.message) {
             others.retain(|seq| *seq != place.seq);
         }
