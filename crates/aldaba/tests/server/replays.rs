@@ -227,6 +227,11 @@ async fn another_tenants_replays_are_not_there() {
     server.stop().await;
 }
 
+/// Ids tell moments apart that lie four milliseconds from each other.
+async fn apart() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
 /// The attempts of a message: by hand or not, and how they ended, the oldest first.
 async fn history(server: &Running, app: &str, message: &str) -> Vec<(u64, u64)> {
     let page = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
@@ -247,6 +252,7 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
     assert_eq!(settled(&server, &app, &dead).await, [2]);
     let resend = |message: &str| format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
     // Failure changes nothing but the history.
+    apart().await;
     assert_eq!(server.client.post(&resend(&dead), "").await.expect(202), json!({}));
     assert_eq!(bad.next().await.headers["webhook-id"], dead);
     assert_eq!(history(&server, &app, &dead).await, [(0, 2), (1, 2)]);
@@ -255,6 +261,7 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
     bad.stop().await;
     let mut good = Receiver::at(address, 200, "").await;
     for message in [&dead, &never, &dead] {
+        apart().await;
         server.client.post(&resend(message), "").await.expect(202);
         assert_eq!(good.next().await.headers["webhook-id"], **message);
         assert_eq!(settled(&server, &app, message).await, [0]);
@@ -288,12 +295,14 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
     };
     let planned = next(&app, &message).await;
     let path = format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
+    apart().await;
     server.client.post(&path, "").await.expect(202);
     bad.next().await;
     assert_eq!(next(&app, &message).await, planned, "the schedule is as it was");
     let address = bad.address;
     bad.stop().await;
     let mut good = Receiver::at(address, 200, "").await;
+    apart().await;
     server.client.post(&path, "").await.expect(202);
     good.next().await;
     assert_eq!(settled(&server, &app, &message).await, [0]);
