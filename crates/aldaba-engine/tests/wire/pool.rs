@@ -114,6 +114,7 @@ async fn a_connection_is_not_used_for_ever() {
     let wire = with_pool(PoolLimits { longest_life: Duration::ZERO, ..PoolLimits::default() });
     send(&wire, post(receiver.url())).await;
     receiver.closed().await;
+    assert_eq!(wire.idle_connections(), 0);
 }
 
 #[tokio::test]

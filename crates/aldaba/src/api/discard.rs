@@ -43,7 +43,7 @@ pub(super) async fn one(
         let DeliveryView { status, .. } = find(&api, app, &id).await?;
         let Some(waiting) = cancel(app, &status) else {
             if status.state.reason().is_none() {
-                return Err(Error::conflict("It has been delivered: there is nothing to discard"));
+                return Err(Error::conflict("It was delivered, or skipped: there is nothing to discard"));
             }
             api.engine.discard(app, vec![status.seq]).await?;
             return Ok(StatusCode::NO_CONTENT);

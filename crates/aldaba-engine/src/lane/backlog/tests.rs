@@ -279,6 +279,7 @@ proptest! {
             model.run(step);
         }
         model.drain();
+        prop_assert!(model.store.is_empty() && model.in_flight.is_empty());
     }
 
     #[test]
@@ -289,6 +290,7 @@ proptest! {
             model.run(step);
         }
         model.drain();
+        prop_assert!(model.store.is_empty() && model.in_flight.is_empty());
     }
 
     #[test]
@@ -298,6 +300,7 @@ proptest! {
             model.run(step);
         }
         model.drain();
+        prop_assert!(model.store.is_empty() && model.in_flight.is_empty());
     }
 }
 
