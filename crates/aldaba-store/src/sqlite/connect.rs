@@ -11,7 +11,7 @@ const PAGE_BYTES: u32 = 4096;
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
 const READER_CACHE_KIB: i64 = 4 * 1024;
 /// What is left of the log's file when the log starts over after it has been longer.
-const LOG_FILE_BYTES: i64 = 64 << 20;
+const LOG_FILE_BYTES: i64 = 96 << 20;
 /// More than the statements of this crate.
 const STATEMENTS: usize = 128;
 /// How long to wait for a lock that another program holds, such as a shell on the file.

@@ -29,7 +29,8 @@ pub struct Options {
     /// Beyond: [`Changed::TooMany`](crate::Changed::TooMany).
     pub endpoints_per_application: usize,
     /// Pages in the write-ahead log that are not in the database file yet, before they are copied
-    /// over.
+    /// over. Commits wait for that, and most of its time is not the pages: a page is in the log as
+    /// often as it was changed and is copied once.
     pub checkpoint_pages: u32,
     /// Pages in the write-ahead log before the writer waits for readers in order to start it over.
     pub longest_log_pages: u32,
@@ -57,7 +58,7 @@ impl Options {
             queue_reads: 4096,
             read_limit: Duration::from_secs(1),
             endpoints_per_application: 10_000,
-            checkpoint_pages: 4096,
+            checkpoint_pages: 16_384,
             longest_log_pages: 65_536,
             largest_file_pages: None,
             low_space_bytes: 256 << 20,

@@ -10,6 +10,9 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// How many results one commit may always have: their time is that of the fsync, about.
+const FEW_RESULTS: usize = 32;
+
 /// A bound in operations and in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
@@ -144,10 +147,12 @@ impl Lines {
         let mut taken: [Vec<(Op, Reply)>; Class::ALL.len()] = Default::default();
         let mut filled = Room::default();
         let mut own = [Room::default(); Class::ALL.len()];
+        let accepts = self.of[Class::Accept as usize].operations;
         for rest in [false, true] {
             for class in Class::ALL {
                 let own = &mut own[class as usize];
-                let share = if rest { most(class, batch.operations) } else { share(class, batch.operations) };
+                let most = most(class, accepts, batch.operations);
+                let share = if rest { most } else { share(class, batch.operations).min(most) };
                 let line = &mut self.of[class as usize];
                 while let Some(Waiting { op, .. }) = line.waiting.front() {
                     let (operations, bytes) = (op.operations(), op.bytes());
@@ -199,10 +204,17 @@ fn share(class: Class, operations: usize) -> usize {
     .max(1)
 }
 
-/// What a class may have of a batch that has room left. A slice of bulk work takes its whole time of a
-/// commit that others wait for, so there is never a second one.
-fn most(class: Class, operations: usize) -> usize {
-    if class == Class::Bulk { 1 } else { operations }
+/// What a class may have of a batch that has room left, with so many accepts that wait.
+fn most(class: Class, accepts: usize, operations: usize) -> usize {
+    match class {
+        // Hundreds of results can come in one moment. Whoever sends a message just then waits for the
+        // commit that is under way and for its own, so neither has many more results than messages.
+        Class::Result => (accepts * 2).max(FEW_RESULTS).min(operations),
+        Class::Accept | Class::Command => operations,
+        // A slice of bulk work takes its whole time of a commit that others wait for, so there is never
+        // a second one.
+        Class::Bulk => 1,
+    }
 }
 
 impl Room {

@@ -190,3 +190,28 @@ fn bulk_work_takes_one_slice_of_a_commit_and_is_never_kept_out() {
     }
     assert_eq!(scene.take(), [0, 0, 0, 1], "no second slice, though there is room");
 }
+
+#[test]
+fn a_burst_of_results_does_not_make_the_commits_of_a_few_messages_long() {
+    let mut lines = Lines::default();
+    let put = |lines: &mut Lines, class: Class, count: usize| {
+        for _ in 0..count {
+            let (op, reply) = match class {
+                Class::Result => (Op::Record(Vec::new()), Reply::Record(Done::new(drop))),
+                _ => (Op::Accept(Vec::new()), Reply::Accept(Done::new(drop))),
+            };
+            lines.put(op, reply, Duration::ZERO);
+        }
+    };
+    let take = |lines: &mut Lines| {
+        let batch = lines.take(Room { operations: 128, bytes: 1 << 20 }, Duration::ZERO);
+        let results = batch.ops.iter().filter(|op| op.class() == Class::Result).count();
+        (results, batch.ops.len() - results)
+    };
+    put(&mut lines, Class::Result, 2000);
+    assert_eq!(take(&mut lines), (FEW_RESULTS, 0), "a message may come while it is written");
+    put(&mut lines, Class::Accept, 1);
+    assert_eq!(take(&mut lines), (FEW_RESULTS, 1));
+    put(&mut lines, Class::Accept, 200);
+    assert_eq!(take(&mut lines), (80, 48), "where many come, the commits are full");
+}
