@@ -115,14 +115,18 @@ impl Sender {
         End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
     }
 
-    /// Sends without a turn. `None`: there is nothing left to send.
-    pub(crate) async fn send_by_hand(&self, start: &Start) -> Option<Sent> {
-        let loaded = self.contents.load(start.waiting.message, start.payer(), || self.read(start)).await;
-        let held = loaded.ok().flatten()?;
+    /// The payload, for an attempt without a turn. `None`: there is nothing left to send.
+    pub(crate) async fn load(&self, start: &Start) -> Option<Arc<HeldContent>> {
+        let read = || self.read(start);
+        self.contents.load(start.waiting.message, start.payer(), read).await.ok().flatten()
+    }
+
+    /// Sends without a turn.
+    pub(crate) async fn send_by_hand(&self, start: &Start, held: Arc<HeldContent>) -> Sent {
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        Some(Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from) })
+        Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from) }
     }
 
     async fn send(&self, start: &Start, held: Arc<HeldContent>) -> WireResponse {

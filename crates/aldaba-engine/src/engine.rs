@@ -9,7 +9,7 @@ use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
-use crate::resend::{ResendError, Resender};
+use crate::resend::{Places, ResendError, Resender};
 use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
@@ -104,12 +104,11 @@ impl Engine {
             store: store.clone(),
             clock: clock.clone(),
             sender: sender.clone(),
-            recorder: recorder.clone(),
             inbox: inbox.clone(),
             policies: policies.clone(),
             profiles: profiles.clone(),
             vault: vault.clone(),
-            places: Resender::places(),
+            places: Places::new(),
         };
         let dispatcher = Dispatcher {
             store: store.clone(),

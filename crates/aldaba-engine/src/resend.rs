@@ -3,23 +3,23 @@
 //! The caller waits for the attempt, so nothing has to be promised before it is made. A delivery that waits is
 //! taken out of its lane meanwhile: no other attempt of it can be under way.
 
+mod places;
+
 use crate::attempt::{Sender, Start};
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
-use crate::recorder::Recorder;
 use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
-use aldaba_delivery::{Class, Ending, Timestamp, Transition, Verdict};
+use aldaba_delivery::{Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Resent, Seq, Store,
-    Trigger, Waiting,
+    DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Recorded, Resent, Seq,
+    Store, Trigger, Waiting,
 };
+pub(crate) use places::Places;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-/// How many may be under way at once.
-const AT_ONCE: usize = 64;
 /// How long until a result that the store had no room for is handed in again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -29,6 +29,10 @@ pub enum ResendError {
     InFlight,
     #[error("the endpoint gets its messages in order, and this one waits for its turn")]
     InOrder,
+    #[error("the endpoint is disabled")]
+    Disabled,
+    #[error("the endpoint is gone")]
+    NoEndpoint,
     #[error("the payload is gone")]
     NoPayload,
     #[error("as many attempts are made by hand as can be")]
@@ -51,71 +55,102 @@ pub(crate) struct Resender {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sender: Sender,
-    pub(crate) recorder: Recorder,
     pub(crate) inbox: Inbox,
     pub(crate) policies: Policies,
     pub(crate) profiles: Profiles,
     pub(crate) vault: Vault,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Places,
 }
 
 impl Resender {
-    pub(crate) fn places() -> Arc<Semaphore> {
-        Arc::new(Semaphore::new(AT_ONCE))
-    }
-
     /// Resolves when none is under way, and lets no more begin.
     pub(crate) async fn ended(&self) {
-        let all = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
-        if let Ok(permits) = self.places.acquire_many(all).await {
-            permits.forget();
-        }
+        self.places.close().await;
     }
 
-    /// Makes the attempt and records it. `true`: the receiver took it.
+    /// Makes the attempt; it is on disk when this returns. `true`: the receiver took it.
     pub(crate) async fn resend(self, endpoint: Endpoint, message: Message) -> Result<bool, ResendError> {
-        let place = self.places.clone().try_acquire_owned().map_err(|_| ResendError::TooMany)?;
-        let round = self.round(&endpoint, &message).await?;
-        let read = round.as_ref().and_then(waiting);
-        if read.is_some() && endpoint.ordering.is_fifo() {
-            return Err(ResendError::InOrder);
-        }
-        let now = self.clock.now();
-        let claimed = match self.claim(&endpoint, read).await? {
-            Claim::Yes(claimed) => claimed,
-            Claim::InFlight => return Err(ResendError::InFlight),
-            Claim::Paused => return Err(ResendError::Paused),
-        };
-        // In flight it cannot change any more; but it may have changed before.
-        if let Some(claimed) = claimed
-            && self.round(&endpoint, &message).await?.as_ref().and_then(waiting) != Some(claimed)
-        {
-            self.inbox.send(Event::Withdrawn(vec![(endpoint.id, claimed.seq, false)]));
-            return Err(ResendError::InFlight);
-        }
-        let attempts = round.as_ref().map_or(0, |round| round.attempts);
-        let nobody = Waiting { seq: Seq(0), message: message.id, due_at: now, attempts, clock_start: now };
-        let start = Start {
-            endpoint: endpoint.id,
-            target: Arc::new(Target::new(&endpoint, &self.policies, &self.profiles, &self.vault)),
-            waiting: claimed.unwrap_or(nobody),
-            content: None,
-            standing: Standing::Answers,
-        };
-        // From here on somebody else must end it: the caller may go away, and what was claimed is in flight.
+        let place = self.places.take(endpoint.app).ok_or(ResendError::TooMany)?;
+        // Somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
-            let made = self.attempt(start, claimed).await;
+            let made = self.run(&endpoint, message.id).await;
             drop(place);
             let _ = answer.send(made);
         });
         answered.await.map_err(|_| Error::Closed)?
     }
 
+    async fn run(&self, endpoint: &Endpoint, message: MessageId) -> Result<bool, ResendError> {
+        let round = self.round(endpoint.id, message).await?;
+        let waits = round.as_ref().and_then(waiting);
+        if waits.is_some() && endpoint.ordering.is_fifo() {
+            return Err(ResendError::InOrder);
+        }
+        let claimed = match self.claim(endpoint, waits).await? {
+            Claim::Yes(claimed) => claimed,
+            Claim::InFlight => return Err(ResendError::InFlight),
+            Claim::Paused => return Err(ResendError::Paused),
+        };
+        let attempts = round.as_ref().map_or(0, |round| round.attempts);
+        let now = self.clock.now();
+        let nobody = Waiting { seq: Seq(0), message, due_at: now, attempts, clock_start: now };
+        let start = Start {
+            endpoint: endpoint.id,
+            target: Arc::new(self.target(endpoint)),
+            waiting: claimed.unwrap_or(nobody),
+            content: None,
+            standing: Standing::Answers,
+        };
+        let made = self.attempt(start, claimed).await;
+        if let Some(claimed) = claimed {
+            self.inbox.send(landing(endpoint.id, claimed, &made));
+        }
+        Ok(made?.delivered)
+    }
+
+    async fn attempt(&self, mut start: Start, claimed: Option<Waiting>) -> Result<Made, ResendError> {
+        let held = self.sender.load(&start).await.ok_or(ResendError::NoPayload)?;
+        // That took time, and what was changed meanwhile counts. In flight the delivery itself cannot
+        // change any more, but it may have changed before.
+        if let Some(claimed) = claimed
+            && self.round(start.endpoint, claimed.message).await?.as_ref().and_then(waiting) != Some(claimed)
+        {
+            return Err(ResendError::InFlight);
+        }
+        let endpoint = self.endpoint(start.endpoint).await?;
+        start.target = Arc::new(self.target(&endpoint));
+        let sent = self.sender.send_by_hand(&start, held).await;
+        let class = Class::of(&start.target.policy, &sent.response.outcome);
+        let delivered = class.verdict == Verdict::Delivered;
+        let attempt = sent.noted(Trigger::Manual, delivered, &*self.sender.entropy);
+        let at = self.clock.now();
+        let waits = match claimed {
+            Some(waiting) => {
+                self.record(&start, waiting, attempt, at).await? == Recorded::Applied && !delivered
+            }
+            None => {
+                self.note(&start, attempt, at).await?;
+                false
+            }
+        };
+        Ok(Made { delivered, waits })
+    }
+
     /// The newest round of a message with an endpoint.
-    async fn round(&self, endpoint: &Endpoint, message: &Message) -> Result<Option<DeliveryStatus>, Error> {
-        let rounds = self.store.deliveries(message.id).await?;
-        Ok(rounds.into_iter().rfind(|round| round.endpoint == endpoint.id))
+    async fn round(&self, endpoint: EndpointId, message: MessageId) -> Result<Option<DeliveryStatus>, Error> {
+        let rounds = self.store.deliveries(message).await?;
+        Ok(rounds.into_iter().rfind(|round| round.endpoint == endpoint))
+    }
+
+    async fn endpoint(&self, id: EndpointId) -> Result<Endpoint, ResendError> {
+        let found = self.store.lane_endpoints(vec![id]).await?.pop();
+        let endpoint = found.filter(|endpoint| !endpoint.deleted).ok_or(ResendError::NoEndpoint)?;
+        if endpoint.disabled { Err(ResendError::Disabled) } else { Ok(endpoint) }
+    }
+
+    fn target(&self, endpoint: &Endpoint) -> Target {
+        Target::new(endpoint, &self.policies, &self.profiles, &self.vault)
     }
 
     async fn claim(&self, endpoint: &Endpoint, read: Option<Waiting>) -> Result<Claim, Error> {
@@ -124,29 +159,18 @@ impl Resender {
         answered.await.map_err(|_| Error::Closed)
     }
 
-    async fn attempt(self, start: Start, claimed: Option<Waiting>) -> Result<bool, ResendError> {
-        let sent = self.sender.send_by_hand(&start).await;
-        let Some(sent) = sent else {
-            self.put_back(&start, claimed);
-            return Err(ResendError::NoPayload);
-        };
-        let class = Class::of(&start.target.policy, &sent.response.outcome);
-        let success = class.verdict == Verdict::Delivered;
-        let attempt = sent.noted(Trigger::Manual, success, &*self.sender.entropy);
-        let at = self.clock.now();
-        match claimed {
-            Some(waiting) => self.record(&start, waiting, attempt, at),
-            None => self.note(&start, attempt, at).await?,
-        }
-        Ok(success)
-    }
-
     /// The delivery waited, and waits on as it did unless the attempt was a success.
-    fn record(&self, start: &Start, waiting: Waiting, attempt: NewAttempt, at: Timestamp) {
-        let (transition, again) = if attempt.success {
-            (Transition::Settle(Ending::Delivered), None)
+    async fn record(
+        &self,
+        start: &Start,
+        waiting: Waiting,
+        attempt: NewAttempt,
+        at: Timestamp,
+    ) -> Result<Recorded, Error> {
+        let transition = if attempt.success {
+            Transition::Settle(Ending::Delivered)
         } else {
-            (Transition::Retry { due_at: waiting.due_at }, Some(waiting))
+            Transition::Retry { due_at: waiting.due_at }
         };
         let record = Record {
             seq: waiting.seq,
@@ -160,30 +184,46 @@ impl Resender {
             health: None,
             gates: Vec::new(),
         };
-        self.recorder.submit(record, again);
+        let mut recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
+        Ok(recorded.pop().unwrap_or(Recorded::Fenced))
     }
 
     /// The delivery was settled, or there was none.
-    async fn note(&self, start: &Start, attempt: NewAttempt, at: Timestamp) -> Result<(), ResendError> {
-        loop {
-            let (answer, answered) = oneshot::channel();
-            let done = Done::new(move |result: Result<(), Error>| drop(answer.send(result)));
-            let (endpoint, message, attempt) = (start.endpoint, start.waiting.message, attempt.clone());
-            self.store.resent(Resent { endpoint, message, attempt, at }, done);
-            match answered.await.map_err(|_| Error::Closed)? {
-                Ok(()) => return Ok(()),
-                Err(Error::Full) => {
-                    tracing::warn!(%message, "there is no room for the result of an attempt by hand; trying again");
-                    tokio::time::sleep(AGAIN).await;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+    async fn note(&self, start: &Start, attempt: NewAttempt, at: Timestamp) -> Result<(), Error> {
+        let resent = Resent { endpoint: start.endpoint, message: start.waiting.message, attempt, at };
+        until_room(|done| self.store.resent(resent.clone(), done)).await
     }
+}
 
-    fn put_back(&self, start: &Start, claimed: Option<Waiting>) {
-        if let Some(waiting) = claimed {
-            self.inbox.send(Event::PutBack(start.endpoint, waiting));
+/// An attempt that is on disk.
+struct Made {
+    delivered: bool,
+    /// What was claimed waits as it did.
+    waits: bool,
+}
+
+/// What its lane is told of a delivery that was claimed.
+fn landing(endpoint: EndpointId, claimed: Waiting, made: &Result<Made, ResendError>) -> Event {
+    let withdrawn = |ended| Event::Withdrawn(vec![(endpoint, claimed.seq, ended)]);
+    match made {
+        Ok(made) if !made.waits => withdrawn(true),
+        // It was not what it was thought to be.
+        Err(ResendError::InFlight) => withdrawn(false),
+        _ => Event::PutBack(endpoint, claimed),
+    }
+}
+
+/// Hands a result in until the store has room for it: nobody else knows of it.
+async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Error> {
+    loop {
+        let (answer, answered) = oneshot::channel();
+        write(Done::new(move |result| drop(answer.send(result))));
+        match answered.await.map_err(|_| Error::Closed)? {
+            Err(Error::Full) => {
+                tracing::warn!("there is no room for the result of an attempt by hand; trying again");
+                tokio::time::sleep(AGAIN).await;
+            }
+            result => return result,
         }
     }
 }

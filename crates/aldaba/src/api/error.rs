@@ -181,6 +181,10 @@ impl From<ResendError> for Error {
             ResendError::InOrder => Self::conflict(
                 "The endpoint gets its messages in order, and this one still waits for its turn. Nothing was sent",
             ),
+            ResendError::Disabled => {
+                Self::conflict("The endpoint is disabled. Nothing was sent; enable it first")
+            }
+            ResendError::NoEndpoint => Self::not_found("The application has no such endpoint"),
             ResendError::NoPayload => Self::new(
                 StatusCode::BAD_REQUEST,
                 "missing_payload",

@@ -275,13 +275,8 @@ pub(super) async fn resend(
     let application = api.application(caller, app).await?;
     let message = api.message(application.id, message).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
-    if endpoint.disabled {
-        return Err(Error::conflict("The endpoint is disabled. Nothing was sent; enable it first"));
-    }
-    let engine = api.engine.clone();
-    let attempt = tokio::spawn(async move { engine.resend(endpoint, message).await });
-    if let Ok(ended) = tokio::time::timeout(PATIENCE, attempt).await {
-        ended.map_err(|_| Error::server())??;
+    if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(endpoint, message)).await {
+        ended?;
     }
     Ok(json::answer(StatusCode::ACCEPTED, &json!({})))
 }

@@ -282,7 +282,7 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
     let id = endpoint(&server, &app, &bad.url("/"), "standard").await;
     let message = send(&server, &app, json!({})).await;
     bad.next().await;
-    let next = async |app: &str, message: &str| {
+    let planned = async {
         for _ in 0..200 {
             let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
             let next = page["data"][0]["nextAttempt"].clone();
@@ -294,12 +294,15 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
         }
         panic!("the attempt was never recorded");
     };
-    let planned = next(&app, &message).await;
+    let planned = planned.await;
     let path = format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
     apart().await;
     server.client.post(&path, "").await.expect(202);
     bad.next().await;
-    assert_eq!(next(&app, &message).await, planned, "the schedule is as it was");
+    // When it is answered it is on disk, and the delivery waits again.
+    assert_eq!(history(&server, &app, &message).await, [(0, 2), (1, 2)]);
+    let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
+    assert_eq!(page["data"][0]["nextAttempt"], planned, "the schedule is as it was");
     let address = bad.address;
     bad.stop().await;
     let mut good = Receiver::at(address, 200, "").await;
