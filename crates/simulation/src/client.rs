@@ -2,14 +2,14 @@
 //! safe, and remembers what it was promised.
 
 use crate::entropy::Dice;
-use crate::log::Opening;
+use crate::log::{Opening, Resend};
 use crate::process::Process;
 use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp, WhenDisabled};
 use aldaba_engine::{
     Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, NewReplay, Once,
-    SendError, Sent,
+    ResendError, SendError, Sent,
 };
 use aldaba_store::{
     DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Error, Phase,
@@ -167,6 +167,7 @@ impl Client {
                 Err(Error::Closed) => Answer::Unknown,
                 Err(_) => Answer::Refused,
             },
+            What::Resend { door } => self.resend(*door).await,
             What::Resume { door } => self.resume(*door).await,
             What::Disable { door } => self.set_disabled(*door, true).await,
             What::Enable { door } => self.set_disabled(*door, false).await,
@@ -346,14 +347,7 @@ impl Client {
         let Some(application) = store.application(which(&self.world.scenario, tenant)).await? else {
             return Ok(());
         };
-        let query = DeliveriesQuery {
-            list: DeliveryList::Of(application.id, Phase::Pending),
-            filter: DeliveryFilter::default(),
-            from: None,
-            order: aldaba_store::Order::Ascending,
-            limit: 10,
-            walk: 1000,
-        };
+        let query = pending(application.id);
         let found = store.delivery_list(query).await?.found;
         let wanted: Vec<_> = found.iter().filter_map(|(_, view)| cancel(view)).collect();
         let seqs: Vec<_> = wanted.iter().map(|cancel| cancel.waiting.seq).collect();
@@ -369,6 +363,52 @@ impl Client {
             self.world.notes.lock().cancelled.extend(done.map(|(seq, _)| *seq));
         }
         Ok(())
+    }
+
+    /// One of those that wait for an endpoint, if there is one.
+    async fn resend(&self, door: usize) -> Answer {
+        let Some((app, id)) = self.known(door) else {
+            return Answer::Refused;
+        };
+        let store = self.engine.store();
+        let filter = DeliveryFilter { endpoint: Some(id), ..DeliveryFilter::default() };
+        let query = DeliveriesQuery { filter, ..pending(app) };
+        let (found, endpoint) = match (store.delivery_list(query).await, store.lane_endpoints(vec![id]).await)
+        {
+            (Ok(page), Ok(mut endpoints)) => (page.found, endpoints.pop()),
+            (Err(Error::Closed), _) | (_, Err(Error::Closed)) => return Answer::Unknown,
+            _ => return Answer::Refused,
+        };
+        let (Some((_, view)), Some(endpoint)) = (found.first(), endpoint) else {
+            return Answer::Done;
+        };
+        let Ok(Some(message)) = store.message(app, view.status.message.to_string()).await else {
+            return Answer::Refused;
+        };
+        if self.process.is_dead() {
+            return Answer::Unknown;
+        }
+        let index = self.note_resend(door, id, message.id);
+        let made = self.engine.resend(endpoint, message).await;
+        if self.process.is_dead() {
+            return Answer::Unknown;
+        }
+        let mut log = self.world.log.lock();
+        log.note(self.process.now(), || format!("resend: {made:?}"));
+        log.resends[index].answered = Some((log.step(), made.is_ok()));
+        match made {
+            Err(ResendError::Store(Error::Closed)) => Answer::Unknown,
+            Err(ResendError::Store(_)) => Answer::Refused,
+            _ => Answer::Done,
+        }
+    }
+
+    fn note_resend(&self, door: usize, endpoint: EndpointId, message: MessageId) -> usize {
+        let mut log = self.world.log.lock();
+        let (life, asked) = (self.process.number, log.step());
+        log.note(self.process.now(), || format!("resend {message} to door {door}"));
+        log.resends.push(Resend { life, door, endpoint, message, asked, answered: None });
+        log.resends.len() - 1
     }
 
     fn changed(&self, result: Result<(), ChangeError>) -> Answer {
@@ -394,6 +434,18 @@ impl Order {
 
     fn asks_again(&self) -> bool {
         matches!(&self.what, What::Send(event) if event.again && event.is_safe_to_repeat())
+    }
+}
+
+fn pending(app: AppId) -> DeliveriesQuery {
+    let (filter, order) = (DeliveryFilter::default(), aldaba_store::Order::Ascending);
+    DeliveriesQuery {
+        list: DeliveryList::Of(app, Phase::Pending),
+        filter,
+        from: None,
+        order,
+        limit: 10,
+        walk: 1000,
     }
 }
 

@@ -3,14 +3,14 @@
 use aldaba_delivery::{
     AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Ordering, Origin, Timestamp, Transition,
 };
-use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq};
+use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq, Trigger};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The position of something in the one order of everything.
 pub type Step = u64;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Log {
     steps: Step,
     pub requests: Vec<Request>,
@@ -24,6 +24,7 @@ pub struct Log {
     pub rounds: BTreeMap<Seq, Step>,
     pub hands: Vec<Hand>,
     pub openings: Vec<Opening>,
+    pub resends: Vec<Resend>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,
@@ -150,6 +151,18 @@ pub struct Opening {
     pub gates: Vec<(Origin, GateScope)>,
 }
 
+/// Somebody wanted an attempt by hand.
+#[derive(Clone, Debug)]
+pub struct Resend {
+    pub life: usize,
+    pub door: usize,
+    pub endpoint: EndpointId,
+    pub message: MessageId,
+    pub asked: Step,
+    /// When it was answered, and whether an attempt was made. `None`: the process died before.
+    pub answered: Option<(Step, bool)>,
+}
+
 #[derive(Clone, Debug)]
 pub struct Life {
     pub began: Timestamp,
@@ -185,6 +198,22 @@ impl Log {
         if let Some(trace) = &mut self.trace {
             trace.push(format!("{} {}", at.millis(), line()));
         }
+    }
+}
+
+impl RecordCommit {
+    pub fn is_by_hand(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
+    }
+}
+
+impl Resend {
+    /// Whether a request may be the one.
+    pub fn may_be(&self, request: &Request) -> bool {
+        let in_time = self.answered.is_none_or(|(answered, _)| request.step < answered);
+        (request.life, request.door, request.message) == (self.life, self.door, self.message)
+            && request.step > self.asked
+            && in_time
     }
 }
 

@@ -7,6 +7,8 @@ pub enum Sabotage {
     AckBeforeCommit,
     /// A result is confirmed and never written: I1 or I5.
     LoseRecord,
+    /// The result of an attempt by hand is confirmed and never written.
+    LoseByHand,
     /// A crash leaves the first half of a batch on disk: I1.
     TearCommit,
     /// An idempotency key or an event id is not looked up: I2.

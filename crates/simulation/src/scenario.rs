@@ -83,6 +83,10 @@ pub enum What {
     Cancel {
         tenant: usize,
     },
+    /// Attempts by hand what waits for an endpoint.
+    Resend {
+        door: usize,
+    },
     Resume {
         door: usize,
     },

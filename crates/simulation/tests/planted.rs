@@ -35,6 +35,7 @@ macro_rules! planted {
 planted! {
     an_answer_before_the_commit_is_caught: AckBeforeCommit by "I1";
     a_lost_record_is_caught: LoseRecord by "I5";
+    a_lost_attempt_by_hand_is_caught: LoseByHand by "by hand";
     a_torn_commit_is_caught: TearCommit by "I1";
     a_forgotten_key_is_caught: ForgetKeys by "I2";
     a_stale_fan_out_is_caught: AcceptStale by "I1";

@@ -1,5 +1,6 @@
 //! What must hold after a run: the disk, the wire and the client's notes tell one story.
 
+mod by_hand;
 mod gates;
 mod hands;
 mod health;
@@ -36,6 +37,9 @@ pub struct Volume {
     pub requests: usize,
     /// Of deliveries, that a replay has opened.
     pub rounds: usize,
+    /// Attempts by hand that were made, and those of them whose delivery waited.
+    pub by_hand: usize,
+    pub claimed: usize,
 }
 
 impl AddAssign for Volume {
@@ -46,14 +50,22 @@ impl AddAssign for Volume {
         self.deliveries += other.deliveries;
         self.requests += other.requests;
         self.rounds += other.rounds;
+        self.by_hand += other.by_hand;
+        self.claimed += other.claimed;
     }
 }
 
 /// Runs every check.
 pub fn verdict(world: &World) -> Vec<Violation> {
-    let (disk, log, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
-    let stories = Stories::tell(&world.scenario, &disk, &log, &mut found);
+    let by_hand = by_hand::requests(&disk, &whole);
+    by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
+    by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);
+    by_hand::only_endpoints_that_are_on_get_them(&whole, &by_hand, &mut found);
+    // From here on what the schedule has made.
+    let log = by_hand::without(&whole, &by_hand);
+    let stories = Stories::tell(&world.scenario, &disk, &log, &by_hand, &mut found);
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
     promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
@@ -100,6 +112,8 @@ pub fn volume(world: &World) -> Volume {
         deliveries: disk.all_deliveries().count(),
         requests: log.requests.len(),
         rounds: log.rounds.len(),
+        by_hand: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
+        claimed: log.records.iter().filter(|record| record.is_by_hand()).count(),
     }
 }
 

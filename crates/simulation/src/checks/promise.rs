@@ -8,7 +8,7 @@ use crate::run::is_held;
 use crate::scenario::Scenario;
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Reason, Transition};
-use aldaba_store::DeliveryState;
+use aldaba_store::{DeliveryState, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn accepted_is_kept(disk: &Disk, notes: &Notes, found: &mut Findings) {
@@ -86,7 +86,12 @@ fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -
 /// What the client was told is cancelled has ended so.
 pub(super) fn cancelled_means_ended(stories: &Stories<'_>, notes: &Notes, found: &mut Findings) {
     for story in notes.cancelled.iter().filter_map(|seq| stories.0.get(seq)) {
-        let ended = matches!(story.delivery.state, DeliveryState::Dead { reason: Reason::Cancelled, .. });
+        let ended = match story.delivery.state {
+            DeliveryState::Dead { reason, .. } => reason == Reason::Cancelled,
+            // Whoever sends it by hand afterwards wants it delivered.
+            DeliveryState::Delivered { .. } => !story.by_hand.is_empty(),
+            _ => false,
+        };
         found.require(ended, "cancel", || {
             format!("{story} counts as cancelled, and is {:?}", story.delivery.state)
         });
@@ -100,7 +105,7 @@ pub(super) fn history_is_whole(disk: &Disk, stories: &Stories<'_>, found: &mut F
             format!("{story} has {counted} attempts, and {kept} of them are in its history")
         });
     }
-    for attempt in disk.all_attempts() {
+    for attempt in disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Scheduled) {
         found.require(stories.0.contains_key(&attempt.seq), "I1", || {
             format!("{} is an attempt of {:?}, which is not on disk", attempt.id, attempt.seq)
         });

@@ -5,7 +5,7 @@ use crate::log::{Log, RecordCommit, Request, Step};
 use crate::scenario::{Scenario, door_number};
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Policy};
-use aldaba_store::{Attempt, DeliveryStatus, Endpoint, Seq};
+use aldaba_store::{Attempt, DeliveryStatus, Endpoint, Seq, Trigger};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,6 +15,8 @@ pub(super) struct Story<'a> {
     pub(super) policy: Policy,
     /// In the order in which they left.
     pub(super) requests: Vec<&'a Request>,
+    /// Those that somebody has made by hand, in whatever round.
+    pub(super) by_hand: Vec<&'a Request>,
     /// In the order of their commits.
     pub(super) records: Vec<&'a RecordCommit>,
     pub(super) attempts: Vec<&'a Attempt>,
@@ -23,7 +25,13 @@ pub(super) struct Story<'a> {
 pub(super) struct Stories<'a>(pub(super) BTreeMap<Seq, Story<'a>>);
 
 impl<'a> Stories<'a> {
-    pub(super) fn tell(scenario: &Scenario, disk: &'a Disk, log: &'a Log, found: &mut Findings) -> Self {
+    pub(super) fn tell(
+        scenario: &Scenario,
+        disk: &'a Disk,
+        log: &'a Log,
+        by_hand: &[&'a Request],
+        found: &mut Findings,
+    ) -> Self {
         let policies = scenario.policies();
         let endpoints: BTreeMap<EndpointId, &Endpoint> = disk.endpoints().map(|row| (row.id, row)).collect();
         let by_door: BTreeMap<usize, EndpointId> =
@@ -39,8 +47,13 @@ impl<'a> Stories<'a> {
             let policy = policies.builtin(&endpoint.policy).expect("a built-in policy").clone();
             let begins = log.rounds.get(&delivery.seq).copied().unwrap_or_default();
             rounds.entry((delivery.message, delivery.endpoint)).or_default().insert(begins, delivery.seq);
+            let door = door_number(&endpoint.url);
+            let of_this =
+                |request: &&&Request| Some(request.door) == door && request.message == delivery.message;
+            let by_hand = by_hand.iter().filter(of_this).copied().collect();
             let (requests, records, attempts) = (Vec::new(), Vec::new(), Vec::new());
-            stories.insert(delivery.seq, Story { delivery, endpoint, policy, requests, records, attempts });
+            let story = Story { delivery, endpoint, policy, requests, by_hand, records, attempts };
+            stories.insert(delivery.seq, story);
         }
         for request in &log.requests {
             let rounds = by_door.get(&request.door).and_then(|id| rounds.get(&(request.message, *id)));
@@ -57,7 +70,7 @@ impl<'a> Stories<'a> {
                 story.records.push(record);
             }
         }
-        for attempt in disk.all_attempts() {
+        for attempt in disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Scheduled) {
             if let Some(story) = stories.get_mut(&attempt.seq) {
                 story.attempts.push(attempt);
             }

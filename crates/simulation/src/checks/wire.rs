@@ -80,7 +80,7 @@ pub(super) fn attempts_are_requests(stories: &Stories<'_>, log: &Log, found: &mu
     }
 }
 
-fn agrees(attempt: &Attempt, request: &Request) -> bool {
+pub(super) fn agrees(attempt: &Attempt, request: &Request) -> bool {
     match request.end.map(|end| end.fate) {
         None => false,
         Some(Fate::Answered { status, .. }) => attempt.status_code == Some(status),
@@ -98,12 +98,13 @@ pub(super) fn delivered_means_arrived(stories: &Stories<'_>, found: &mut Finding
             }
             _ => false,
         };
-        let arrived = story.requests.iter().find(success);
+        let arrived = story.requests.iter().chain(&story.by_hand).find(success);
         let delivered = matches!(story.delivery.state, DeliveryState::Delivered { .. });
         found.require(!delivered || arrived.is_some(), "I1", || {
             format!("{story} counts as delivered, and no receiver has answered so")
         });
-        let recorded = arrived.filter(|request| story.attempt_of(request).is_some());
+        let recorded =
+            story.requests.iter().find(success).filter(|request| story.attempt_of(request).is_some());
         found.require(delivered || recorded.is_none(), "I1", || {
             format!("{story} was answered with a success, and is {:?}", story.delivery.state)
         });

@@ -51,8 +51,8 @@ fn dead_hosts(scenario: &mut Scenario, dice: &mut Dice) {
     }
 }
 
-/// What was sent is cancelled again, soon or while it waits for a retry; lanes are small, and much of
-/// what is cancelled is known to the store only.
+/// What was sent is cancelled again or sent by hand, soon or while it waits for a retry; lanes are small,
+/// and much of what is concerned is known to the store only.
 fn second_thoughts(scenario: &mut Scenario, dice: &mut Dice) {
     let sent = |order: &Order| match &order.what {
         What::Send(event) => Some((order.at, event.tenant)),
@@ -66,6 +66,10 @@ fn second_thoughts(scenario: &mut Scenario, dice: &mut Dice) {
             let door = dice.index(scenario.doors.len());
             let at = scenario.start + dice.millis(1, 6 * 3_600_000);
             scenario.orders.push(Order { at, what: What::Replay { door } });
+        }
+        for _ in 0..dice.pick(&[0, 0, 1, 3]) {
+            let door = dice.index(scenario.doors.len());
+            scenario.orders.push(Order { at: at + dice.millis(0, 20_000), what: What::Resend { door } });
         }
     }
     scenario.options.lane_buffer = dice.pick(&[1, 2, 4, 32]);

@@ -1,4 +1,5 @@
-//! Operators: endpoints are turned off and on, resumed, and gates opened, in some of the runs.
+//! Operators: endpoints are turned off and on, resumed, gates opened, and what waits is sent by hand, in some of
+//! the runs.
 
 use super::{Order, Scenario, What};
 use crate::entropy::Dice;
@@ -15,9 +16,10 @@ pub(super) fn add(scenario: &mut Scenario) {
         scenario.doors[door].holds = dice.percent(50);
         for _ in 0..dice.pick(&[0, 0, 1, 2, 4]) {
             let at = dice.pick(&moments) + dice.millis(0, 5000);
-            let what = match dice.between(0, 3) {
+            let what = match dice.between(0, 4) {
                 0 => What::Resume { door },
                 1 => What::OpenGates { door },
+                2 => What::Resend { door },
                 _ => What::Disable { door },
             };
             if matches!(what, What::Disable { .. }) {

@@ -12,6 +12,7 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, Reason, Timestamp, Transition};
 use aldaba_store::{
     Accept, Accepted, Change, Changed, Error, Record, Recorded, Removal, Removed, RemovedCounts, Stale,
+    Trigger,
 };
 use std::time::Duration;
 
@@ -104,6 +105,9 @@ impl SimStore {
         if self.sabotage(Sabotage::LoseRecord) && self.dice.lock().percent(3) {
             return Recorded::Applied;
         }
+        if self.sabotage(Sabotage::LoseByHand) && is_by_hand(record) {
+            return Recorded::Applied;
+        }
         let result = disk.record(record, self.faults.sabotage);
         log.note(at, || format!("record {:?} {:?} {result:?}", record.seq, record.transition));
         let step = log.step();
@@ -156,9 +160,9 @@ impl SimStore {
                     } else {
                         Err(Error::Full)
                     });
-                    // Whoever cancels is told, and nothing follows from it.
+                    // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
                     let cancelled = Transition::Settle(Ending::Dead(Reason::Cancelled));
-                    if records.iter().any(|record| record.transition != cancelled) {
+                    if records.iter().any(|record| record.transition != cancelled && !is_by_hand(record)) {
                         let life = self.process.number;
                         self.log.lock().refusals.push(Refusal { step, at, life });
                     }
@@ -268,4 +272,8 @@ impl SimStore {
         }
         changed
     }
+}
+
+fn is_by_hand(record: &Record) -> bool {
+    record.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
 }

@@ -1,0 +1,115 @@
+//! Attempts by hand: each is one request and is kept, and nothing is sent by the schedule meanwhile.
+
+use super::Findings;
+use super::pace::SLOW_READ;
+use super::wire::agrees;
+use crate::log::{Log, RecordCommit, Request, Step};
+use crate::store::Disk;
+use aldaba_delivery::{EndpointId, MessageId, Timestamp, Transition};
+use aldaba_store::{Attempt, Recorded, Trigger};
+use std::collections::BTreeSet;
+
+/// The requests that were made by hand: those that are on disk as such, and those that died with the process
+/// while somebody waited for one.
+pub(super) fn requests<'a>(disk: &Disk, log: &'a Log) -> Vec<&'a Request> {
+    let kept = |by: Trigger| -> BTreeSet<(EndpointId, MessageId, Timestamp)> {
+        let attempts = disk.all_attempts().filter(|attempt| attempt.trigger == by);
+        attempts.map(|attempt| (attempt.endpoint, attempt.message, attempt.started_at)).collect()
+    };
+    let scheduled = kept(Trigger::Scheduled);
+    let is_by_hand = |request: &&Request| {
+        let asked = log.resends.iter().filter(|resend| resend.may_be(request));
+        asked.into_iter().any(|resend| !scheduled.contains(&(resend.endpoint, resend.message, request.at)))
+    };
+    log.requests.iter().filter(is_by_hand).collect()
+}
+
+/// The log as if nobody had made any. What they have settled stays settled.
+pub(super) fn without(log: &Log, by_hand: &[&Request]) -> Log {
+    let steps: BTreeSet<Step> = by_hand.iter().map(|request| request.step).collect();
+    let mut log = log.clone();
+    log.requests.retain(|request| !steps.contains(&request.step));
+    log.records
+        .retain(|record| !(record.is_by_hand() && matches!(record.transition, Transition::Retry { .. })));
+    for record in log.records.iter_mut().filter(|record| record.is_by_hand()) {
+        record.attempt = None;
+    }
+    log
+}
+
+/// Whoever was told that one was made finds it in the history, as it was.
+pub(super) fn attempts_are_on_disk(disk: &Disk, log: &Log, found: &mut Findings) {
+    let kept: Vec<&Attempt> =
+        disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Manual).collect();
+    for resend in &log.resends {
+        let requests: Vec<_> = log.requests.iter().filter(|request| resend.may_be(request)).collect();
+        let made = |request: &&&Request| {
+            kept.iter().any(|attempt| {
+                (attempt.endpoint, attempt.message) == (resend.endpoint, resend.message)
+                    && attempt.started_at == request.at
+                    && agrees(attempt, request)
+            })
+        };
+        if let Some((_, true)) = resend.answered {
+            found.require(requests.iter().any(|request| made(&request)), "by hand", || {
+                format!("an attempt was made ({resend:?}), and the history has none like it")
+            });
+        }
+    }
+    for attempt in kept {
+        let asked = log.resends.iter().filter(|resend| {
+            (resend.endpoint, resend.message) == (attempt.endpoint, attempt.message)
+                && log.requests.iter().any(|one| resend.may_be(one) && one.at == attempt.started_at)
+        });
+        found.require(asked.count() > 0, "by hand", || format!("nobody has asked for {attempt:?}"));
+    }
+}
+
+/// What waits is taken out of its lane: it is not sent by the schedule, and nobody else changes it.
+pub(super) fn nothing_goes_out_beside_them(log: &Log, by_hand: &[&Request], found: &mut Findings) {
+    let steps: BTreeSet<Step> = by_hand.iter().map(|request| request.step).collect();
+    let records = log.records.iter().filter(|record| record.is_by_hand());
+    let started = |record: &RecordCommit| record.attempt.as_ref().map(|attempt| attempt.started_at);
+    for record in records {
+        found.require(record.result == Recorded::Applied, "by hand", || {
+            format!("what was to be sent by hand has changed meanwhile: {record:?}")
+        });
+        let own = by_hand.iter().find(|request| {
+            request.life == record.life && Some(request.at) == started(record) && request.step < record.step
+        });
+        let Some(own) = own else { continue };
+        let beside = |other: &&Request| {
+            (other.life, other.door, other.message) == (own.life, own.door, own.message)
+                && !steps.contains(&other.step)
+                && other.step < record.step
+                && other.end.is_none_or(|end| end.step > own.step)
+        };
+        for other in log.requests.iter().filter(beside) {
+            found.add("by hand", || format!("{own:?} was on its way, and beside it {other:?}"));
+        }
+    }
+}
+
+/// Neither one that is deleted nor one that is turned off.
+pub(super) fn only_endpoints_that_are_on_get_them(log: &Log, by_hand: &[&Request], found: &mut Findings) {
+    for request in by_hand {
+        let Some(endpoint) = log.resends.iter().find(|resend| resend.may_be(request)).map(|one| one.endpoint)
+        else {
+            continue;
+        };
+        let deleted = log
+            .deletions
+            .iter()
+            .any(|deletion| deletion.endpoint == endpoint && request.at > deletion.at + SLOW_READ);
+        let last = log.hands.iter().rfind(|hand| {
+            hand.endpoint == endpoint && hand.step < request.step && request.at > hand.at + SLOW_READ
+        });
+        let off = last.is_some_and(|hand| hand.off)
+            && !log.hands.iter().any(|hand| {
+                hand.endpoint == endpoint && !hand.off && last.is_some_and(|last| hand.step > last.step)
+            });
+        found.require(!deleted && !off, "by hand", || {
+            format!("{request:?} went to an endpoint that was deleted ({deleted}) or off ({off})")
+        });
+    }
+}
