@@ -146,6 +146,20 @@ impl Lane {
         }
     }
 
+    /// A delivery goes out now.
+    pub(crate) fn sends(&mut self, entry: &Entry, probe: bool) {
+        if let Some(ramp) = &mut self.ramp {
+            ramp.take();
+        }
+        if let Some(throttle) = &mut self.throttle {
+            throttle.take(entry.content.is_some());
+        }
+        self.pace.started();
+        if probe {
+            self.probing = Some(entry.waiting.seq);
+        }
+    }
+
     /// Everything about the lane itself; gates and the overall cap are the caller's. `held`: how long a
     /// delivery may be held for an endpoint that is not sent to.
     pub(crate) fn readiness(&mut self, now: Timestamp, held: Duration) -> Readiness {

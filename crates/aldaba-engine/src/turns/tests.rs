@@ -187,7 +187,7 @@ fn many_lanes_at_once_read_the_store_a_few_at_a_time_and_all_come_to_it() {
     loop {
         let actions = world.turns.run_once(Timestamp::from_millis(0));
         let refills = actions.iter().filter(|action| matches!(action, Action::Refill(_))).count();
-        assert!(refills <= REFILLS);
+        assert!(refills <= serve::REFILLS);
         if actions.is_empty() {
             break;
         }

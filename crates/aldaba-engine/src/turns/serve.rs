@@ -1,0 +1,331 @@
+//! Handing out turns: who is next, what comes of a turn, and where a lane waits after it.
+
+use super::shares::Leave;
+use super::{Action, Turns};
+use crate::attempt::Start;
+use crate::gates::Entrance;
+use crate::lane::{Entry, Place, Queue, Readiness, Reading, Standing};
+use crate::target::Target;
+use aldaba_delivery::{AppId, Delivery, EndpointId, Reason, Timestamp};
+use aldaba_store::DueQuery;
+use std::sync::Arc;
+
+/// How many actions one run may return, so that news is heard between them.
+const ACTIONS: usize = 256;
+
+/// How many lanes may be reading the store at once: enough to keep its readers busy, few enough to
+/// leave them to others.
+pub(super) const REFILLS: usize = 64;
+
+/// What a lane's turn came to.
+enum Turn {
+    Act(Action),
+    Later,
+    /// The lane has to wake up: its endpoint is to be read.
+    Wakes,
+    /// It is waking up, and keeps the place that it was given.
+    Fetches,
+    /// The overall cap is reached; the lane keeps its turn.
+    Full,
+    /// The application's share of it is used up; the lane waits for one of its deliveries to end.
+    Parked(AppId),
+}
+
+impl Turns {
+    /// Gives turns until nobody can use one, everything is in use, or enough has been handed out.
+    pub(crate) fn run_once(&mut self, now: Timestamp) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.ring(now);
+        self.quench();
+        // Those have had their turn already; the other queues take turns as well, so that none waits
+        // for another to run dry.
+        while actions.len() < ACTIONS && self.serve(Queue::Claimed, now, &mut actions) {}
+        let mut open = vec![Queue::Answers, Queue::Fresh, Queue::Slow];
+        while actions.len() < ACTIONS && !open.is_empty() {
+            open.retain(|queue| self.serve(*queue, now, &mut actions));
+        }
+        actions
+    }
+
+    /// Whether another [`Turns::run_once`] at the same moment could find more to do.
+    pub(crate) fn has_ready(&self) -> bool {
+        let could_go = |queue: &Queue| match queue {
+            Queue::Claimed => true,
+            Queue::Answers => self.shares.any(Standing::Answers),
+            Queue::Fresh => self.shares.any(Standing::Fresh),
+            Queue::Slow => self.shares.any(Standing::Slow),
+        };
+        !self.halted
+            && Queue::ALL.iter().any(|queue| !self.ready[*queue as usize].is_empty() && could_go(queue))
+    }
+
+    /// One turn from one of the queues. `false`: nothing more is to be had there now.
+    fn serve(&mut self, queue: Queue, now: Timestamp, actions: &mut Vec<Action>) -> bool {
+        let Some((ticket, endpoint)) = self.ready[queue as usize].pop_first() else {
+            return false;
+        };
+        self.put(endpoint, Place::Nowhere);
+        let turn = self.turn(endpoint, now);
+        if let Turn::Wakes = turn {
+            actions.push(Action::Read(endpoint));
+        }
+        if let Some(query) = self.refill(endpoint, now) {
+            actions.push(Action::Refill(query));
+        }
+        match turn {
+            Turn::Act(action) => {
+                actions.push(action);
+                self.wake(endpoint);
+            }
+            Turn::Wakes | Turn::Fetches => {}
+            Turn::Later => {
+                // It may have been woken for a place that it does not use. The next one gets its turn even
+                // if others have filled everything by now: among the ready it waits for them, parked it
+                // would wait for its own application, which may have nothing left in flight.
+                if let Some(lane) = self.lanes.get(&endpoint)
+                    && self.shares.leave(lane.app, lane.pace.standing()) != Leave::AppFull
+                {
+                    self.unpark(lane.app);
+                }
+                self.rest(endpoint);
+            }
+            Turn::Full => {
+                // One that had a place has given it back, and waits with those of its standing.
+                let now_in = self.lanes.get(&endpoint).map_or(queue, |lane| lane.queue());
+                self.put(endpoint, Place::Ready(now_in, ticket));
+                self.ready[now_in as usize].insert(ticket, endpoint);
+                return queue == Queue::Claimed;
+            }
+            Turn::Parked(app) => {
+                self.park(endpoint, app);
+                self.rest(endpoint);
+            }
+        }
+        true
+    }
+
+    /// Puts a lane to rest that only waits, if too many are awake.
+    pub(super) fn rest(&mut self, endpoint: EndpointId) {
+        if self.awake <= self.options.lanes_awake {
+            return;
+        }
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && lane.awake.is_some()
+            && lane.can_rest()
+        {
+            lane.rest();
+            self.awake -= 1;
+        }
+    }
+
+    /// Gives the place back that a lane holds while it wakes up.
+    pub(super) fn unclaim(&mut self, endpoint: EndpointId) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && let Some(standing) = lane.claims.take()
+        {
+            self.shares.unclaim(lane.app, standing);
+        }
+    }
+
+    fn put(&mut self, endpoint: EndpointId, place: Place) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.place = place;
+        }
+    }
+
+    /// A lane waits for one of its application's deliveries to end. It may have left that line before its
+    /// turn in it, and then still stands there.
+    fn park(&mut self, endpoint: EndpointId, app: AppId) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.place = Place::Parked;
+            if !std::mem::replace(&mut lane.lined_up, true) {
+                self.shares.park(app, endpoint);
+            }
+        }
+    }
+
+    /// A place of an application has come free: the first of its lanes that still waits for one gets
+    /// its turn.
+    pub(super) fn unpark(&mut self, app: AppId) {
+        while let Some(endpoint) = self.shares.next_parked(app) {
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            lane.lined_up = false;
+            if lane.place == Place::Parked {
+                self.put(endpoint, Place::Nowhere);
+                self.wake(endpoint);
+                return;
+            }
+        }
+    }
+
+    fn turn(&mut self, endpoint: EndpointId, now: Timestamp) -> Turn {
+        if let Some(turn) = self.goes_on_waking(endpoint, now) {
+            return turn;
+        }
+        self.unclaim(endpoint);
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return Turn::Later;
+        };
+        let (app, standing) = (lane.app, lane.pace.standing());
+        let readiness = lane.readiness(now, self.options.held);
+        match readiness {
+            Readiness::Waits => return Turn::Later,
+            Readiness::At(at) => {
+                self.set_alarm(endpoint, at);
+                return Turn::Later;
+            }
+            Readiness::Ends(reason) => return self.end(endpoint, reason),
+            Readiness::Wakes | Readiness::Ready { .. } => {}
+        }
+        match self.shares.leave(app, standing) {
+            Leave::Yes if !self.halted => {}
+            Leave::Yes | Leave::Full => return Turn::Full,
+            Leave::AppFull => return Turn::Parked(app),
+        }
+        if let Readiness::Ready { probe } = readiness
+            && let Some(awake) = &lane.awake
+        {
+            let (target, released_at) = (awake.target.clone(), awake.health.released_at);
+            return self.send(endpoint, target, released_at, probe, now);
+        }
+        lane.claims = Some(standing);
+        lane.reading = Reading::UnderWay;
+        self.shares.claim(app, standing);
+        Turn::Wakes
+    }
+
+    /// What a lane does that was given a place while it wakes up, until it is awake.
+    fn goes_on_waking(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<Turn> {
+        let lane = self.lanes.get_mut(&endpoint).filter(|lane| lane.claims.is_some())?;
+        if lane.reading == Reading::Wanted {
+            lane.reading = Reading::UnderWay;
+            return Some(Turn::Wakes);
+        }
+        let until = if lane.deleted { Timestamp::MAX } else { now };
+        let fetches = lane.is_fetching() || !lane.backlog.has_entry() && lane.backlog.wants_refill(until);
+        fetches.then_some(Turn::Fetches)
+    }
+
+    /// Sends the head, unless its time is over or a gate holds it.
+    fn send(
+        &mut self,
+        endpoint: EndpointId,
+        target: Arc<Target>,
+        released_at: Option<Timestamp>,
+        probe: bool,
+        now: Timestamp,
+    ) -> Turn {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return Turn::Later;
+        };
+        let Some(mut head) = lane.backlog.head(now).copied() else {
+            return Turn::Later;
+        };
+        // The stop date counts from when it was let go; and one attempt is owed to what had to wait for that.
+        head.clock_start = released_at.map_or(head.clock_start, |at| at.max(head.clock_start));
+        let owed = released_at.is_some_and(|at| head.due_at <= at);
+        let delivery = Delivery { attempts: head.attempts, clock_start: head.clock_start };
+        let overdue = |at| !owed && delivery.overdue(&target.policy, at);
+        if overdue(now) {
+            return self.end(endpoint, Reason::StopDate);
+        }
+        match self.gates.enter(endpoint, head.seq, &target, now) {
+            Entrance::Open => {}
+            Entrance::Waits => return Turn::Later,
+            // A hold moves the next attempt; past the stop date there is none.
+            Entrance::At(at) if overdue(at) => return self.end(endpoint, Reason::StopDate),
+            Entrance::At(at) => {
+                self.set_alarm(endpoint, at);
+                return Turn::Later;
+            }
+        }
+        let Some(mut entry) = lane.backlog.take(now) else {
+            return Turn::Later;
+        };
+        entry.waiting = head;
+        lane.sends(&entry, probe);
+        let standing = lane.pace.standing();
+        Turn::Act(Action::Attempt(self.start(endpoint, target, entry, standing)))
+    }
+
+    /// Ends the head without sending it.
+    fn end(&mut self, endpoint: EndpointId, reason: Reason) -> Turn {
+        if self.halted || !self.shares.any(Standing::Answers) {
+            return Turn::Full;
+        }
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return Turn::Later;
+        };
+        let target = lane.awake.as_ref().map(|awake| awake.target.clone());
+        let (Some(target), Some(entry)) = (target, lane.backlog.take_any()) else {
+            return Turn::Later;
+        };
+        let start = self.start(endpoint, target, entry, Standing::Answers);
+        Turn::Act(Action::End(start, reason))
+    }
+
+    fn start(
+        &mut self,
+        endpoint: EndpointId,
+        target: Arc<Target>,
+        entry: Entry,
+        standing: Standing,
+    ) -> Start {
+        self.shares.take(entry.waiting.seq, target.app, standing);
+        Start { endpoint, target, waiting: entry.waiting, content: entry.content, standing }
+    }
+
+    /// A refill for a lane that wants one, or a place in the line for it.
+    fn refill(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<DueQuery> {
+        let lane = self.lanes.get_mut(&endpoint)?;
+        if lane.awake.is_none() && lane.claims.is_none() {
+            // It has no use for it before its turn.
+            return None;
+        }
+        let until = if lane.deleted { Timestamp::MAX } else { now };
+        if self.refills >= REFILLS {
+            if lane.backlog.wants_refill(until) && !lane.thirsty {
+                lane.thirsty = true;
+                self.thirsty.push_back(endpoint);
+            }
+            return None;
+        }
+        let (after, limit) = lane.backlog.begin_refill(until)?;
+        self.refills += 1;
+        Some(DueQuery { endpoint, ordered: lane.backlog.is_fifo(), after, limit })
+    }
+
+    fn set_alarm(&mut self, endpoint: EndpointId, at: Timestamp) {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else {
+            return;
+        };
+        if let Some(before) = lane.alarm.replace(at) {
+            self.alarms.remove(&(before, endpoint));
+        }
+        self.alarms.insert((at, endpoint));
+    }
+
+    /// Wakes as many of the lanes that wait for a refill as may have one.
+    fn quench(&mut self) {
+        for _ in self.refills..REFILLS {
+            let Some(next) = self.thirsty.pop_front() else { return };
+            if let Some(lane) = self.lanes.get_mut(&next) {
+                lane.thirsty = false;
+            }
+            self.wake(next);
+        }
+    }
+
+    /// Wakes the lanes whose alarm has come.
+    fn ring(&mut self, now: Timestamp) {
+        while let Some(&(at, endpoint)) = self.alarms.first()
+            && at <= now
+        {
+            self.alarms.remove(&(at, endpoint));
+            if let Some(lane) = self.lanes.get_mut(&endpoint) {
+                lane.alarm = None;
+            }
+            self.wake(endpoint);
+        }
+    }
+}
