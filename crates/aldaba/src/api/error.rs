@@ -62,7 +62,7 @@ impl Error {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, body: Body::Problems { detail }, retry_after: None }
     }
 
-    pub(crate) fn not_found(what: &'static str) -> Self {
+    pub(crate) fn not_found(what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", what)
     }
 

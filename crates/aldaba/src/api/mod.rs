@@ -23,6 +23,7 @@ mod json;
 mod message;
 mod message_in;
 mod mtls;
+mod named;
 mod ordering;
 mod page;
 mod policy;

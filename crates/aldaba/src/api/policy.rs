@@ -4,12 +4,12 @@ use super::auth::Organization;
 use super::body::Pending;
 use super::ids::Ids;
 use super::json;
+use super::named::{self, Kind, organization};
 use super::query::Query;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Chances, Preview};
-use aldaba_delivery::{Ending, OrgId, Policy, PolicyError, parse_span, write_span};
-use aldaba_engine::ChangeError;
+use aldaba_delivery::{Ending, Policy, PolicyError, parse_span, write_span};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -18,60 +18,24 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Policies that an organization can choose from. All of them are in memory, and on one page.
-const MOST: usize = 500;
+const KIND: Kind =
+    Kind { word: "policy", plural: "policies", list: "/policy", built_in: &BUILTIN_NAMES, most: 500 };
 
 fn render(policy: &Policy) -> Value {
-    let mut shown = policy.to_json();
-    shown["builtIn"] = BUILTIN_NAMES.contains(&policy.name.as_str()).into();
-    shown
-}
-
-fn missing() -> Error {
-    Error::not_found("There is no such policy; GET /api/v1/policy lists them")
+    KIND.render(policy.to_json(), &policy.name)
 }
 
 fn find(api: &Api, caller: Caller, name: &str) -> Result<Policy, Error> {
-    api.engine.policies().get(organization(caller), name).ok_or_else(missing)
-}
-
-/// Whoever speaks for an application may look at what belongs to its organization.
-pub(super) fn organization(caller: Caller) -> OrgId {
-    match caller {
-        Caller::Organization(org) | Caller::Application { org, .. } => org,
-    }
+    api.engine.policies().get(organization(caller), name).ok_or_else(|| KIND.missing())
 }
 
 fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
-    let mut json: Value = serde_json::from_slice(body)
-        .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
-    if let (Some(name), Some(fields)) = (name, json.as_object_mut()) {
-        // A policy that was shown can be sent back as it is.
-        fields.remove("builtIn");
-        match fields.get("name") {
-            None => drop(fields.insert("name".into(), name.into())),
-            Some(given) if given == name => {}
-            Some(_) => {
-                let message = "must be the name in the path, or be left out: a policy keeps its name";
-                return Err(Problem::value(&["body", "name"], message).into());
-            }
-        }
-    }
     let problem = |error: &PolicyError| {
-        let mut place = vec!["body"];
-        place.extend(error.field.split('.'));
+        let place: Vec<_> = ["body"].into_iter().chain(error.field.split('.')).collect();
         Problem::value(&place, error.why.clone())
     };
-    Policy::from_json(&json).map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
-}
-
-/// The built-in ones belong to nobody.
-fn not_built_in(name: &str) -> Result<(), Error> {
-    if !BUILTIN_NAMES.contains(&name) {
-        return Ok(());
-    }
-    let detail = format!("`{name}` is built in and cannot be changed; make one of another name like it");
-    Err(Error::conflict(detail))
+    Policy::from_json(&KIND.read(body, name)?)
+        .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
 }
 
 pub(super) async fn create(
@@ -80,19 +44,11 @@ pub(super) async fn create(
     body: Pending,
 ) -> Result<Response, Error> {
     let policy = read(&body.read().await?.bytes, None)?;
-    not_built_in(&policy.name)?;
-    if api.engine.policies().of_organization(org).len() >= MOST {
-        let detail = format!("The organization has {MOST} policies, as many as it may have");
-        return Err(Error::conflict(detail));
-    }
-    match api.engine.directory().create_policy(org, policy.clone()).await {
-        Ok(()) => Ok(json::answer(StatusCode::CREATED, &render(&policy))),
-        Err(ChangeError::UidTaken) => {
-            let detail = format!("There is a policy `{}` already; PUT replaces it", policy.name);
-            Err(Error::conflict(detail))
-        }
-        Err(error) => Err(error.into()),
-    }
+    KIND.not_built_in(&policy.name)?;
+    KIND.has_room(api.engine.policies().of_organization(org).len())?;
+    let made = api.engine.directory().create_policy(org, policy.clone()).await;
+    made.map_err(|error| KIND.refusal(error, &policy.name))?;
+    Ok(json::answer(StatusCode::CREATED, &render(&policy)))
 }
 
 pub(super) async fn replace(
@@ -101,13 +57,11 @@ pub(super) async fn replace(
     Ids(name): Ids<String>,
     body: Pending,
 ) -> Result<Response, Error> {
-    not_built_in(&name)?;
+    KIND.not_built_in(&name)?;
     let policy = read(&body.read().await?.bytes, Some(&name))?;
-    match api.engine.directory().replace_policy(org, policy.clone()).await {
-        Ok(()) => Ok(json::answer(StatusCode::OK, &render(&policy))),
-        Err(ChangeError::NotFound) => Err(missing()),
-        Err(error) => Err(error.into()),
-    }
+    let replaced = api.engine.directory().replace_policy(org, policy.clone()).await;
+    replaced.map_err(|error| KIND.refusal(error, &name))?;
+    Ok(json::answer(StatusCode::OK, &render(&policy)))
 }
 
 pub(super) async fn delete(
@@ -115,23 +69,15 @@ pub(super) async fn delete(
     Organization(org): Organization,
     Ids(name): Ids<String>,
 ) -> Result<StatusCode, Error> {
-    not_built_in(&name)?;
-    match api.engine.directory().delete_policy(org, name).await {
-        Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(ChangeError::NotFound) => Err(missing()),
-        Err(ChangeError::InUse) => {
-            let detail = "Endpoints use this policy; give them another one first";
-            Err(Error::conflict(detail))
-        }
-        Err(error) => Err(error.into()),
-    }
+    KIND.not_built_in(&name)?;
+    let deleted = api.engine.directory().delete_policy(org, name.clone()).await;
+    deleted.map_err(|error| KIND.refusal(error, &name))?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-/// All of them fit on one page.
 pub(super) async fn list(State(api): State<Api>, caller: Caller) -> Response {
     let policies = api.engine.policies().of_organization(organization(caller));
-    let data: Vec<_> = policies.iter().map(render).collect();
-    json::answer(StatusCode::OK, &json!({ "data": data, "iterator": null, "done": true }))
+    named::page(&policies.iter().map(render).collect::<Vec<_>>())
 }
 
 pub(super) async fn show(
