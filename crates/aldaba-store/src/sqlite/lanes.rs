@@ -112,19 +112,7 @@ pub(super) fn gates(connection: &Connection) -> rusqlite::Result<Vec<GateRecord>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::in_memory;
-
-    fn plan(statement: &str) -> String {
-        let connection = in_memory().unwrap();
-        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
-        let parameters = vec![0; explain.parameter_count()];
-        let steps = explain
-            .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
-            .unwrap()
-            .collect::<Result<Vec<String>, _>>()
-            .unwrap();
-        steps.join("; ")
-    }
+    use crate::sqlite::plan::plan;
 
     #[test]
     fn a_lane_is_refilled_from_its_place_in_the_index_without_sorting() {

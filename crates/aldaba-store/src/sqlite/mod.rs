@@ -27,6 +27,8 @@ mod open;
 mod options;
 mod ordering;
 mod pace;
+#[cfg(test)]
+mod plan;
 mod policy;
 mod profile;
 mod queue;
