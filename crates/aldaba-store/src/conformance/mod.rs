@@ -150,6 +150,7 @@ macro_rules! conformance_tests {
             retention::the_newest_delivered_are_ranked_over_endpoints,
             retention::what_is_cut_off_is_found_oldest_first,
             retention::a_removed_delivery_takes_its_attempts_and_the_last_one_the_message,
+            retention::attempts_by_hand_go_with_the_last_delivery_of_the_message,
             retention::what_waits_is_never_removed,
             retention::a_delivery_that_ended_at_another_time_stays,
             retention::an_event_id_outlives_its_message_for_its_time,
