@@ -129,6 +129,8 @@ macro_rules! conformance_tests {
             replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
             replays::what_was_cancelled_or_discarded_is_not_recovered,
             replays::what_is_to_be_delivered_later_still_is,
+            replays::what_is_to_be_delivered_later_is_not_opened_for_an_ordered_endpoint,
+            replays::a_round_without_an_attempt_has_the_last_answer_of_the_one_before,
             replays::another_round_takes_the_place_of_the_settled_one,
             replays::a_replay_goes_on_where_it_was_and_opens_nothing_twice,
             replays::a_replay_ends_at_the_most_that_one_may_open,

@@ -57,6 +57,7 @@ use crate::{
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
+use monotonic::Slice;
 use op::Reply;
 use parking_lot::Mutex;
 use queue::Queue;
@@ -66,6 +67,7 @@ use space::Space;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
@@ -75,6 +77,9 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     failure: Arc<Failure>,
     log_pages: Arc<AtomicU32>,
+    clock: Monotonic,
+    /// How much of the time of a read a count takes before it hands back what it has.
+    count_slice: Duration,
     closed: watch::Sender<bool>,
     space: Space,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -302,7 +307,11 @@ impl Replays for SqliteStore {
     }
 
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {
-        self.read(move |connection| replay::count_matches(connection, &replay, after, look))
+        let (clock, length) = (self.clock.clone(), self.count_slice);
+        self.read(move |connection| {
+            let slice = Slice::begin(&clock, length);
+            replay::count_matches(connection, &slice, &replay, after, look)
+        })
     }
 }
 
