@@ -24,8 +24,9 @@ pub const MOST_OPENED: u64 = 1_000_000;
 const LOOK: usize = 1000;
 /// Deliveries that a step opens.
 const OPEN: usize = 100;
-/// Steps that are made at once. Other replays wait for their turn.
-const AT_ONCE: usize = 4;
+/// Steps that are asked for at once: one is written while the next waits. Other replays wait for their turn here,
+/// so that what retention removes does not wait behind all of them.
+const AT_ONCE: usize = 2;
 /// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
 /// others.
 const BREATH: Duration = Duration::from_millis(5);
@@ -104,6 +105,7 @@ impl Replays {
                 let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
                 before.ok_or(ChangeError::NotFound)
             }
+            Changed::TooMany => Err(ChangeError::TooManyReplays),
             _ => Err(ChangeError::NotFound),
         }
     }

@@ -26,6 +26,11 @@ pub struct Replay {
     pub updated_at: Timestamp,
 }
 
+impl Replay {
+    /// How many replays of one application may be running.
+    pub const MOST_RUNNING: usize = 100;
+}
+
 /// What it was asked for as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayKind {

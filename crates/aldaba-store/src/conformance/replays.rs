@@ -334,6 +334,31 @@ pub async fn a_replay_ends_with_its_endpoint_and_when_it_is_cancelled(store: Arc
     assert_eq!(step(&scene, a_step(&everything(&scene, &tenant))).await.replay, None);
 }
 
+pub async fn an_application_has_so_many_running_replays_and_no_more(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (tenant, neighbour) = (scene.with_endpoints(1).await, scene.with_endpoints(1).await);
+    let key = scene.key();
+    let begin = async |replay: &Replay, idempotency| {
+        scene.change(Change::StartReplay { replay: replay.clone(), idempotency }).await
+    };
+    let first = everything(&scene, &tenant);
+    assert_eq!(begin(&first, Some(key)).await, made());
+    for _ in 1..Replay::MOST_RUNNING {
+        start(&scene, &everything(&scene, &tenant)).await;
+    }
+    let more = everything(&scene, &tenant);
+    let other = scene.key();
+    assert_eq!(begin(&more, Some(other)).await, Changed::TooMany);
+    assert_eq!(scene.store.replay(scene.org, more.id).await.unwrap(), None);
+    let repeated = Changed::Repeated { resource: *first.id.as_bytes() };
+    assert_eq!(begin(&everything(&scene, &tenant), Some(key)).await, repeated, "as it was answered before");
+    start(&scene, &everything(&scene, &neighbour)).await;
+    // One that has ended makes room, and the key of the one that was refused is free.
+    step(&scene, a_step(&first)).await;
+    assert_eq!(begin(&more, Some(other)).await, made());
+    assert_eq!(begin(&everything(&scene, &tenant), None).await, Changed::TooMany);
+}
+
 pub async fn replays_are_listed_both_ways_for_their_organization(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;

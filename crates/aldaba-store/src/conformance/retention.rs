@@ -4,7 +4,8 @@ use super::scene::ask;
 use super::{Scene, at};
 use crate::{
     Accept, AttemptScope, AttemptsQuery, Change, Cut, MessagesCursor, NewAttempt, Order, Page, Record,
-    Removal, Removed, RemovedCounts, Resent, Seq, Settled, Stale, Store, StoredKey, Tenant, Trigger,
+    Removal, Removed, RemovedCounts, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep, Resent, Seq,
+    Settled, Stale, Store, StoredKey, Tenant, Trigger,
 };
 use aldaba_delivery::{EndpointId, Gate, GateScope, Origin, Reason, Timestamp};
 use std::sync::Arc;
@@ -343,6 +344,50 @@ pub async fn counters_of_a_minute_that_is_not_over_stay(store: Arc<dyn Store>) {
     let count = stale.len() as u64;
     assert_eq!(remove(&scene, stale, at(180)).await.counts.counters, count);
     assert_eq!(old(Timestamp::MAX).await, []);
+}
+
+pub async fn a_replay_goes_when_it_has_ended_long_ago(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut replays = Vec::new();
+    for _ in 0..3 {
+        let replay = Replay {
+            id: scene.id(),
+            org: scene.org,
+            app: tenant.application.id,
+            endpoint: tenant.endpoints[0].id,
+            kind: ReplayKind::Recover,
+            filter: ReplayFilter::nothing(at(0)),
+            rate: 1,
+            state: ReplayState::Running,
+            reached: None,
+            looked_at: 0,
+            opened: 0,
+            created_at: at(0),
+            updated_at: at(0),
+        };
+        scene.change(Change::StartReplay { replay: replay.clone(), idempotency: None }).await;
+        replays.push(replay.id);
+    }
+    let [cancelled, finished, running] = replays[..] else { panic!("three") };
+    scene.change(Change::CancelReplay { org: scene.org, replay: cancelled, at: at(20) }).await;
+    let step = ReplayStep { id: finished, look: 10, open: 10, most: 10, now: at(10) };
+    ask(|done| scene.store.step_replay(step, done)).await.unwrap();
+
+    let ended = async |before, limit| scene.store.ended_replays(before, limit).await.unwrap();
+    assert_eq!(ended(at(10), 10).await, []);
+    assert_eq!(ended(at(20), 10).await, [Stale::Replay(finished, at(20))]);
+    assert_eq!(ended(at(99), 1).await, [Stale::Replay(finished, at(99))], "the oldest first");
+    assert_eq!(ended(at(99), 10).await.len(), 2);
+    let items = [(running, 99), (cancelled, 20), (finished, 20)];
+    let items = items.map(|(id, before)| Stale::Replay(id, at(before))).to_vec();
+    assert_eq!(
+        remove(&scene, items, at(99)).await.counts,
+        RemovedCounts { replays: 1, ..Default::default() }
+    );
+    for (id, is_there) in [(running, true), (cancelled, true), (finished, false)] {
+        assert_eq!(scene.store.replay(scene.org, id).await.unwrap().is_some(), is_there);
+    }
 }
 
 pub async fn a_gate_that_has_held_nobody_for_long_goes(store: Arc<dyn Store>) {

@@ -367,6 +367,10 @@ impl Retention for SqliteStore {
         self.read(move |connection| retention::old_gates(connection, before, limit))
     }
 
+    fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::ended_replays(connection, before, limit))
+    }
+
     fn remove(&self, removal: Removal, done: Done<Removed>) {
         self.write(Op::Remove(removal), Reply::Remove(done));
     }

@@ -5,7 +5,7 @@ use super::monotonic::{Monotonic, Slice};
 use super::retention::{self, DELIVERY_OF, EndpointUnused};
 use super::rows::{self, scope_bytes};
 use crate::{Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
-use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, Origin, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, Origin, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -57,6 +57,7 @@ impl Remover<'_> {
             Stale::Key(key) => self.key(key)?,
             Stale::Counters(endpoint, minute) => self.counters(*endpoint, *minute)?,
             Stale::Gate(origin, scope, before) => self.gate(origin, scope, *before)?,
+            Stale::Replay(replay, before) => self.replay(*replay, *before)?,
             Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
             Stale::Application(app) => self.application(*app)?,
         }
@@ -177,6 +178,14 @@ impl Remover<'_> {
             .prepare_cached("DELETE FROM gate WHERE origin = ?1 AND scope = ?2 AND held_until < ?3")?;
         let removed = delete.execute((origin.as_str(), scope_bytes(scope), before.millis()))?;
         self.counts.gates += removed as u64;
+        Ok(())
+    }
+
+    fn replay(&mut self, replay: ReplayId, before: Timestamp) -> rusqlite::Result<()> {
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM replay WHERE id = ?1 AND state > 0 AND updated_at < ?2")?;
+        self.counts.replays += delete.execute((replay.as_bytes(), before.millis()))? as u64;
         Ok(())
     }
 

@@ -31,7 +31,14 @@ const ATTEMPTS: &str = "
     SELECT endpoint, status_code FROM attempt INDEXED BY attempt_message
     WHERE message = ?1 AND seq <= ?2 ORDER BY seq DESC, id DESC";
 
+const RUNNING_OF: &str = "SELECT count(*) FROM replay INDEXED BY replay_app WHERE app = ?1 AND state = 0";
+
 pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Result<Changed> {
+    let mut running = connection.prepare_cached(RUNNING_OF)?;
+    if running.query_row((replay.app.as_bytes(),), |row| row.get::<_, i64>(0))? >= count(Replay::MOST_RUNNING)
+    {
+        return Ok(Changed::TooMany);
+    }
     let filter = &replay.filter;
     let bit = |wanted, bit| if wanted { bit } else { 0 };
     let wanted = bit(filter.dead, DEAD)
@@ -413,9 +420,9 @@ mod tests {
     use crate::sqlite::in_memory;
 
     #[test]
-    fn messages_and_their_last_attempts_are_found_without_sorting() {
+    fn messages_their_last_attempts_and_running_replays_are_found_without_sorting() {
         let connection = in_memory().unwrap();
-        for statement in [MESSAGES, ATTEMPTS] {
+        for statement in [MESSAGES, ATTEMPTS, RUNNING_OF] {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
             let parameters = vec![0; explain.parameter_count()];
             let mut plan = explain.query(rusqlite::params_from_iter(parameters)).unwrap();

@@ -11,6 +11,10 @@ use aldaba_store::{
 
 impl Disk {
     pub(super) fn start_replay(&mut self, replay: &Replay) -> Changed {
+        let running = |other: &&Replay| other.app == replay.app && other.state == ReplayState::Running;
+        if self.replays.values().filter(running).count() >= Replay::MOST_RUNNING {
+            return Changed::TooMany;
+        }
         self.replays.insert(replay.id, replay.clone());
         Changed::Done { removed: Vec::new() }
     }
