@@ -77,6 +77,8 @@ pub enum ChangeError {
     UidTaken,
     #[error("the application has as many endpoints as it may have")]
     TooMany,
+    #[error("the application has as many running replays as it may have")]
+    TooManyReplays,
     #[error("the endpoint keeps being changed by others")]
     Unsettled,
     #[error("an endpoint uses it")]

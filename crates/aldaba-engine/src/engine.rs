@@ -145,7 +145,7 @@ impl Engine {
             clock: clock.clone(),
             policies: policies.clone(),
             options: options.retention,
-            event_ids_kept: options.idempotency_kept,
+            idempotency_kept: options.idempotency_kept,
             walks: Walks::default(),
         };
         let retention = tokio::spawn(retention.run()).abort_handle();

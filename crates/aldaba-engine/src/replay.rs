@@ -4,6 +4,9 @@
 //! step opens goes to the lanes as if it had just been accepted: throttles, gates and health hold
 //! for it as for everything else.
 
+#[cfg(test)]
+mod tests;
+
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::{ChangeError, Clock, Entropy, Once};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
@@ -17,12 +20,13 @@ use tokio::sync::{Semaphore, oneshot};
 
 /// How many deliveries one replay may open. Whoever wants more starts another where it ended.
 pub const MOST_OPENED: u64 = 1_000_000;
-/// Rows that a step looks at: a few milliseconds of the writer's time.
+/// Rows that a step looks at. Where that takes the writer more than a few milliseconds it ends earlier.
 const LOOK: usize = 1000;
 /// Deliveries that a step opens.
 const OPEN: usize = 100;
-/// Steps that are made at once. Other replays wait for their turn.
-const AT_ONCE: usize = 4;
+/// Steps that are asked for at once: one is written while the next waits. Other replays wait for their turn here,
+/// so that what retention removes does not wait behind all of them.
+const AT_ONCE: usize = 2;
 /// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
 /// others.
 const BREATH: Duration = Duration::from_millis(5);
@@ -31,6 +35,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Rows that one read of a count looks at, and that a count looks at in all.
 const COUNT_SLICE: usize = 20_000;
 const COUNT_MOST: usize = 1_000_000;
+/// How long a count goes on: somebody waits for it.
+const COUNT_LONGEST: Duration = Duration::from_secs(10);
 
 /// What to replay.
 #[derive(Clone, Debug)]
@@ -99,6 +105,7 @@ impl Replays {
                 let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
                 before.ok_or(ChangeError::NotFound)
             }
+            Changed::TooMany => Err(ChangeError::TooManyReplays),
             _ => Err(ChangeError::NotFound),
         }
     }
@@ -106,10 +113,14 @@ impl Replays {
     /// What it would open, without opening anything.
     pub async fn count(&self, new: NewReplay) -> Result<Counted, ChangeError> {
         let replay = self.planned(new);
-        let (mut count, mut after) = (0, None);
-        for _ in 0..COUNT_MOST / COUNT_SLICE {
+        let begun = self.0.clock.monotonic();
+        let is_over = || self.0.clock.monotonic().saturating_sub(begun) >= COUNT_LONGEST;
+        let (mut count, mut rows, mut after) = (0, 0, None);
+        // A read may end long before it has looked at so many rows.
+        while rows < COUNT_MOST && !is_over() {
             let page = self.0.store.count_replay(replay.clone(), after, COUNT_SLICE).await?;
             count += page.matched;
+            rows += page.rows;
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(Counted { count, at_least: false }),

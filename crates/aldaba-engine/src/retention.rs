@@ -51,6 +51,8 @@ pub struct RetentionOptions {
     pub defaults: RetentionDefaults,
     /// Counters of endpoints per minute.
     pub counters: Duration,
+    /// Replays that have ended. One is kept for as long as the idempotency key that it was started with, too.
+    pub replays: Duration,
     pub interval: Duration,
 }
 
@@ -60,6 +62,7 @@ impl Default for RetentionOptions {
         Self {
             defaults: RetentionDefaults { delivered: Some(days(90)), dead: Some(days(365)) },
             counters: days(30),
+            replays: days(30),
             interval: Duration::from_secs(60),
         }
     }
@@ -70,7 +73,7 @@ pub(crate) struct Retention {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policies: Policies,
     pub(crate) options: RetentionOptions,
-    pub(crate) event_ids_kept: Duration,
+    pub(crate) idempotency_kept: Duration,
     pub(crate) walks: Walks,
 }
 
@@ -94,7 +97,7 @@ impl Retention {
                 let (removed, end) = self.run_once(self.clock.now()).await;
                 if removed != RemovedCounts::default() {
                     let RemovedCounts { deliveries, attempts, messages, keys, .. } = removed;
-                    let RemovedCounts { counters, gates, endpoints, applications, .. } = removed;
+                    let RemovedCounts { counters, gates, replays, endpoints, applications, .. } = removed;
                     tracing::info!(
                         deliveries,
                         attempts,
@@ -102,6 +105,7 @@ impl Retention {
                         keys,
                         counters,
                         gates,
+                        replays,
                         endpoints,
                         applications,
                         "removed what is no longer kept"
@@ -144,6 +148,7 @@ impl Round<'_> {
         self.endpoints().await?;
         self.messages().await?;
         self.keys().await?;
+        self.replays().await?;
         self.applications().await?;
         let gates = self.keeper.store.old_gates(self.now.before(GATES_KEPT), FOUND).await?;
         self.remove(gates).await
@@ -268,6 +273,13 @@ impl Round<'_> {
         Ok(())
     }
 
+    /// Those that have ended long ago. A repeat of the request that started one must still find it.
+    async fn replays(&mut self) -> Result<(), Error> {
+        let (store, kept) = (self.keeper.store.clone(), self.keeper.options.replays);
+        let before = self.now.before(kept.max(self.keeper.idempotency_kept));
+        self.until_gone(|| store.ended_replays(before, FOUND)).await
+    }
+
     async fn applications(&mut self) -> Result<(), Error> {
         let mut after = None;
         loop {
@@ -294,7 +306,7 @@ impl Round<'_> {
 
     async fn slice(&self, items: Vec<Stale>) -> Result<Removed, Error> {
         let (answer, answered) = oneshot::channel();
-        let removal = Removal { items, now: self.now, event_ids_kept: self.keeper.event_ids_kept };
+        let removal = Removal { items, now: self.now, event_ids_kept: self.keeper.idempotency_kept };
         self.keeper.store.remove(removal, Done::new(move |result| drop(answer.send(result))));
         answered.await.map_err(|_| Error::Closed)?
     }

@@ -223,7 +223,7 @@ pub enum Change {
         sealed: Vec<u8>,
         at: Timestamp,
     },
-    /// Its steps follow, until it is over.
+    /// Its steps follow, until it is over. An application has [`Replay::MOST_RUNNING`] at most.
     StartReplay {
         replay: Replay,
         idempotency: Option<IdempotencyKey>,
@@ -274,7 +274,7 @@ pub enum Changed {
     NotFound,
     /// The endpoint is no longer what the change was made for. Nothing was changed.
     Stale,
-    /// The application has as many endpoints as it may have.
+    /// The application has as many endpoints, or running replays, as it may have.
     TooMany,
     /// The endpoint names a policy that is not there.
     NoSuchPolicy,

@@ -26,6 +26,11 @@ pub struct Replay {
     pub updated_at: Timestamp,
 }
 
+impl Replay {
+    /// How many replays of one application may be running.
+    pub const MOST_RUNNING: usize = 100;
+}
+
 /// What it was asked for as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayKind {
@@ -76,7 +81,8 @@ pub struct ReplayFilter {
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayStep {
     pub id: ReplayId,
-    /// How many rows to look at, at most: messages and their deliveries.
+    /// How many rows to look at, at most: messages, their deliveries, and attempts. A store ends a step earlier
+    /// that takes it more than a few milliseconds, but not before it has come forward.
     pub look: usize,
     /// How many deliveries to open, at most.
     pub open: usize,
@@ -97,6 +103,8 @@ pub struct ReplayStepped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayCount {
     pub matched: u64,
+    /// How many rows were looked at.
+    pub rows: usize,
     /// Where to go on; `None`: that is all.
     pub next: Option<MessageId>,
 }
@@ -129,7 +137,7 @@ pub struct ReplaysQuery {
 }
 
 pub trait Replays {
-    /// A replay that is not running is left as it is.
+    /// A replay that is not running is left as it is. Everything else that waits to be written goes first.
     fn step_replay(&self, step: ReplayStep, done: Done<ReplayStepped>);
 
     fn replay(&self, org: OrgId, id: ReplayId) -> Read<Option<Replay>>;
@@ -139,7 +147,8 @@ pub trait Replays {
     /// Those of all organizations, in the order they were made.
     fn running_replays(&self) -> Read<Vec<Replay>>;
 
-    /// How many messages a new replay would open deliveries for: looks at `look` rows from `after` on.
+    /// How many messages a new replay would open deliveries for: looks at `look` rows from `after` on, or at
+    /// fewer where that takes long.
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount>;
 }
 

@@ -5,7 +5,7 @@
 //! was found, and that nothing goes that waits or is referred to.
 
 use crate::{Done, Read, Seq};
-use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, OrgId, Origin, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp};
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub enum Stale {
     Counters(EndpointId, i64),
     /// A gate that has held nobody since this moment.
     Gate(Origin, GateScope, Timestamp),
+    /// A replay that has ended before this moment.
+    Replay(ReplayId, Timestamp),
     /// A deleted endpoint that nothing refers to.
     Endpoint(EndpointId),
     /// A deleted application that nothing refers to.
@@ -103,6 +105,7 @@ pub struct RemovedCounts {
     pub keys: u64,
     pub counters: u64,
     pub gates: u64,
+    pub replays: u64,
     pub endpoints: u64,
     pub applications: u64,
 }
@@ -115,6 +118,7 @@ impl AddAssign for RemovedCounts {
         self.keys += more.keys;
         self.counters += more.counters;
         self.gates += more.gates;
+        self.replays += more.replays;
         self.endpoints += more.endpoints;
         self.applications += more.applications;
     }
@@ -160,6 +164,9 @@ pub trait Retention {
 
     /// Gates that have held nobody since a moment.
     fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
+
+    /// Replays that have ended before a moment, the oldest first.
+    fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
 
     /// Removes what still is what was found, in one commit that takes a few milliseconds at most: what does
     /// not fit into them is left for the next call. Everything else that waits to be written goes first.

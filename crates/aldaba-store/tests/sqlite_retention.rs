@@ -1,17 +1,18 @@
 //! A big removal: others hardly feel it, and a kill in the middle leaves whole deliveries.
 
+use aldaba_delivery::EndpointId;
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
-    Accepted, Accepts, Cut, Done, Error, Record, Removal, Removed, RemovedCounts, Retention, Seq, Settled,
-    Stale, Tenant,
+    Accept, Accepted, Accepts, Cut, Done, Error, History, NewAttempt, Record, Records, Removal, Removed,
+    RemovedCounts, Resent, Retention, Seq, Settled, Stale, Tenant, Trigger,
 };
 use rusqlite::Connection;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,14 @@ fn open(folder: &Path) -> Arc<SqliteStore> {
     let start = now();
     let clock = Monotonic::new(move || now().duration_since(start));
     let options = Options { clock, queue_wait: Duration::from_secs(30), ..Options::new(folder) };
+    Arc::new(SqliteStore::open(&options).unwrap())
+}
+
+/// A store in whose time every look at the clock is a millisecond later.
+fn open_slow(folder: &Path) -> Arc<SqliteStore> {
+    let looks = Arc::new(AtomicU64::new(0));
+    let clock = Monotonic::new(move || Duration::from_millis(looks.fetch_add(1, Ordering::Relaxed)));
+    let options = Options { clock, queue_wait: Duration::from_secs(3600), ..Options::new(folder) };
     Arc::new(SqliteStore::open(&options).unwrap())
 }
 
@@ -113,11 +122,7 @@ fn removing_20_000_deliveries_takes_slices_and_leaves_accepting_alone() {
 #[test]
 fn a_delivery_with_very_many_attempts_goes_in_more_than_one_slice() {
     let folder = tempfile::tempdir().unwrap();
-    // Every look at the clock is a millisecond later.
-    let looks = Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let clock = Monotonic::new(move || Duration::from_millis(looks.fetch_add(1, Ordering::Relaxed)));
-    let options = Options { clock, queue_wait: Duration::from_secs(3600), ..Options::new(folder.path()) };
-    let store = Arc::new(SqliteStore::open(&options).unwrap());
+    let store = open_slow(folder.path());
     let scene = Scene::new(store.clone());
     let tenant = block_on(scene.with_endpoints(1));
     let event = scene.event(&tenant);
@@ -140,6 +145,59 @@ fn a_delivery_with_very_many_attempts_goes_in_more_than_one_slice() {
     }
     assert!(slices > 1, "{slices}");
     assert_eq!((counts.deliveries, counts.attempts, counts.messages), (1, 1001, 1));
+}
+
+/// Attempts by hand, all in one commit or a few.
+fn resend(scene: &Scene, store: &SqliteStore, event: &Accept, endpoint: EndpointId, count: usize) {
+    let (told, fate) = mpsc::channel();
+    for _ in 0..count {
+        let attempt = NewAttempt { success: false, trigger: Trigger::Manual, ..scene.attempt() };
+        let resent = Resent { endpoint, message: event.message.id, attempt, at: at(3) };
+        let told = told.clone();
+        store.resent(resent, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
+    }
+    assert!(fate.iter().take(count).all(|result| result.is_ok()));
+}
+
+#[test]
+fn attempts_that_no_delivery_is_left_of_go_in_slices_and_their_message_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_slow(folder.path());
+    let scene = Scene::new(store.clone());
+    let tenant = block_on(scene.with_endpoints(1));
+    let endpoint = tenant.endpoints[0].id;
+    let to_nobody = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+    block_on(scene.accepted(&to_nobody));
+    resend(&scene, &store, &to_nobody, endpoint, 1000);
+    // One that was tried by hand before it was delivered.
+    let event = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+    block_on(scene.accepted(&event));
+    resend(&scene, &store, &event, endpoint, 1000);
+    let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
+    let by_hand = Resent { endpoint, message: event.message.id, attempt, at: at(4) };
+    let (told, fate) = mpsc::channel();
+    store.resent(by_hand, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
+    fate.recv().unwrap().unwrap();
+
+    let lonely = || block_on(store.lonely_messages(None, at(1 << 40), 10)).unwrap().stale;
+    let settled = || all(&store, &tenant);
+    let there = |event: &Accept| block_on(store.message(event.app, event.message.id.to_string())).unwrap();
+    for (event, find) in [(&to_nobody, &lonely as &dyn Fn() -> Vec<Stale>), (&event, &settled)] {
+        let (mut slices, mut counts) = (0, RemovedCounts::default());
+        while there(event).is_some() {
+            let found = find();
+            assert_eq!(found.len(), 1, "what a slice has left is found again");
+            let removed = remove(&store, found);
+            assert!(removed.counts.attempts > 0 && removed.counts.attempts < 1000, "{removed:?}");
+            counts += removed.counts;
+            slices += 1;
+        }
+        assert!(slices > 1, "{slices}");
+        assert!(counts.attempts >= 1000 && counts.messages == 1, "{counts:?}");
+    }
+    let database = Connection::open(folder.path().join("aldaba.db")).unwrap();
+    let left = database.query_row("SELECT count(*) FROM attempt", [], |row| row.get::<_, i64>(0));
+    assert_eq!(left, Ok(0));
 }
 
 /// Not a test of its own: the process that is killed.

@@ -3,10 +3,13 @@
 use super::*;
 use crate::SystemClock;
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{AppId, MessageId, Reason};
+use aldaba_delivery::{AppId, MessageId, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
-use aldaba_store::{Accept, Accepted, Change, Endpoint, NewDelivery, Order, Page, Record, Recorded, Tenant};
+use aldaba_store::{
+    Accept, Accepted, Change, Endpoint, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter,
+    ReplayKind, ReplayState, Tenant,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +27,7 @@ fn keeper(store: Arc<dyn Store>) -> Retention {
         clock: Arc::new(SystemClock::new()),
         policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
         options: RetentionOptions::default(),
-        event_ids_kept: Duration::from_secs(24 * 3600),
+        idempotency_kept: Duration::from_secs(24 * 3600),
         walks: Walks::default(),
     }
 }
@@ -189,6 +192,48 @@ fn what_is_deleted_leaves_nothing_behind() {
     });
     drop(store);
     assert_eq!(not_empty(folder.path()), Vec::<&str>::new());
+}
+
+/// A replay that found nothing and ended at once, at this moment.
+async fn ended_replay(scene: &Scene, tenant: &Tenant, moment: Timestamp) -> ReplayId {
+    let replay = Replay {
+        id: scene.id(),
+        org: scene.org,
+        app: tenant.application.id,
+        endpoint: tenant.endpoints[0].id,
+        kind: ReplayKind::Recover,
+        filter: ReplayFilter::nothing(moment),
+        rate: 1,
+        state: ReplayState::Running,
+        reached: None,
+        looked_at: 0,
+        opened: 0,
+        created_at: moment,
+        updated_at: moment,
+    };
+    let id = replay.id;
+    scene.change(Change::StartReplay { replay, idempotency: None }).await;
+    scene.change(Change::CancelReplay { org: scene.org, replay: id, at: moment }).await;
+    id
+}
+
+#[test]
+fn a_replay_goes_30_days_after_its_end_but_not_before_the_key_it_was_started_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    block_on(async {
+        let scene = Scene::new(store.clone());
+        let tenant = tenant(&scene, &["standard"]).await;
+        let first = ended_replay(&scene, &tenant, at(0)).await;
+        let second = ended_replay(&scene, &tenant, at(1)).await;
+        let mut careful = keeper(store.clone());
+        careful.idempotency_kept = Duration::from_secs(40 * 24 * 3600);
+        assert_eq!(careful.run_once(at(40 * DAY)).await.0, RemovedCounts::default());
+        assert_eq!(round(&store, at(30 * DAY)).await, RemovedCounts::default());
+        assert_eq!(round(&store, at(30 * DAY + 1)).await, RemovedCounts { replays: 1, ..Default::default() });
+        assert_eq!(store.replay(scene.org, first).await, Ok(None));
+        assert!(store.replay(scene.org, second).await.is_ok_and(|replay| replay.is_some()));
+    });
 }
 
 /// The tables of history and directory that still have rows.

@@ -3,11 +3,11 @@
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Changed, DeliveryState, NewAttempt, Order, Page, Replay,
-    ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped, ReplaysQuery, Resent, Seq,
-    Store, Tenant, Trigger,
+    Accept, AttemptScope, AttemptsQuery, Change, Changed, DeliveryState, Endpoint, NewAttempt, Order, Page,
+    Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped, ReplaysQuery,
+    Resent, Seq, Store, Tenant, Trigger,
 };
-use aldaba_delivery::{MessageId, Reason, Timestamp};
+use aldaba_delivery::{MessageId, OnExhausted, Ordering, Reason, Timestamp};
 use std::sync::Arc;
 
 /// A replay of everything to the application's first endpoint.
@@ -148,6 +148,55 @@ pub async fn what_is_to_be_delivered_later_still_is(store: Arc<dyn Store>) {
     assert_eq!((waiting.due_at, waiting.clock_start), (at(5000), at(5000)));
 }
 
+pub async fn what_is_to_be_delivered_later_is_not_opened_for_an_ordered_endpoint(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(0).await;
+    let ordering = Ordering::Fifo(OnExhausted::Skip);
+    scene.create_endpoint(&Endpoint { ordering, ..scene.new_endpoint(tenant.application.id) }).await;
+    let tenant = scene.tenant(tenant.application.id).await.unwrap();
+    let mut messages = Vec::new();
+    // A step is made at 30 s.
+    for deliver_at in [Some(at(31)), None, Some(at(30))] {
+        let mut accept = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+        accept.message.deliver_at = deliver_at;
+        scene.accepted(&accept).await;
+        messages.push(accept.message.id);
+    }
+    let replay = Replay { created_at: at(30), ..everything(&scene, &tenant) };
+    assert_eq!(scene.store.count_replay(replay.clone(), None, 1000).await.unwrap().matched, 2);
+    assert_eq!(run(&scene, &replay).await, messages[1..]);
+    assert_eq!(scene.in_order(replay.endpoint).await.len(), 2);
+    // Its moment has come.
+    let again = Replay { id: scene.id(), ..replay };
+    start(&scene, &again).await;
+    let stepped = step(&scene, ReplayStep { now: at(31), ..a_step(&again) }).await;
+    assert_eq!(stepped.opened.iter().map(|waiting| waiting.message).collect::<Vec<_>>(), messages[..1]);
+}
+
+pub async fn a_round_without_an_attempt_has_the_last_answer_of_the_one_before(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let accept = scene.event(&tenant);
+    let first = scene.accepted(&accept).await;
+    let other = crate::Record {
+        seq: Seq(first.0 + 1),
+        endpoint: accept.deliveries[1].endpoint,
+        ..scene.failed(&accept, first, at(9))
+    };
+    scene.record(vec![scene.delivered(&accept, first), other]).await;
+    let matched = async |class| {
+        let mut replay = everything(&scene, &tenant);
+        replay.filter.status_class = Some(class);
+        scene.store.count_replay(replay, None, 1000).await.unwrap().matched
+    };
+    assert_eq!((matched(200).await, matched(500).await), (1, 0));
+    run(&scene, &everything(&scene, &tenant)).await;
+    let [round] = &scene.due(accept.deliveries[0].endpoint).await[..] else { panic!("it waits") };
+    let cancelled = scene.dead(&accept, round.seq, Reason::Cancelled);
+    assert_eq!(scene.record(vec![cancelled]).await, [crate::Recorded::Applied]);
+    assert_eq!((matched(200).await, matched(500).await, matched(0).await), (1, 0, 0));
+}
+
 pub async fn another_round_takes_the_place_of_the_settled_one(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(2).await;
@@ -283,6 +332,31 @@ pub async fn a_replay_ends_with_its_endpoint_and_when_it_is_cancelled(store: Arc
     let after = step(&scene, a_step(&gone)).await;
     assert_eq!((after.opened.len(), after.replay.unwrap().state), (0, ReplayState::EndpointGone));
     assert_eq!(step(&scene, a_step(&everything(&scene, &tenant))).await.replay, None);
+}
+
+pub async fn an_application_has_so_many_running_replays_and_no_more(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (tenant, neighbour) = (scene.with_endpoints(1).await, scene.with_endpoints(1).await);
+    let key = scene.key();
+    let begin = async |replay: &Replay, idempotency| {
+        scene.change(Change::StartReplay { replay: replay.clone(), idempotency }).await
+    };
+    let first = everything(&scene, &tenant);
+    assert_eq!(begin(&first, Some(key)).await, made());
+    for _ in 1..Replay::MOST_RUNNING {
+        start(&scene, &everything(&scene, &tenant)).await;
+    }
+    let more = everything(&scene, &tenant);
+    let other = scene.key();
+    assert_eq!(begin(&more, Some(other)).await, Changed::TooMany);
+    assert_eq!(scene.store.replay(scene.org, more.id).await.unwrap(), None);
+    let repeated = Changed::Repeated { resource: *first.id.as_bytes() };
+    assert_eq!(begin(&everything(&scene, &tenant), Some(key)).await, repeated, "as it was answered before");
+    start(&scene, &everything(&scene, &neighbour)).await;
+    // One that has ended makes room, and the key of the one that was refused is free.
+    step(&scene, a_step(&first)).await;
+    assert_eq!(begin(&more, Some(other)).await, made());
+    assert_eq!(begin(&everything(&scene, &tenant), None).await, Changed::TooMany);
 }
 
 pub async fn replays_are_listed_both_ways_for_their_organization(store: Arc<dyn Store>) {

@@ -3,8 +3,9 @@
 use super::scene::ask;
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Cut, MessagesCursor, Order, Page, Record, Removal, Removed,
-    RemovedCounts, Seq, Settled, Stale, Store, StoredKey, Tenant,
+    Accept, AttemptScope, AttemptsQuery, Change, Cut, MessagesCursor, NewAttempt, Order, Page, Record,
+    Removal, Removed, RemovedCounts, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep, Resent, Seq,
+    Settled, Stale, Store, StoredKey, Tenant, Trigger,
 };
 use aldaba_delivery::{EndpointId, Gate, GateScope, Origin, Reason, Timestamp};
 use std::sync::Arc;
@@ -152,6 +153,28 @@ pub async fn a_removed_delivery_takes_its_attempts_and_the_last_one_the_message(
     assert!(has_message(&scene, &kept).await);
     assert_eq!(attempts(&scene, AttemptScope::Message(kept.message.id)).await, 1);
     assert_eq!(scene.store.waiting().await.unwrap(), 1);
+}
+
+pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let event = scene.event(&tenant);
+    let first = scene.accepted(&event).await;
+    scene.record(vec![scene.delivered(&event, first)]).await;
+    let second = Seq(first.0 + 1);
+    let endpoint = event.deliveries[1].endpoint;
+    scene.record(vec![Record { seq: second, endpoint, ..scene.delivered(&event, first) }]).await;
+    // To an endpoint that the message never went to.
+    let stranger = scene.with_endpoints(1).await.endpoints[0].id;
+    let attempt = NewAttempt { success: false, trigger: Trigger::Manual, ..scene.attempt() };
+    let resent = Resent { endpoint: stranger, message: event.message.id, attempt, at: at(2) };
+    ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    let item = |seq| vec![Stale::Delivery(Settled { at: at(2), seq })];
+    assert_eq!(remove(&scene, item(second), at(99)).await.counts.attempts, 1);
+    assert_eq!(attempts(&scene, AttemptScope::Endpoint(stranger)).await, 1);
+    let counts = RemovedCounts { deliveries: 1, attempts: 2, messages: 1, ..Default::default() };
+    assert_eq!(remove(&scene, item(first), at(99)).await.counts, counts);
+    assert_eq!(attempts(&scene, AttemptScope::Endpoint(stranger)).await, 0);
 }
 
 pub async fn what_waits_is_never_removed(store: Arc<dyn Store>) {
@@ -321,6 +344,50 @@ pub async fn counters_of_a_minute_that_is_not_over_stay(store: Arc<dyn Store>) {
     let count = stale.len() as u64;
     assert_eq!(remove(&scene, stale, at(180)).await.counts.counters, count);
     assert_eq!(old(Timestamp::MAX).await, []);
+}
+
+pub async fn a_replay_goes_when_it_has_ended_long_ago(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut replays = Vec::new();
+    for _ in 0..3 {
+        let replay = Replay {
+            id: scene.id(),
+            org: scene.org,
+            app: tenant.application.id,
+            endpoint: tenant.endpoints[0].id,
+            kind: ReplayKind::Recover,
+            filter: ReplayFilter::nothing(at(0)),
+            rate: 1,
+            state: ReplayState::Running,
+            reached: None,
+            looked_at: 0,
+            opened: 0,
+            created_at: at(0),
+            updated_at: at(0),
+        };
+        scene.change(Change::StartReplay { replay: replay.clone(), idempotency: None }).await;
+        replays.push(replay.id);
+    }
+    let [cancelled, finished, running] = replays[..] else { panic!("three") };
+    scene.change(Change::CancelReplay { org: scene.org, replay: cancelled, at: at(20) }).await;
+    let step = ReplayStep { id: finished, look: 10, open: 10, most: 10, now: at(10) };
+    ask(|done| scene.store.step_replay(step, done)).await.unwrap();
+
+    let ended = async |before, limit| scene.store.ended_replays(before, limit).await.unwrap();
+    assert_eq!(ended(at(10), 10).await, []);
+    assert_eq!(ended(at(20), 10).await, [Stale::Replay(finished, at(20))]);
+    assert_eq!(ended(at(99), 1).await, [Stale::Replay(finished, at(99))], "the oldest first");
+    assert_eq!(ended(at(99), 10).await.len(), 2);
+    let items = [(running, 99), (cancelled, 20), (finished, 20)];
+    let items = items.map(|(id, before)| Stale::Replay(id, at(before))).to_vec();
+    assert_eq!(
+        remove(&scene, items, at(99)).await.counts,
+        RemovedCounts { replays: 1, ..Default::default() }
+    );
+    for (id, is_there) in [(running, true), (cancelled, true), (finished, false)] {
+        assert_eq!(scene.store.replay(scene.org, id).await.unwrap().is_some(), is_there);
+    }
 }
 
 pub async fn a_gate_that_has_held_nobody_for_long_goes(store: Arc<dyn Store>) {

@@ -67,7 +67,7 @@ fn apply(
                 Outcome::Change(change::apply(connection, rules, change)?)
             }
             Op::StepReplay(step) => {
-                Outcome::StepReplay(Box::new(replay::step(connection, step, &mut counters)?))
+                Outcome::StepReplay(Box::new(replay::step(connection, clock, step, &mut counters)?))
             }
             Op::SettleSetting { name, value } => {
                 Outcome::SettleSetting(setting::settle(connection, name, value)?)

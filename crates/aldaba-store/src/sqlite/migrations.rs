@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0007_ordering.sql"),
     include_str!("schema/0008_retention.sql"),
     include_str!("schema/0009_health.sql"),
+    include_str!("schema/0010_replay_bounds.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

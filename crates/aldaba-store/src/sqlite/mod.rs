@@ -59,6 +59,7 @@ use crate::{
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
+use monotonic::Slice;
 use op::Reply;
 use parking_lot::Mutex;
 use queue::Queue;
@@ -68,6 +69,7 @@ use space::Space;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
@@ -77,6 +79,9 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     failure: Arc<Failure>,
     log_pages: Arc<AtomicU32>,
+    clock: Monotonic,
+    /// How much of the time of a read a count takes before it hands back what it has.
+    count_slice: Duration,
     closed: watch::Sender<bool>,
     space: Space,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -304,7 +309,11 @@ impl Replays for SqliteStore {
     }
 
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {
-        self.read(move |connection| replay::count_matches(connection, &replay, after, look))
+        let (clock, length) = (self.clock.clone(), self.count_slice);
+        self.read(move |connection| {
+            let slice = Slice::begin(&clock, length);
+            replay::count_matches(connection, &slice, &replay, after, look)
+        })
     }
 }
 
@@ -358,6 +367,10 @@ impl Retention for SqliteStore {
 
     fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
         self.read(move |connection| retention::old_gates(connection, before, limit))
+    }
+
+    fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::ended_replays(connection, before, limit))
     }
 
     fn remove(&self, removal: Removal, done: Done<Removed>) {

@@ -23,6 +23,28 @@ impl Default for Monotonic {
     }
 }
 
+/// Work that ends by the clock.
+#[derive(Debug)]
+pub(super) struct Slice<'a> {
+    clock: &'a Monotonic,
+    begun: Duration,
+    length: Duration,
+}
+
+impl<'a> Slice<'a> {
+    pub(super) fn begin(clock: &'a Monotonic, length: Duration) -> Self {
+        Self { clock, begun: clock.now(), length }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.took() >= self.length
+    }
+
+    pub(super) fn took(&self) -> Duration {
+        self.clock.now().saturating_sub(self.begun)
+    }
+}
+
 impl fmt::Debug for Monotonic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Monotonic")

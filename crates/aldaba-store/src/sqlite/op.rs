@@ -66,10 +66,8 @@ impl Op {
         match self {
             Self::Record(_) | Self::Resent(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
-            Self::Change(_) | Self::StepReplay(_) | Self::SettleSetting { .. } | Self::Discard { .. } => {
-                Class::Command
-            }
-            Self::Remove(_) => Class::Bulk,
+            Self::Change(_) | Self::SettleSetting { .. } | Self::Discard { .. } => Class::Command,
+            Self::StepReplay(_) | Self::Remove(_) => Class::Bulk,
         }
     }
 
@@ -80,9 +78,10 @@ impl Op {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
             Self::Record(batch) => batch.len().max(1),
-            Self::StepReplay(step) => step.open.max(1),
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
-            Self::Change(_) | Self::Resent(_) | Self::SettleSetting { .. } | Self::Remove(_) => 1,
+            Self::Change(_) | Self::Resent(_) | Self::SettleSetting { .. } => 1,
+            // However many rows it is about: its time bounds it.
+            Self::StepReplay(_) | Self::Remove(_) => 1,
         }
     }
 

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 const DATABASE_FILE: &str = "aldaba.db";
+/// A count ends after this part of the time that a read may take: one message may take long by itself.
+const COUNT_SHARE: u32 = 5;
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +102,17 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
             readers.close();
             OpenError::Thread(error)
         })?;
-    Ok(SqliteStore { queue, readers, failure, log_pages, closed, space, thread: Mutex::new(Some(thread)) })
+    Ok(SqliteStore {
+        queue,
+        readers,
+        failure,
+        log_pages,
+        clock: options.clock.clone(),
+        count_slice: options.read_limit / COUNT_SHARE,
+        closed,
+        space,
+        thread: Mutex::new(Some(thread)),
+    })
 }
 
 /// A database in memory with the present schema, for those who call

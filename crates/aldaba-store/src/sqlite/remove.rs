@@ -1,61 +1,72 @@
 //! Removes what is no longer kept, for as long as the slice lasts.
 
-use super::Monotonic;
 use super::keys::KeyKind;
+use super::monotonic::{Monotonic, Slice};
 use super::retention::{self, DELIVERY_OF, EndpointUnused};
 use super::rows::{self, scope_bytes};
 use crate::{Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
-use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, Origin, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, Origin, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long the writer may be busy with it, when others wait.
+/// How long the writer may be busy with work that nobody waits for, when others wait.
 pub(super) const SLICE: Duration = Duration::from_millis(5);
 /// Attempts that are removed between two looks at the clock.
 const ATTEMPTS: usize = 64;
+
+const OTHER_DELIVERY: &str =
+    "SELECT 1 FROM delivery INDEXED BY delivery_message WHERE message = ?1 AND seq != ?2";
+const ATTEMPTS_OF: &str = "
+    DELETE FROM attempt WHERE rowid IN (SELECT rowid FROM attempt INDEXED BY attempt_message
+        WHERE message = ?1 AND seq BETWEEN ?2 AND ?3 LIMIT ?4)";
+/// Those of all rounds, and those made by hand.
+const ANY_ROUND: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 
 pub(super) fn remove(
     connection: &Connection,
     clock: &Monotonic,
     removal: &Removal,
 ) -> rusqlite::Result<Removed> {
-    let begun = clock.now();
-    let is_over = || clock.now().saturating_sub(begun) >= SLICE;
-    let mut remover = Remover { connection, removal, counts: RemovedCounts::default() };
+    let slice = Slice::begin(clock, SLICE);
+    let mut remover = Remover { connection, removal, slice, counts: RemovedCounts::default() };
     let mut seen = 0;
     for item in &removal.items {
         // The first one is always begun, or a slow machine would never come to an end.
-        if (seen > 0 && is_over()) || !remover.remove(item, &is_over)? {
+        if (seen > 0 && remover.slice.is_over()) || !remover.remove(item)? {
             break;
         }
         seen += 1;
     }
-    Ok(Removed { seen, counts: remover.counts, took: clock.now().saturating_sub(begun) })
+    Ok(Removed { seen, counts: remover.counts, took: remover.slice.took() })
 }
 
 struct Remover<'a> {
     connection: &'a Connection,
     removal: &'a Removal,
+    slice: Slice<'a>,
     counts: RemovedCounts,
 }
 
 impl Remover<'_> {
     /// `false`: the slice was over before the item was done with.
-    fn remove(&mut self, item: &Stale, is_over: &dyn Fn() -> bool) -> rusqlite::Result<bool> {
+    fn remove(&mut self, item: &Stale) -> rusqlite::Result<bool> {
         match item {
-            Stale::Delivery(settled) => return self.delivery(*settled, is_over),
-            Stale::Message(app, message) => self.message_if_lonely(*app, *message)?,
+            Stale::Delivery(settled) => return self.delivery(*settled),
+            Stale::Message(app, message) => return self.message_if_lonely(*app, *message),
             Stale::Key(key) => self.key(key)?,
             Stale::Counters(endpoint, minute) => self.counters(*endpoint, *minute)?,
             Stale::Gate(origin, scope, before) => self.gate(origin, scope, *before)?,
+            Stale::Replay(replay, before) => self.replay(*replay, *before)?,
             Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
             Stale::Application(app) => self.application(*app)?,
         }
         Ok(true)
     }
 
-    /// The attempts first: a delivery that has many may need more than one slice.
-    fn delivery(&mut self, settled: Settled, is_over: &dyn Fn() -> bool) -> rusqlite::Result<bool> {
+    /// The attempts first: a delivery that has many may need more than one slice. Those of former rounds, and
+    /// those made by hand, go with the message's last delivery, which is found again until they are gone.
+    fn delivery(&mut self, settled: Settled) -> rusqlite::Result<bool> {
         let Settled { at, seq } = settled;
         // The fence: it may have been opened again since it was found.
         let mut find = self.connection.prepare_cached(
@@ -65,21 +76,10 @@ impl Remover<'_> {
         let Some((endpoint, message)): Option<(EndpointId, MessageId)> = found.optional()? else {
             return Ok(true);
         };
-        // Those of former rounds, and those made by hand, bear other numbers and go with the message.
-        let mut attempts = self.connection.prepare_cached(
-            "DELETE FROM attempt WHERE rowid IN (SELECT rowid FROM attempt INDEXED BY attempt_message
-                 WHERE message = ?1 AND seq = ?2 LIMIT ?3)",
-        )?;
-        loop {
-            let which = (message.as_bytes(), seq.0, rows::count(ATTEMPTS));
-            let removed = attempts.execute(which)?;
-            self.counts.attempts += removed as u64;
-            if removed < ATTEMPTS {
-                break;
-            }
-            if is_over() {
-                return Ok(false);
-            }
+        let mut others = self.connection.prepare_cached(OTHER_DELIVERY)?;
+        let is_last = !others.exists((message.as_bytes(), seq.0))?;
+        if !self.attempts(message, if is_last { ANY_ROUND } else { seq.0..=seq.0 })? {
+            return Ok(false);
         }
         let mut delete = self.connection.prepare_cached("DELETE FROM delivery WHERE seq = ?1")?;
         self.counts.deliveries += delete.execute((seq.0,))? as u64;
@@ -91,9 +91,26 @@ impl Remover<'_> {
         Ok(true)
     }
 
-    fn message_if_lonely(&mut self, app: AppId, message: MessageId) -> rusqlite::Result<()> {
+    /// Removes attempts of these numbers. `false`: there may be more, and the slice is over.
+    fn attempts(&mut self, message: MessageId, numbers: RangeInclusive<i64>) -> rusqlite::Result<bool> {
+        let mut delete = self.connection.prepare_cached(ATTEMPTS_OF)?;
+        loop {
+            let which = (message.as_bytes(), numbers.start(), numbers.end(), rows::count(ATTEMPTS));
+            let removed = delete.execute(which)?;
+            self.counts.attempts += removed as u64;
+            if removed < ATTEMPTS {
+                return Ok(true);
+            }
+            if self.slice.is_over() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The message stays until its attempts are gone, or nobody would find those again.
+    fn message_if_lonely(&mut self, app: AppId, message: MessageId) -> rusqlite::Result<bool> {
         if self.connection.prepare_cached(DELIVERY_OF)?.exists((message.as_bytes(),))? {
-            return Ok(());
+            return Ok(true);
         }
         let mut find = self
             .connection
@@ -101,19 +118,17 @@ impl Remover<'_> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, rows::moment(row, 1)?, row.get(2)?));
         let found = find.query_row((app.as_bytes(), message.as_bytes()), read).optional()?;
         let Some((rowid, created_at, event_id)): Option<(i64, Timestamp, Option<String>)> = found else {
-            return Ok(());
+            return Ok(true);
         };
+        if !self.attempts(message, ANY_ROUND)? {
+            return Ok(false);
+        }
         let mut delete = self.connection.prepare_cached("DELETE FROM message WHERE rowid = ?1")?;
         self.counts.messages += delete.execute((rowid,))? as u64;
-        // Of former rounds, or made by hand.
-        let mut attempts = self.connection.prepare_cached("DELETE FROM attempt WHERE message = ?1")?;
-        self.counts.attempts += attempts.execute((message.as_bytes(),))? as u64;
-        match event_id {
-            Some(event_id) => {
-                self.event_id(app, message, &event_id, created_at + self.removal.event_ids_kept)
-            }
-            None => Ok(()),
+        if let Some(event_id) = event_id {
+            self.event_id(app, message, &event_id, created_at + self.removal.event_ids_kept)?;
         }
+        Ok(true)
     }
 
     /// An event id outlives its message for as long as a sender may repeat it.
@@ -163,6 +178,14 @@ impl Remover<'_> {
             .prepare_cached("DELETE FROM gate WHERE origin = ?1 AND scope = ?2 AND held_until < ?3")?;
         let removed = delete.execute((origin.as_str(), scope_bytes(scope), before.millis()))?;
         self.counts.gates += removed as u64;
+        Ok(())
+    }
+
+    fn replay(&mut self, replay: ReplayId, before: Timestamp) -> rusqlite::Result<()> {
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM replay WHERE id = ?1 AND state > 0 AND updated_at < ?2")?;
+        self.counts.replays += delete.execute((replay.as_bytes(), before.millis()))? as u64;
         Ok(())
     }
 

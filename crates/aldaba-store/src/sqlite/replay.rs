@@ -2,13 +2,15 @@
 
 use super::codes::Code;
 use super::counters::Counters;
+use super::monotonic::{Monotonic, Slice};
 use super::names;
+use super::remove::SLICE;
 use super::rows::{self, count, id, moment};
 use crate::{
     Changed, DeliveryState, DeliveryStatus, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState,
     ReplayStep, ReplayStepped, ReplaysQuery, Seq, Subscription, Waiting,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const COLUMNS: &str =
@@ -20,7 +22,23 @@ const DELIVERED: u8 = 2;
 const MISSING: u8 = 4;
 const CANCELLED: u8 = 8;
 
+/// Tags lie behind the payload, and are read only for who asks for them.
+const MESSAGES: &str = "
+    SELECT id, created_at, event_type, channels, CASE WHEN ?6 THEN tags ELSE '' END FROM message
+    WHERE app = ?1 AND id >= ?2 AND (?3 IS NULL OR id > ?3) AND id <= ?4 ORDER BY id LIMIT ?5";
+/// The attempts of a delivery, the newest first, and then those of former rounds and of other endpoints.
+const ATTEMPTS: &str = "
+    SELECT endpoint, status_code FROM attempt INDEXED BY attempt_message
+    WHERE message = ?1 AND seq <= ?2 ORDER BY seq DESC, id DESC";
+
+const RUNNING_OF: &str = "SELECT count(*) FROM replay INDEXED BY replay_app WHERE app = ?1 AND state = 0";
+
 pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Result<Changed> {
+    let mut running = connection.prepare_cached(RUNNING_OF)?;
+    if running.query_row((replay.app.as_bytes(),), |row| row.get::<_, i64>(0))? >= count(Replay::MOST_RUNNING)
+    {
+        return Ok(Changed::TooMany);
+    }
     let filter = &replay.filter;
     let bit = |wanted, bit| if wanted { bit } else { 0 };
     let wanted = bit(filter.dead, DEAD)
@@ -164,11 +182,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Replay> {
     })
 }
 
+/// A step ends by the clock too: what it looks at may lie behind large payloads.
 pub(super) fn step(
     connection: &Connection,
+    clock: &Monotonic,
     step: &ReplayStep,
     counters: &mut Counters,
 ) -> rusqlite::Result<ReplayStepped> {
+    let slice = Slice::begin(clock, SLICE);
     let Some(mut replay) = find(connection, step.id)? else {
         return Ok(ReplayStepped { replay: None, opened: Vec::new() });
     };
@@ -184,16 +205,15 @@ pub(super) fn step(
     };
     let left = step.most.saturating_sub(replay.opened);
     let open = step.open.min(usize::try_from(left).unwrap_or(usize::MAX));
-    let after = replay.reached;
-    let walk =
-        walk(connection, &replay.filter, replay.app, &endpoint, after, step.look, |message, settled| {
-            let at = not_before(connection, replay.app, message, step.now)?;
-            opened.push(reopen(connection, replay.endpoint, message, settled, at)?);
-            Ok(opened.len() < open)
-        })?;
+    let search = Search { connection, replay: &replay, endpoint: &endpoint, now: step.now };
+    let walk = search.walk(replay.reached, step.look, &slice, |message, settled| {
+        let at = search.not_before(message)?;
+        opened.push(reopen(connection, replay.endpoint, message, settled, at)?);
+        Ok(opened.len() < open)
+    })?;
     counters.opened(opened.len());
     replay.reached = walk.reached.or(replay.reached);
-    replay.looked_at += walk.looked_at;
+    replay.looked_at += walk.messages;
     replay.opened += opened.len() as u64;
     if walk.done {
         replay.state = ReplayState::Finished;
@@ -204,21 +224,25 @@ pub(super) fn step(
     Ok(ReplayStepped { replay: Some(replay), opened })
 }
 
+/// Counts until the slice is over, from where the next count can go on.
 pub(super) fn count_matches(
     connection: &Connection,
+    slice: &Slice<'_>,
     replay: &Replay,
     after: Option<MessageId>,
     look: usize,
 ) -> rusqlite::Result<ReplayCount> {
     let Some(endpoint) = subscription(connection, replay.endpoint)? else {
-        return Ok(ReplayCount { matched: 0, next: None });
+        return Ok(ReplayCount { matched: 0, rows: 0, next: None });
     };
+    let search = Search { connection, replay, endpoint: &endpoint, now: replay.created_at };
     let mut matched = 0;
-    let walk = walk(connection, &replay.filter, replay.app, &endpoint, after, look, |_, _| {
+    let walk = search.walk(after, look, slice, |_, _| {
         matched += 1;
         Ok(true)
     })?;
-    Ok(ReplayCount { matched, next: if walk.done { None } else { walk.reached } })
+    let next = if walk.done { None } else { walk.reached };
+    Ok(ReplayCount { matched, rows: walk.rows, next })
 }
 
 fn subscription(connection: &Connection, endpoint: EndpointId) -> rusqlite::Result<Option<Subscription>> {
@@ -231,110 +255,140 @@ fn subscription(connection: &Connection, endpoint: EndpointId) -> rusqlite::Resu
         .optional()
 }
 
+/// The messages that a replay is about, as they are now.
+struct Search<'a> {
+    connection: &'a Connection,
+    replay: &'a Replay,
+    endpoint: &'a Subscription,
+    now: Timestamp,
+}
+
+#[derive(Default)]
 struct Walk {
     reached: Option<MessageId>,
-    looked_at: u64,
+    messages: u64,
+    /// Messages, their deliveries and the attempts of those.
+    rows: usize,
     /// There are no more.
     done: bool,
 }
 
-/// Looks at messages in their order, at `look` rows at most, and calls `take` for each that is wanted,
-/// with the settled delivery that it has. `take` says whether to go on.
-fn walk(
-    connection: &Connection,
-    filter: &ReplayFilter,
-    app: AppId,
-    endpoint: &Subscription,
-    after: Option<MessageId>,
-    look: usize,
-    mut take: impl FnMut(MessageId, Option<Seq>) -> rusqlite::Result<bool>,
-) -> rusqlite::Result<Walk> {
-    let mut messages = connection.prepare_cached(
-        // Tags lie behind the payload, and are read only for who asks for them.
-        "SELECT id, created_at, event_type, channels, CASE WHEN ?6 THEN tags ELSE '' END FROM message
-         WHERE app = ?1 AND id >= ?2 AND (?3 IS NULL OR id > ?3) AND id <= ?4 ORDER BY id LIMIT ?5",
-    )?;
-    let mut deliveries =
-        connection.prepare_cached(&format!("SELECT {} FROM delivery WHERE message = ?1", rows::DELIVERY))?;
-    let from = after.unwrap_or_else(|| MessageId::first_at(filter.since));
-    let (last, after) = (MessageId::last_at(filter.until), after.map(|id| *id.as_bytes()));
-    let (from, last, tagged) = (from.as_bytes(), last.as_bytes(), filter.tag.is_some());
-    let mut rows = messages.query((app.as_bytes(), from, after, last, count(look), tagged))?;
-    let mut walk = Walk { reached: None, looked_at: 0, done: false };
-    let mut work = 0;
-    while let Some(row) = rows.next()? {
-        let message: MessageId = id(row, 0)?;
-        let (channels, tags) = (rows::list(row, 3)?, rows::list(row, 4)?);
-        let event_type = row.get_ref(2)?.as_str()?;
-        walk.reached = Some(message);
-        walk.looked_at += 1;
-        work += 1;
-        let mut goes_on = true;
-        if filter.wants(moment(row, 1)?, event_type, &channels, &tags) {
-            let mut found: Option<DeliveryStatus> = None;
-            let mut others = deliveries.query((message.as_bytes(),))?;
-            while let Some(row) = others.next()? {
-                work += 1;
-                if id::<_>(row, 1)? == endpoint.id {
-                    found = Some(rows::delivery(row)?);
-                }
+impl Search<'_> {
+    /// Looks at messages in their order and calls `take` for each that is wanted, with the settled delivery that
+    /// it has. `take` says whether to go on. It ends at `look` rows or with the slice, and comes forward by one
+    /// message at least, or a slow machine would never come to an end.
+    fn walk(
+        &self,
+        after: Option<MessageId>,
+        look: usize,
+        slice: &Slice<'_>,
+        mut take: impl FnMut(MessageId, Option<Seq>) -> rusqlite::Result<bool>,
+    ) -> rusqlite::Result<Walk> {
+        let filter = &self.replay.filter;
+        let mut messages = self.connection.prepare_cached(MESSAGES)?;
+        let from = after.unwrap_or_else(|| MessageId::first_at(filter.since));
+        let (last, after) = (MessageId::last_at(filter.until), after.map(|id| *id.as_bytes()));
+        let (app, tagged) = (self.replay.app.as_bytes(), filter.tag.is_some());
+        let mut found =
+            messages.query((app, from.as_bytes(), after, last.as_bytes(), count(look), tagged))?;
+        let mut walk = Walk::default();
+        while let Some(row) = found.next()? {
+            let message = id(row, 0)?;
+            let (channels, tags) = (rows::list(row, 3)?, rows::list(row, 4)?);
+            let event_type = row.get_ref(2)?.as_str()?;
+            walk.reached = Some(message);
+            walk.messages += 1;
+            walk.rows += 1;
+            let mut goes_on = true;
+            if filter.wants(moment(row, 1)?, event_type, &channels, &tags)
+                && let Some(settled) = self.wanted(message, event_type, &channels, &mut walk.rows)?
+            {
+                goes_on = take(message, settled)?;
             }
-            let missing = filter.missing && endpoint.wants(event_type, &channels);
-            let (wanted, tried) = match found.as_ref().map(|found| (found.seq, found.state)) {
-                None | Some((_, DeliveryState::Skipped { .. })) => (missing, false),
-                Some((_, DeliveryState::Waiting { .. })) => (false, true),
-                Some((_, DeliveryState::Delivered { .. })) => (filter.delivered, true),
-                Some((seq, DeliveryState::Dead { at, reason })) => {
-                    (filter.wants_dead(at, reason, in_dead_letter(connection, seq)?), true)
-                }
-            };
-            if wanted && (!tried || has_status(connection, filter, message, endpoint.id)?) {
-                goes_on = take(message, found.map(|found| found.seq))?;
+            if !goes_on || walk.rows >= look || slice.is_over() {
+                return Ok(walk);
             }
         }
-        if !goes_on || work >= look {
-            return Ok(walk);
-        }
+        walk.done = true;
+        Ok(walk)
     }
-    walk.done = true;
-    Ok(walk)
+
+    /// `Some` for a message that the endpoint is to get, with the settled delivery that it has.
+    fn wanted(
+        &self,
+        message: MessageId,
+        event_type: &str,
+        channels: &[String],
+        rows: &mut usize,
+    ) -> rusqlite::Result<Option<Option<Seq>>> {
+        let filter = &self.replay.filter;
+        let delivery = self.delivery(message, rows)?;
+        let seq = delivery.as_ref().map(|delivery| delivery.seq);
+        let wanted = match delivery.map(|delivery| (delivery.seq, delivery.state)) {
+            None | Some((_, DeliveryState::Skipped { .. })) => {
+                filter.missing && self.endpoint.wants(event_type, channels)
+            }
+            Some((_, DeliveryState::Waiting { .. })) => false,
+            Some((seq, DeliveryState::Delivered { .. })) => {
+                filter.delivered && self.has_status(message, seq, rows)?
+            }
+            Some((seq, DeliveryState::Dead { at, reason })) => {
+                filter.wants_dead(at, reason, in_dead_letter(self.connection, seq)?)
+                    && self.has_status(message, seq, rows)?
+            }
+        };
+        Ok((wanted && !self.would_hold_up_others(message)?).then_some(seq))
+    }
+
+    fn delivery(&self, message: MessageId, rows: &mut usize) -> rusqlite::Result<Option<DeliveryStatus>> {
+        let select = format!("SELECT {} FROM delivery WHERE message = ?1", rows::DELIVERY);
+        let mut of_message = self.connection.prepare_cached(&select)?;
+        let mut found = of_message.query((message.as_bytes(),))?;
+        let mut delivery = None;
+        while let Some(row) = found.next()? {
+            *rows += 1;
+            if id::<_>(row, 1)? == self.endpoint.id {
+                delivery = Some(rows::delivery(row)?);
+            }
+        }
+        Ok(delivery)
+    }
+
+    /// Whether the last answer was of the class that is asked for, if one is. A round that ended without an
+    /// attempt has that of the round before.
+    fn has_status(&self, message: MessageId, Seq(seq): Seq, rows: &mut usize) -> rusqlite::Result<bool> {
+        let filter = &self.replay.filter;
+        if filter.status_class.is_none() {
+            return Ok(true);
+        }
+        let mut attempts = self.connection.prepare_cached(ATTEMPTS)?;
+        let mut found = attempts.query((message.as_bytes(), seq))?;
+        while let Some(row) = found.next()? {
+            *rows += 1;
+            if id::<_>(row, 0)? == self.endpoint.id {
+                return Ok(filter.wants_status(row.get(1)?));
+            }
+        }
+        Ok(filter.wants_status(None))
+    }
+
+    /// An ordered endpoint takes nothing that is to be delivered later, from a replay neither.
+    fn would_hold_up_others(&self, message: MessageId) -> rusqlite::Result<bool> {
+        Ok(self.endpoint.ordered && self.not_before(message)? > self.now)
+    }
+
+    /// What is to be delivered later still is.
+    fn not_before(&self, message: MessageId) -> rusqlite::Result<Timestamp> {
+        let mut find =
+            self.connection.prepare_cached("SELECT deliver_at FROM message WHERE app = ?1 AND id = ?2")?;
+        let key = (self.replay.app.as_bytes(), message.as_bytes());
+        let later = find.query_row(key, |row| rows::moment_or_none(row, 0)).optional()?.flatten();
+        Ok(later.map_or(self.now, |later| later.max(self.now)))
+    }
 }
 
 fn in_dead_letter(connection: &Connection, Seq(seq): Seq) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM dead_letter WHERE seq = ?1")?.exists((seq,))
-}
-
-/// Whether the last answer was of the class that is asked for, if one is.
-fn has_status(
-    connection: &Connection,
-    filter: &ReplayFilter,
-    message: MessageId,
-    endpoint: EndpointId,
-) -> rusqlite::Result<bool> {
-    if filter.status_class.is_none() {
-        return Ok(true);
-    }
-    let code = connection
-        .prepare_cached(
-            "SELECT status_code FROM attempt INDEXED BY attempt_message
-             WHERE message = ?1 AND endpoint = ?2 ORDER BY id DESC LIMIT 1",
-        )?
-        .query_row((message.as_bytes(), endpoint.as_bytes()), |row| row.get::<_, Option<u16>>(0))
-        .optional()?;
-    Ok(filter.wants_status(code.flatten()))
-}
-
-/// What is to be delivered later still is.
-fn not_before(
-    connection: &Connection,
-    app: AppId,
-    message: MessageId,
-    now: Timestamp,
-) -> rusqlite::Result<Timestamp> {
-    let mut find = connection.prepare_cached("SELECT deliver_at FROM message WHERE app = ?1 AND id = ?2")?;
-    let key = (app.as_bytes(), message.as_bytes());
-    let later = find.query_row(key, |row| rows::moment_or_none(row, 0)).optional()?.flatten();
-    Ok(later.map_or(now, |later| later.max(now)))
 }
 
 /// Another round, in the place of the settled one: a new number, so that it stands behind what waits
@@ -358,4 +412,24 @@ fn reopen(
         .execute((endpoint.as_bytes(), message.as_bytes(), now.millis()))?;
     let seq = Seq(connection.last_insert_rowid());
     Ok(Waiting { seq, message, due_at: now, attempts: 0, clock_start: now })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::in_memory;
+
+    #[test]
+    fn messages_their_last_attempts_and_running_replays_are_found_without_sorting() {
+        let connection = in_memory().unwrap();
+        for statement in [MESSAGES, ATTEMPTS, RUNNING_OF] {
+            let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+            let parameters = vec![0; explain.parameter_count()];
+            let mut plan = explain.query(rusqlite::params_from_iter(parameters)).unwrap();
+            while let Some(step) = plan.next().unwrap() {
+                let step: String = step.get(3).unwrap();
+                assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{statement}\n{step}");
+            }
+        }
+    }
 }

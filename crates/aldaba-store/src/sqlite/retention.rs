@@ -254,6 +254,21 @@ pub(super) fn old_gates(
         .collect()
 }
 
+const ENDED_REPLAYS: &str = "
+    SELECT id FROM replay INDEXED BY replay_ended WHERE state > 0 AND updated_at < ?1
+    ORDER BY updated_at LIMIT ?2";
+
+/// An ended replay is not changed any more: its last change is its end.
+pub(super) fn ended_replays(
+    connection: &Connection,
+    before: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<Stale>> {
+    let mut find = connection.prepare_cached(ENDED_REPLAYS)?;
+    find.query_map((before.millis(), count(limit)), |row| Ok(Stale::Replay(rows::id(row, 0)?, before)))?
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +288,7 @@ mod tests {
             MESSAGES,
             DELIVERY_OF,
             KEYS,
+            ENDED_REPLAYS,
         ] {
             let plan = plan(statement);
             assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{statement}\n{plan}");

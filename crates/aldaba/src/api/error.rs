@@ -2,7 +2,7 @@
 
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, ResendError, SendError};
-use aldaba_store::{Error as StoreError, Obstacle};
+use aldaba_store::{Error as StoreError, Obstacle, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -127,6 +127,9 @@ impl From<ChangeError> for Error {
             ChangeError::NotFound => Self::not_found("There is no such application or endpoint"),
             ChangeError::UidTaken => Self::conflict("Another one already has this uid"),
             ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
+            ChangeError::TooManyReplays => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_replays", too_many_replays())
+            }
             ChangeError::Unsettled => {
                 Self::conflict("Others keep changing this endpoint. Nothing was changed; try again")
             }
@@ -210,6 +213,14 @@ fn ordered_endpoints(endpoints: &[EndpointId]) -> String {
          would have to wait for it. Nothing was stored, for other endpoints neither. Leave deliverAt out, \
          or give the message an event type or channels that only endpoints without ordering want",
         names.join(", ")
+    )
+}
+
+fn too_many_replays() -> String {
+    format!(
+        "The application has {} replays running, as many as it may have. None was started; wait until one is \
+         over, or cancel one",
+        Replay::MOST_RUNNING
     )
 }
 

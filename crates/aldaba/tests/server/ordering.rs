@@ -157,6 +157,31 @@ async fn an_endpoint_becomes_ordered_while_deliveries_wait() {
 }
 
 #[tokio::test]
+async fn a_replay_opens_nothing_for_later_and_holds_up_nobody() {
+    let mut receiver = refusing(|_| 0).await;
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    // Accepted while there was no endpoint that would have had to wait for it.
+    let made = server.client.post("/app", r#"{"name":"clock"}"#).await.expect(201)["createdAt"].clone();
+    let now: jiff::Timestamp = made.as_str().unwrap().parse().unwrap();
+    let later = (now + jiff::SignedDuration::from_hours(24)).to_string();
+    let body = json!({"eventType": "a", "payload": {"n": 1}, "deliverAt": later});
+    server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(202);
+    send(&server, &app, 2).await;
+    let made = server.endpoint(&app, json!({"url": receiver.url("/"), "ordering": "fifo"})).await;
+    let path = format!("/app/{app}/endpoint/{}/replay-missing", made["id"].as_str().unwrap());
+    let counted = json!({"since": "2020-01-01T00:00:00Z", "dryRun": true}).to_string();
+    assert_eq!(server.client.post(&path, counted).await.expect(200)["count"], 1);
+    let replay = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
+    let task = server.client.post(&path, replay).await.expect(202);
+    let task = format!("/background-task/{}", task["id"].as_str().unwrap());
+    let ended = until(&server, &task, |task| task["status"] == "finished").await;
+    assert_eq!((&ended["data"]["messagesSent"], &ended["data"]["messagesSeen"]), (&json!(1), &json!(2)));
+    send(&server, &app, 3).await;
+    assert_eq!(numbers(&mut receiver, 2).await, [2, 3]);
+}
+
+#[tokio::test]
 async fn what_makes_no_sense_is_refused() {
     let server = Running::start().await;
     let app = server.application().await;

@@ -186,6 +186,32 @@ async fn a_replay_keeps_to_its_rate_can_be_cancelled_and_goes_on_after_a_restart
 }
 
 #[tokio::test]
+async fn an_application_has_a_hundred_running_replays_and_no_more() {
+    // Where the disk has little room no replay moves, so that all of them stay running.
+    let server = Running::with(|config| config.store.low_space_bytes = 1 << 50).await;
+    let (app, neighbour) = (server.application().await, server.application().await);
+    let id = endpoint(&server, &app, "https://example.com/", "standard").await;
+    let path = format!("/app/{app}/endpoint/{id}/recover");
+    let body = json!({"since": LONG_AGO}).to_string();
+    let first = server.client.post_once(&path, "first", body.clone()).await.expect(202);
+    for _ in 1..100 {
+        server.client.post(&path, body.clone()).await.expect(202);
+    }
+    let refused = server.client.post_once(&path, "more", body.clone()).await.expect(429);
+    assert_eq!(refused["code"], "too_many_replays");
+    assert!(refused["detail"].as_str().unwrap().contains("100 replays"), "{refused}");
+    let again = server.client.post_once(&path, "first", body.clone()).await.expect(202);
+    assert_eq!(again["id"], first["id"], "a repeat is answered as before");
+    let other = endpoint(&server, &neighbour, "https://example.com/", "standard").await;
+    let others = format!("/app/{neighbour}/endpoint/{other}/recover");
+    server.client.post(&others, body.clone()).await.expect(202);
+    let task = format!("/background-task/{}/cancel", first["id"].as_str().unwrap());
+    server.client.post(&task, "").await.expect(200);
+    server.client.post_once(&path, "more", body).await.expect(202);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_makes_no_sense_is_refused_with_its_reason() {
     let server = Running::delivering().await;
     let app = server.application().await;

@@ -97,6 +97,26 @@ async fn a5_the_newest_of_an_application_are_kept_over_all_its_endpoints() {
 }
 
 #[tokio::test]
+async fn a_replay_that_has_ended_goes_after_its_time() {
+    let server = Running::with(|config| {
+        tidy(config);
+        config.engine.retention.replays = Duration::from_secs(1);
+        config.engine.idempotency_kept = Duration::from_secs(1);
+    })
+    .await;
+    let app = server.application().await;
+    let endpoint = server.endpoint(&app, json!({})).await;
+    let path = format!("/app/{app}/endpoint/{}/recover", endpoint["id"].as_str().unwrap());
+    let body = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
+    let task = server.client.post(&path, body).await.expect(202);
+    let id = task["id"].as_str().unwrap().to_owned();
+    let finished = "/background-task?status=finished";
+    until("it has ended", async || ids(&server, finished).await == [id.clone()]).await;
+    until("it goes", async || ids(&server, "/background-task").await.is_empty()).await;
+    server.client.get(&format!("/background-task/{id}")).await.expect(404);
+}
+
+#[tokio::test]
 async fn a_repeat_of_what_is_no_longer_kept_names_the_first_and_sends_nothing() {
     let server = Running::with(tidy).await;
     let mut receiver = Receiver::answering(200, "ok").await;

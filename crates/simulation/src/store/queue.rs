@@ -57,8 +57,8 @@ impl Queue {
         let line = match op {
             Op::Record(..) | Op::Resent(..) => 0,
             Op::Accept(..) => 1,
-            Op::Change(..) | Op::StepReplay(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
-            Op::Remove(..) => 3,
+            Op::Change(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
+            Op::StepReplay(..) | Op::Remove(..) => 3,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();

@@ -11,6 +11,10 @@ use aldaba_store::{
 
 impl Disk {
     pub(super) fn start_replay(&mut self, replay: &Replay) -> Changed {
+        let running = |other: &&Replay| other.app == replay.app && other.state == ReplayState::Running;
+        if self.replays.values().filter(running).count() >= Replay::MOST_RUNNING {
+            return Changed::TooMany;
+        }
         self.replays.insert(replay.id, replay.clone());
         Changed::Done { removed: Vec::new() }
     }
@@ -50,7 +54,7 @@ impl Disk {
         for message in messages {
             replay.reached = Some(message.id);
             replay.looked_at += 1;
-            if let Some(settled) = self.wanted(replay, &message) {
+            if let Some(settled) = self.wanted(replay, &message, step.now) {
                 let at = message.deliver_at.map_or(step.now, |later| later.max(step.now));
                 opened.push(self.reopen(replay, message.id, settled, at));
                 if opened.len() as u64 >= most {
@@ -82,12 +86,15 @@ impl Disk {
     }
 
     /// `Some` for a message that the replay is about, with its settled delivery if it has one.
-    fn wanted(&self, replay: &Replay, message: &Message) -> Option<Option<Seq>> {
+    fn wanted(&self, replay: &Replay, message: &Message, now: Timestamp) -> Option<Option<Seq>> {
         let filter = &replay.filter;
         if !filter.wants(message.created_at, &message.content.event_type, &message.channels, &message.tags) {
             return None;
         }
         let endpoint = Subscription::from(self.endpoints.get(&replay.endpoint)?);
+        if endpoint.ordered && message.deliver_at.is_some_and(|later| later > now) {
+            return None;
+        }
         let delivery = self.deliveries(message.id).into_iter().rfind(|row| row.endpoint == replay.endpoint);
         let Some(delivery) = delivery else {
             let missing = filter.missing && endpoint.wants(&message.content.event_type, &message.channels);
@@ -165,8 +172,13 @@ impl Disk {
 
     fn count_replay(&self, replay: &Replay, after: Option<MessageId>, look: usize) -> ReplayCount {
         let (messages, all) = self.next_of(replay, after, look);
-        let matched = messages.iter().filter(|message| self.wanted(replay, message).is_some()).count() as u64;
-        ReplayCount { matched, next: messages.last().filter(|_| !all).map(|message| message.id) }
+        let wanted = |message: &&Message| self.wanted(replay, message, replay.created_at).is_some();
+        let matched = messages.iter().filter(wanted).count() as u64;
+        ReplayCount {
+            matched,
+            rows: messages.len(),
+            next: messages.last().filter(|_| !all).map(|message| message.id),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use aldaba_store::{
     Attempt, Cut, DeliveryState, DeliveryStatus, Done, Endpoint, KeptEndpoint, Message, MessagesCursor, Read,
-    Removal, Removed, RemovedCounts, Retention, Seq, Settled, Stale, StoredKey, Walked,
+    Removal, Removed, RemovedCounts, Replay, ReplayState, Retention, Seq, Settled, Stale, StoredKey, Walked,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -158,6 +158,17 @@ impl Disk {
         old.map(|((origin, scope), _)| Stale::Gate(origin.clone(), *scope, before)).take(limit).collect()
     }
 
+    fn has_ended(replay: &Replay, before: Timestamp) -> bool {
+        replay.state != ReplayState::Running && replay.updated_at < before
+    }
+
+    fn ended_replays(&self, before: Timestamp, limit: usize) -> Vec<Stale> {
+        let mut ended: Vec<_> =
+            self.replays.values().filter(|replay| Self::has_ended(replay, before)).collect();
+        ended.sort_by_key(|replay| (replay.updated_at, replay.id));
+        ended.into_iter().take(limit).map(|replay| Stale::Replay(replay.id, before)).collect()
+    }
+
     /// A delivery that is to go, and how many delivered ones of its application are newer, by policy.
     pub(super) fn rank(&self, place: Settled) -> Option<(DeliveryStatus, BTreeMap<String, usize>)> {
         let row = self.deliveries.get(&place.seq)?;
@@ -190,6 +201,12 @@ impl Disk {
                 if until.is_some_and(|until| until < *before) {
                     self.gates.remove(&key);
                     counts.gates += 1;
+                }
+            }
+            Stale::Replay(id, before) => {
+                if self.replays.get(id).is_some_and(|replay| Self::has_ended(replay, *before)) {
+                    self.replays.remove(id);
+                    counts.replays += 1;
                 }
             }
             Stale::Endpoint(id) if self.is_endpoint_unused(*id) => {
@@ -318,6 +335,10 @@ impl Retention for SimStore {
 
     fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
         self.read(move |disk| disk.old_gates(before, limit))
+    }
+
+    fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |disk| disk.ended_replays(before, limit))
     }
 
     fn remove(&self, removal: Removal, done: Done<Removed>) {

@@ -192,6 +192,23 @@ fn bulk_work_takes_one_slice_of_a_commit_and_is_never_kept_out() {
 }
 
 #[test]
+fn a_step_of_a_replay_is_bulk_work_and_takes_no_room_from_commands() {
+    let scene = Scene::new();
+    for _ in 0..3 {
+        let now = aldaba_delivery::Timestamp::MIN;
+        let id = aldaba_delivery::ReplayId::new(now, [0; 15]);
+        let step = crate::ReplayStep { id, look: 1000, open: 100, most: 1000, now };
+        scene.queue.put(Op::StepReplay(step), Reply::StepReplay(Done::new(drop)), &scene.failure);
+    }
+    for _ in 0..2 * BATCH {
+        scene.put(Class::Command);
+    }
+    assert_eq!(scene.take(), [0, 0, BATCH - 1, 1]);
+    assert_eq!(scene.take(), [0, 0, BATCH - 1, 1]);
+    assert_eq!(scene.take(), [0, 0, 2, 1]);
+}
+
+#[test]
 fn a_burst_of_results_does_not_make_the_commits_of_a_few_messages_long() {
     let mut lines = Lines::default();
     let put = |lines: &mut Lines, class: Class, count: usize| {
