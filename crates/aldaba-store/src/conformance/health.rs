@@ -155,6 +155,13 @@ pub async fn a_resume_makes_active_and_says_since_when_it_had_failed(store: Arc<
     assert!(matches!(patient.resume(90).await, Changed::Resumed { .. }), "410 is taken back by a hand too");
 }
 
+pub async fn a_resume_says_when_the_outage_began_whatever_came_late(store: Arc<dyn Store>) {
+    let patient = Patient::new(store).await;
+    let late = Health { failing_since: Some(at(3)), ..gone() };
+    patient.becomes([gone(), late]).await;
+    assert_eq!(patient.resume(60).await, Changed::Resumed { failing_since: Some(at(2)) });
+}
+
 pub async fn a_resume_of_a_healthy_endpoint_changes_nothing(store: Arc<dyn Store>) {
     let patient = Patient::new(store).await;
     patient.becomes([Health { failure_count: 2, ..active() }]).await;

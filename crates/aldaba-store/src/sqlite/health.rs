@@ -80,8 +80,7 @@ pub(super) fn resume(
         return Ok(Changed::Unchanged);
     }
     by_hand(connection, &before, before.disabled, &before.health.resumed(at), ConditionCause::Resumed, at)?;
-    // What gave it up at once, as a 410 does, is no failure that counts.
-    Ok(Changed::Resumed { failing_since: before.health.failing_since.or(before.health.changed_at) })
+    Ok(Changed::Resumed { failing_since: before.health.outage_began() })
 }
 
 /// Writes what a hand has made of an endpoint's health.

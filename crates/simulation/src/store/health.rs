@@ -41,7 +41,7 @@ impl Disk {
         let before = endpoint.clone();
         endpoint.health = before.health.resumed(at);
         self.note(&before, ConditionCause::Resumed, at, "");
-        Changed::Resumed { failing_since: before.health.failing_since.or(before.health.changed_at) }
+        Changed::Resumed { failing_since: before.health.outage_began() }
     }
 
     /// Keeps a change of condition from what it was `before`.
