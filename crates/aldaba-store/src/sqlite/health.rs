@@ -1,9 +1,11 @@
 //! The health of endpoints: what attempts and hands make of it, and how it has changed.
 
 use super::codes::Code;
+use super::replay;
 use super::rows::{self, count, nanos, scope_bytes};
 use crate::{
-    Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page, Record,
+    Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
+    Record, Replay,
 };
 use aldaba_delivery::{
     AppId, Condition, ConditionCause, EndpointId, GateScope, Health, HealthStatus, OrgId, Origin, Timestamp,
@@ -69,6 +71,7 @@ pub(super) fn resume(
     app: AppId,
     endpoint: EndpointId,
     at: Timestamp,
+    recovery: Option<&Replay>,
 ) -> rusqlite::Result<Changed> {
     let mut find = connection.prepare_cached(&format!(
         "SELECT {} FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0",
@@ -80,7 +83,12 @@ pub(super) fn resume(
         return Ok(Changed::Unchanged);
     }
     by_hand(connection, &before, before.disabled, &before.health.resumed(at), ConditionCause::Resumed, at)?;
-    Ok(Changed::Resumed { failing_since: before.health.outage_began() })
+    let failing_since = before.health.outage_began();
+    let recovery = match recovery.zip(failing_since) {
+        Some((planned, began)) => replay::recover(connection, planned, began)?,
+        None => None,
+    };
+    Ok(Changed::Resumed { failing_since, recovery })
 }
 
 /// Writes what a hand has made of an endpoint's health.

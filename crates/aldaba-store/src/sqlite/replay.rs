@@ -56,6 +56,27 @@ pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Resu
     Ok(Changed::Done { removed: Vec::new() })
 }
 
+/// Starts a replay of what has died for its endpoint since an outage began. `None`: nothing has.
+pub(super) fn recover(
+    connection: &Connection,
+    planned: &Replay,
+    began: Timestamp,
+) -> rusqlite::Result<Option<Box<Replay>>> {
+    let mut died = connection.prepare_cached(
+        "SELECT 1 FROM dead_letter INDEXED BY dead_letter_endpoint WHERE endpoint = ?1 AND settled_at >= ?2",
+    )?;
+    if !died.exists((planned.endpoint.as_bytes(), began.millis()))? {
+        return Ok(None);
+    }
+    let mut oldest =
+        connection.prepare_cached("SELECT id FROM message WHERE app = ?1 ORDER BY id LIMIT 1")?;
+    let oldest: Option<MessageId> =
+        oldest.query_row((planned.app.as_bytes(),), |row| id(row, 0)).optional()?;
+    let replay = planned.of_outage(began, oldest.map_or(began, |oldest| oldest.created_at()));
+    create(connection, &replay)?;
+    Ok(Some(Box::new(replay)))
+}
+
 pub(super) fn cancel(
     connection: &Connection,
     org: OrgId,

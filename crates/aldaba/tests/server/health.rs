@@ -285,6 +285,22 @@ async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
 }
 
 #[tokio::test]
+async fn resume_with_recover_starts_no_task_where_nothing_has_died() {
+    let mut patient = Patient::failing(strict(), json!({})).await;
+    let exhausted = patient.send().await;
+    patient.becomes("failed").await;
+    let client = &patient.server.client;
+    let dead = client.get(&format!("/app/{}/delivery?phase=dead", patient.app)).await.expect(200);
+    let id = dead["data"][0]["id"].as_str().unwrap();
+    client.post(&format!("/app/{}/delivery/{id}/discard", patient.app), "").await.expect(200);
+    let path = format!("{}/resume", patient.path);
+    let resumed = client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    assert_eq!((&resumed["changed"], resumed.get("task")), (&json!(true), None), "{exhausted}");
+    patient.receiver.all_there();
+    patient.receiver.nothing_more().await;
+}
+
+#[tokio::test]
 async fn resume_with_recover_also_sends_what_died_in_the_outage() {
     let mut patient = Patient::failing(strict(), json!({})).await;
     let exhausted = patient.send().await;
@@ -295,8 +311,16 @@ async fn resume_with_recover_also_sends_what_died_in_the_outage() {
     let held = patient.send().await;
     patient.receiver.answer(200);
     let path = format!("{}/resume", patient.path);
-    let resumed = patient.server.client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    let client = &patient.server.client;
+    let resumed = client.post_once(&path, "once", r#"{"recover": true}"#).await.expect(200);
     assert_eq!((&resumed["changed"], &resumed["task"]["task"]), (&json!(true), &json!("endpoint.recover")));
+    let repeated = client.post_once(&path, "once", r#"{"recover": true}"#).await.expect(200);
+    for field in ["changed", "failingSince"] {
+        assert_eq!(repeated[field], resumed[field], "{field}");
+    }
+    assert_eq!(repeated["task"]["id"], resumed["task"]["id"], "the same key is the same recovery");
+    let later = client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    assert_eq!((&later["changed"], later.get("task")), (&json!(false), None));
     let arrived = [patient.receiver.next().await, patient.receiver.next().await];
     let ids = arrived.map(|one| one.headers["webhook-id"].to_str().unwrap().to_owned());
     assert!(ids.contains(&exhausted) && ids.contains(&held), "{ids:?}");

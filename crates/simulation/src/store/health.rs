@@ -5,6 +5,7 @@ use super::query::paged;
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, HealthStatus, OrgId, Timestamp, WhenDisabled};
 use aldaba_store::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError, Order, Page, Record,
+    Replay,
 };
 
 impl Disk {
@@ -31,7 +32,13 @@ impl Disk {
         }
     }
 
-    pub(super) fn resume(&mut self, app: AppId, id: EndpointId, at: Timestamp) -> Changed {
+    pub(super) fn resume(
+        &mut self,
+        app: AppId,
+        id: EndpointId,
+        at: Timestamp,
+        recovery: Option<&Replay>,
+    ) -> Changed {
         let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| row.app == app && !row.deleted) else {
             return Changed::NotFound;
         };
@@ -41,7 +48,9 @@ impl Disk {
         let before = endpoint.clone();
         endpoint.health = before.health.resumed(at);
         self.note(&before, ConditionCause::Resumed, at, "");
-        Changed::Resumed { failing_since: before.health.outage_began() }
+        let failing_since = before.health.outage_began();
+        let recovery = recovery.zip(failing_since).and_then(|(planned, began)| self.recover(planned, began));
+        Changed::Resumed { failing_since, recovery }
     }
 
     /// Keeps a change of condition from what it was `before`.

@@ -15,6 +15,22 @@ impl Disk {
         Changed::Done { removed: Vec::new() }
     }
 
+    /// Starts a replay of what has died for its endpoint since an outage began, if anything has.
+    pub(super) fn recover(&mut self, planned: &Replay, began: Timestamp) -> Option<Box<Replay>> {
+        let died = |seq: &Seq| {
+            let row = &self.deliveries[seq];
+            let since = matches!(row.state, DeliveryState::Dead { at, .. } if at >= began);
+            row.endpoint == planned.endpoint && since
+        };
+        if !self.dead_letter.iter().any(died) {
+            return None;
+        }
+        let oldest = self.messages.values().find(|message| message.app == planned.app);
+        let replay = planned.of_outage(began, oldest.map_or(began, |oldest| oldest.id.created_at()));
+        self.start_replay(&replay);
+        Some(Box::new(replay))
+    }
+
     pub(super) fn cancel_replay(&mut self, org: OrgId, id: ReplayId, at: Timestamp) -> Changed {
         match self.replays.get_mut(&id).filter(|replay| replay.org == org) {
             None => Changed::NotFound,
