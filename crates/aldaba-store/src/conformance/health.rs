@@ -265,7 +265,13 @@ pub async fn endpoints_are_found_by_where_their_urls_begin(store: Arc<dyn Store>
     let apps = || vec![first.application.id, scene.id()];
     assert_eq!(scene.store.are_of(scene.org, apps()).await.unwrap(), [true, false]);
     assert_eq!(scene.store.are_of(scene.id(), apps()).await.unwrap(), [false, false]);
+    let others =
+        async |org, start: &str| scene.store.others_have_endpoints_at(org, start.to_owned()).await.unwrap();
+    assert!(!others(scene.org, "https://example.com/").await, "it is alone there");
+    assert!(others(scene.id(), "https://example.com/").await);
+    assert!(!others(scene.id(), "https://example.com:8443/").await);
     let (app, endpoint) = (first.application.id, first.endpoints[0].id);
     scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
     assert_eq!(found(scene.org, None).await, [false, false]);
+    assert!(!others(scene.id(), "https://example.com/").await);
 }

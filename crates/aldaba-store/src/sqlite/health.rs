@@ -226,6 +226,19 @@ pub(super) fn has_endpoints_at(
     Ok(starts.iter().map(|start| found.contains(start)).collect())
 }
 
+/// Asked by hands alone, so that it may look through all endpoints.
+pub(super) fn others_have_endpoints_at(
+    connection: &Connection,
+    org: OrgId,
+    start: &str,
+) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM endpoint WHERE deleted = 0 AND org <> ?1 AND substr(url, 1, length(?2)) = ?2",
+        )?
+        .exists((org.as_bytes(), start))
+}
+
 pub(super) fn are_of(connection: &Connection, org: OrgId, apps: &[AppId]) -> rusqlite::Result<Vec<bool>> {
     let mut find =
         connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND org = ?2 AND deleted = 0")?;
