@@ -8,7 +8,8 @@ pub struct Health {
     pub status: HealthStatus,
     /// Retriable failures since the last success. Active with a count above zero is *degraded*.
     pub failure_count: u32,
-    /// The first failure since the last success.
+    /// The first failure since the last success. While the endpoint is not active a success does not count:
+    /// what has died since then is what its owner wants back.
     pub failing_since: Option<Timestamp>,
     /// When the status last changed.
     pub changed_at: Option<Timestamp>,
@@ -89,6 +90,17 @@ impl Health {
         }
     }
 
+    /// Since when deliveries may have died for want of a healthy endpoint, while it is not active. What gave it
+    /// up at once, as a 410 does, came before any failure that counts.
+    pub fn outage_began(&self) -> Option<Timestamp> {
+        match self.status {
+            HealthStatus::Active => None,
+            HealthStatus::Failed | HealthStatus::Gone | HealthStatus::Blocked => {
+                self.failing_since.into_iter().chain(self.changed_at).min()
+            }
+        }
+    }
+
     /// The end of the quiet time, while it lasts. One that ends later than any can is from before the
     /// clock was set back, and counts as over.
     fn quiet_at(&self, now: Timestamp) -> Option<Timestamp> {
@@ -165,13 +177,17 @@ impl Health {
         Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }
     }
 
-    /// What was blocked goes on: its ordering no longer asks for it.
+    /// What was blocked goes on: its ordering no longer asks for it. Failures that a success has followed count
+    /// no longer.
     #[must_use]
     pub fn unblocked(&self, now: Timestamp) -> Self {
         match self.status {
-            HealthStatus::Blocked => {
-                Self { status: HealthStatus::Active, changed_at: Some(now), ..self.clone() }
-            }
+            HealthStatus::Blocked => Self {
+                status: HealthStatus::Active,
+                failing_since: self.failing_since.filter(|_| self.failure_count > 0),
+                changed_at: Some(now),
+                ..self.clone()
+            },
             _ => self.clone(),
         }
     }
@@ -186,7 +202,9 @@ impl Health {
         };
         let status = if recovers { HealthStatus::Active } else { self.status };
         let released_at = if status == self.status { self.released_at } else { Some(now) };
-        Self { status, changed_at: self.changed_at, released_at, epoch: self.epoch, ..Self::default() }
+        let failing_since = if recovers { None } else { self.failing_since };
+        let (changed_at, epoch) = (self.changed_at, self.epoch);
+        Self { status, failing_since, changed_at, released_at, epoch, ..Self::default() }
     }
 
     fn after_failure(&self, policy: &Policy, transition: &Transition, now: Timestamp) -> Self {

@@ -99,6 +99,44 @@ fn d5_a_success_that_was_on_its_way_does_not_resume_a_failed_endpoint() {
 }
 
 #[test]
+fn the_beginning_of_an_outage_stays_until_the_endpoint_is_active_again() {
+    let policy = builtin("public-api");
+    let failing = after(&Health::default(), &policy, 1, &answer(500), at(1));
+    assert_eq!(failing.outage_began(), None, "it is still active");
+    let failed = after(&failing, &policy, 6, &answer(500), at(10));
+    let late = after(&failed, &policy, 2, &answer(200), at(11));
+    assert_eq!((late.status, late.failing_since), (HealthStatus::Failed, Some(at(1))));
+    let later = after(&late, &policy, 2, &answer(500), at(12));
+    for given_up in [&failed, &late, &later] {
+        assert_eq!(given_up.outage_began(), Some(at(1)));
+    }
+    assert_eq!(later.resumed(at(13)).outage_began(), None);
+    let again = after(&later.resumed(at(13)), &policy, 6, &answer(500), at(14));
+    assert_eq!(again.outage_began(), Some(at(14)), "the next outage is another one");
+}
+
+#[test]
+fn an_outage_begins_when_the_endpoint_was_given_up_if_nothing_had_failed_before() {
+    let standard = builtin("standard");
+    let gone = after(&Health::default(), &standard, 1, &answer(410), at(1));
+    assert_eq!(gone.outage_began(), Some(at(1)));
+    let late = after(&gone, &standard, 1, &answer(500), at(5));
+    assert_eq!(late.outage_began(), Some(at(1)), "what was on its way failed later");
+    assert_eq!(Health::default().blocked(at(2)).outage_began(), Some(at(2)));
+    let recovered = after(&failed_standard(), &standard, 1, &answer(200), at(6 * DAY));
+    assert_eq!((recovered.failing_since, recovered.outage_began()), (None, None));
+}
+
+#[test]
+fn a_success_while_blocked_starts_the_days_without_success_anew() {
+    let standard = builtin("standard");
+    let blocked = after(&Health::default(), &standard, 1, &answer(500), START).blocked(at(1));
+    let told = after(&blocked, &standard, 1, &answer(200), at(2));
+    assert_eq!((told.failing_since, told.unblocked(at(6 * DAY)).failing_since), (Some(START), None));
+    assert_eq!(blocked.unblocked(at(3)).failing_since, Some(START), "without one they go on");
+}
+
+#[test]
 fn d5_resume_sets_active_and_the_count_to_zero_and_lets_deliveries_pass() {
     let resumed = failed_public_api().resumed(at(60));
     let now = Some(at(60));

@@ -12,13 +12,14 @@ pub use hands::Outage;
 pub(crate) use tenants::Tenants;
 
 use crate::dispatcher::{Event, Inbox};
+use crate::replay::Replays;
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profiles};
 use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy, Timestamp, WhenDisabled};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, Obstacle, OwnPolicy, Store,
-    Tenant, WhichApplication,
+    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, Obstacle, OwnPolicy, Replay,
+    Store, Tenant, WhichApplication,
 };
 use profiles::ProfileNews;
 use std::fmt;
@@ -104,6 +105,7 @@ pub struct Directory {
     policies: Policies,
     profiles: Profiles,
     inbox: Inbox,
+    replays: Replays,
     tenants: Tenants,
     idempotency_kept: Duration,
 }
@@ -118,10 +120,11 @@ impl Directory {
         policies: Policies,
         profiles: Profiles,
         inbox: Inbox,
+        replays: Replays,
         tenants: Tenants,
         idempotency_kept: Duration,
     ) -> Self {
-        Self { store, clock, entropy, vault, policies, profiles, inbox, tenants, idempotency_kept }
+        Self { store, clock, entropy, vault, policies, profiles, inbox, replays, tenants, idempotency_kept }
     }
 
     pub async fn create_application(
@@ -315,7 +318,7 @@ impl Directory {
 
     async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
         let (answer, answered) = oneshot::channel();
-        let inbox = self.inbox.clone();
+        let (inbox, replays) = (self.inbox.clone(), self.replays.clone());
         let altered = match &change {
             Change::ReplaceSecrets { endpoint, .. } => Some(*endpoint),
             Change::UpdateEndpoint { endpoint, .. } => Some(endpoint.id),
@@ -360,8 +363,11 @@ impl Directory {
                     inbox.send(Event::Released(gates));
                 }
             }
-            if let (Ok(Changed::Resumed { .. }), Some((app, endpoint))) = (&result, resumed) {
+            if let (Ok(Changed::Resumed { recovery, .. }), Some((app, endpoint))) = (&result, resumed) {
                 inbox.send(Event::Resumed(app, endpoint));
+                if let Some(replay) = recovery {
+                    replays.run(replay);
+                }
             }
             let _ = answer.send(result);
         });
@@ -381,7 +387,9 @@ impl Directory {
             Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
             Changed::InUse => Err(ChangeError::InUse),
             Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
-            Changed::Resumed { failing_since } => Ok(Repeat::Resumed { failing_since }),
+            Changed::Resumed { failing_since, recovery } => {
+                Ok(Repeat::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
+            }
             Changed::Unchanged => Ok(Repeat::Unchanged),
         }
     }
@@ -444,6 +452,6 @@ fn name_missing(error: ChangeError, endpoint: Endpoint) -> ChangeError {
 enum Repeat {
     No,
     Of([u8; 20]),
-    Resumed { failing_since: Option<Timestamp> },
+    Resumed { failing_since: Option<Timestamp>, recovery: Option<Replay> },
     Unchanged,
 }

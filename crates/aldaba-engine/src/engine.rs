@@ -79,6 +79,8 @@ impl Engine {
         // The last that can fail: from here on the engine runs.
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
+        let kept = options.idempotency_kept;
+        let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
         let directory = Arc::new(Directory::new(
             store.clone(),
             clock.clone(),
@@ -87,8 +89,9 @@ impl Engine {
             policies.clone(),
             profiles.clone(),
             inbox.clone(),
+            replays.clone(),
             Tenants::new(options.tenants, options.tenant_endpoints),
-            options.idempotency_kept,
+            kept,
         ));
         let contents = Contents::new(options.content_bytes);
         let sender = Sender {
@@ -137,8 +140,6 @@ impl Engine {
                 }
             }
         });
-        let kept = options.idempotency_kept;
-        let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
         replays.resume(&running);
         let retention = Retention {
             store: store.clone(),

@@ -3,7 +3,8 @@
 use crate::gates::Key;
 use crate::lane::Lane;
 use crate::turns::Turns;
-use aldaba_delivery::{Gate, GateScope, Origin, Timestamp};
+use aldaba_delivery::{AppId, Gate, GateScope, OrgId, Origin, Timestamp};
+use std::collections::BTreeMap;
 
 /// An origin that is held back, with what waits behind it as far as it is in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +14,26 @@ pub struct HeldHost {
     pub gate: Gate,
     /// The failure that the present hold comes from.
     pub why: String,
+    /// A gate may be shared by many, and none of them is told of the others.
+    pub behind: BTreeMap<(OrgId, AppId), Behind>,
+}
+
+/// What waits behind a gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
     pub lanes: usize,
     pub deliveries: usize,
+}
+
+impl HeldHost {
+    /// What waits behind it for those applications that are asked for.
+    pub fn behind(&self, asked: impl Fn(OrgId, AppId) -> bool) -> Behind {
+        let those = self.behind.iter().filter(|((org, app), _)| asked(*org, *app));
+        those.fold(Behind::default(), |sum, (_, one)| Behind {
+            lanes: sum.lanes + one.lanes,
+            deliveries: sum.deliveries + one.deliveries,
+        })
+    }
 }
 
 impl Turns {
@@ -28,8 +47,7 @@ impl Turns {
                 scope: record.scope,
                 gate: record.gate,
                 why: record.why,
-                lanes: 0,
-                deliveries: 0,
+                behind: BTreeMap::new(),
             })
             .collect();
         hosts.sort_by(|a, b| (&a.origin, a.scope).cmp(&(&b.origin, b.scope)));
@@ -46,8 +64,9 @@ impl Turns {
                     GateScope::Application(app) => app == target.app,
                 };
                 if reaches && target.policy.takes_part_in(host.scope) {
-                    host.lanes += 1;
-                    host.deliveries += lane.backlog.len();
+                    let behind = host.behind.entry((target.org, target.app)).or_default();
+                    behind.lanes += 1;
+                    behind.deliveries += lane.backlog.len();
                 }
             }
         }

@@ -42,7 +42,7 @@ pub use clock::{Clock, RuntimeClock, SystemClock};
 pub use directory::{ChangeError, Directory, Made, NewApplication, NewEndpoint, Once, Outage};
 pub use engine::{Engine, Parts, StartError};
 pub use entropy::{Entropy, SystemEntropy};
-pub use hosts::HeldHost;
+pub use hosts::{Behind, HeldHost};
 pub use intake::{NewEvent, SendError, Sent};
 pub use matching::{Mismatch, mismatch};
 pub use options::Options;

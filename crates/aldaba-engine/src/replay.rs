@@ -11,11 +11,12 @@ use crate::dispatcher::{Event, Inbox, Offer};
 use crate::{ChangeError, Clock, Entropy, Once};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
-    Change, Changed, Done, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
-    ReplayStepped, Store,
+    Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind, ReplayState,
+    ReplayStep, ReplayStepped, Store,
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
 /// How many deliveries one replay may open. Whoever wants more starts another where it ended.
@@ -69,6 +70,8 @@ struct Inner {
     inbox: Inbox,
     idempotency_kept: Duration,
     turns: Arc<Semaphore>,
+    /// Replays begin on the thread that has written them.
+    runtime: Handle,
 }
 
 impl Replays {
@@ -80,7 +83,8 @@ impl Replays {
         idempotency_kept: Duration,
     ) -> Self {
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        Self(Arc::new(Inner { store, clock, entropy, inbox, idempotency_kept, turns }))
+        let runtime = Handle::current();
+        Self(Arc::new(Inner { store, clock, entropy, inbox, idempotency_kept, turns, runtime }))
     }
 
     /// Goes on with what a former life of the server has left.
@@ -96,11 +100,14 @@ impl Replays {
         let expires_at = replay.created_at + self.0.idempotency_kept;
         let idempotency = once.map(|digest| IdempotencyKey { digest, expires_at });
         let change = Change::StartReplay { replay: replay.clone(), idempotency };
-        match self.change(change).await? {
-            Changed::Done { .. } => {
-                self.run(&replay);
-                Ok(replay)
+        let (replays, begins) = (self.clone(), replay.clone());
+        let begin = move |changed: &Changed| {
+            if let Changed::Done { .. } = changed {
+                replays.run(&begins);
             }
+        };
+        match self.change(change, begin).await? {
+            Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
                 let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
                 before.ok_or(ChangeError::NotFound)
@@ -132,11 +139,18 @@ impl Replays {
     /// `false`: it was over already.
     pub async fn cancel(&self, org: OrgId, replay: ReplayId) -> Result<bool, ChangeError> {
         let at = self.0.clock.now();
-        match self.change(Change::CancelReplay { org, replay, at }).await? {
+        match self.change(Change::CancelReplay { org, replay, at }, |_| ()).await? {
             Changed::Done { .. } => Ok(true),
             Changed::Stale => Ok(false),
             _ => Err(ChangeError::NotFound),
         }
+    }
+
+    /// A replay of what has died for an endpoint, for the resume that ends its outage.
+    pub(crate) fn recovery(&self, endpoint: &Endpoint, rate: u32) -> Replay {
+        let filter = ReplayFilter { dead: true, ..ReplayFilter::nothing(self.0.clock.now()) };
+        let (org, app, endpoint, kind) = (endpoint.org, endpoint.app, endpoint.id, ReplayKind::Recover);
+        self.planned(NewReplay { org, app, endpoint, kind, filter, rate })
     }
 
     fn planned(&self, new: NewReplay) -> Replay {
@@ -159,15 +173,27 @@ impl Replays {
         }
     }
 
-    async fn change(&self, change: Change) -> Result<Changed, Error> {
+    /// `then` follows the commit, whether or not anybody still waits for the answer.
+    async fn change(
+        &self,
+        change: Change,
+        then: impl FnOnce(&Changed) + Send + 'static,
+    ) -> Result<Changed, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.store.change(change, Done::new(move |result| drop(answer.send(result))));
+        let done = Done::new(move |result: Result<Changed, Error>| {
+            if let Ok(changed) = &result {
+                then(changed);
+            }
+            let _ = answer.send(result);
+        });
+        self.0.store.change(change, done);
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    fn run(&self, replay: &Replay) {
+    /// Moves it on until it is over.
+    pub(crate) fn run(&self, replay: &Replay) {
         let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
-        tokio::spawn(async move { inner.run(id, rate).await });
+        self.0.runtime.spawn(async move { inner.run(id, rate).await });
     }
 }
 

@@ -204,6 +204,7 @@ pub enum Change {
         app: AppId,
         endpoint: EndpointId,
         at: Timestamp,
+        recovery: Option<Recovery>,
     },
     /// Opens gates.
     ReleaseGates {
@@ -258,6 +259,15 @@ pub enum Change {
     },
 }
 
+/// A replay of what has died in an outage, to be started by the resume that ends it: in its commit, so that
+/// there is never the one without the other.
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    /// What it looks back to is for the store to say: see [`Replay::of_outage`].
+    pub replay: Replay,
+    pub idempotency: Option<IdempotencyKey>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// Made. The endpoints that were deleted with it are named, so that their lanes can end.
@@ -284,12 +294,21 @@ pub enum Changed {
     NotOrderable(Obstacle),
     /// An endpoint names the policy or the profile.
     InUse,
-    /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known.
+    /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known, and
+    /// the replay that was asked for, if anything has died since then.
     Resumed {
         failing_since: Option<Timestamp>,
+        recovery: Option<Box<Replay>>,
     },
     /// There was nothing to change.
     Unchanged,
+}
+
+impl Changed {
+    /// Whether there is something new that a repeat of the request must not make again.
+    pub fn made_something(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Resumed { recovery: Some(_), .. })
+    }
 }
 
 /// Why an endpoint cannot become an ordered one.
@@ -334,6 +353,9 @@ pub trait Directory {
     /// For each origin, as URLs begin with it (`https://example.com/`), whether the organization, or only this
     /// application of it, has an endpoint there.
     fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>>;
+
+    /// Whether any other organization has an endpoint at an origin, given as above.
+    fn others_have_endpoints_at(&self, org: OrgId, start: String) -> Read<bool>;
 
     /// For each application whether it is one of the organization's.
     fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>>;

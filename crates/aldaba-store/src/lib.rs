@@ -40,7 +40,7 @@ pub use deliveries::{
     Phase, Place,
 };
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, Fence, Key, Obstacle, OwnPolicy, OwnProfile,
+    Application, Change, Changed, Directory, Endpoint, Fence, Key, Obstacle, OwnPolicy, OwnProfile, Recovery,
     Subscription, Tenant, WhichApplication,
 };
 pub use error::Error;

@@ -152,6 +152,16 @@ pub trait Replays {
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount>;
 }
 
+impl Replay {
+    /// About what has died since an outage began. That may have been accepted long before, to be delivered
+    /// later or for another round: it looks back to the `oldest` message that is kept.
+    #[must_use]
+    pub fn of_outage(&self, began: Timestamp, oldest: Timestamp) -> Self {
+        let filter = ReplayFilter { since: oldest, died_since: Some(began), ..self.filter.clone() };
+        Self { filter, ..self.clone() }
+    }
+}
+
 impl ReplayFilter {
     /// About no message, of no time but this moment: to be widened.
     pub fn nothing(at: Timestamp) -> Self {

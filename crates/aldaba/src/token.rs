@@ -43,6 +43,16 @@ pub(crate) enum Caller {
     Application { org: OrgId, app: AppId },
 }
 
+impl Caller {
+    /// Whether an application is one that the token speaks for.
+    pub(crate) fn speaks_for(self, org: OrgId, app: AppId) -> bool {
+        match self {
+            Self::Organization(ours) => org == ours,
+            Self::Application { org: ours, app: only } => (org, app) == (ours, only),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Not signed by us, not valid now, or no token at all.

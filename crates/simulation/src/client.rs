@@ -269,7 +269,13 @@ impl Client {
         let Some((app, endpoint)) = self.known(door) else {
             return Answer::Refused;
         };
-        match self.engine.directory().resume_endpoint(app, endpoint).await {
+        let endpoint = match self.engine.store().endpoint(app, endpoint.to_string()).await {
+            Ok(Some(endpoint)) => endpoint,
+            // It was deleted meanwhile.
+            Ok(None) => return Answer::Done,
+            Err(error) => return self.changed(Err(error.into())),
+        };
+        match self.engine.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
             Err(ChangeError::NotFound) => Answer::Done,
             other => self.changed(other.map(drop)),
         }

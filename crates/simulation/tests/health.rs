@@ -6,25 +6,28 @@ use aldaba_delivery::{
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
-    Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
-    Transport, Vault, WireRequest, WireResponse,
+    Behind, ChangeError, Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts,
+    Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{DeliveryState, Endpoint, Store, WhichApplication};
+use aldaba_store::{DeliveryState, Endpoint, Error, Store, WhichApplication};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
 use simulation::process::Process;
-use simulation::store::{Faults, SimStore};
+use simulation::store::{Faults, SimStore, Span};
 use std::sync::Arc;
 use std::time::Duration;
 
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const QUICKLY: Duration = Duration::from_millis(5);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Answers after 5 ms: 503 where a URL begins with one of `down`, else 200. Notes every request.
+/// Answers after a while: 503 where a URL begins with one of `down`, else 200. Notes every request.
 struct Receivers {
     clock: Arc<dyn Clock>,
+    takes: Mutex<Duration>,
     down: Mutex<Vec<&'static str>>,
     log: Mutex<Vec<(Timestamp, String)>>,
 }
@@ -36,8 +39,9 @@ impl Transport for Receivers {
         self.log.lock().push((self.clock.now(), url));
         let status = if down { 503 } else { 200 };
         let outcome = Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None });
+        let takes = *self.takes.lock();
         Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(takes).await;
             WireResponse { outcome, body: Bytes::new() }
         })
     }
@@ -52,12 +56,16 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let process = Process::new(0, Timestamp::from_millis(1_700_000_000_000));
-        let (disk, log, faults) = (Arc::default(), Arc::default(), Faults::none());
+        Self::with(Faults::none()).await
+    }
+
+    async fn with(faults: Faults) -> Self {
+        let process = Process::new(0, START);
+        let (disk, log) = (Arc::default(), Arc::default());
         let store: Arc<dyn Store> =
             Arc::new(SimStore::start(disk, log, process.clone(), faults, Dice::new(7)));
-        let (down, log) = (Mutex::default(), Mutex::default());
-        let receivers = Arc::new(Receivers { clock: process.clock.clone(), down, log });
+        let (down, log, takes) = (Mutex::default(), Mutex::default(), Mutex::new(QUICKLY));
+        let receivers = Arc::new(Receivers { clock: process.clock.clone(), takes, down, log });
         let parts = Parts {
             store: store.clone(),
             transport: receivers.clone(),
@@ -89,8 +97,12 @@ impl World {
     }
 
     async fn send(&self, app: &str) -> MessageId {
+        self.send_for(app, None).await
+    }
+
+    async fn send_for(&self, app: &str, deliver_at: Option<Timestamp>) -> MessageId {
         let event = NewEvent {
-            deliver_at: None,
+            deliver_at,
             tags: Vec::new(),
             version: None,
             event_type: "a".into(),
@@ -210,9 +222,9 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
             assert!(pair[1].since(pair[0]) >= Duration::from_secs(32), "beside a probe: {pair:?}");
         }
         let held = world.engine.held_hosts().await;
-        assert_eq!((held.len(), held[0].lanes, held[0].why.as_str()), (1, 50, "HTTP 503"));
+        assert_eq!((held.len(), held[0].why.as_str()), (1, "HTTP 503"));
         assert!(matches!(held[0].scope, GateScope::Application(_)));
-        assert_eq!(held[0].deliveries, 50 * 24);
+        assert_eq!(held[0].behind(|_, _| true), Behind { lanes: 50, deliveries: 50 * 24 });
 
         world.set_down(&[]);
         let back = world.now();
@@ -298,6 +310,75 @@ fn d5_what_is_held_for_an_endpoint_goes_out_on_a_ramp_with_its_count_of_retries(
         assert!(matches!(state, DeliveryState::Dead { reason: Reason::Exhausted, .. }), "it stays dead");
         assert_eq!(attempts, 6);
         assert_eq!(world.engine.directory().resume_endpoint(app, id).await, Ok(None));
+    });
+}
+
+#[test]
+fn a_recovery_that_was_refused_can_be_asked_for_again_and_looks_back_as_far_as_it_has_to() {
+    // The store is busy for an hour, when the endpoint has failed.
+    let active = Span { from: START + DAY * 101, to: START + DAY * 101 + HOUR };
+    simulated(async move {
+        let world = World::with(Faults { active, busy: 100, ..Faults::none() }).await;
+        world.application("ours").await;
+        let (app, id) = world.endpoint("ours", "https://down.example/", "public-api").await;
+        world.set_down(&["https://down.example/"]);
+        let old = world.send_for("ours", Some(START + DAY * 100)).await;
+        tokio::time::sleep(DAY * 101 + SECOND).await;
+        let endpoint = async || {
+            let found = world.store.endpoint(app, id.to_string()).await.expect("a read");
+            found.expect("it is there")
+        };
+        let failed = endpoint().await;
+        assert_eq!(failed.health.status, HealthStatus::Failed);
+        assert!(matches!(world.state(old).await.1, DeliveryState::Dead { .. }));
+
+        world.set_down(&[]);
+        let directory = world.engine.directory();
+        let refused = directory.resume_and_recover(&failed, 500, None).await;
+        assert_eq!(refused, Err(ChangeError::Store(Error::Busy)));
+        assert_eq!(endpoint().await.health, failed.health, "neither is it resumed");
+        tokio::time::sleep(HOUR).await;
+        let outage = directory.resume_and_recover(&failed, 500, None).await.expect("a resume");
+        let outage = outage.expect("it had failed");
+        assert_eq!(outage.failing_since, failed.health.failing_since);
+        assert!(outage.recovery.is_some());
+        tokio::time::sleep(SECOND * 5).await;
+        assert!(matches!(world.state(old).await.1, DeliveryState::Delivered { .. }));
+    });
+}
+
+#[test]
+fn a_success_that_comes_late_leaves_what_a_resume_recovers() {
+    simulated(async {
+        let world = World::new().await;
+        world.application("ours").await;
+        let (app, id) = world.endpoint("ours", "https://down.example/", "public-api").await;
+        world.set_down(&["https://down.example/"]);
+        let exhausted = world.send("ours").await;
+        let first_failure = world.now();
+        while world.state(exhausted).await.0 < 5 {
+            tokio::time::sleep(SECOND).await;
+        }
+        // One is on its way while the endpoint fails, and is answered well two hours later.
+        world.set_down(&[]);
+        *world.receivers.takes.lock() = HOUR * 2;
+        let late = world.send("ours").await;
+        tokio::time::sleep(SECOND).await;
+        world.set_down(&["https://down.example/"]);
+        *world.receivers.takes.lock() = QUICKLY;
+        tokio::time::sleep(HOUR * 3).await;
+        assert!(matches!(world.state(late).await.1, DeliveryState::Delivered { .. }));
+        let DeliveryState::Dead { at: died_at, .. } = world.state(exhausted).await.1 else { panic!("alive") };
+        let failed = world.store.endpoint(app, id.to_string()).await.expect("a read").expect("it is there");
+        assert_eq!(failed.health.status, HealthStatus::Failed);
+        assert!(failed.health.failing_since.expect("it fails").since(first_failure) < SECOND);
+
+        world.set_down(&[]);
+        let outage = world.engine.directory().resume_and_recover(&failed, 500, None).await;
+        let outage = outage.expect("a resume").expect("it had failed");
+        assert!(outage.failing_since.expect("known") < died_at);
+        tokio::time::sleep(SECOND * 5).await;
+        assert!(matches!(world.state(exhausted).await.1, DeliveryState::Delivered { .. }));
     });
 }
 

@@ -51,7 +51,8 @@ impl Patient {
 
     async fn resume(&self, seconds: i64) -> Changed {
         let (app, endpoint) = (self.app, self.endpoint);
-        self.scene.change(Change::ResumeEndpoint { app, endpoint, at: at(seconds) }).await
+        let change = Change::ResumeEndpoint { app, endpoint, at: at(seconds), recovery: None };
+        self.scene.change(change).await
     }
 
     async fn set_disabled(&self, disabled: bool, seconds: i64, resume: bool) {
@@ -78,6 +79,10 @@ fn failed() -> Health {
 
 fn gone() -> Health {
     Health { status: HealthStatus::Gone, ..failed() }
+}
+
+fn resumed_since(seconds: i64) -> Changed {
+    Changed::Resumed { failing_since: Some(at(seconds)), recovery: None }
 }
 
 fn steps(changes: &[HealthChange]) -> Vec<(Condition, Condition, ConditionCause)> {
@@ -147,12 +152,19 @@ pub async fn the_newest_error_is_kept_with_the_endpoint(store: Arc<dyn Store>) {
 pub async fn a_resume_makes_active_and_says_since_when_it_had_failed(store: Arc<dyn Store>) {
     let patient = Patient::new(store).await;
     patient.becomes([failed()]).await;
-    assert_eq!(patient.resume(60).await, Changed::Resumed { failing_since: Some(at(1)) });
+    assert_eq!(patient.resume(60).await, resumed_since(1));
     assert_eq!(patient.endpoint().await.health, failed().resumed(at(60)));
     let last = patient.changes().await.pop().unwrap();
     assert_eq!((last.at, last.cause), (at(60), ConditionCause::Resumed));
     patient.becomes([Health { epoch: 1, ..gone() }]).await;
     assert!(matches!(patient.resume(90).await, Changed::Resumed { .. }), "410 is taken back by a hand too");
+}
+
+pub async fn a_resume_says_when_the_outage_began_whatever_came_late(store: Arc<dyn Store>) {
+    let patient = Patient::new(store).await;
+    let late = Health { failing_since: Some(at(3)), ..gone() };
+    patient.becomes([gone(), late]).await;
+    assert_eq!(patient.resume(60).await, resumed_since(2));
 }
 
 pub async fn a_resume_of_a_healthy_endpoint_changes_nothing(store: Arc<dyn Store>) {
@@ -162,7 +174,7 @@ pub async fn a_resume_of_a_healthy_endpoint_changes_nothing(store: Arc<dyn Store
     assert_eq!(patient.resume(60).await, Changed::Unchanged);
     assert_eq!(patient.endpoint().await, before);
     let (app, endpoint) = (patient.scene.id(), patient.endpoint);
-    let elsewhere = Change::ResumeEndpoint { app, endpoint, at: at(60) };
+    let elsewhere = Change::ResumeEndpoint { app, endpoint, at: at(60), recovery: None };
     assert_eq!(patient.scene.change(elsewhere).await, Changed::NotFound);
 }
 
@@ -253,7 +265,13 @@ pub async fn endpoints_are_found_by_where_their_urls_begin(store: Arc<dyn Store>
     let apps = || vec![first.application.id, scene.id()];
     assert_eq!(scene.store.are_of(scene.org, apps()).await.unwrap(), [true, false]);
     assert_eq!(scene.store.are_of(scene.id(), apps()).await.unwrap(), [false, false]);
+    let others =
+        async |org, start: &str| scene.store.others_have_endpoints_at(org, start.to_owned()).await.unwrap();
+    assert!(!others(scene.org, "https://example.com/").await, "it is alone there");
+    assert!(others(scene.id(), "https://example.com/").await);
+    assert!(!others(scene.id(), "https://example.com:8443/").await);
     let (app, endpoint) = (first.application.id, first.endpoints[0].id);
     scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
     assert_eq!(found(scene.org, None).await, [false, false]);
+    assert!(!others(scene.id(), "https://example.com/").await);
 }

@@ -6,7 +6,7 @@ use crate::{
     Accept, Change, Changed, DueQuery, Endpoint, Fence, NewDelivery, Obstacle, Record, Seq, Store, Tenant,
     Turn,
 };
-use aldaba_delivery::{AppId, EndpointId, Health, HealthStatus, OnExhausted, Ordering, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Health, OnExhausted, Ordering, Timestamp};
 use std::sync::Arc;
 
 const SKIPS: Ordering = Ordering::Fifo(OnExhausted::Skip);
@@ -107,15 +107,18 @@ pub async fn an_endpoint_for_which_too_many_wait_cannot_become_ordered(store: Ar
 
 pub async fn a_block_ends_with_the_ordering_that_asked_for_it(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
-    let (app, endpoint) = one(&scene, BLOCKS).await;
-    let (event, seq) = send(&scene, app, at(0)).await;
-    let blocked = Health { failure_count: 3, ..Health::default() }.blocked(at(2));
-    scene.record(vec![Record { health: Some(blocked), ..scene.failed(&event, seq, at(9)) }]).await;
-    assert!(scene.endpoint(endpoint).await.is_blocked());
-    assert_eq!(change(&scene, endpoint, BLOCKS, 3).await, made());
-    assert!(scene.endpoint(endpoint).await.is_blocked(), "another change leaves it alone");
-    assert_eq!(change(&scene, endpoint, SKIPS, 4).await, made());
-    let health = scene.endpoint(endpoint).await.health;
-    assert_eq!((health.status, health.failure_count), (HealthStatus::Active, 3));
-    assert_eq!(health.changed_at, Some(at(4)));
+    // A count of 0: a success has followed the failures.
+    for failure_count in [3, 0] {
+        let (app, endpoint) = one(&scene, BLOCKS).await;
+        let (event, seq) = send(&scene, app, at(0)).await;
+        let failing = Health { failure_count, failing_since: Some(at(1)), ..Health::default() };
+        let blocked = failing.blocked(at(2));
+        let record = scene.failed(&event, seq, at(9));
+        scene.record(vec![Record { health: Some(blocked.clone()), ..record }]).await;
+        assert!(scene.endpoint(endpoint).await.is_blocked());
+        assert_eq!(change(&scene, endpoint, BLOCKS, 3).await, made());
+        assert!(scene.endpoint(endpoint).await.is_blocked(), "another change leaves it alone");
+        assert_eq!(change(&scene, endpoint, SKIPS, 4).await, made());
+        assert_eq!(scene.endpoint(endpoint).await.health, blocked.unblocked(at(4)));
+    }
 }

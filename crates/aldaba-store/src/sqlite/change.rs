@@ -33,7 +33,14 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         Change::UpdateEndpoint { endpoint, was, resume } => {
             update_endpoint(connection, endpoint, was, *resume)
         }
-        Change::ResumeEndpoint { app, endpoint, at } => health::resume(connection, *app, *endpoint, *at),
+        Change::ResumeEndpoint { app, endpoint, at, recovery } => {
+            let idempotency = recovery.as_ref().and_then(|recovery| recovery.idempotency.as_ref());
+            let replay = recovery.as_ref().map(|recovery| &recovery.replay);
+            once(connection, app.as_bytes(), idempotency, *at, || {
+                let resource = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
+                health::resume(connection, *app, *endpoint, *at, replay).map(|changed| (changed, resource))
+            })
+        }
         Change::ReleaseGates { gates } => health::release_gates(connection, gates),
         Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
         Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
@@ -72,7 +79,7 @@ fn once(
         return Ok(Changed::Repeated { resource });
     }
     let (changed, resource) = create()?;
-    if matches!(changed, Changed::Done { .. }) {
+    if changed.made_something() {
         keys.keep(key, &resource, Some(*expires_at))?;
     }
     Ok(changed)

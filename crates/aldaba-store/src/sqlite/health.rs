@@ -1,9 +1,11 @@
 //! The health of endpoints: what attempts and hands make of it, and how it has changed.
 
 use super::codes::Code;
+use super::replay;
 use super::rows::{self, count, nanos, scope_bytes};
 use crate::{
-    Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page, Record,
+    Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
+    Record, Replay,
 };
 use aldaba_delivery::{
     AppId, Condition, ConditionCause, EndpointId, GateScope, Health, HealthStatus, OrgId, Origin, Timestamp,
@@ -69,6 +71,7 @@ pub(super) fn resume(
     app: AppId,
     endpoint: EndpointId,
     at: Timestamp,
+    recovery: Option<&Replay>,
 ) -> rusqlite::Result<Changed> {
     let mut find = connection.prepare_cached(&format!(
         "SELECT {} FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0",
@@ -79,9 +82,17 @@ pub(super) fn resume(
     if before.health.status == HealthStatus::Active {
         return Ok(Changed::Unchanged);
     }
+    // Both or none.
+    if recovery.is_some() && !replay::has_room(connection, app)? {
+        return Ok(Changed::TooMany);
+    }
     by_hand(connection, &before, before.disabled, &before.health.resumed(at), ConditionCause::Resumed, at)?;
-    // What gave it up at once, as a 410 does, is no failure that counts.
-    Ok(Changed::Resumed { failing_since: before.health.failing_since.or(before.health.changed_at) })
+    let failing_since = before.health.outage_began();
+    let recovery = match recovery.zip(failing_since) {
+        Some((planned, began)) => replay::recover(connection, planned, began)?,
+        None => None,
+    };
+    Ok(Changed::Resumed { failing_since, recovery })
 }
 
 /// Writes what a hand has made of an endpoint's health.
@@ -217,6 +228,19 @@ pub(super) fn has_endpoints_at(
         }
     }
     Ok(starts.iter().map(|start| found.contains(start)).collect())
+}
+
+/// Asked by hands alone, so that it may look through all endpoints.
+pub(super) fn others_have_endpoints_at(
+    connection: &Connection,
+    org: OrgId,
+    start: &str,
+) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM endpoint WHERE deleted = 0 AND org <> ?1 AND substr(url, 1, length(?2)) = ?2",
+        )?
+        .exists((org.as_bytes(), start))
 }
 
 pub(super) fn are_of(connection: &Connection, org: OrgId, apps: &[AppId]) -> rusqlite::Result<Vec<bool>> {

@@ -21,7 +21,9 @@ const MARK: &str = "
         AND ordered = 0";
 
 const UNBLOCK: &str = "
-    UPDATE endpoint SET health_status = ?2, health_changed_at = ?4 WHERE id = ?1 AND health_status = ?3";
+    UPDATE endpoint SET health_status = ?2, health_changed_at = ?4,
+        health_failing_since = CASE WHEN health_failure_count > 0 THEN health_failing_since END
+    WHERE id = ?1 AND health_status = ?3";
 
 /// Prepares what is stored for the ordering that the endpoint is about to have. An endpoint that ceases
 /// to be ordered leaves the marks where they are: nothing looks at them.

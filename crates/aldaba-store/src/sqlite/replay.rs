@@ -10,7 +10,7 @@ use crate::{
     Changed, DeliveryState, DeliveryStatus, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState,
     ReplayStep, ReplayStepped, ReplaysQuery, Seq, Subscription, Waiting,
 };
-use aldaba_delivery::{EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const COLUMNS: &str =
@@ -34,11 +34,21 @@ const ATTEMPTS: &str = "
 const RUNNING_OF: &str = "SELECT count(*) FROM replay INDEXED BY replay_app WHERE app = ?1 AND state = 0";
 
 pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Result<Changed> {
-    let mut running = connection.prepare_cached(RUNNING_OF)?;
-    if running.query_row((replay.app.as_bytes(),), |row| row.get::<_, i64>(0))? >= count(Replay::MOST_RUNNING)
-    {
+    if !has_room(connection, replay.app)? {
         return Ok(Changed::TooMany);
     }
+    insert(connection, replay)?;
+    Ok(Changed::Done { removed: Vec::new() })
+}
+
+/// Whether an application may have one more that runs.
+pub(super) fn has_room(connection: &Connection, app: AppId) -> rusqlite::Result<bool> {
+    let mut running = connection.prepare_cached(RUNNING_OF)?;
+    let running: i64 = running.query_row((app.as_bytes(),), |row| row.get(0))?;
+    Ok(running < count(Replay::MOST_RUNNING))
+}
+
+fn insert(connection: &Connection, replay: &Replay) -> rusqlite::Result<()> {
     let filter = &replay.filter;
     let bit = |wanted, bit| if wanted { bit } else { 0 };
     let wanted = bit(filter.dead, DEAD)
@@ -71,7 +81,29 @@ pub(super) fn create(connection: &Connection, replay: &Replay) -> rusqlite::Resu
         filter.tag,
         filter.died_since.map(Timestamp::millis),
     ])?;
-    Ok(Changed::Done { removed: Vec::new() })
+    Ok(())
+}
+
+/// Starts a replay of what has died for its endpoint since an outage began; there must be room for it. `None`:
+/// nothing has.
+pub(super) fn recover(
+    connection: &Connection,
+    planned: &Replay,
+    began: Timestamp,
+) -> rusqlite::Result<Option<Box<Replay>>> {
+    let mut died = connection.prepare_cached(
+        "SELECT 1 FROM dead_letter INDEXED BY dead_letter_endpoint WHERE endpoint = ?1 AND settled_at >= ?2",
+    )?;
+    if !died.exists((planned.endpoint.as_bytes(), began.millis()))? {
+        return Ok(None);
+    }
+    let mut oldest =
+        connection.prepare_cached("SELECT id FROM message WHERE app = ?1 ORDER BY id LIMIT 1")?;
+    let oldest: Option<MessageId> =
+        oldest.query_row((planned.app.as_bytes(),), |row| id(row, 0)).optional()?;
+    let replay = planned.of_outage(began, oldest.map_or(began, |oldest| oldest.created_at()));
+    insert(connection, &replay)?;
+    Ok(Some(Box::new(replay)))
 }
 
 pub(super) fn cancel(

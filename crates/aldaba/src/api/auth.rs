@@ -28,11 +28,9 @@ impl FromRequestParts<Api> for Organization {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
         match Caller::from_request_parts(parts, api).await? {
             Caller::Organization(org) => Ok(Self(org)),
-            Caller::Application { .. } => Err(Error::new(
-                StatusCode::FORBIDDEN,
-                "insufficient access",
-                "This needs an organization's token; the one sent is an application's",
-            )),
+            Caller::Application { .. } => {
+                Err(Error::forbidden("This needs an organization's token; the one sent is an application's"))
+            }
         }
     }
 }

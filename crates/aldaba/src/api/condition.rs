@@ -121,9 +121,9 @@ struct ResumedOut {
     /// Since when it had been failing, as far as that is known.
     #[serde(serialize_with = "json::optional_time")]
     failing_since: Option<Timestamp>,
-    /// The replay of what died in the outage, where it was asked for.
+    /// The replay of what died in the outage, where it was asked for and anything did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<Value>,
+    task: Option<replay::TaskOut>,
     endpoint: Value,
 }
 
@@ -135,6 +135,7 @@ pub(super) async fn resume(
     pending: Pending,
 ) -> Result<Response, Error> {
     let endpoint = find(&api, caller, keys).await?;
+    let once = pending.once;
     let body = pending.read().await?;
     let mut recover = false;
     if !body.bytes.trim_ascii().is_empty() {
@@ -146,16 +147,16 @@ pub(super) async fn resume(
         let detail = "The endpoint was turned off; set its `disabled` to false to turn it on and resume it";
         return Err(Error::conflict(detail));
     }
-    let outage = api.engine.directory().resume_endpoint(endpoint.app, endpoint.id).await?;
-    let replayed = match outage.as_ref().and_then(|outage| outage.failing_since).filter(|_| recover) {
-        Some(since) => Some(replay::recover_since(&api, &endpoint, since).await?),
-        None => None,
+    let directory = api.engine.directory();
+    let outage = match recover {
+        true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
+        false => directory.resume_endpoint(endpoint.app, endpoint.id).await?,
     };
     let endpoint = api.endpoint(endpoint.app, endpoint.id.to_string()).await?;
     let resumed = ResumedOut {
-        task: replayed,
         changed: outage.is_some(),
-        failing_since: outage.and_then(|outage| outage.failing_since),
+        failing_since: outage.as_ref().and_then(|outage| outage.failing_since),
+        task: outage.and_then(|outage| outage.recovery).as_ref().map(replay::render),
         endpoint: rendered(&endpoint),
     };
     Ok(json::answer(StatusCode::OK, &resumed))

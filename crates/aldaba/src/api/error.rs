@@ -70,6 +70,10 @@ impl Error {
         Self::new(StatusCode::BAD_REQUEST, "generic_error", detail)
     }
 
+    pub(crate) fn forbidden(detail: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
     pub(crate) fn conflict(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", detail)
     }

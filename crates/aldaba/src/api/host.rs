@@ -5,7 +5,7 @@ use super::query::Query;
 use super::{Api, Error, json, page};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, GateScope, Origin, Timestamp};
-use aldaba_engine::HeldHost;
+use aldaba_engine::{Behind, HeldHost};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -49,7 +49,8 @@ fn scope(scope: GateScope) -> ScopeOut {
     }
 }
 
-fn render(host: &HeldHost) -> HostOut<'_> {
+fn render(host: &HeldHost, caller: Caller) -> HostOut<'_> {
+    let Behind { lanes, deliveries } = host.behind(|org, app| caller.speaks_for(org, app));
     HostOut {
         origin: host.origin.as_str(),
         scope: scope(host.scope),
@@ -58,8 +59,8 @@ fn render(host: &HeldHost) -> HostOut<'_> {
         why: &host.why,
         failures: host.gate.failures,
         probing: host.gate.probing,
-        lanes: host.lanes,
-        deliveries: host.deliveries,
+        lanes,
+        deliveries,
     }
 }
 
@@ -97,11 +98,11 @@ pub(super) async fn list(
     let done = hosts.len() <= query.limit;
     hosts.truncate(query.limit);
     let iterator = hosts.last().map(place);
-    let data: Vec<_> = hosts.iter().map(render).collect();
+    let data: Vec<_> = hosts.iter().map(|host| render(host, caller)).collect();
     Ok(json::answer(StatusCode::OK, &json!({"data": data, "iterator": iterator, "done": done})))
 }
 
-/// Opens all gates at an origin that concern the caller.
+/// Opens all gates at an origin that concern the caller, as far as they hold back nobody else.
 pub(super) async fn release(
     State(api): State<Api>,
     caller: Caller,
@@ -115,10 +116,39 @@ pub(super) async fn release(
     if hosts.is_empty() {
         return Err(nothing());
     }
+    let hosts = for_the_caller_to_open(&api, caller, hosts).await?;
     let gates = hosts.iter().map(|host| (host.origin.clone(), host.scope)).collect();
     api.engine.directory().release_gates(gates).await?;
     let released: Vec<_> = hosts.iter().map(|host| scope(host.scope)).collect();
     Ok(json::answer(StatusCode::OK, &json!({"origin": wanted.as_str(), "released": released})))
+}
+
+/// A gate of the host itself holds back whoever sends there. What is let go with it may be another's, so that it
+/// is not for an application to open, nor for one of several organizations.
+async fn for_the_caller_to_open(
+    api: &Api,
+    caller: Caller,
+    mut hosts: Vec<HeldHost>,
+) -> Result<Vec<HeldHost>, Error> {
+    let Some(whole) = hosts.iter().position(|host| host.scope == GateScope::Host) else {
+        return Ok(hosts);
+    };
+    let refused = match caller {
+        Caller::Application { .. } => {
+            "The whole host is held back, for other applications too: this needs an organization's token; the one \
+             sent is an application's"
+        }
+        Caller::Organization(org) => {
+            let start = url_of(&hosts[whole]);
+            if !api.engine.store().others_have_endpoints_at(org, start).await? {
+                return Ok(hosts);
+            }
+            "The whole host is held back, for other organizations too: none of them opens it for the others. At the end of \
+             the hold (`until`) one request goes there, and opens it if it succeeds"
+        }
+    };
+    hosts.remove(whole);
+    if hosts.is_empty() { Err(Error::forbidden(refused)) } else { Ok(hosts) }
 }
 
 fn parse(text: &str) -> Option<Origin> {

@@ -9,7 +9,7 @@ use super::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{MOST_OPENED, NewReplay};
-use aldaba_store::{Endpoint, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
+use aldaba_store::{Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -18,11 +18,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Deliveries in a second, when nobody says how many.
-const RATE: u32 = 500;
+pub(super) const RATE: u32 = 500;
 const FASTEST: u64 = 10_000;
 const MOST_TYPES: usize = 100;
-/// Longer than any policy lets a delivery wait, and than it is held.
-const LONGEST_LIFE: Duration = Duration::from_secs(60 * 24 * 3600);
 /// How long a resend is waited for. What is on the wire by then goes on without the caller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -74,18 +72,6 @@ async fn start(
     }
     let replay = replays.start(new, once).await?;
     Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
-}
-
-/// Replays what has died for an endpoint since it began to fail, whenever it was accepted.
-pub(super) async fn recover_since(api: &Api, endpoint: &Endpoint, since: Timestamp) -> Result<Value, Error> {
-    let (kind, until) = (ReplayKind::Recover, api.engine.clock().now());
-    let accepted = Timestamp::from_millis(since.millis() - LONGEST_LIFE.as_millis() as i64);
-    let filter =
-        ReplayFilter { since: accepted, dead: true, died_since: Some(since), ..ReplayFilter::nothing(until) };
-    let (org, app, endpoint) = (endpoint.org, endpoint.app, endpoint.id);
-    let new = NewReplay { org, app, endpoint, kind, filter, rate: RATE };
-    let replay = api.engine.replays().start(new, None).await?;
-    Ok(serde_json::to_value(render(&replay)).unwrap_or_default())
 }
 
 /// What a request asks for.
@@ -146,7 +132,7 @@ impl Asked {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TaskOut {
+pub(super) struct TaskOut {
     #[serde(serialize_with = "json::text")]
     id: ReplayId,
     status: &'static str,
@@ -164,7 +150,7 @@ fn name(kind: ReplayKind) -> &'static str {
     }
 }
 
-fn render(replay: &Replay) -> TaskOut {
+pub(super) fn render(replay: &Replay) -> TaskOut {
     let (status, error) = match replay.state {
         ReplayState::Running => ("running", None),
         ReplayState::Finished => ("finished", None),

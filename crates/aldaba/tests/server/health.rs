@@ -1,6 +1,8 @@
-use crate::receiver::Receiver;
+use crate::receiver::{Arrival, Receiver};
 use crate::running::Running;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Gives an endpoint up with the first delivery that is used up, which is after two attempts.
@@ -25,8 +27,11 @@ struct Patient {
 impl Patient {
     /// An endpoint under a policy, and a receiver that answers 500.
     async fn failing(policy: Value, more: Value) -> Self {
+        Self::behind(Receiver::answering(500, "no").await, policy, more).await
+    }
+
+    async fn behind(receiver: Receiver, policy: Value, more: Value) -> Self {
         let server = Running::delivering().await;
-        let receiver = Receiver::answering(500, "no").await;
         let name = policy["name"].clone();
         if !policy["schedule"].is_null() {
             server.client.post("/policy", policy.to_string()).await.expect(201);
@@ -64,6 +69,16 @@ impl Patient {
     async fn destination(&self, message: &str) -> Value {
         let path = format!("/app/{}/msg/{message}/endpoint", self.app);
         self.server.client.get(&path).await.expect(200)["data"][0].clone()
+    }
+
+    async fn delivers(&self, message: &str) {
+        for _ in 0..1500 {
+            if self.destination(message).await["status"] == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("not delivered: {message}");
     }
 
     async fn changes(&self) -> Vec<(String, String, String)> {
@@ -284,6 +299,52 @@ async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
     assert_eq!(arrived, [before, after]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_success_that_comes_late_does_not_shorten_the_outage_that_is_recovered() {
+    let (first, well) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
+    // The first message fails. Others are answered well, but not before the endpoint has failed.
+    let judge = {
+        let well = well.clone();
+        move |arrival: &Arrival| {
+            let id = arrival.headers["webhook-id"].clone();
+            let fails = *first.get_or_init(|| id.clone()) == id && !well.load(Ordering::Relaxed);
+            while !fails && !well.load(Ordering::Relaxed) {
+                tokio::task::block_in_place(|| std::thread::sleep(Duration::from_millis(10)));
+            }
+            if fails { 500 } else { 200 }
+        }
+    };
+    let receiver = Receiver::judging("127.0.0.1:0".parse().unwrap(), "", judge).await;
+    let mut patient = Patient::behind(receiver, strict(), json!({})).await;
+    let exhausted = patient.send().await;
+    patient.receiver.next().await;
+    let late = patient.send().await;
+    let failed = patient.becomes("failed").await;
+    well.store(true, Ordering::Relaxed);
+    patient.delivers(&late).await;
+    let still = patient.becomes("failed").await;
+    assert_eq!(still["health"]["failingSince"], failed["health"]["failingSince"]);
+    let path = format!("{}/resume", patient.path);
+    let resumed = patient.server.client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    assert_eq!(resumed["failingSince"], failed["health"]["failingSince"]);
+    patient.delivers(&exhausted).await;
+}
+
+#[tokio::test]
+async fn resume_with_recover_starts_no_task_where_nothing_has_died() {
+    let mut patient = Patient::failing(strict(), json!({})).await;
+    patient.send().await;
+    patient.becomes("failed").await;
+    let client = &patient.server.client;
+    let discard = format!("/app/{}/delivery/discard", patient.app);
+    assert_eq!(client.post(&discard, r#"{"reason": "exhausted"}"#).await.expect(200)["discarded"], 1);
+    let path = format!("{}/resume", patient.path);
+    let resumed = client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    assert_eq!((&resumed["changed"], resumed.get("task")), (&json!(true), None));
+    patient.receiver.all_there();
+    patient.receiver.nothing_more().await;
+}
+
 #[tokio::test]
 async fn resume_with_recover_also_sends_what_died_in_the_outage() {
     let mut patient = Patient::failing(strict(), json!({})).await;
@@ -295,8 +356,16 @@ async fn resume_with_recover_also_sends_what_died_in_the_outage() {
     let held = patient.send().await;
     patient.receiver.answer(200);
     let path = format!("{}/resume", patient.path);
-    let resumed = patient.server.client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    let client = &patient.server.client;
+    let resumed = client.post_once(&path, "once", r#"{"recover": true}"#).await.expect(200);
     assert_eq!((&resumed["changed"], &resumed["task"]["task"]), (&json!(true), &json!("endpoint.recover")));
+    let repeated = client.post_once(&path, "once", r#"{"recover": true}"#).await.expect(200);
+    for field in ["changed", "failingSince"] {
+        assert_eq!(repeated[field], resumed[field], "{field}");
+    }
+    assert_eq!(repeated["task"]["id"], resumed["task"]["id"], "the same key is the same recovery");
+    let later = client.post(&path, r#"{"recover": true}"#).await.expect(200);
+    assert_eq!((&later["changed"], later.get("task")), (&json!(false), None));
     let arrived = [patient.receiver.next().await, patient.receiver.next().await];
     let ids = arrived.map(|one| one.headers["webhook-id"].to_str().unwrap().to_owned());
     assert!(ids.contains(&exhausted) && ids.contains(&held), "{ids:?}");

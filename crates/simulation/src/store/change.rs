@@ -22,7 +22,14 @@ impl Disk {
             }
             Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
             Change::UpdateEndpoint { endpoint, was, resume } => self.update_endpoint(endpoint, was, *resume),
-            Change::ResumeEndpoint { app, endpoint, at } => self.resume(*app, *endpoint, *at),
+            Change::ResumeEndpoint { app, endpoint, at, recovery } => {
+                let idempotency = recovery.as_ref().and_then(|recovery| recovery.idempotency);
+                let replay = recovery.as_ref().map(|recovery| &recovery.replay);
+                let resource = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
+                self.once(*app.as_bytes(), idempotency, *at, resource, |disk| {
+                    disk.resume(*app, *endpoint, *at, replay)
+                })
+            }
             Change::ReleaseGates { gates } => {
                 self.gates.retain(|key, _| !gates.contains(key));
                 Changed::Done { removed: Vec::new() }
@@ -66,7 +73,7 @@ impl Disk {
             return Changed::Repeated { resource };
         }
         let changed = create(self);
-        if matches!(changed, Changed::Done { .. }) {
+        if changed.made_something() {
             self.keys.insert(key, KeyRow { resource, expires_at: Some(expires_at) });
         }
         changed

@@ -5,6 +5,7 @@ use super::query::paged;
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, HealthStatus, OrgId, Timestamp, WhenDisabled};
 use aldaba_store::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError, Order, Page, Record,
+    Replay,
 };
 
 impl Disk {
@@ -31,17 +32,29 @@ impl Disk {
         }
     }
 
-    pub(super) fn resume(&mut self, app: AppId, id: EndpointId, at: Timestamp) -> Changed {
+    pub(super) fn resume(
+        &mut self,
+        app: AppId,
+        id: EndpointId,
+        at: Timestamp,
+        recovery: Option<&Replay>,
+    ) -> Changed {
+        let has_room = recovery.is_none() || self.has_room_for_replay(app);
         let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| row.app == app && !row.deleted) else {
             return Changed::NotFound;
         };
         if endpoint.health.status == HealthStatus::Active {
             return Changed::Unchanged;
         }
+        if !has_room {
+            return Changed::TooMany;
+        }
         let before = endpoint.clone();
         endpoint.health = before.health.resumed(at);
         self.note(&before, ConditionCause::Resumed, at, "");
-        Changed::Resumed { failing_since: before.health.failing_since.or(before.health.changed_at) }
+        let failing_since = before.health.outage_began();
+        let recovery = recovery.zip(failing_since).and_then(|(planned, began)| self.recover(planned, began));
+        Changed::Resumed { failing_since, recovery }
     }
 
     /// Keeps a change of condition from what it was `before`.
@@ -72,6 +85,11 @@ impl Disk {
         let ours = |row: &&Endpoint| row.org == org && !row.deleted && app.is_none_or(|app| app == row.app);
         let at = |start: &String| self.endpoints.values().filter(ours).any(|row| row.url.starts_with(start));
         starts.iter().map(at).collect()
+    }
+
+    pub(super) fn others_have_endpoints_at(&self, org: OrgId, start: &str) -> bool {
+        let theirs = |row: &Endpoint| row.org != org && !row.deleted && row.url.starts_with(start);
+        self.endpoints.values().any(theirs)
     }
 
     /// Which of these endpoints are off, and skip what comes meanwhile.

@@ -122,6 +122,10 @@ impl Directory for SimStore {
         self.read(move |disk| disk.has_endpoints_at(org, app, &starts))
     }
 
+    fn others_have_endpoints_at(&self, org: OrgId, start: String) -> Read<bool> {
+        self.read(move |disk| disk.others_have_endpoints_at(org, &start))
+    }
+
     fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
         self.read(move |disk| disk.are_of(org, &apps))
     }

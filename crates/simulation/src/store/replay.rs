@@ -3,7 +3,7 @@
 use super::SimStore;
 use super::disk::{Disk, as_waiting};
 use super::queue::Op;
-use aldaba_delivery::{MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, MessageId, OrgId, ReplayId, Timestamp};
 use aldaba_store::{
     Changed, DeliveryState, DeliveryStatus, Done, Error, Message, Order, Read, Replay, ReplayCount,
     ReplayState, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Seq, Subscription, Waiting,
@@ -11,12 +11,32 @@ use aldaba_store::{
 
 impl Disk {
     pub(super) fn start_replay(&mut self, replay: &Replay) -> Changed {
-        let running = |other: &&Replay| other.app == replay.app && other.state == ReplayState::Running;
-        if self.replays.values().filter(running).count() >= Replay::MOST_RUNNING {
+        if !self.has_room_for_replay(replay.app) {
             return Changed::TooMany;
         }
         self.replays.insert(replay.id, replay.clone());
         Changed::Done { removed: Vec::new() }
+    }
+
+    pub(super) fn has_room_for_replay(&self, app: AppId) -> bool {
+        let running = |other: &&Replay| other.app == app && other.state == ReplayState::Running;
+        self.replays.values().filter(running).count() < Replay::MOST_RUNNING
+    }
+
+    /// Starts a replay of what has died for its endpoint since an outage began, if anything has.
+    pub(super) fn recover(&mut self, planned: &Replay, began: Timestamp) -> Option<Box<Replay>> {
+        let died = |seq: &Seq| {
+            let row = &self.deliveries[seq];
+            let since = matches!(row.state, DeliveryState::Dead { at, .. } if at >= began);
+            row.endpoint == planned.endpoint && since
+        };
+        if !self.dead_letter.iter().any(died) {
+            return None;
+        }
+        let oldest = self.messages.values().find(|message| message.app == planned.app);
+        let replay = planned.of_outage(began, oldest.map_or(began, |oldest| oldest.id.created_at()));
+        self.start_replay(&replay);
+        Some(Box::new(replay))
     }
 
     pub(super) fn cancel_replay(&mut self, org: OrgId, id: ReplayId, at: Timestamp) -> Changed {
