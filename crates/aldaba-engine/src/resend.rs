@@ -204,12 +204,11 @@ struct Made {
 
 /// What its lane is told of a delivery that was claimed.
 fn landing(endpoint: EndpointId, claimed: Waiting, made: &Result<Made, ResendError>) -> Event {
-    let withdrawn = |ended| Event::Withdrawn(vec![(endpoint, claimed.seq, ended)]);
     match made {
-        Ok(made) if !made.waits => withdrawn(true),
-        // It was not what it was thought to be.
-        Err(ResendError::InFlight) => withdrawn(false),
-        _ => Event::PutBack(endpoint, claimed),
+        Ok(Made { waits: true, .. }) => Event::PutBack(endpoint, claimed),
+        // Without a result the store must say whether it waits at all: what was claimed may have been read
+        // before it ended.
+        other => Event::Withdrawn(vec![(endpoint, claimed.seq, other.is_ok())]),
     }
 }
 

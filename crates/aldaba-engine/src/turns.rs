@@ -163,6 +163,11 @@ impl Turns {
             Reading::Done | Reading::Wanted => Reading::Wanted,
             Reading::UnderWay | Reading::Outdated => Reading::Outdated,
         };
+        // In order nothing goes before the head's time. Whether that still holds is not known yet, and what
+        // is due must not wait for it.
+        if lane.backlog.is_fifo() {
+            lane.backlog.start_over();
+        }
         self.wake(endpoint);
     }
 

@@ -399,3 +399,21 @@ fn a_block_holds_the_lane_until_its_ordering_no_longer_asks_for_it() {
     world.turns.altered(lane_id(0));
     assert_eq!(world.started(), [(lane_id(0), row_of(0, 1).seq)]);
 }
+
+#[test]
+fn what_is_due_does_not_wait_for_a_head_that_only_an_older_ordering_put_there() {
+    let mut world = with_lanes(4, 1, 0, |_| 1);
+    world.ordering = Ordering::Fifo(OnExhausted::Skip);
+    assert_eq!(world.started(), []);
+    let (endpoint, app) = (lane_id(0), AppId::from_bytes([1; 20]));
+    // It is no ordered one any more, so that a message for later is taken.
+    world.ordering = Ordering::None;
+    world.turns.altered(endpoint);
+    let later = Waiting { due_at: Timestamp::from_millis(3_600_000), ..row_of(0, 1) };
+    let rows = [later, row_of(0, 2)];
+    world.rows.insert(endpoint, rows.to_vec());
+    for waiting in rows {
+        world.turns.offer(endpoint, app, Entry { waiting, content: None }, Timestamp::from_millis(0));
+    }
+    assert_eq!(world.started(), [(endpoint, Seq(2))]);
+}
