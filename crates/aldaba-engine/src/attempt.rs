@@ -116,9 +116,8 @@ impl Sender {
     }
 
     /// The payload, for an attempt without a turn. `None`: there is nothing left to send.
-    pub(crate) async fn load(&self, start: &Start) -> Option<Arc<HeldContent>> {
-        let read = || self.read(start);
-        self.contents.load(start.waiting.message, start.payer(), read).await.ok().flatten()
+    pub(crate) async fn load(&self, start: &Start) -> Result<Option<Arc<HeldContent>>, Error> {
+        self.contents.load(start.waiting.message, start.payer(), || self.read(start)).await
     }
 
     /// Sends without a turn.

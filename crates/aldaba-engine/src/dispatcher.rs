@@ -49,7 +49,7 @@ pub(crate) enum Event {
     Recorded(Box<Written>),
     /// A delivery is to be attempted by hand; with how it waits, if it does.
     Claim(EndpointId, AppId, Option<Waiting>, oneshot::Sender<Claim>),
-    /// What was claimed was not sent after all.
+    /// What was claimed waits again, as it did.
     PutBack(EndpointId, Waiting),
     /// Endpoints of an application were deleted.
     Removed(AppId, Vec<EndpointId>),

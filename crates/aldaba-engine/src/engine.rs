@@ -272,12 +272,11 @@ impl Engine {
         self.0.retention.abort();
         let (stopped, all_landed) = oneshot::channel();
         self.0.inbox.send(Event::Stop(stopped));
-        let left = match tokio::time::timeout(limit, all_landed).await {
-            Ok(_) => 0,
-            Err(_) => self.in_flight().await,
-        };
         // Those made by hand are in no lane.
-        let _ = tokio::time::timeout(limit, self.0.resender.ended()).await;
+        let by_hand = tokio::time::timeout(limit, self.0.resender.ended());
+        let (landed, _) = tokio::join!(tokio::time::timeout(limit, all_landed), by_hand);
+        let in_lanes = if landed.is_ok() { 0 } else { self.in_flight().await };
+        let left = in_lanes + self.0.resender.places.taken();
         if let Err(error) = self.0.store.close().await {
             tracing::error!(%error, "the store did not close cleanly");
         }

@@ -4,6 +4,8 @@
 //! step opens goes to the lanes as if it had just been accepted: throttles, gates and health hold
 //! for it as for everything else.
 
+mod turns;
+
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +19,8 @@ use aldaba_store::{
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+use turns::{Line, Turns};
 
 /// How many deliveries one replay may open. Whoever wants more starts another where it ended.
 pub const MOST_OPENED: u64 = 1_000_000;
@@ -31,6 +34,8 @@ const AT_ONCE: usize = 2;
 /// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
 /// others.
 const BREATH: Duration = Duration::from_millis(5);
+/// The same, as a multiple of the step's time.
+const BREATH_FACTOR: u32 = 4;
 /// How long until something that the store could not do is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Rows that one read of a count looks at, and that a count looks at in all.
@@ -69,7 +74,7 @@ struct Inner {
     entropy: Arc<dyn Entropy>,
     inbox: Inbox,
     idempotency_kept: Duration,
-    turns: Arc<Semaphore>,
+    turns: Turns,
     /// Replays begin on the thread that has written them.
     runtime: Handle,
 }
@@ -82,7 +87,7 @@ impl Replays {
         inbox: Inbox,
         idempotency_kept: Duration,
     ) -> Self {
-        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        let turns = Turns::new(AT_ONCE);
         let runtime = Handle::current();
         Self(Arc::new(Inner { store, clock, entropy, inbox, idempotency_kept, turns, runtime }))
     }
@@ -193,23 +198,33 @@ impl Replays {
     /// Moves it on until it is over.
     pub(crate) fn run(&self, replay: &Replay) {
         let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
-        self.0.runtime.spawn(async move { inner.run(id, rate).await });
+        let line = self.0.turns.line(replay.app);
+        self.0.runtime.spawn(async move { inner.run(id, rate, line).await });
     }
 }
 
 impl Inner {
-    async fn run(&self, id: ReplayId, rate: u32) {
+    async fn run(&self, id: ReplayId, rate: u32, line: Line) {
         // Small steps for a low rate, so that it does not come in bursts.
         let open = usize::try_from(rate / 10).unwrap_or(OPEN).clamp(1, OPEN);
         loop {
             // For the step alone: a slow replay must not keep others from moving.
-            let Ok(turn) = self.turns.acquire().await else { return };
+            let Some(turn) = self.turns.next(&line).await else { return };
+            let begun = self.clock.monotonic();
             let stepped = self.step(id, open).await;
-            drop(turn);
+            let took = self.clock.monotonic().saturating_sub(begun);
+            let of_application = turn.of_application();
             match stepped {
                 Ok(ReplayStepped { replay: Some(replay), opened })
                     if replay.state == ReplayState::Running =>
                 {
+                    if opened.is_empty() {
+                        // The application's others wait as well: all its walks together leave the writer to
+                        // others.
+                        tokio::time::sleep(BREATH.max(took * BREATH_FACTOR)).await;
+                        continue;
+                    }
+                    drop(of_application);
                     let share = Duration::from_secs(1) * opened.len() as u32 / rate;
                     tokio::time::sleep(share.max(BREATH)).await;
                 }
@@ -220,6 +235,7 @@ impl Inner {
                 }
                 Ok(_) | Err(Error::Closed) => return,
                 Err(error) => {
+                    drop(of_application);
                     tracing::debug!(%error, replay = %id, "a replay waits for the store");
                     tokio::time::sleep(AGAIN).await;
                 }

@@ -15,10 +15,13 @@ use aldaba_store::{
     DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Recorded, Resent, Seq,
     Store, Trigger, Waiting,
 };
-pub(crate) use places::Places;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+
+pub(crate) use places::Places;
 
 /// How long until a result that the store had no room for is handed in again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -70,7 +73,7 @@ impl Resender {
 
     /// Makes the attempt; it is on disk when this returns. `true`: the receiver took it.
     pub(crate) async fn resend(self, endpoint: Endpoint, message: Message) -> Result<bool, ResendError> {
-        let place = self.places.take(endpoint.app).ok_or(ResendError::TooMany)?;
+        let place = self.places.take(endpoint.app, (endpoint.id, message.id))?;
         // Somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
@@ -102,7 +105,12 @@ impl Resender {
             content: None,
             standing: Standing::Answers,
         };
-        let made = self.attempt(start, claimed).await;
+        // A panic is a bug of ours, and must not leave a delivery in flight for ever.
+        let attempt = AssertUnwindSafe(self.attempt(start, claimed)).catch_unwind();
+        let made = attempt.await.unwrap_or_else(|_| {
+            tracing::error!(endpoint = %endpoint.id, %message, "a bug: an attempt by hand panicked");
+            Err(Error::Failed("an attempt by hand panicked".into()).into())
+        });
         if let Some(claimed) = claimed {
             self.inbox.send(landing(endpoint.id, claimed, &made));
         }
@@ -110,31 +118,30 @@ impl Resender {
     }
 
     async fn attempt(&self, mut start: Start, claimed: Option<Waiting>) -> Result<Made, ResendError> {
-        let held = self.sender.load(&start).await.ok_or(ResendError::NoPayload)?;
+        let held = self.sender.load(&start).await?.ok_or(ResendError::NoPayload)?;
         // That took time, and what was changed meanwhile counts. In flight the delivery itself cannot
         // change any more, but it may have changed before.
-        if let Some(claimed) = claimed
-            && self.round(start.endpoint, claimed.message).await?.as_ref().and_then(waiting) != Some(claimed)
-        {
-            return Err(ResendError::InFlight);
+        if let Some(claimed) = claimed {
+            let round = self.round(start.endpoint, claimed.message).await?;
+            if !round.as_ref().and_then(waiting).is_some_and(|now| is_same(now, claimed)) {
+                return Err(ResendError::InFlight);
+            }
         }
         let endpoint = self.endpoint(start.endpoint).await?;
+        if claimed.is_some() && endpoint.ordering.is_fifo() {
+            return Err(ResendError::InOrder);
+        }
         start.target = Arc::new(self.target(&endpoint));
         let sent = self.sender.send_by_hand(&start, held).await;
         let class = Class::of(&start.target.policy, &sent.response.outcome);
         let delivered = class.verdict == Verdict::Delivered;
         let attempt = sent.noted(Trigger::Manual, delivered, &*self.sender.entropy);
         let at = self.clock.now();
-        let waits = match claimed {
-            Some(waiting) => {
-                self.record(&start, waiting, attempt, at).await? == Recorded::Applied && !delivered
-            }
-            None => {
-                self.note(&start, attempt, at).await?;
-                false
-            }
-        };
-        Ok(Made { delivered, waits })
+        match claimed {
+            Some(waiting) => self.record(&start, waiting, attempt, at).await?,
+            None => self.note(&start, attempt, at).await?,
+        }
+        Ok(Made { delivered, waits: claimed.is_some() && !delivered })
     }
 
     /// The newest round of a message with an endpoint.
@@ -166,7 +173,7 @@ impl Resender {
         waiting: Waiting,
         attempt: NewAttempt,
         at: Timestamp,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<(), ResendError> {
         let transition = if attempt.success {
             Transition::Settle(Ending::Delivered)
         } else {
@@ -184,8 +191,12 @@ impl Resender {
             health: None,
             gates: Vec::new(),
         };
-        let mut recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
-        Ok(recorded.pop().unwrap_or(Recorded::Fenced))
+        let recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
+        if recorded[..] != [Recorded::Applied] {
+            tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
+            return Err(ResendError::InFlight);
+        }
+        Ok(())
     }
 
     /// The delivery was settled, or there was none.
@@ -225,6 +236,11 @@ async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Err
             result => return result,
         }
     }
+}
+
+/// Whether it still waits as it did. When its clock started a lane may know better than the store.
+fn is_same(now: Waiting, claimed: Waiting) -> bool {
+    (now.seq, now.attempts, now.due_at) == (claimed.seq, claimed.attempts, claimed.due_at)
 }
 
 fn waiting(round: &DeliveryStatus) -> Option<Waiting> {

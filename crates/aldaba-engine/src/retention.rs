@@ -33,6 +33,8 @@ const SLICE: usize = 100;
 /// The shortest pause between two slices. A longer slice is followed by a pause that is longer as well.
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_FACTOR: u32 = 4;
+/// How long until a slice is tried again that the store had no room for.
+const BUSY: Duration = Duration::from_secs(1);
 /// Rows that one step of a walk looks at.
 const STEP: usize = 5000;
 /// Keys that one round looks at; the next round goes on from there.
@@ -296,7 +298,14 @@ impl Round<'_> {
         let mut rest = &stale[..];
         while !rest.is_empty() {
             let slice = &rest[..rest.len().min(SLICE)];
-            let Removed { seen, counts, took } = self.slice(slice.to_vec()).await?;
+            let Removed { seen, counts, took } = match self.slice(slice.to_vec()).await {
+                // The writer has better things to do; what was found is still to go.
+                Err(Error::Busy) => {
+                    tokio::time::sleep(BUSY).await;
+                    continue;
+                }
+                removed => removed?,
+            };
             self.removed += counts;
             rest = &rest[seen.min(slice.len())..];
             tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;

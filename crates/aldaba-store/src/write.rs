@@ -139,6 +139,13 @@ pub struct NewAttempt {
     pub success: bool,
 }
 
+impl NewAttempt {
+    /// It has failed, and nobody has asked for it: it says something of the endpoint's health.
+    pub fn is_own_failure(&self) -> bool {
+        !self.success && self.trigger != Trigger::Manual
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     Applied,

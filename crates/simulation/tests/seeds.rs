@@ -8,6 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SEEDS: u64 = 300;
+/// So many seeds together have some of everything.
+const MANY: u64 = 100;
 
 fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
@@ -67,4 +69,8 @@ fn every_seed_keeps_every_promise() {
     println!("{} seeds: {volume:?}", end - first);
     let texts: Vec<_> = failures.iter().map(|(_, text)| text.as_str()).collect();
     assert!(failures.is_empty(), "{} seeds failed\n{}", failures.len(), texts.join("\n"));
+    if end - first >= MANY {
+        let some = [volume.requests, volume.rounds, volume.by_hand, volume.claimed];
+        assert!(!some.contains(&0), "the scenarios have lost something: {volume:?}");
+    }
 }

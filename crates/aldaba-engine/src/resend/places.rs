@@ -1,8 +1,10 @@
-//! How many attempts by hand may be under way at once, in all and of one application.
+//! Which attempts are under way by hand: each delivery once, and no more at once than can be, in all and of one
+//! application.
 
-use aldaba_delivery::AppId;
+use super::ResendError;
+use aldaba_delivery::{AppId, EndpointId, MessageId};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -10,16 +12,20 @@ const AT_ONCE: u32 = 64;
 /// So that one customer's slow receiver does not use them all up.
 const OF_ONE: usize = 16;
 
+/// What is attempted.
+type Which = (EndpointId, MessageId);
+
 #[derive(Clone)]
 pub(crate) struct Places {
     all: Arc<Semaphore>,
-    used: Arc<Mutex<HashMap<AppId, usize>>>,
+    used: Arc<Mutex<HashMap<AppId, HashSet<Which>>>>,
 }
 
 /// Given back when it is dropped.
 pub(super) struct Place {
     places: Places,
     app: AppId,
+    which: Which,
     _of_all: OwnedSemaphorePermit,
 }
 
@@ -28,14 +34,23 @@ impl Places {
         Self { all: Arc::new(Semaphore::new(AT_ONCE as usize)), used: Arc::default() }
     }
 
-    pub(super) fn take(&self, app: AppId) -> Option<Place> {
+    pub(super) fn take(&self, app: AppId, which: Which) -> Result<Place, ResendError> {
         let mut used = self.used.lock();
-        if used.get(&app).is_some_and(|used| *used >= OF_ONE) {
-            return None;
+        let of_app = used.get(&app);
+        if of_app.is_some_and(|used| used.contains(&which)) {
+            return Err(ResendError::InFlight);
         }
-        let of_all = self.all.clone().try_acquire_owned().ok()?;
-        *used.entry(app).or_default() += 1;
-        Some(Place { places: self.clone(), app, _of_all: of_all })
+        if of_app.is_some_and(|used| used.len() >= OF_ONE) {
+            return Err(ResendError::TooMany);
+        }
+        let of_all = self.all.clone().try_acquire_owned().map_err(|_| ResendError::TooMany)?;
+        used.entry(app).or_default().insert(which);
+        Ok(Place { places: self.clone(), app, which, _of_all: of_all })
+    }
+
+    /// How many are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.used.lock().values().map(HashSet::len).sum()
     }
 
     /// Resolves when all have been given back. No more are given out.
@@ -49,9 +64,9 @@ impl Places {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut used = self.places.used.lock();
-        if let Some(count) = used.get_mut(&self.app) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(of_app) = used.get_mut(&self.app) {
+            of_app.remove(&self.which);
+            if of_app.is_empty() {
                 used.remove(&self.app);
             }
         }
@@ -61,31 +76,42 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aldaba_delivery::Timestamp;
 
-    fn app(number: u8) -> AppId {
-        AppId::new(Timestamp::MIN, [number; 15])
+    fn take(places: &Places, app: u8, message: u8) -> Result<Place, ResendError> {
+        let which = (EndpointId::from_bytes([1; 20]), MessageId::from_bytes([message; 20]));
+        places.take(AppId::from_bytes([app; 20]), which)
     }
 
     #[test]
     fn one_application_does_not_use_up_the_places_of_the_others() {
         let places = Places::new();
-        let mut taken: Vec<_> = std::iter::from_fn(|| places.take(app(1))).collect();
+        let mut taken: Vec<_> = (0..=255).map_while(|message| take(&places, 1, message).ok()).collect();
         assert_eq!(taken.len(), OF_ONE);
-        let other = places.take(app(2));
-        assert!(other.is_some());
+        assert_eq!(take(&places, 1, 255).err(), Some(ResendError::TooMany));
+        let other = take(&places, 2, 0);
+        assert!(other.is_ok());
         taken.pop();
-        assert!(places.take(app(1)).is_some());
+        assert!(take(&places, 1, 255).is_ok());
         drop((taken, other));
         assert!(places.used.lock().is_empty(), "nothing is remembered of who is done");
+    }
+
+    #[test]
+    fn what_is_under_way_by_hand_is_not_attempted_beside_it() {
+        let places = Places::new();
+        let first = take(&places, 1, 1);
+        assert_eq!(take(&places, 1, 1).err(), Some(ResendError::InFlight));
+        drop(first);
+        assert!(take(&places, 1, 1).is_ok());
     }
 
     #[tokio::test]
     async fn once_closed_no_more_are_given_out() {
         let places = Places::new();
         let taken: Vec<_> = (0..10)
-            .flat_map(|number| std::iter::repeat_with(move || app(number)).take(OF_ONE))
-            .filter_map(|app| places.take(app))
+            .flat_map(|app| {
+                (0..=255).map_while(|message| take(&places, app, message).ok()).collect::<Vec<_>>()
+            })
             .collect();
         assert_eq!(taken.len(), AT_ONCE as usize);
         let closing = tokio::spawn({
@@ -96,6 +122,6 @@ mod tests {
         assert!(!closing.is_finished());
         drop(taken);
         closing.await.unwrap();
-        assert!(places.take(app(1)).is_none());
+        assert_eq!(take(&places, 1, 1).err(), Some(ResendError::TooMany));
     }
 }

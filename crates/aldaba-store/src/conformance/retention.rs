@@ -157,24 +157,34 @@ pub async fn a_removed_delivery_takes_its_attempts_and_the_last_one_the_message(
 
 pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
-    let tenant = scene.with_endpoints(2).await;
-    let event = scene.event(&tenant);
+    let tenant = scene.with_endpoints(3).await;
+    let mut event = scene.event(&tenant);
+    event.deliveries.truncate(2);
     let first = scene.accepted(&event).await;
     scene.record(vec![scene.delivered(&event, first)]).await;
     let second = Seq(first.0 + 1);
     let endpoint = event.deliveries[1].endpoint;
     scene.record(vec![Record { seq: second, endpoint, ..scene.delivered(&event, first) }]).await;
     // To an endpoint that the message never went to.
-    let stranger = scene.with_endpoints(1).await.endpoints[0].id;
-    let attempt = NewAttempt { success: false, trigger: Trigger::Manual, ..scene.attempt() };
-    let resent = Resent { endpoint: stranger, message: event.message.id, attempt, at: at(2) };
-    ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    let stranger = tenant.endpoints[2].id;
+    let resend = async |success| {
+        let attempt = NewAttempt { success, trigger: Trigger::Manual, ..scene.attempt() };
+        let resent = Resent { endpoint: stranger, message: event.message.id, attempt, at: at(2) };
+        ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    };
+    resend(false).await;
     let item = |seq| vec![Stale::Delivery(Settled { at: at(2), seq })];
     assert_eq!(remove(&scene, item(second), at(99)).await.counts.attempts, 1);
     assert_eq!(attempts(&scene, AttemptScope::Endpoint(stranger)).await, 1);
     let counts = RemovedCounts { deliveries: 1, attempts: 2, messages: 1, ..Default::default() };
     assert_eq!(remove(&scene, item(first), at(99)).await.counts, counts);
     assert_eq!(attempts(&scene, AttemptScope::Endpoint(stranger)).await, 0);
+    // One that was under way meanwhile would stay for ever.
+    for success in [false, true] {
+        resend(success).await;
+        assert_eq!(attempts(&scene, AttemptScope::Endpoint(stranger)).await, 0);
+        assert_eq!(scene.store.deliveries(event.message.id).await.unwrap(), []);
+    }
 }
 
 pub async fn what_waits_is_never_removed(store: Arc<dyn Store>) {

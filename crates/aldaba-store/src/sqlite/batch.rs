@@ -57,8 +57,9 @@ fn apply(
                 Outcome::Record(batch.iter().map(record).collect::<Result<_, _>>()?)
             }
             Op::Resent(resent) => {
-                prepared(&mut recording, || Recording::new(connection))?.resent(resent)?;
-                counters.resent(resent);
+                if prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
+                    counters.resent(resent);
+                }
                 Outcome::Resent
             }
             Op::Change(change) => {

@@ -231,20 +231,31 @@ pub(super) fn has_endpoints_at(
 }
 
 /// Asked by hands alone, so that it may look through all endpoints.
+const OTHERS_AT: &str = "SELECT 1 FROM endpoint INDEXED BY endpoint_url WHERE deleted = 0 AND url >= ?2 AND url < ?3 AND org <> ?1";
+
 pub(super) fn others_have_endpoints_at(
     connection: &Connection,
     org: OrgId,
     start: &str,
 ) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached(
-            "SELECT 1 FROM endpoint WHERE deleted = 0 AND org <> ?1 AND substr(url, 1, length(?2)) = ?2",
-        )?
-        .exists((org.as_bytes(), start))
+    // It ends in a slash, and a zero is what follows the slash.
+    let beyond = format!("{}0", start.trim_end_matches('/'));
+    connection.prepare_cached(OTHERS_AT)?.exists((org.as_bytes(), start, beyond))
 }
 
 pub(super) fn are_of(connection: &Connection, org: OrgId, apps: &[AppId]) -> rusqlite::Result<Vec<bool>> {
     let mut find =
         connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND org = ?2 AND deleted = 0")?;
     apps.iter().map(|app| find.exists((app.as_bytes(), org.as_bytes()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::plan::plan;
+
+    #[test]
+    fn others_at_an_origin_are_found_without_looking_at_all_endpoints() {
+        assert_eq!(plan(OTHERS_AT), "SEARCH endpoint USING COVERING INDEX endpoint_url (url>? AND url<?)");
+    }
 }

@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0008_retention.sql"),
     include_str!("schema/0009_health.sql"),
     include_str!("schema/0010_replay_bounds.sql"),
+    include_str!("schema/0011_endpoint_url.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

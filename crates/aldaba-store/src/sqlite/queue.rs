@@ -10,8 +10,10 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many results one commit may always have: their time is that of the fsync, about.
+/// How many results one commit may have while messages come: their time is that of the fsync, about.
 const FEW_RESULTS: usize = 32;
+/// How long after the last message others are expected.
+const LULL: Duration = Duration::from_millis(200);
 
 /// A bound in operations and in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +45,8 @@ struct Lines {
     of: [Line; Class::ALL.len()],
     /// What waits of the classes that can be refused.
     used: Room,
+    /// When a message last came.
+    last_accept: Option<Duration>,
     closed: bool,
 }
 
@@ -129,6 +133,9 @@ impl Lines {
         if class != Class::Result {
             self.used.add(op.operations(), op.bytes());
         }
+        if class == Class::Accept {
+            self.last_accept = Some(since);
+        }
         let line = &mut self.of[class as usize];
         line.operations += op.operations();
         line.waiting.push_back(Waiting { op, reply, since });
@@ -147,11 +154,11 @@ impl Lines {
         let mut taken: [Vec<(Op, Reply)>; Class::ALL.len()] = Default::default();
         let mut filled = Room::default();
         let mut own = [Room::default(); Class::ALL.len()];
-        let accepts = self.of[Class::Accept as usize].operations;
+        let results = self.most_results(batch.operations, now);
         for rest in [false, true] {
             for class in Class::ALL {
                 let own = &mut own[class as usize];
-                let most = most(class, accepts, batch.operations);
+                let most = most(class, results, batch.operations);
                 let share = if rest { most } else { share(class, batch.operations).min(most) };
                 let line = &mut self.of[class as usize];
                 while let Some(Waiting { op, .. }) = line.waiting.front() {
@@ -185,6 +192,18 @@ impl Lines {
     }
 }
 
+impl Lines {
+    /// Hundreds of results can come in one moment. Whoever sends a message just then waits for the commit that
+    /// is under way and for its own, so neither has many more results than messages.
+    fn most_results(&self, operations: usize, now: Duration) -> usize {
+        if self.last_accept.is_none_or(|last| now.saturating_sub(last) > LULL) {
+            return operations;
+        }
+        let accepts = self.of[Class::Accept as usize].operations;
+        (accepts * 2).max(FEW_RESULTS).min(operations)
+    }
+}
+
 impl Line {
     /// Whether one more would wait too long. The pace tells it early, when many come at once; the first
     /// of the line tells it when nothing moves, as on a disk that hangs.
@@ -204,12 +223,10 @@ fn share(class: Class, operations: usize) -> usize {
     .max(1)
 }
 
-/// What a class may have of a batch that has room left, with so many accepts that wait.
-fn most(class: Class, accepts: usize, operations: usize) -> usize {
+/// What a class may have of a batch that has room left.
+fn most(class: Class, results: usize, operations: usize) -> usize {
     match class {
-        // Hundreds of results can come in one moment. Whoever sends a message just then waits for the
-        // commit that is under way and for its own, so neither has many more results than messages.
-        Class::Result => (accepts * 2).max(FEW_RESULTS).min(operations),
+        Class::Result => results,
         Class::Accept | Class::Command => operations,
         // A slice of bulk work takes its whole time of a commit that others wait for, so there is never
         // a second one.

@@ -45,7 +45,7 @@ impl<'c> Recording<'c> {
         if let Some(health) = &record.health {
             health::after_attempt(self.connection, record, health)?;
         }
-        if let Some(attempt) = record.attempt.as_ref().filter(|attempt| !attempt.success) {
+        if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.is_own_failure()) {
             health::set_last_error(self.connection, record.endpoint, attempt)?;
         }
         for gate in &record.gates {
@@ -75,10 +75,18 @@ impl<'c> Recording<'c> {
         Ok(changed == 1)
     }
 
-    /// An attempt by hand of a delivery that does not wait.
-    pub(super) fn resent(&mut self, resent: &Resent) -> rusqlite::Result<()> {
+    /// An attempt by hand of a delivery that does not wait. `false`: its endpoint or its message has been removed
+    /// meanwhile, and what was written now would stay for ever.
+    pub(super) fn resent(&mut self, resent: &Resent) -> rusqlite::Result<bool> {
         let Resent { endpoint, message, attempt, at } = resent;
         let key = (message.as_bytes(), endpoint.as_bytes());
+        let mut kept = self.connection.prepare_cached(
+            "SELECT 1 FROM endpoint JOIN message ON message.app = endpoint.app AND message.id = ?1
+             WHERE endpoint.id = ?2",
+        )?;
+        if !kept.exists(key)? {
+            return Ok(false);
+        }
         let mut find = self.connection.prepare_cached(
             "SELECT seq, state FROM delivery WHERE message = ?1 AND endpoint = ?2 ORDER BY seq DESC LIMIT 1",
         )?;
@@ -106,7 +114,8 @@ impl<'c> Recording<'c> {
             }
             None => 0,
         };
-        self.insert_attempt((Seq(seq), *endpoint, *message), attempt)
+        self.insert_attempt((Seq(seq), *endpoint, *message), attempt)?;
+        Ok(true)
     }
 
     fn insert_attempt(

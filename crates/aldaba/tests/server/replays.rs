@@ -1,10 +1,12 @@
 //! Sending again what has died, what was never sent, or what a filter says.
 
+use crate::dead_letter::policy;
 use crate::receiver::Receiver;
 use crate::running::{Running, token};
 use crate::tokens::OTHER_ORGANIZATION;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::net::TcpListener;
 
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
@@ -340,5 +342,94 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
     // What was delivered by hand is not sent when its time comes.
     tokio::time::sleep(Duration::from_secs(7)).await;
     good.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn resend_is_refused_where_it_must_not_go_and_says_why() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut bad = Receiver::answering(500, "no").await;
+    let waits = async |more: Value| {
+        let mut body = json!({"url": bad.url("/"), "policy": "standard"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let id = server.endpoint(&app, body).await["id"].as_str().unwrap().to_owned();
+        (format!("/app/{app}/endpoint/{id}"), format!("endpoint/{id}/resend"))
+    };
+    let (ordinary, resend) = waits(json!({})).await;
+    let (ordered, in_order) = waits(json!({"ordering": "fifo", "channels": ["ordered"]})).await;
+    let message = send(&server, &app, json!({"channels": ["ordered"]})).await;
+    for _ in 0..2 {
+        bad.next().await;
+    }
+    let at = |what: &str| format!("/app/{app}/msg/{message}/{what}");
+    let detail = async |path: String| {
+        let refused = server.client.post(&path, "").await.expect(409);
+        refused["detail"].as_str().unwrap().to_owned()
+    };
+    // While it waits; before its result is written there may be an attempt under way.
+    for _ in 0..100 {
+        if detail(at(&in_order)).await.contains("in order") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(detail(at(&in_order)).await.contains("in order"));
+    server.client.patch(&ordinary, json!({"disabled": true}).to_string()).await.expect(200);
+    assert!(detail(at(&resend)).await.contains("disabled"));
+    server.client.delete(&ordered).await.expect(204);
+    server.client.post(&at(&in_order), "").await.expect(404);
+    bad.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn resend_is_refused_while_another_of_the_same_is_under_way() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let never = send(&server, &app, json!({})).await;
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let id = endpoint(&server, &app, &url, "quick").await;
+    let path = format!("/app/{app}/msg/{never}/endpoint/{id}/resend");
+    let (first, second) = tokio::join!(server.client.post(&path, ""), async {
+        let hangs_up_later = silent.accept().await.unwrap();
+        let second = server.client.post(&path, "").await;
+        drop(hangs_up_later);
+        second
+    });
+    first.expect(202);
+    second.expect(409);
+    assert_eq!(history(&server, &app, &never).await, [(1, 2)]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn resend_of_what_a_resume_has_let_go_is_no_conflict() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut bad = Receiver::answering(500, "no").await;
+    policy(&server, "fails", json!({"endpointFails": {"type": "whenExhausted"}})).await;
+    policy(&server, "later", json!({"schedule": {"type": "list", "delays": ["1h"]}})).await;
+    let id = endpoint(&server, &app, &bad.url("/"), "fails").await;
+    let path = format!("/app/{app}/endpoint/{id}");
+    let dies = send(&server, &app, json!({})).await;
+    for _ in 0..2 {
+        bad.next().await;
+    }
+    assert_eq!(settled(&server, &app, &dies).await, [2]);
+    let held = send(&server, &app, json!({})).await;
+    server.client.patch(&path, json!({"policy": "later"}).to_string()).await.expect(200);
+    server.client.post(&format!("{path}/resume"), "").await.expect(200);
+    bad.next().await;
+    let shown = format!("/app/{app}/msg/{held}/endpoint");
+    for _ in 0..200 {
+        if server.client.get(&shown).await.expect(200)["data"][0]["nextAttempt"].is_string() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server.client.post(&format!("{shown}/{id}/resend"), "").await.expect(202);
+    bad.next().await;
     server.stop().await;
 }

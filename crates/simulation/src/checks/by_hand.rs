@@ -1,6 +1,7 @@
 //! Attempts by hand: each is one request and is kept, and nothing is sent by the schedule meanwhile.
 
 use super::Findings;
+use super::ordering::{Orderings, binds};
 use super::pace::SLOW_READ;
 use super::wire::agrees;
 use crate::log::{Log, RecordCommit, Request, Step};
@@ -68,16 +69,25 @@ pub(super) fn attempts_are_on_disk(disk: &Disk, log: &Log, found: &mut Findings)
 /// What waits is taken out of its lane: it is not sent by the schedule, and nobody else changes it.
 pub(super) fn nothing_goes_out_beside_them(log: &Log, by_hand: &[&Request], found: &mut Findings) {
     let steps: BTreeSet<Step> = by_hand.iter().map(|request| request.step).collect();
+    let orderings = Orderings::of(log);
     let records = log.records.iter().filter(|record| record.is_by_hand());
     let started = |record: &RecordCommit| record.attempt.as_ref().map(|attempt| attempt.started_at);
+    let endpoint_of =
+        |request: &Request| log.resends.iter().find(|resend| resend.may_be(request)).map(|one| one.endpoint);
     for record in records {
         found.require(record.result == Recorded::Applied, "by hand", || {
             format!("what was to be sent by hand has changed meanwhile: {record:?}")
         });
         let own = by_hand.iter().find(|request| {
-            request.life == record.life && Some(request.at) == started(record) && request.step < record.step
+            request.life == record.life
+                && Some(request.at) == started(record)
+                && request.step < record.step
+                && endpoint_of(request) == Some(record.endpoint)
         });
         let Some(own) = own else { continue };
+        let ordered = orderings.at(record.endpoint, own.step);
+        let overtakes = ordered.is_some_and(|commit| commit.ordering.is_fifo() && binds(commit, own.at));
+        found.require(!overtakes, "I8", || format!("{own:?} was sent by hand out of its turn"));
         let beside = |other: &&Request| {
             (other.life, other.door, other.message) == (own.life, own.door, own.message)
                 && !steps.contains(&other.step)

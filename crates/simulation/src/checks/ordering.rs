@@ -22,7 +22,7 @@ impl<'a> Orderings<'a> {
     }
 
     /// The one that was on disk at a step.
-    fn at(&self, endpoint: EndpointId, step: Step) -> Option<&'a OrderingCommit> {
+    pub(super) fn at(&self, endpoint: EndpointId, step: Step) -> Option<&'a OrderingCommit> {
         self.0.get(&endpoint)?.iter().rev().find(|commit| commit.step < step).copied()
     }
 
@@ -58,7 +58,7 @@ fn settled<'a>(story: &Story<'a>) -> Option<&'a RecordCommit> {
 }
 
 /// A lane that has just been told of another ordering may have had its turn before.
-fn binds(commit: &OrderingCommit, at: Timestamp) -> bool {
+pub(super) fn binds(commit: &OrderingCommit, at: Timestamp) -> bool {
     commit.first || at > commit.at + SLOW_READ
 }
 

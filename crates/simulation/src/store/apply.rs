@@ -150,6 +150,10 @@ impl Disk {
 
     pub(super) fn resent(&mut self, resent: &Resent) {
         let Resent { endpoint, message, attempt, at } = resent;
+        let app = self.endpoints.get(endpoint).map(|row| row.app);
+        if app.is_none_or(|app| !self.messages.contains_key(&(app, *message))) {
+            return;
+        }
         let delivered = DeliveryState::Delivered { at: *at };
         let rounds = self.of_message.entry(*message).or_default();
         let of_endpoint = |seq: &&Seq| self.deliveries.get(seq).is_some_and(|row| row.endpoint == *endpoint);

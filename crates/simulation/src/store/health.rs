@@ -14,7 +14,7 @@ impl Disk {
         let Some(endpoint) = self.endpoints.get_mut(&record.endpoint) else {
             return;
         };
-        if let Some(attempt) = record.attempt.as_ref().filter(|attempt| !attempt.success) {
+        if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.is_own_failure()) {
             let at = attempt.started_at + attempt.duration;
             if endpoint.last_error.as_ref().is_none_or(|last| last.at <= at) {
                 let (status_code, text) = (attempt.status_code, attempt.error.clone());

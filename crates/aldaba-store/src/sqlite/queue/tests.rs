@@ -220,15 +220,17 @@ fn a_burst_of_results_does_not_make_the_commits_of_a_few_messages_long() {
             lines.put(op, reply, Duration::ZERO);
         }
     };
-    let take = |lines: &mut Lines| {
-        let batch = lines.take(Room { operations: 128, bytes: 1 << 20 }, Duration::ZERO);
+    let take = |lines: &mut Lines, now: Duration| {
+        let batch = lines.take(Room { operations: 128, bytes: 1 << 20 }, now);
         let results = batch.ops.iter().filter(|op| op.class() == Class::Result).count();
         (results, batch.ops.len() - results)
     };
     put(&mut lines, Class::Result, 2000);
-    assert_eq!(take(&mut lines), (FEW_RESULTS, 0), "a message may come while it is written");
+    assert_eq!(take(&mut lines, Duration::ZERO), (128, 0), "no message has come");
     put(&mut lines, Class::Accept, 1);
-    assert_eq!(take(&mut lines), (FEW_RESULTS, 1));
+    assert_eq!(take(&mut lines, Duration::ZERO), (FEW_RESULTS, 1));
+    assert_eq!(take(&mut lines, LULL), (FEW_RESULTS, 0), "another may come while it is written");
+    assert_eq!(take(&mut lines, LULL * 2), (128, 0), "none comes any more");
     put(&mut lines, Class::Accept, 200);
-    assert_eq!(take(&mut lines), (80, 48), "where many come, the commits are full");
+    assert_eq!(take(&mut lines, Duration::ZERO), (80, 48), "where many come, the commits are full");
 }
