@@ -8,7 +8,7 @@ use crate::run::is_held;
 use crate::scenario::Scenario;
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Reason, Transition};
-use aldaba_store::{DeliveryState, Trigger};
+use aldaba_store::{DeliveryState, Recorded, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn accepted_is_kept(disk: &Disk, notes: &Notes, found: &mut Findings) {
@@ -74,8 +74,8 @@ fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -
         Reason::Cancelled => endpoint.deleted || notes.to_cancel.contains(&delivery.seq),
         // No payload is ever removed: it was held for too long.
         Reason::Expired => {
-            let ended =
-                story.records.iter().find(|record| matches!(record.transition, Transition::Settle(_)));
+            let applied = story.records.iter().filter(|record| record.result == Recorded::Applied);
+            let ended = applied.into_iter().find(|record| matches!(record.transition, Transition::Settle(_)));
             ended.is_some_and(|record| record.at.since(delivery.clock_start) >= scenario.options.held)
         }
         // Nothing here is forbidden.
