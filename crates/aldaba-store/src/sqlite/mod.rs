@@ -9,6 +9,7 @@ mod change;
 mod checkpoint;
 mod codes;
 mod connect;
+mod cost;
 mod counters;
 mod deliveries;
 mod delivery_list;

@@ -1,6 +1,7 @@
 //! What waits for the writer: bounded in number, in bytes and in time, and taken in the order of the
 //! classes.
 
+use super::cost::Cost;
 use super::failure::Failure;
 use super::monotonic::Monotonic;
 use super::op::{Class, Op, Reply};
@@ -10,8 +11,8 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many results one commit may have while messages come: their time is that of the fsync, about.
-const FEW_RESULTS: usize = 32;
+/// How many results one commit may have in any case while messages come.
+const FEW_RESULTS: usize = 8;
 /// How long after the last message others are expected.
 const LULL: Duration = Duration::from_millis(200);
 
@@ -45,6 +46,7 @@ struct Lines {
     of: [Line; Class::ALL.len()],
     /// What waits of the classes that can be refused.
     used: Room,
+    cost: Cost,
     /// When a message last came.
     last_accept: Option<Duration>,
     closed: bool,
@@ -143,6 +145,7 @@ impl Lines {
 
     /// The writer is done with the batch that it took last.
     fn written(&mut self, now: Duration) {
+        self.cost.end(now);
         for line in &mut self.of {
             line.pace.end(now);
         }
@@ -187,6 +190,7 @@ impl Lines {
             let whole = line.waiting.is_empty();
             line.pace.begin(now, if whole { own.max(share(class, batch.operations)) } else { own });
         }
+        self.cost.begin(now, filled.operations);
         let (ops, replies) = taken.into_iter().flatten().unzip();
         Batch { ops, replies }
     }
@@ -194,13 +198,14 @@ impl Lines {
 
 impl Lines {
     /// Hundreds of results can come in one moment. Whoever sends a message just then waits for the commit that
-    /// is under way and for its own, so neither has many more results than messages.
+    /// is under way and for its own, so they make neither take much longer.
     fn most_results(&self, operations: usize, now: Duration) -> usize {
         if self.last_accept.is_none_or(|last| now.saturating_sub(last) > LULL) {
             return operations;
         }
         let accepts = self.of[Class::Accept as usize].operations;
-        (accepts * 2).max(FEW_RESULTS).min(operations)
+        let quick = self.cost.as_many_again().unwrap_or(operations);
+        quick.max(accepts * 2).max(FEW_RESULTS).min(operations)
     }
 }
 
