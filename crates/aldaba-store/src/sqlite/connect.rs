@@ -9,7 +9,9 @@ use std::time::Duration;
 const OLDEST_SQLITE: i32 = 3_051_003;
 const PAGE_BYTES: u32 = 4096;
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
-const READER_CACHE_KIB: i64 = 4 * 1024;
+/// Enough for the inner pages of the trees. Large payloads would only push those out of more, and the system
+/// keeps what was read.
+const READER_CACHE_KIB: i64 = 1024;
 /// What is left of the log's file when the log starts over after it has been longer.
 const LOG_FILE_BYTES: i64 = 96 << 20;
 /// More than the statements of this crate.
