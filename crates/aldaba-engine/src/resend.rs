@@ -248,3 +248,27 @@ fn waiting(round: &DeliveryStatus) -> Option<Waiting> {
     let DeliveryStatus { seq, message, attempts, clock_start, .. } = *round;
     Some(Waiting { seq, message, due_at, attempts, clock_start })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_without_a_result_does_not_go_back_to_its_lane_as_it_was_read() {
+        let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
+        let message = MessageId::from_bytes([2; 20]);
+        let claimed = Waiting { seq: Seq(7), message, due_at: now, attempts: 1, clock_start: now };
+        let told = |made| landing(endpoint, claimed, &made);
+        let ended = |event| match event {
+            Event::Withdrawn(rows) => rows[..] == [(endpoint, Seq(7), true)],
+            _ => panic!("it waits on"),
+        };
+        // It may have ended since it was read: the store must say.
+        for error in [ResendError::Store(Error::Timeout), ResendError::InFlight, ResendError::NoPayload] {
+            assert!(!ended(told(Err(error))));
+        }
+        assert!(ended(told(Ok(Made { delivered: true, waits: false }))));
+        let again = told(Ok(Made { delivered: false, waits: true }));
+        assert!(matches!(again, Event::PutBack(_, waiting) if waiting == claimed));
+    }
+}
