@@ -320,7 +320,7 @@ impl Reader {
     fn number<N: TryFrom<u64>>(&mut self, field: &str, value: Option<&Value>) -> Option<N> {
         let number = value.and_then(Value::as_u64).and_then(|number| N::try_from(number).ok());
         if number.is_none() {
-            self.wrong(field, "expected a whole number that fits");
+            self.wrong(field, "expected a whole number, neither negative nor too large");
         }
         number
     }

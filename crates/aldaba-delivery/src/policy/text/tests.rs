@@ -54,7 +54,7 @@ fn all_that_is_wrong_is_named_with_its_place() {
             "retries: is not known here; expected one of name, schedule, jitter, limit, timeouts, success, \
              redirects, rejects, malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe, retention",
             "jitter.type: expected one of none, addUpTo, addPercent, aroundPercent, full",
-            "limit.attempts: expected a whole number that fits",
+            "limit.attempts: expected a whole number, neither negative nor too large",
             "success[1]: expected a status such as \"429\" or \"200-299\"",
             "probe.firstGap: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
         ]
@@ -75,7 +75,7 @@ fn retention_is_read_and_what_is_left_out_is_as_the_server_is_set() {
         refusals(&with(json!({ "delivered": { "for": 5, "newest": "all" }, "dead": { "newest": 3 } }))),
         [
             "retention.delivered.for: expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"",
-            "retention.delivered.newest: expected a whole number that fits",
+            "retention.delivered.newest: expected a whole number, neither negative nor too large",
             "retention.dead.newest: is not known here; expected one of for",
         ]
     );
