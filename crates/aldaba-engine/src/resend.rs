@@ -90,6 +90,7 @@ impl Resender {
         if waits.is_some() && endpoint.ordering.is_fifo() {
             return Err(ResendError::InOrder);
         }
+        let target = Arc::new(self.target(endpoint));
         let claimed = match self.claim(endpoint, waits).await? {
             Claim::Yes(claimed) => claimed,
             Claim::InFlight => return Err(ResendError::InFlight),
@@ -100,7 +101,7 @@ impl Resender {
         let nobody = Waiting { seq: Seq(0), message, due_at: now, attempts, clock_start: now };
         let start = Start {
             endpoint: endpoint.id,
-            target: Arc::new(self.target(endpoint)),
+            target,
             waiting: claimed.unwrap_or(nobody),
             content: None,
             standing: Standing::Answers,
