@@ -18,8 +18,8 @@ use crate::{Clock, Entropy, Policies, Profiles};
 use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy, Timestamp, WhenDisabled};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, Error, Fence, IdempotencyKey, Obstacle, OwnPolicy, Replay,
-    Store, Tenant, WhichApplication,
+    Application, Change, Changed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey, Obstacle,
+    OwnPolicy, Replay, Store, Tenant, WhichApplication,
 };
 use profiles::ProfileNews;
 use std::fmt;
@@ -42,25 +42,17 @@ pub struct NewApplication {
 
 #[derive(Debug)]
 pub struct NewEndpoint {
-    pub uid: Option<String>,
-    /// Vetted, without credentials.
-    pub url: String,
+    /// The URL is vetted.
+    pub config: EndpointConfig,
     pub credentials: Option<(String, String)>,
-    pub description: String,
-    pub version: u16,
-    pub disabled: bool,
-    pub when_disabled: WhenDisabled,
-    pub event_types: Vec<String>,
-    pub channels: Vec<String>,
-    pub throttle_rate: Option<u16>,
-    pub policy: String,
-    /// `None`: the server's default.
-    pub profile: Option<String>,
-    pub http2: bool,
-    pub ordering: Ordering,
-    pub metadata: String,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
+}
+
+impl From<EndpointConfig> for NewEndpoint {
+    fn from(config: EndpointConfig) -> Self {
+        Self { config, credentials: None, key: None }
+    }
 }
 
 /// What was made, or what a former request with the same key had made.
@@ -171,11 +163,11 @@ impl Directory {
         once: Once,
     ) -> Result<Made<Endpoint>, ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
-        if self.policies.get(application.org, &new.policy).is_none() {
-            return Err(ChangeError::UnknownPolicy(new.policy));
+        if self.policies.get(application.org, &new.config.policy).is_none() {
+            return Err(ChangeError::UnknownPolicy(new.config.policy));
         }
         if let Some(name) =
-            new.profile.as_ref().filter(|name| self.profiles.get(application.org, name).is_none())
+            new.config.profile.as_ref().filter(|name| self.profiles.get(application.org, name).is_none())
         {
             return Err(ChangeError::UnknownProfile(name.clone()));
         }
@@ -187,20 +179,7 @@ impl Directory {
             id,
             app,
             org: application.org,
-            uid: new.uid,
-            url: new.url,
-            description: new.description,
-            version: new.version,
-            disabled: new.disabled,
-            when_disabled: new.when_disabled,
-            event_types: new.event_types,
-            channels: new.channels,
-            throttle_rate: new.throttle_rate,
-            policy: new.policy,
-            profile: new.profile,
-            http2: new.http2,
-            ordering: new.ordering,
-            metadata: new.metadata,
+            config: new.config,
             sealed: self.vault.seal(app, id, &secrets, &*self.entropy),
             created_at: now,
             updated_at: now,
@@ -241,25 +220,7 @@ impl Directory {
         }
         // Two changes never have the same moment: it tells one from the other.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
-        let mut endpoint = Endpoint {
-            uid: new.uid,
-            url: new.url,
-            description: new.description,
-            version: new.version,
-            disabled: new.disabled,
-            when_disabled: new.when_disabled,
-            event_types: new.event_types,
-            channels: new.channels,
-            throttle_rate: new.throttle_rate,
-            policy: new.policy,
-            profile: new.profile,
-            http2: new.http2,
-            ordering: new.ordering,
-            metadata: new.metadata,
-            sealed,
-            updated_at,
-            ..current.clone()
-        };
+        let mut endpoint = Endpoint { config: new.config, sealed, updated_at, ..current.clone() };
         let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current), resume };
         match self.change(change).await {
             Ok(_) => {
@@ -443,8 +404,10 @@ impl PolicyNews {
 /// What the endpoint names was there a moment ago; the store does not say its name again.
 fn name_missing(error: ChangeError, endpoint: Endpoint) -> ChangeError {
     match error {
-        ChangeError::UnknownPolicy(_) => ChangeError::UnknownPolicy(endpoint.policy),
-        ChangeError::UnknownProfile(_) => ChangeError::UnknownProfile(endpoint.profile.unwrap_or_default()),
+        ChangeError::UnknownPolicy(_) => ChangeError::UnknownPolicy(endpoint.config.policy),
+        ChangeError::UnknownProfile(_) => {
+            ChangeError::UnknownProfile(endpoint.config.profile.unwrap_or_default())
+        }
         other => other,
     }
 }

@@ -42,7 +42,7 @@ impl Question {
             endpoint: endpoint.id,
             seq,
             origin: origin_of(endpoint).unwrap_or_else(|| Origin::new("none", "", 0)),
-            policy: policies.of(endpoint.org, &endpoint.policy),
+            policy: policies.of(endpoint.org, &endpoint.config.policy),
         }
     }
 }

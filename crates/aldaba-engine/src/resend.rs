@@ -87,7 +87,7 @@ impl Resender {
     async fn run(&self, endpoint: &Endpoint, message: MessageId) -> Result<bool, ResendError> {
         let round = self.round(endpoint.id, message).await?;
         let waits = round.as_ref().and_then(waiting);
-        if waits.is_some() && endpoint.ordering.is_fifo() {
+        if waits.is_some() && endpoint.config.ordering.is_fifo() {
             return Err(ResendError::InOrder);
         }
         let target = Arc::new(self.target(endpoint));
@@ -129,7 +129,7 @@ impl Resender {
             }
         }
         let endpoint = self.endpoint(start.endpoint).await?;
-        if claimed.is_some() && endpoint.ordering.is_fifo() {
+        if claimed.is_some() && endpoint.config.ordering.is_fifo() {
             return Err(ResendError::InOrder);
         }
         start.target = Arc::new(self.target(&endpoint));
@@ -154,7 +154,7 @@ impl Resender {
     async fn endpoint(&self, id: EndpointId) -> Result<Endpoint, ResendError> {
         let found = self.store.lane_endpoints(vec![id]).await?.pop();
         let endpoint = found.filter(|endpoint| !endpoint.deleted).ok_or(ResendError::NoEndpoint)?;
-        if endpoint.disabled { Err(ResendError::Disabled) } else { Ok(endpoint) }
+        if endpoint.config.disabled { Err(ResendError::Disabled) } else { Ok(endpoint) }
     }
 
     fn target(&self, endpoint: &Endpoint) -> Target {

@@ -41,12 +41,12 @@ impl Target {
         Self {
             org: endpoint.org,
             app: endpoint.app,
-            policy: policies.of(endpoint.org, &endpoint.policy),
-            profile: profiles.of(endpoint.org, endpoint.profile.as_deref()),
-            throttle_rate: endpoint.throttle_rate,
-            ordering: endpoint.ordering,
+            policy: policies.of(endpoint.org, &endpoint.config.policy),
+            profile: profiles.of(endpoint.org, endpoint.config.profile.as_deref()),
+            throttle_rate: endpoint.config.throttle_rate,
+            ordering: endpoint.config.ordering,
             deleted: endpoint.deleted,
-            disabled: endpoint.disabled,
+            disabled: endpoint.config.disabled,
             origin,
             address,
         }
@@ -55,7 +55,7 @@ impl Target {
 
 impl Address {
     fn new(endpoint: &Endpoint, vault: &Vault) -> Result<Self, &'static str> {
-        let url = Url::parse(&endpoint.url).map_err(|_| "the endpoint's URL cannot be read")?;
+        let url = Url::parse(&endpoint.config.url).map_err(|_| "the endpoint's URL cannot be read")?;
         let secrets = vault
             .open(endpoint.app, endpoint.id, &endpoint.sealed)
             .map_err(|_| "the endpoint's secret cannot be opened with the configured encryption key")?;
@@ -64,7 +64,7 @@ impl Address {
             url: Arc::new(url),
             keys: vec![secrets.key],
             authorization,
-            http2: endpoint.http2,
+            http2: endpoint.config.http2,
             identity: secrets.identity,
         })
     }
@@ -72,7 +72,7 @@ impl Address {
 
 /// The origin of an endpoint's URL, where it can be read.
 pub(crate) fn origin_of(endpoint: &Endpoint) -> Option<Origin> {
-    Url::parse(&endpoint.url).ok().map(|url| origin(&url))
+    Url::parse(&endpoint.config.url).ok().map(|url| origin(&url))
 }
 
 fn origin(url: &Url) -> Origin {

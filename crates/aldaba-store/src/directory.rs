@@ -19,11 +19,9 @@ pub struct Application {
     pub updated_at: Timestamp,
 }
 
+/// What an endpoint is asked to be: what its owner gives, and may give again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    pub id: EndpointId,
-    pub app: AppId,
-    pub org: OrgId,
+pub struct EndpointConfig {
     pub uid: Option<String>,
     /// Without credentials: those are among the sealed secrets.
     pub url: String,
@@ -45,7 +43,37 @@ pub struct Endpoint {
     pub ordering: Ordering,
     /// A JSON object of strings.
     pub metadata: String,
-    /// Signing keys, credentials and the client certificate, encrypted. The store never looks inside.
+}
+
+impl EndpointConfig {
+    /// One that takes everything, at this URL.
+    pub fn new(url: impl Into<String>, policy: impl Into<String>) -> Self {
+        Self {
+            uid: None,
+            url: url.into(),
+            description: String::new(),
+            version: 1,
+            disabled: false,
+            when_disabled: WhenDisabled::Skip,
+            event_types: Vec::new(),
+            channels: Vec::new(),
+            throttle_rate: None,
+            policy: policy.into(),
+            profile: None,
+            http2: false,
+            ordering: Ordering::None,
+            metadata: "{}".into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub id: EndpointId,
+    pub app: AppId,
+    pub org: OrgId,
+    pub config: EndpointConfig,
+    /// Signing keys, credentials, headers and the client certificate, encrypted. The store never looks inside.
     pub sealed: Vec<u8>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -56,10 +84,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The same one with a part of its configuration changed.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut EndpointConfig)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
     /// What becomes of the health when this configuration takes the place of `before`, where anything does.
     pub fn switched(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
         let (health, at) = (&before.health, self.updated_at);
-        match (before.disabled, self.disabled) {
+        match (before.config.disabled, self.config.disabled) {
             (false, true) => Some((health.turned_off(at), ConditionCause::TurnedOff)),
             (true, false) => Some((health.resumed(at), ConditionCause::TurnedOn)),
             (false, false) if resume && health.status != HealthStatus::Active => {
@@ -74,7 +109,7 @@ impl Endpoint {
     /// It waits for its owner, because a delivery ended without success. That counts only as long as the
     /// ordering asks for it.
     pub fn is_blocked(&self) -> bool {
-        self.health.status == HealthStatus::Blocked && self.ordering.blocks()
+        self.health.status == HealthStatus::Blocked && self.config.ordering.blocks()
     }
 
     /// Nothing is sent until someone resumes it.
@@ -123,11 +158,11 @@ impl From<&Endpoint> for Subscription {
     fn from(endpoint: &Endpoint) -> Self {
         Self {
             id: endpoint.id,
-            disabled: endpoint.disabled,
-            ordered: endpoint.ordering.is_fifo(),
-            holds: endpoint.when_disabled == WhenDisabled::Hold,
-            event_types: endpoint.event_types.clone().into(),
-            channels: endpoint.channels.clone().into(),
+            disabled: endpoint.config.disabled,
+            ordered: endpoint.config.ordering.is_fifo(),
+            holds: endpoint.config.when_disabled == WhenDisabled::Hold,
+            event_types: endpoint.config.event_types.clone().into(),
+            channels: endpoint.config.channels.clone().into(),
         }
     }
 }

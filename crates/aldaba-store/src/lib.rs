@@ -40,8 +40,8 @@ pub use deliveries::{
     Phase, Place,
 };
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, Fence, Key, Obstacle, OwnPolicy, OwnProfile, Recovery,
-    Subscription, Tenant, WhichApplication,
+    Application, Change, Changed, Directory, Endpoint, EndpointConfig, Fence, Key, Obstacle, OwnPolicy,
+    OwnProfile, Recovery, Subscription, Tenant, WhichApplication,
 };
 pub use error::Error;
 pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};

@@ -12,8 +12,8 @@ use aldaba_engine::{
     ResendError, SendError, Sent,
 };
 use aldaba_store::{
-    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Error, Phase,
-    ReplayFilter, ReplayKind, Seq, Waiting, WhichApplication,
+    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView,
+    EndpointConfig, Error, Phase, ReplayFilter, ReplayKind, Seq, Waiting, WhichApplication,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -236,7 +236,8 @@ impl Client {
             Ok(None) => return Answer::Done,
             Err(error) => return self.changed(Err(error.into())),
         };
-        let new = self.new_endpoint(door, &self.world.scenario.doors[door], current.disabled, ordering);
+        let new =
+            self.new_endpoint(door, &self.world.scenario.doors[door], current.config.disabled, ordering);
         match self.engine.directory().update_endpoint(&current, new, None, false).await {
             Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,
@@ -245,24 +246,17 @@ impl Client {
     }
 
     fn new_endpoint(&self, number: usize, door: &Door, disabled: bool, ordering: Ordering) -> NewEndpoint {
-        NewEndpoint {
-            uid: None,
-            url: url(number, door),
-            credentials: None,
-            description: String::new(),
-            version: 1,
+        let config = EndpointConfig {
             disabled,
             when_disabled: if door.holds { WhenDisabled::Hold } else { WhenDisabled::Skip },
             event_types: door.event_types.clone(),
             channels: door.channels.clone(),
             throttle_rate: door.throttle_rate,
-            policy: door.policy.into(),
             profile: door.profile.map(Into::into),
-            http2: false,
             ordering,
-            metadata: "{}".into(),
-            key: Some(door.key.clone()),
-        }
+            ..EndpointConfig::new(url(number, door), door.policy)
+        };
+        NewEndpoint { key: Some(door.key.clone()), ..config.into() }
     }
 
     async fn resume(&self, door: usize) -> Answer {
@@ -292,7 +286,7 @@ impl Client {
             Err(error) => return self.changed(Err(error.into())),
         };
         let door = &self.world.scenario.doors[number];
-        let new = self.new_endpoint(number, door, disabled, current.ordering);
+        let new = self.new_endpoint(number, door, disabled, current.config.ordering);
         match self.engine.directory().update_endpoint(&current, new, None, !disabled).await {
             Err(ChangeError::NotFound) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,

@@ -55,9 +55,9 @@ pub fn is_held(endpoint: &Endpoint) -> bool {
         HealthStatus::Active => false,
         HealthStatus::Failed => health.next_probe_at.is_none(),
         HealthStatus::Gone => true,
-        HealthStatus::Blocked => endpoint.ordering == Ordering::Fifo(OnExhausted::Block),
+        HealthStatus::Blocked => endpoint.config.ordering == Ordering::Fifo(OnExhausted::Block),
     };
-    (held || endpoint.disabled) && !endpoint.deleted
+    (held || endpoint.config.disabled) && !endpoint.deleted
 }
 
 fn live(world: &Arc<World>, number: usize, plan: Option<LifePlan>, now: Timestamp) -> (LifeEnd, Timestamp) {

@@ -9,7 +9,7 @@ use aldaba_engine::{
     Behind, ChangeError, Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts,
     Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{DeliveryState, Endpoint, Error, Store, WhichApplication};
+use aldaba_store::{DeliveryState, Endpoint, EndpointConfig, Error, Store, WhichApplication};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -138,7 +138,7 @@ impl World {
 
     async fn set_disabled(&self, (app, id): (AppId, EndpointId), disabled: bool) {
         let current = self.store.endpoint(app, id.to_string()).await.expect("a read").expect("it is there");
-        let changed = new(&current.url, &current.policy, disabled);
+        let changed = new(&current.config.url, &current.config.policy, disabled);
         self.engine.directory().update_endpoint(&current, changed, None, false).await.expect("a change");
     }
 }
@@ -152,24 +152,9 @@ fn which(app: &str) -> WhichApplication {
 }
 
 fn new(url: &str, policy: &str, disabled: bool) -> NewEndpoint {
-    NewEndpoint {
-        ordering: aldaba_delivery::Ordering::None,
-        uid: None,
-        url: url.into(),
-        credentials: None,
-        description: String::new(),
-        version: 1,
-        disabled,
-        when_disabled: WhenDisabled::Hold,
-        event_types: Vec::new(),
-        channels: Vec::new(),
-        throttle_rate: None,
-        policy: policy.into(),
-        profile: None,
-        http2: false,
-        metadata: "{}".into(),
-        key: None,
-    }
+    let config =
+        EndpointConfig { disabled, when_disabled: WhenDisabled::Hold, ..EndpointConfig::new(url, policy) };
+    config.into()
 }
 
 fn simulated(run: impl Future<Output = ()>) {

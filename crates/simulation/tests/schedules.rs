@@ -7,7 +7,7 @@ use aldaba_engine::{
     Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
     Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{DeliveryState, Store, WhichApplication};
+use aldaba_store::{DeliveryState, EndpointConfig, Store, WhichApplication};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -83,24 +83,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
     let made = engine.directory().create_application(application, None).await;
     assert!(matches!(made, Ok(Made::New(_))));
     let which = WhichApplication { org, key: "customer".into() };
-    let endpoint = NewEndpoint {
-        uid: None,
-        url: "https://receiver.example/hook".into(),
-        credentials: None,
-        description: String::new(),
-        version: 1,
-        disabled: false,
-        when_disabled: Default::default(),
-        event_types: Vec::new(),
-        channels: Vec::new(),
-        throttle_rate: None,
-        policy: policy.into(),
-        profile: None,
-        http2: false,
-        ordering: Ordering::None,
-        metadata: "{}".into(),
-        key: None,
-    };
+    let endpoint = NewEndpoint::from(EndpointConfig::new("https://receiver.example/hook", policy));
     let made = engine.directory().create_endpoint(which.clone(), endpoint, None).await;
     assert!(matches!(made, Ok(Made::New(_))));
     let event = NewEvent {

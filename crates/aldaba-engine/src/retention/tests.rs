@@ -48,7 +48,7 @@ async fn tenant(scene: &Scene, policies: &[&str]) -> Tenant {
     let application = scene.new_application();
     scene.create_application(&application).await;
     for policy in policies {
-        let endpoint = Endpoint { policy: (*policy).into(), ..scene.new_endpoint(application.id) };
+        let endpoint = scene.new_endpoint(application.id).with(|config| config.policy = (*policy).into());
         scene.create_endpoint(&endpoint).await;
     }
     scene.tenant(application.id).await.expect("just made")

@@ -46,17 +46,17 @@ pub async fn a_taken_uid_changes_nothing(store: Arc<dyn Store>) {
     assert_eq!(scene.create_application(&second).await, Changed::UidTaken);
     assert_eq!(scene.store.application(scene.which(&second.id.to_string())).await.unwrap(), None);
 
-    let endpoint = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    let endpoint = scene.new_endpoint(first.id).with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.create_endpoint(&endpoint).await, made());
     let version = scene.tenant(first.id).await.unwrap().version;
-    let same = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    let same = scene.new_endpoint(first.id).with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.create_endpoint(&same).await, Changed::UidTaken);
     let tenant = scene.tenant(first.id).await.unwrap();
     assert_eq!((tenant.version, tenant.endpoints.len()), (version, 1));
     // Another application may use the same name for an endpoint of its own.
     let other = scene.new_application();
     scene.create_application(&other).await;
-    let theirs = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(other.id) };
+    let theirs = scene.new_endpoint(other.id).with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.create_endpoint(&theirs).await, made());
 }
 
@@ -64,10 +64,10 @@ pub async fn a_uid_can_be_used_again_after_a_delete(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let first = Application { uid: Some("sol".into()), ..scene.new_application() };
     scene.create_application(&first).await;
-    let door = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    let door = scene.new_endpoint(first.id).with(|config| config.uid = Some("door".into()));
     scene.create_endpoint(&door).await;
     scene.change(Change::DeleteEndpoint { app: first.id, endpoint: door.id, at: at(1) }).await;
-    let again = Endpoint { uid: Some("door".into()), ..scene.new_endpoint(first.id) };
+    let again = scene.new_endpoint(first.id).with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.create_endpoint(&again).await, made());
     let found = scene.store.endpoint(first.id, "door".into()).await.unwrap();
     assert_eq!(found.map(|endpoint| endpoint.id), Some(again.id));
@@ -109,19 +109,6 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
     let application = scene.new_application();
     scene.create_application(&application).await;
     let endpoint = Endpoint {
-        uid: Some("door".into()),
-        description: "la puerta".into(),
-        version: 3,
-        disabled: true,
-        when_disabled: WhenDisabled::Hold,
-        event_types: vec!["a.b".into(), "c\n,d".into()],
-        channels: vec!["x".into()],
-        throttle_rate: Some(9),
-        policy: "persistent".into(),
-        profile: Some("svix".into()),
-        http2: true,
-        ordering: Ordering::Fifo(OnExhausted::Block),
-        metadata: r#"{"k":"v"}"#.into(),
         created_at: at(3),
         updated_at: at(4),
         health: Health {
@@ -134,7 +121,22 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
             ..Health::default()
         },
         ..scene.new_endpoint(application.id)
-    };
+    }
+    .with(|config| {
+        config.uid = Some("door".into());
+        config.description = "la puerta".into();
+        config.version = 3;
+        config.disabled = true;
+        config.when_disabled = WhenDisabled::Hold;
+        config.event_types = vec!["a.b".into(), "c\n,d".into()];
+        config.channels = vec!["x".into()];
+        config.throttle_rate = Some(9);
+        config.policy = "persistent".into();
+        config.profile = Some("svix".into());
+        config.http2 = true;
+        config.ordering = Ordering::Fifo(OnExhausted::Block);
+        config.metadata = r#"{"k":"v"}"#.into();
+    });
     assert_eq!(scene.create_endpoint(&endpoint).await, made());
     for key in [endpoint.id.to_string(), "door".into()] {
         let found = scene.store.endpoint(application.id, key).await.unwrap();
@@ -181,24 +183,21 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
     let before = Endpoint { health, ..scene.new_endpoint(application.id) };
     scene.create_endpoint(&before).await;
     let version = scene.tenant(application.id).await.unwrap().version;
-    let after = Endpoint {
-        uid: Some("door".into()),
-        url: "https://example.com/other".into(),
-        description: "other".into(),
-        version: 2,
-        when_disabled: WhenDisabled::Hold,
-        event_types: vec!["a".into()],
-        channels: vec!["b".into()],
-        throttle_rate: Some(7),
-        policy: "quick".into(),
-        profile: Some("svix".into()),
-        http2: true,
-        ordering: Ordering::Fifo(OnExhausted::Skip),
-        metadata: r#"{"a":"b"}"#.into(),
-        sealed: b"other".to_vec(),
-        updated_at: at(9),
-        ..before.clone()
-    };
+    let after = Endpoint { sealed: b"other".to_vec(), updated_at: at(9), ..before.clone() }.with(|config| {
+        config.uid = Some("door".into());
+        config.url = "https://example.com/other".into();
+        config.description = "other".into();
+        config.version = 2;
+        config.when_disabled = WhenDisabled::Hold;
+        config.event_types = vec!["a".into()];
+        config.channels = vec!["b".into()];
+        config.throttle_rate = Some(7);
+        config.policy = "quick".into();
+        config.profile = Some("svix".into());
+        config.http2 = true;
+        config.ordering = Ordering::Fifo(OnExhausted::Skip);
+        config.metadata = r#"{"a":"b"}"#.into();
+    });
     let wish = Endpoint { health: Health::default(), ..after.clone() };
     let change = Change::UpdateEndpoint { endpoint: wish, was: Fence::from(&before), resume: false };
     assert_eq!(scene.change(change.clone()).await, made());
@@ -220,15 +219,15 @@ pub async fn an_update_of_something_else_changes_nothing(store: Arc<dyn Store>) 
         let endpoint = Endpoint { updated_at: at(9), ..endpoint.clone() };
         Change::UpdateEndpoint { was: Fence::from(&first), endpoint, resume: false }
     };
-    let named = Endpoint { uid: Some("door".into()), ..first.clone() };
+    let named = first.clone().with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.change(update(&named)).await, made());
     let was = Fence::from(&second);
-    let also = Endpoint { uid: Some("door".into()), ..second.clone() };
+    let also = second.clone().with(|config| config.uid = Some("door".into()));
     assert_eq!(
         scene.change(Change::UpdateEndpoint { endpoint: also, was: was.clone(), resume: false }).await,
         Changed::UidTaken
     );
-    let without = Endpoint { policy: "missing".into(), ..second.clone() };
+    let without = second.clone().with(|config| config.policy = "missing".into());
     assert_eq!(
         scene.change(Change::UpdateEndpoint { endpoint: without, was: was.clone(), resume: false }).await,
         Changed::NoSuchPolicy

@@ -57,7 +57,8 @@ impl Patient {
 
     async fn set_disabled(&self, disabled: bool, seconds: i64, resume: bool) {
         let current = self.endpoint().await;
-        let endpoint = Endpoint { disabled, updated_at: at(seconds), ..current.clone() };
+        let endpoint =
+            Endpoint { updated_at: at(seconds), ..current.clone() }.with(|config| config.disabled = disabled);
         let change = Change::UpdateEndpoint { endpoint, was: Fence::from(&current), resume };
         assert_eq!(self.scene.change(change).await, made());
     }

@@ -16,7 +16,7 @@ const BLOCKS: Ordering = Ordering::Fifo(OnExhausted::Block);
 async fn one(scene: &Scene, ordering: Ordering) -> (AppId, EndpointId) {
     let application = scene.new_application();
     scene.create_application(&application).await;
-    let endpoint = Endpoint { ordering, ..scene.new_endpoint(application.id) };
+    let endpoint = scene.new_endpoint(application.id).with(|config| config.ordering = ordering);
     scene.create_endpoint(&endpoint).await;
     (application.id, endpoint.id)
 }
@@ -35,7 +35,8 @@ async fn send(scene: &Scene, app: AppId, due_at: Timestamp) -> (Accept, Seq) {
 /// Gives the endpoint another ordering, at a moment.
 async fn change(scene: &Scene, id: EndpointId, ordering: Ordering, seconds: i64) -> Changed {
     let before = scene.endpoint(id).await;
-    let endpoint = Endpoint { ordering, updated_at: at(seconds), ..before.clone() };
+    let endpoint =
+        Endpoint { updated_at: at(seconds), ..before.clone() }.with(|config| config.ordering = ordering);
     scene.change(Change::UpdateEndpoint { endpoint, was: Fence::from(&before), resume: false }).await
 }
 

@@ -41,7 +41,7 @@ pub async fn a_policy_comes_back_as_it_was_given(store: Arc<dyn Store>) {
 pub async fn a_policy_in_use_stays(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let app = scene.with_endpoints(0).await.application.id;
-    let endpoint = Endpoint { policy: "mine".into(), ..scene.new_endpoint(app) };
+    let endpoint = scene.new_endpoint(app).with(|config| config.policy = "mine".into());
     assert_eq!(scene.create_endpoint(&endpoint).await, Changed::NoSuchPolicy);
     scene.change(Change::CreatePolicy { policy: own(&scene, "mine", 3) }).await;
     assert_eq!(scene.create_endpoint(&endpoint).await, made());

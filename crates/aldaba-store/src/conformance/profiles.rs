@@ -34,7 +34,7 @@ pub async fn a_profile_comes_back_as_it_was_given(store: Arc<dyn Store>) {
 pub async fn a_profile_in_use_stays(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let app = scene.with_endpoints(0).await.application.id;
-    let endpoint = Endpoint { profile: Some("mine".into()), ..scene.new_endpoint(app) };
+    let endpoint = scene.new_endpoint(app).with(|config| config.profile = Some("mine".into()));
     assert_eq!(scene.create_endpoint(&endpoint).await, Changed::NoSuchProfile);
     scene.change(Change::CreateProfile { profile: own(&scene, "mine", "") }).await;
     assert_eq!(scene.create_endpoint(&endpoint).await, made());
@@ -43,7 +43,8 @@ pub async fn a_profile_in_use_stays(store: Arc<dyn Store>) {
 
     let update = |profile: &str, updated_at, was: &Endpoint| Change::UpdateEndpoint {
         resume: false,
-        endpoint: Endpoint { profile: Some(profile.into()), updated_at, ..endpoint.clone() },
+        endpoint: Endpoint { updated_at, ..endpoint.clone() }
+            .with(|config| config.profile = Some(profile.into())),
         was: Fence::from(was),
     };
     assert_eq!(scene.change(update("other", at(5), &endpoint)).await, Changed::NoSuchProfile);

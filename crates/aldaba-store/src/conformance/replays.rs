@@ -249,7 +249,9 @@ pub async fn what_is_to_be_delivered_later_is_not_opened_for_an_ordered_endpoint
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(0).await;
     let ordering = Ordering::Fifo(OnExhausted::Skip);
-    scene.create_endpoint(&Endpoint { ordering, ..scene.new_endpoint(tenant.application.id) }).await;
+    scene
+        .create_endpoint(&scene.new_endpoint(tenant.application.id).with(|config| config.ordering = ordering))
+        .await;
     let tenant = scene.tenant(tenant.application.id).await.unwrap();
     let mut messages = Vec::new();
     // A step is made at 30 s.
@@ -403,7 +405,7 @@ pub async fn what_an_endpoint_does_not_want_is_not_missing(store: Arc<dyn Store>
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(0).await;
     let mut endpoint = scene.new_endpoint(tenant.application.id);
-    endpoint.event_types = vec!["other".into()];
+    endpoint.config.event_types = vec!["other".into()];
     scene.create_endpoint(&endpoint).await;
     let tenant = scene.tenant(tenant.application.id).await.unwrap();
     scene.accepted(&Accept { deliveries: Vec::new(), ..scene.event(&tenant) }).await;

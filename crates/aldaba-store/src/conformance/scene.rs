@@ -1,9 +1,9 @@
 //! What the cases are told with. Ids are counted up, so they sort in the order they were made.
 
 use crate::{
-    Accept, Accepted, Application, Change, Changed, Content, Done, DueQuery, Endpoint, Error, IdempotencyKey,
-    NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant, Trigger,
-    Waiting, WhichApplication,
+    Accept, Accepted, Application, Change, Changed, Content, Done, DueQuery, Endpoint, EndpointConfig, Error,
+    IdempotencyKey, NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant,
+    Trigger, Waiting, WhichApplication,
 };
 use aldaba_delivery::{
     AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition, WhenDisabled,
@@ -70,20 +70,7 @@ impl Scene {
             id: self.id(),
             app,
             org: self.org,
-            uid: None,
-            url: "https://example.com/hook".into(),
-            description: String::new(),
-            version: 1,
-            disabled: false,
-            when_disabled: WhenDisabled::Skip,
-            event_types: Vec::new(),
-            channels: Vec::new(),
-            throttle_rate: None,
-            policy: "standard".into(),
-            profile: None,
-            http2: false,
-            ordering: aldaba_delivery::Ordering::None,
-            metadata: "{}".into(),
+            config: EndpointConfig::new("https://example.com/hook", "standard"),
             sealed: vec![0, 1, 2, 255],
             created_at: at(0),
             updated_at: at(0),

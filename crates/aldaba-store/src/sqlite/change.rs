@@ -136,16 +136,16 @@ fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -
     if !found.exists((app, endpoint.org.as_bytes()))? {
         return Ok(Changed::NotFound);
     }
-    if let Some(uid) = &endpoint.uid {
+    if let Some(uid) = &endpoint.config.uid {
         let mut taken = connection.prepare_cached("SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2")?;
         if taken.exists((app, uid))? {
             return Ok(Changed::UidTaken);
         }
     }
-    if !policy::is_known(connection, endpoint.org, &endpoint.policy)? {
+    if !policy::is_known(connection, endpoint.org, &endpoint.config.policy)? {
         return Ok(Changed::NoSuchPolicy);
     }
-    if !profile::is_known(connection, endpoint.org, endpoint.profile.as_deref())? {
+    if !profile::is_known(connection, endpoint.org, endpoint.config.profile.as_deref())? {
         return Ok(Changed::NoSuchProfile);
     }
     let mut counted =
@@ -174,10 +174,10 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         endpoint.id.as_bytes(),
         endpoint.app.as_bytes(),
         endpoint.org.as_bytes(),
-        endpoint.uid,
-        endpoint.disabled,
-        endpoint.version,
-        endpoint.throttle_rate,
+        endpoint.config.uid,
+        endpoint.config.disabled,
+        endpoint.config.version,
+        endpoint.config.throttle_rate,
         endpoint.created_at.millis(),
         endpoint.updated_at.millis(),
         health.status.code(),
@@ -187,17 +187,17 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         health.next_probe_at.map(Timestamp::millis),
         nanos(health.probe_gap),
         health.quiet_until.map(Timestamp::millis),
-        endpoint.policy,
-        endpoint.profile,
-        endpoint.url,
-        endpoint.description,
-        names::write(&endpoint.event_types),
-        names::write(&endpoint.channels),
-        endpoint.metadata,
+        endpoint.config.policy,
+        endpoint.config.profile,
+        endpoint.config.url,
+        endpoint.config.description,
+        names::write(&endpoint.config.event_types),
+        names::write(&endpoint.config.channels),
+        endpoint.config.metadata,
         endpoint.sealed,
-        endpoint.http2,
-        endpoint.ordering.code(),
-        endpoint.when_disabled.code(),
+        endpoint.config.http2,
+        endpoint.config.ordering.code(),
+        endpoint.config.when_disabled.code(),
         health.released_at.map(Timestamp::millis),
         health.epoch,
     ])
@@ -219,17 +219,17 @@ fn update_endpoint(
         Some(before) if Fence::from(&before) != *was => return Ok(Changed::Stale),
         Some(before) => before,
     };
-    if let Some(uid) = &endpoint.uid {
+    if let Some(uid) = &endpoint.config.uid {
         let mut taken =
             connection.prepare_cached("SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2 AND id != ?3")?;
         if taken.exists((app, uid, id))? {
             return Ok(Changed::UidTaken);
         }
     }
-    if !policy::is_known(connection, endpoint.org, &endpoint.policy)? {
+    if !policy::is_known(connection, endpoint.org, &endpoint.config.policy)? {
         return Ok(Changed::NoSuchPolicy);
     }
-    if !profile::is_known(connection, endpoint.org, endpoint.profile.as_deref())? {
+    if !profile::is_known(connection, endpoint.org, endpoint.config.profile.as_deref())? {
         return Ok(Changed::NoSuchProfile);
     }
     if let Some(obstacle) = ordering::change(connection, endpoint)? {
@@ -243,25 +243,25 @@ fn update_endpoint(
     )?;
     update.execute(params![
         id,
-        endpoint.uid,
-        endpoint.disabled,
-        endpoint.version,
-        endpoint.throttle_rate,
+        endpoint.config.uid,
+        endpoint.config.disabled,
+        endpoint.config.version,
+        endpoint.config.throttle_rate,
         endpoint.updated_at.millis(),
-        endpoint.policy,
-        endpoint.profile,
-        endpoint.url,
-        endpoint.description,
-        names::write(&endpoint.event_types),
-        names::write(&endpoint.channels),
-        endpoint.metadata,
+        endpoint.config.policy,
+        endpoint.config.profile,
+        endpoint.config.url,
+        endpoint.config.description,
+        names::write(&endpoint.config.event_types),
+        names::write(&endpoint.config.channels),
+        endpoint.config.metadata,
         endpoint.sealed,
-        endpoint.http2,
-        endpoint.ordering.code(),
-        endpoint.when_disabled.code(),
+        endpoint.config.http2,
+        endpoint.config.ordering.code(),
+        endpoint.config.when_disabled.code(),
     ])?;
     if let Some((health, cause)) = endpoint.switched(&before, resume) {
-        health::by_hand(connection, &before, endpoint.disabled, &health, cause, endpoint.updated_at)?;
+        health::by_hand(connection, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
     }
     raise_version(connection, endpoint.app)?;
     Ok(Changed::Done { removed: Vec::new() })

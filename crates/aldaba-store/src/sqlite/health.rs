@@ -86,7 +86,14 @@ pub(super) fn resume(
     if recovery.is_some() && !replay::has_room(connection, app)? {
         return Ok(Changed::TooMany);
     }
-    by_hand(connection, &before, before.disabled, &before.health.resumed(at), ConditionCause::Resumed, at)?;
+    by_hand(
+        connection,
+        &before,
+        before.config.disabled,
+        &before.health.resumed(at),
+        ConditionCause::Resumed,
+        at,
+    )?;
     let failing_since = before.health.outage_began();
     let recovery = match recovery.zip(failing_since) {
         Some((planned, began)) => replay::recover(connection, planned, began)?,
@@ -105,7 +112,8 @@ pub(super) fn by_hand(
     at: Timestamp,
 ) -> rusqlite::Result<()> {
     set(connection, before.id, health)?;
-    let (was, became) = (before.health.lasting_condition(before.disabled), health.lasting_condition(off));
+    let (was, became) =
+        (before.health.lasting_condition(before.config.disabled), health.lasting_condition(off));
     note(connection, before.id, at, (was, became), cause, "")
 }
 

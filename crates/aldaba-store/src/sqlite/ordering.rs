@@ -33,7 +33,7 @@ pub(super) fn change(connection: &Connection, endpoint: &Endpoint) -> rusqlite::
         .prepare_cached("SELECT ordering FROM endpoint WHERE id = ?1")?
         .query_row((id,), |row| row.get(0))?;
     let before = Ordering::from_code(before)?;
-    if endpoint.ordering.is_fifo() && !before.is_fifo() {
+    if endpoint.config.ordering.is_fifo() && !before.is_fifo() {
         let found = |statement: &str, limit: i64| -> rusqlite::Result<bool> {
             let mut look: CachedStatement<'_> = connection.prepare_cached(statement)?;
             look.exists((id, limit))
@@ -46,7 +46,7 @@ pub(super) fn change(connection: &Connection, endpoint: &Endpoint) -> rusqlite::
         }
         connection.prepare_cached(MARK)?.execute((id,))?;
     }
-    if !(before.blocks() && endpoint.ordering.blocks()) {
+    if !(before.blocks() && endpoint.config.ordering.blocks()) {
         let (active, blocked) = (HealthStatus::Active.code(), HealthStatus::Blocked.code());
         connection.prepare_cached(UNBLOCK)?.execute((id, active, blocked, endpoint.updated_at.millis()))?;
     }

@@ -3,8 +3,8 @@
 use super::codes::{Code, State, Unknown};
 use super::names;
 use crate::{
-    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, HealthChange,
-    HealthChangeNumber, LastError, Message, Seq, Subscription, Waiting,
+    Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, EndpointConfig, GateRecord,
+    HealthChange, HealthChangeNumber, LastError, Message, Seq, Subscription, Waiting,
 };
 use aldaba_delivery::{AppId, Gate, GateScope, Health, Id, Origin, Timestamp, WhenDisabled};
 use bytes::Bytes;
@@ -39,17 +39,22 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
         id: id(row, 0)?,
         app: id(row, 1)?,
         org: id(row, 2)?,
-        uid: row.get(3)?,
-        url: row.get(4)?,
-        description: row.get(5)?,
-        version: row.get(6)?,
-        disabled: row.get(7)?,
-        event_types: list(row, 8)?,
-        channels: list(row, 9)?,
-        throttle_rate: row.get(10)?,
-        policy: row.get(11)?,
-        profile: row.get(12)?,
-        metadata: row.get(13)?,
+        config: EndpointConfig {
+            uid: row.get(3)?,
+            url: row.get(4)?,
+            description: row.get(5)?,
+            version: row.get(6)?,
+            disabled: row.get(7)?,
+            when_disabled: Code::from_code(row.get(27)?)?,
+            event_types: list(row, 8)?,
+            channels: list(row, 9)?,
+            throttle_rate: row.get(10)?,
+            policy: row.get(11)?,
+            profile: row.get(12)?,
+            http2: row.get(25)?,
+            ordering: Code::from_code(row.get(26)?)?,
+            metadata: row.get(13)?,
+        },
         sealed: row.get(14)?,
         created_at: moment(row, 15)?,
         updated_at: moment(row, 16)?,
@@ -65,9 +70,6 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             released_at: moment_or_none(row, 28)?,
             epoch: row.get(29)?,
         },
-        http2: row.get(25)?,
-        ordering: Code::from_code(row.get(26)?)?,
-        when_disabled: Code::from_code(row.get(27)?)?,
         last_error: match moment_or_none(row, 30)? {
             Some(at) => Some(LastError { at, status_code: row.get(31)?, text: row.get(32)? }),
             None => None,

@@ -118,7 +118,7 @@ pub(super) async fn of_endpoint(
     let application = api.application(caller, app).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
     let attempts = read(&api, AttemptScope::Endpoint(endpoint.id), &query).await?;
-    Ok(attempts.render(|attempt| render(attempt, &endpoint.url, content)))
+    Ok(attempts.render(|attempt| render(attempt, &endpoint.config.url, content)))
 }
 
 pub(super) async fn of_message(
@@ -139,7 +139,7 @@ pub(super) async fn of_message(
     ids.dedup();
     let endpoints = api.engine.store().lane_endpoints(ids).await?;
     let urls: BTreeMap<_, _> =
-        endpoints.iter().map(|endpoint| (endpoint.id, endpoint.url.as_str())).collect();
+        endpoints.iter().map(|endpoint| (endpoint.id, endpoint.config.url.as_str())).collect();
     let url = |id| urls.get(&id).copied().unwrap_or_default();
     Ok(attempts.render(|attempt| render(attempt, url(attempt.endpoint), content)))
 }

@@ -45,7 +45,7 @@ struct LastErrorOut<'a> {
 }
 
 pub(super) fn render(endpoint: &Endpoint) -> HealthOut<'_> {
-    let (health, off) = (&endpoint.health, endpoint.disabled);
+    let (health, off) = (&endpoint.health, endpoint.config.disabled);
     HealthOut {
         status: health.condition(off).name(),
         text: health.text(off),
@@ -143,7 +143,7 @@ pub(super) async fn resume(
         recover = fields.boolean_or("recover", false);
         fields.finish()?;
     }
-    if endpoint.disabled {
+    if endpoint.config.disabled {
         let detail = "The endpoint was turned off; set its `disabled` to false to turn it on and resume it";
         return Err(Error::conflict(detail));
     }

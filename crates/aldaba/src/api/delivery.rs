@@ -126,7 +126,7 @@ pub(super) async fn explained(
     let outlooks = if asked.is_empty() { Vec::new() } else { api.engine.outlooks(&asked).await };
     let outlooks: BTreeMap<Seq, Outlook> = asked.iter().map(|(_, seq)| *seq).zip(outlooks).collect();
     let mut heads = BTreeMap::new();
-    for (endpoint, _) in asked.iter().filter(|(endpoint, _)| endpoint.ordering.is_fifo()) {
+    for (endpoint, _) in asked.iter().filter(|(endpoint, _)| endpoint.config.ordering.is_fifo()) {
         let first = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
         // What cannot be read now is told without it.
         let first = api.engine.store().due(first).await.unwrap_or_default();
@@ -138,7 +138,7 @@ pub(super) async fn explained(
         let Some(endpoint) = endpoints.get(&status.endpoint) else {
             return (explain::without_endpoint(), None);
         };
-        let policy = api.engine.policies().of(endpoint.org, &endpoint.policy);
+        let policy = api.engine.policies().of(endpoint.org, &endpoint.config.policy);
         let known = Known {
             delivery: status,
             endpoint,
@@ -238,7 +238,7 @@ pub(super) async fn show(
     let scope = AttemptScope::Delivery(view.status.message, view.status.seq);
     let attempts = attempt::newest(&api, scope, ATTEMPTS).await?;
     let endpoint = api.engine.store().lane_endpoints(vec![view.status.endpoint]).await?.pop();
-    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.url.as_str());
+    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
     let told = tell(&api, vec![view]).await?;
     let rendered = told.first().map(|told| DeliveryOut {
         attempts: Some(attempts.iter().map(|attempt| attempt::render(attempt, url, content)).collect()),
@@ -259,6 +259,6 @@ pub(super) async fn attempts(
     let scope = AttemptScope::Delivery(status.message, status.seq);
     let attempts = attempt::read(&api, scope, &query).await?;
     let endpoint = api.engine.store().lane_endpoints(vec![status.endpoint]).await?.pop();
-    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.url.as_str());
+    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
     Ok(attempts.render(|attempt| attempt::render(attempt, url, content)))
 }

@@ -65,19 +65,19 @@ fn status(delivery: &DeliveryView) -> Status {
 }
 
 fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destination) -> DestinationOut<'a> {
-    let event_types = some_items(&endpoint.event_types);
+    let event_types = some_items(&endpoint.config.event_types);
     DestinationOut {
         id: endpoint.id,
-        uid: endpoint.uid.as_deref(),
-        url: &endpoint.url,
-        description: &endpoint.description,
+        uid: endpoint.config.uid.as_deref(),
+        url: &endpoint.config.url,
+        description: &endpoint.config.description,
         disabled: reads_disabled(endpoint),
-        version: endpoint.version,
+        version: endpoint.config.version,
         event_types,
         filter_types: event_types,
-        channels: some_items(&endpoint.channels),
-        throttle_rate: endpoint.throttle_rate,
-        rate_limit: endpoint.throttle_rate,
+        channels: some_items(&endpoint.config.channels),
+        throttle_rate: endpoint.config.throttle_rate,
+        rate_limit: endpoint.config.throttle_rate,
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
         status: delivery.as_ref().map(status),

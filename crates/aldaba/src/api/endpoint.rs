@@ -9,7 +9,7 @@ use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, OrgId, Timestamp, W
 use aldaba_engine::wire::Credentials;
 use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies};
 use aldaba_signature::SigningKey;
-use aldaba_store::{Application, Endpoint, Order, WhichApplication};
+use aldaba_store::{Application, Endpoint, EndpointConfig, Order, WhichApplication};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -55,27 +55,27 @@ struct EndpointOut<'a> {
 }
 
 fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
-    let event_types = some_items(&endpoint.event_types);
+    let event_types = some_items(&endpoint.config.event_types);
     EndpointOut {
         id: endpoint.id,
-        uid: endpoint.uid.as_deref(),
-        url: &endpoint.url,
-        description: &endpoint.description,
+        uid: endpoint.config.uid.as_deref(),
+        url: &endpoint.config.url,
+        description: &endpoint.config.description,
         disabled: reads_disabled(endpoint),
-        when_disabled: endpoint.when_disabled.name(),
-        version: endpoint.version,
+        when_disabled: endpoint.config.when_disabled.name(),
+        version: endpoint.config.version,
         event_types,
         filter_types: event_types,
-        channels: some_items(&endpoint.channels),
-        throttle_rate: endpoint.throttle_rate,
-        rate_limit: endpoint.throttle_rate,
-        policy: &endpoint.policy,
-        profile: endpoint.profile.as_deref(),
-        http2: endpoint.http2,
-        ordering: endpoint.ordering.name(),
-        on_exhausted: endpoint.ordering.on_exhausted().map(OnExhausted::name),
+        channels: some_items(&endpoint.config.channels),
+        throttle_rate: endpoint.config.throttle_rate,
+        rate_limit: endpoint.config.throttle_rate,
+        policy: &endpoint.config.policy,
+        profile: endpoint.config.profile.as_deref(),
+        http2: endpoint.config.http2,
+        ordering: endpoint.config.ordering.name(),
+        on_exhausted: endpoint.config.ordering.on_exhausted().map(OnExhausted::name),
         blocked: endpoint.is_blocked(),
-        metadata: json::raw(&endpoint.metadata),
+        metadata: json::raw(&endpoint.config.metadata),
         health: condition::render(endpoint),
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
@@ -89,7 +89,7 @@ pub(super) fn rendered(endpoint: &Endpoint) -> Value {
 
 /// Turned off by its operator, or by what its receiver did: callers look here for both.
 pub(super) fn reads_disabled(endpoint: &Endpoint) -> bool {
-    endpoint.disabled || matches!(endpoint.health.status, HealthStatus::Failed | HealthStatus::Gone)
+    endpoint.config.disabled || matches!(endpoint.health.status, HealthStatus::Failed | HealthStatus::Gone)
 }
 
 /// An empty set is written as null: no filter.
@@ -143,10 +143,9 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
     fields.not_yet(&["headers"]);
     fields.finish()?;
     let target = target.ok_or_else(Error::server)?;
-    Ok(NewEndpoint {
+    let config = EndpointConfig {
         uid,
         url: target.url.into(),
-        credentials: target.credentials.map(|Credentials { user, password }| (user, password)),
         description: description.unwrap_or_default(),
         version,
         disabled,
@@ -159,8 +158,9 @@ fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
         http2,
         ordering,
         metadata,
-        key,
-    })
+    };
+    let credentials = target.credentials.map(|Credentials { user, password }| (user, password));
+    Ok(NewEndpoint { config, credentials, key })
 }
 
 fn when_disabled(fields: &mut Fields) -> WhenDisabled {
@@ -291,22 +291,22 @@ fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, Map<String, Value>),
         // It reads so already. Whoever sends back what they have read turns nothing off.
         given.remove("disabled");
     }
-    let metadata: &RawValue = json::raw(&current.metadata);
+    let metadata: &RawValue = json::raw(&current.config.metadata);
     let mut merged = json!({
-        "uid": current.uid,
-        "url": current.url,
-        "description": current.description,
-        "version": current.version,
-        "disabled": current.disabled,
-        "whenDisabled": current.when_disabled.name(),
-        "eventTypes": some_items(&current.event_types),
-        "channels": some_items(&current.channels),
-        "throttleRate": current.throttle_rate,
-        "policy": current.policy,
-        "profile": current.profile,
-        "http2": current.http2,
-        "ordering": current.ordering.name(),
-        "onExhausted": current.ordering.on_exhausted().map(OnExhausted::name),
+        "uid": current.config.uid,
+        "url": current.config.url,
+        "description": current.config.description,
+        "version": current.config.version,
+        "disabled": current.config.disabled,
+        "whenDisabled": current.config.when_disabled.name(),
+        "eventTypes": some_items(&current.config.event_types),
+        "channels": some_items(&current.config.channels),
+        "throttleRate": current.config.throttle_rate,
+        "policy": current.config.policy,
+        "profile": current.config.profile,
+        "http2": current.config.http2,
+        "ordering": current.config.ordering.name(),
+        "onExhausted": current.config.ordering.on_exhausted().map(OnExhausted::name),
         "metadata": metadata,
     });
     // It belongs to the ordering, and goes with it.

@@ -81,7 +81,7 @@ fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
         return planned(known, due_at).at(due_at);
     }
     if let Some(until) = known.outlook.throttled_until {
-        let rate = known.endpoint.throttle_rate.unwrap_or_default();
+        let rate = known.endpoint.config.throttle_rate.unwrap_or_default();
         let text = format!("Due; the endpoint gets at most {rate} requests a second");
         return Why::new("throttled", text).at(until);
     }
@@ -111,7 +111,7 @@ fn in_flight(known: &Known<'_>) -> Option<Why> {
 
 fn turned_off(known: &Known<'_>) -> Option<Why> {
     let text = "Held: the endpoint is turned off; it is sent when it is turned on again";
-    known.endpoint.disabled.then(|| Why::new("endpoint_disabled", text))
+    known.endpoint.config.disabled.then(|| Why::new("endpoint_disabled", text))
 }
 
 fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {

@@ -24,7 +24,7 @@ fn read(endpoint: &Endpoint, body: &[u8]) -> Result<Arc<Identity>, Error> {
     let identity = fields.required_string("identity").and_then(|pem| {
         Identity::parse(&pem).map_err(|error| fields.problem("identity", error.to_string())).ok()
     });
-    if !endpoint.url.starts_with("https://") {
+    if !endpoint.config.url.starts_with("https://") {
         fields.problem("identity", "needs an https:// URL: without TLS nobody asks for a certificate");
     }
     fields.finish()?;

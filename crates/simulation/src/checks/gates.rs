@@ -35,7 +35,7 @@ pub(super) fn gates_hold(scenario: &Scenario, disk: &Disk, log: &Log, found: &mu
 
 fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Disk, log: &'a Log) -> Vec<Gate<'a>> {
     let apps: BTreeMap<usize, AppId> =
-        disk.endpoints().filter_map(|row| Some((door_number(&row.url)?, row.app))).collect();
+        disk.endpoints().filter_map(|row| Some((door_number(&row.config.url)?, row.app))).collect();
     let mut holds: BTreeMap<(&Origin, GateScope), Vec<_>> = BTreeMap::new();
     for record in log.records.iter().filter(|record| record.result == Recorded::Applied) {
         for hold in &record.gates {

@@ -17,7 +17,7 @@ fn of(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = &Hand> {
 
 pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found: &mut Findings) {
     let doors: BTreeMap<EndpointId, usize> =
-        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.url)?))).collect();
+        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.config.url)?))).collect();
     let mut left_alone = |endpoint: EndpointId, from: Timestamp, to: Option<Timestamp>, why: &str| {
         let door = doors.get(&endpoint);
         let within = |request: &&Request| {

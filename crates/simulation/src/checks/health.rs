@@ -70,7 +70,7 @@ fn gone_through(
             Transition::Settle(Ending::Dead(reason)) => reason != Reason::Cancelled,
             _ => false,
         };
-        if died && story.endpoint.ordering.blocks() {
+        if died && story.endpoint.config.ordering.blocks() {
             after = after.blocked(record.decided_at);
         }
         if ahead.front().is_none_or(|hand| hand.step > record.step) {

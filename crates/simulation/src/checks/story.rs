@@ -35,7 +35,7 @@ impl<'a> Stories<'a> {
         let policies = scenario.policies();
         let endpoints: BTreeMap<EndpointId, &Endpoint> = disk.endpoints().map(|row| (row.id, row)).collect();
         let by_door: BTreeMap<usize, EndpointId> =
-            disk.endpoints().filter_map(|row| Some((door_number(&row.url)?, row.id))).collect();
+            disk.endpoints().filter_map(|row| Some((door_number(&row.config.url)?, row.id))).collect();
         // The rounds of a message with an endpoint, by when each began.
         let mut rounds: BTreeMap<(MessageId, EndpointId), BTreeMap<Step, Seq>> = BTreeMap::new();
         let mut stories = BTreeMap::new();
@@ -44,10 +44,10 @@ impl<'a> Stories<'a> {
                 found.add("I1", || format!("{:?} goes to an endpoint that has no row", delivery.seq));
                 continue;
             };
-            let policy = policies.builtin(&endpoint.policy).expect("a built-in policy").clone();
+            let policy = policies.builtin(&endpoint.config.policy).expect("a built-in policy").clone();
             let begins = log.rounds.get(&delivery.seq).copied().unwrap_or_default();
             rounds.entry((delivery.message, delivery.endpoint)).or_default().insert(begins, delivery.seq);
-            let door = door_number(&endpoint.url);
+            let door = door_number(&endpoint.config.url);
             let of_this =
                 |request: &&&Request| Some(request.door) == door && request.message == delivery.message;
             let by_hand = by_hand.iter().filter(of_this).copied().collect();
@@ -102,6 +102,10 @@ impl Story<'_> {
 impl fmt::Display for Story<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { delivery, endpoint, .. } = self;
-        write!(f, "{:?} ({} to {}, {})", delivery.seq, delivery.message, endpoint.url, endpoint.policy)
+        write!(
+            f,
+            "{:?} ({} to {}, {})",
+            delivery.seq, delivery.message, endpoint.config.url, endpoint.config.policy
+        )
     }
 }

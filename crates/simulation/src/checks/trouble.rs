@@ -41,7 +41,7 @@ pub(super) fn nothing_is_sent_while_nothing_can_be_written(log: &Log, found: &mu
 
 pub(super) fn deleted_endpoints_are_left_alone(disk: &Disk, log: &Log, found: &mut Findings) {
     let doors: BTreeMap<EndpointId, usize> =
-        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.url)?))).collect();
+        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.config.url)?))).collect();
     for deletion in &log.deletions {
         let door = doors.get(&deletion.endpoint);
         let late = |request: &&Request| Some(&request.door) == door && request.at > deletion.at + SLOW_READ;

@@ -48,10 +48,10 @@ impl Disk {
     pub(super) fn subscribers(&self, accept: &Accept) -> Vec<EndpointId> {
         let message = &accept.message;
         let subscribed = |endpoint: &&Endpoint| {
-            let of_type = endpoint.event_types.is_empty()
-                || endpoint.event_types.iter().any(|name| **name == *message.content.event_type);
-            let of_channel = endpoint.channels.is_empty()
-                || endpoint.channels.iter().any(|name| message.channels.contains(name));
+            let of_type = endpoint.config.event_types.is_empty()
+                || endpoint.config.event_types.iter().any(|name| **name == *message.content.event_type);
+            let of_channel = endpoint.config.channels.is_empty()
+                || endpoint.config.channels.iter().any(|name| message.channels.contains(name));
             endpoint.app == accept.app && !endpoint.deleted && of_type && of_channel
         };
         self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()

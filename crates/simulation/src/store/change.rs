@@ -95,8 +95,8 @@ impl Disk {
     }
 
     fn create_endpoint(&mut self, endpoint: &Endpoint) -> Changed {
-        let same_name = |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid;
-        let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
+        let same_name = |row: &Endpoint| row.app == endpoint.app && row.config.uid == endpoint.config.uid;
+        let taken = endpoint.config.uid.is_some() && self.endpoints.values().any(same_name);
         let profile = self.knows_profile(endpoint);
         let Some(owner) = self.applications.get_mut(&endpoint.app) else {
             return Changed::NotFound;
@@ -107,8 +107,8 @@ impl Disk {
         if taken {
             return Changed::UidTaken;
         }
-        let own = self.policies.contains_key(&(endpoint.org, endpoint.policy.clone()));
-        if !own && !BUILTIN_NAMES.contains(&endpoint.policy.as_str()) {
+        let own = self.policies.contains_key(&(endpoint.org, endpoint.config.policy.clone()));
+        if !own && !BUILTIN_NAMES.contains(&endpoint.config.policy.as_str()) {
             return Changed::NoSuchPolicy;
         }
         if !profile {
@@ -123,10 +123,11 @@ impl Disk {
     }
 
     fn update_endpoint(&mut self, endpoint: &Endpoint, was: &Fence, resume: bool) -> Changed {
-        let same_name =
-            |row: &Endpoint| row.app == endpoint.app && row.uid == endpoint.uid && row.id != endpoint.id;
-        let taken = endpoint.uid.is_some() && self.endpoints.values().any(same_name);
-        let own = self.policies.contains_key(&(endpoint.org, endpoint.policy.clone()));
+        let same_name = |row: &Endpoint| {
+            row.app == endpoint.app && row.config.uid == endpoint.config.uid && row.id != endpoint.id
+        };
+        let taken = endpoint.config.uid.is_some() && self.endpoints.values().any(same_name);
+        let own = self.policies.contains_key(&(endpoint.org, endpoint.config.policy.clone()));
         let profile = self.knows_profile(endpoint);
         let there = |row: &&mut Endpoint| row.app == endpoint.app && !row.deleted;
         let Some(row) = self.endpoints.get_mut(&endpoint.id).filter(there) else {
@@ -138,14 +139,14 @@ impl Disk {
         if taken {
             return Changed::UidTaken;
         }
-        if !own && !BUILTIN_NAMES.contains(&endpoint.policy.as_str()) {
+        if !own && !BUILTIN_NAMES.contains(&endpoint.config.policy.as_str()) {
             return Changed::NoSuchPolicy;
         }
         if !profile {
             return Changed::NoSuchProfile;
         }
-        let orders = endpoint.ordering.is_fifo() && !row.ordering.is_fifo();
-        let health = match row.ordering.blocks() && endpoint.ordering.blocks() {
+        let orders = endpoint.config.ordering.is_fifo() && !row.config.ordering.is_fifo();
+        let health = match row.config.ordering.blocks() && endpoint.config.ordering.blocks() {
             true => row.health.clone(),
             false => row.health.unblocked(endpoint.updated_at),
         };
@@ -188,7 +189,7 @@ impl Disk {
     }
 
     fn delete_policy(&mut self, org: OrgId, name: &str) -> Changed {
-        if self.endpoints.values().any(|row| row.org == org && row.policy == name && !row.deleted) {
+        if self.endpoints.values().any(|row| row.org == org && row.config.policy == name && !row.deleted) {
             return Changed::InUse;
         }
         match self.policies.remove(&(org, name.to_owned())) {
@@ -248,6 +249,6 @@ impl Disk {
 
 fn remove(endpoint: &mut Endpoint, at: Timestamp) {
     endpoint.deleted = true;
-    endpoint.uid = None;
+    endpoint.config.uid = None;
     endpoint.updated_at = at;
 }

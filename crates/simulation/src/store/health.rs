@@ -60,8 +60,8 @@ impl Disk {
     /// Keeps a change of condition from what it was `before`.
     pub(super) fn note(&mut self, before: &Endpoint, cause: ConditionCause, at: Timestamp, detail: &str) {
         let after = &self.endpoints[&before.id];
-        let was = before.health.lasting_condition(before.disabled);
-        let became = after.health.lasting_condition(after.disabled);
+        let was = before.health.lasting_condition(before.config.disabled);
+        let became = after.health.lasting_condition(after.config.disabled);
         if was == became {
             return;
         }
@@ -83,12 +83,14 @@ impl Disk {
 
     pub(super) fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: &[String]) -> Vec<bool> {
         let ours = |row: &&Endpoint| row.org == org && !row.deleted && app.is_none_or(|app| app == row.app);
-        let at = |start: &String| self.endpoints.values().filter(ours).any(|row| row.url.starts_with(start));
+        let at = |start: &String| {
+            self.endpoints.values().filter(ours).any(|row| row.config.url.starts_with(start))
+        };
         starts.iter().map(at).collect()
     }
 
     pub(super) fn others_have_endpoints_at(&self, org: OrgId, start: &str) -> bool {
-        let theirs = |row: &Endpoint| row.org != org && !row.deleted && row.url.starts_with(start);
+        let theirs = |row: &Endpoint| row.org != org && !row.deleted && row.config.url.starts_with(start);
         self.endpoints.values().any(theirs)
     }
 
@@ -96,7 +98,7 @@ impl Disk {
     pub(super) fn skipping(&self, endpoints: &[EndpointId]) -> Vec<EndpointId> {
         let skips = |id: &&EndpointId| {
             let row = &self.endpoints[*id];
-            row.disabled && row.when_disabled == WhenDisabled::Skip
+            row.config.disabled && row.config.when_disabled == WhenDisabled::Skip
         };
         endpoints.iter().filter(skips).copied().collect()
     }

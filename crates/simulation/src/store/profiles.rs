@@ -7,7 +7,7 @@ use aldaba_store::{Changed, Endpoint, OwnProfile};
 impl Disk {
     /// Whether the profile that an endpoint names is there. Naming none is fine.
     pub(super) fn knows_profile(&self, endpoint: &Endpoint) -> bool {
-        endpoint.profile.as_ref().is_none_or(|name| {
+        endpoint.config.profile.as_ref().is_none_or(|name| {
             BUILTIN_PROFILES.contains(&name.as_str())
                 || self.profiles.contains_key(&(endpoint.org, name.clone()))
         })
@@ -32,7 +32,8 @@ impl Disk {
     }
 
     pub(super) fn delete_profile(&mut self, org: OrgId, name: &str) -> Changed {
-        let uses = |row: &Endpoint| row.org == org && row.profile.as_deref() == Some(name) && !row.deleted;
+        let uses =
+            |row: &Endpoint| row.org == org && row.config.profile.as_deref() == Some(name) && !row.deleted;
         if self.endpoints.values().any(uses) {
             return Changed::InUse;
         }

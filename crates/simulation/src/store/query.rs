@@ -101,7 +101,8 @@ impl Disk {
     pub(super) fn endpoint(&self, app: AppId, key: &str) -> Option<Endpoint> {
         let ours = |endpoint: &&Endpoint| endpoint.app == app && !endpoint.deleted;
         let by_id = key.parse().ok().and_then(|id: EndpointId| self.endpoints.get(&id)).filter(ours);
-        let named = || self.endpoints.values().filter(ours).find(|row| row.uid.as_deref() == Some(key));
+        let named =
+            || self.endpoints.values().filter(ours).find(|row| row.config.uid.as_deref() == Some(key));
         by_id.or_else(named).cloned()
     }
 

@@ -43,13 +43,13 @@ impl Lanes for SimStore {
             let mut rows = disk.lane_endpoints(&endpoints);
             for row in &mut rows {
                 match sabotage {
-                    Some(Sabotage::HideThrottle) => row.throttle_rate = None,
+                    Some(Sabotage::HideThrottle) => row.config.throttle_rate = None,
                     Some(Sabotage::HideDelete) => row.deleted = false,
-                    Some(Sabotage::HideOrdering) => row.ordering = Ordering::None,
-                    Some(Sabotage::HideBlock) if row.ordering.is_fifo() => {
-                        row.ordering = Ordering::Fifo(OnExhausted::Skip);
+                    Some(Sabotage::HideOrdering) => row.config.ordering = Ordering::None,
+                    Some(Sabotage::HideBlock) if row.config.ordering.is_fifo() => {
+                        row.config.ordering = Ordering::Fifo(OnExhausted::Skip);
                     }
-                    Some(Sabotage::HideDisabled) => row.disabled = false,
+                    Some(Sabotage::HideDisabled) => row.config.disabled = false,
                     _ => {}
                 }
             }

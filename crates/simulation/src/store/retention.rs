@@ -46,7 +46,7 @@ impl Disk {
         all.sort();
         let kept = |(_, id): (AppId, EndpointId)| {
             let row = &self.endpoints[&id];
-            let (policy, deleted) = (row.policy.clone(), row.deleted);
+            let (policy, deleted) = (row.config.policy.clone(), row.deleted);
             KeptEndpoint { app: row.app, id, org: row.org, policy, deleted }
         };
         all.into_iter()
@@ -177,7 +177,7 @@ impl Disk {
         for endpoint in self.endpoints.values().filter(|endpoint| endpoint.app == app) {
             let places = self.settled_of(endpoint.id, true);
             let count = places.into_iter().filter(|other| *other > place).count();
-            *newer.entry(endpoint.policy.clone()).or_default() += count;
+            *newer.entry(endpoint.config.policy.clone()).or_default() += count;
         }
         Some((row.clone(), newer))
     }

@@ -248,9 +248,9 @@ impl SimStore {
         let changed = disk.change(change);
         if let Some(row) = concerned.and_then(|id| disk.endpoints.get(&id)).filter(|_| epoch(disk) != before)
         {
-            log.note(at, || format!("{} by hand: off {}, {:?}", row.id, row.disabled, row.health));
+            log.note(at, || format!("{} by hand: off {}, {:?}", row.id, row.config.disabled, row.health));
             let (step, life) = (log.step(), self.process.number);
-            let (endpoint, off, health) = (row.id, row.disabled, row.health.clone());
+            let (endpoint, off, health) = (row.id, row.config.disabled, row.health.clone());
             log.hands.push(Hand { step, at, life, endpoint, off, health });
         }
         if let (Change::ReleaseGates { gates }, Changed::Done { .. }) = (change, &changed) {
@@ -262,7 +262,7 @@ impl SimStore {
             if let Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } = change
             {
                 let (step, first) = (log.step(), matches!(change, Change::CreateEndpoint { .. }));
-                let (endpoint, ordering) = (endpoint.id, endpoint.ordering);
+                let (endpoint, ordering) = (endpoint.id, endpoint.config.ordering);
                 log.orderings.push(OrderingCommit { step, at, endpoint, ordering, first });
             }
             log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));
