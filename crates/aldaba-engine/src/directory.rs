@@ -15,7 +15,7 @@ use crate::dispatcher::{Event, Inbox};
 use crate::replay::Replays;
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, Entropy, Policies, Profiles};
-use aldaba_delivery::{AppId, EndpointId, Health, Ordering, OrgId, Policy, Timestamp, WhenDisabled};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Application, Change, Changed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey, Obstacle,

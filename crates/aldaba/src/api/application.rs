@@ -1,9 +1,10 @@
-use super::auth::Organization;
+use super::auth::{Access, Organization};
 use super::body::Pending;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::query::Query;
+use super::routes::{Form, Route};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp};
@@ -15,13 +16,50 @@ use http::StatusCode;
 use http::request::Parts;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app", Access::ReadOrganization, list)
+            .named("v1.application.list", "Lists the organization's applications")
+            .ordered()
+            .lists::<ApplicationOut<'_>>(),
+        Route::post("/app", Access::Administer, create)
+            .named("v1.application.create", "Makes an application")
+            .query("get_if_exists", Form::Boolean, "An application that has this uid already will do (200)")
+            .takes::<ApplicationIn>()
+            .answers::<ApplicationOut<'_>>(StatusCode::CREATED)
+            .answers::<ApplicationOut<'_>>(StatusCode::OK)
+            .may_conflict(),
+        Route::get("/app/{app_id}", Access::Read, show)
+            .named("v1.application.get", "Shows an application")
+            .answers::<ApplicationOut<'_>>(StatusCode::OK),
+        Route::delete("/app/{app_id}", Access::Administer, delete)
+            .named("v1.application.delete", "Removes an application and its endpoints")
+            .answers_nothing(),
+    ]
+}
+
+/// An application: a customer of yours.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ApplicationIn {
+    #[schema(min_length = 1, max_length = 4096)]
+    name: String,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!app_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    metadata: Option<std::collections::BTreeMap<String, String>>,
+}
 
 const LONGEST_NAME: usize = 4096;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ApplicationOut<'a> {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: AppId,
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<&'a str>,
@@ -29,10 +67,13 @@ struct ApplicationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_limit: Option<u16>,
     throttle_rate: Option<u16>,
+    #[schema(value_type = Object)]
     metadata: &'a RawValue,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
 }
 

@@ -1,7 +1,9 @@
+use super::auth::Access;
 use super::ids::Ids;
 use super::json;
 use super::page::{Listed, PageQuery};
 use super::query::WithContent;
+use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp};
@@ -14,13 +16,28 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    let content = "Whether response bodies are shown; yes, if not given";
+    vec![
+        Route::get("/app/{app_id}/attempt/endpoint/{endpoint_id}", Access::Read, of_endpoint)
+            .named("v1.message-attempt.list-by-endpoint", "Lists the attempts at an endpoint, newest first")
+            .with_content(content)
+            .lists::<AttemptOut<'_>>(),
+        Route::get("/app/{app_id}/attempt/msg/{msg_id}", Access::Read, of_message)
+            .named("v1.message-attempt.list-by-msg", "Lists the attempts for a message, newest first")
+            .with_content(content)
+            .lists::<AttemptOut<'_>>(),
+    ]
+}
 
 /// Part of the API, not served yet.
 const FILTERS: [&str; 8] =
     ["status", "status_code_class", "channel", "event_types", "tag", "before", "after", "endpoint_id"];
 
 /// Statuses as they travel: 0 success, 1 pending, 2 fail. (3, sending, is not used.)
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Status {
     status: u8,
@@ -33,14 +50,17 @@ impl Status {
     pub(super) const FAIL: Self = Self { status: 2, status_text: "fail" };
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AttemptOut<'a> {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: AttemptId,
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     msg_id: MessageId,
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     endpoint_id: EndpointId,
     url: &'a str,
     response: Cow<'a, str>,
@@ -52,6 +72,7 @@ pub(super) struct AttemptOut<'a> {
     error: Option<&'a str>,
     trigger_type: u8,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
 }
 

@@ -4,17 +4,80 @@ use super::{Api, Error};
 use crate::token::{Caller, Refused};
 use aldaba_delivery::OrgId;
 use axum::extract::FromRequestParts;
-use http::StatusCode;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 
+/// What a route is for, and so who may use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    /// Anyone, without a token.
+    Open,
+    /// Anyone with a token.
+    Known,
+    /// Reading what is an application's.
+    Read,
+    /// Reading what spans the organization.
+    ReadOrganization,
+    /// Reading signing secrets, headers and certificates.
+    ReadSecrets,
+    /// Handing in messages.
+    Send,
+    /// Sending again what was handed in.
+    Attempt,
+    /// Changing what is an application's: its endpoints and deliveries.
+    Manage,
+    /// Changing signing secrets.
+    ManageSecrets,
+    /// Removing contents for good.
+    Erase,
+    /// Changing what is the organization's: applications, event types, policies, profiles.
+    Administer,
+}
+
+impl Access {
+    /// The word for it in the API's document.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Known => "known",
+            Self::Read => "read",
+            Self::ReadOrganization => "read-organization",
+            Self::ReadSecrets => "read-secrets",
+            Self::Send => "send",
+            Self::Attempt => "attempt",
+            Self::Manage => "manage",
+            Self::ManageSecrets => "manage-secrets",
+            Self::Erase => "erase",
+            Self::Administer => "administer",
+        }
+    }
+}
+
+/// Whose token a request has.
+pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
+    let token = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
+    let checked = token.map(|token| api.tokens.check(token, api.engine.clock().now()));
+    checked.unwrap_or(Err(Refused::Invalid)).map_err(refusal)
+}
+
+pub(super) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
+    let of_application = matches!(caller, Caller::Application { .. });
+    match access {
+        Access::ReadOrganization | Access::Send | Access::Erase | Access::Administer if of_application => {
+            Err(Error::forbidden("This needs an organization's token; the one sent is an application's"))
+        }
+        _ => Ok(caller),
+    }
+}
+
+/// The caller whom the route's check has let in.
 impl FromRequestParts<Api> for Caller {
     type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
-        let token = parts.headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-        let checked = token.map(|token| api.tokens.check(token, api.engine.clock().now()));
-        checked.unwrap_or(Err(Refused::Invalid)).map_err(refusal)
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        // Absent only where a handler asks who calls and its route lets anyone in.
+        parts.extensions.get().copied().ok_or_else(|| refusal(Refused::Invalid))
     }
 }
 

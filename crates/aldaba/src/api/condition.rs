@@ -1,11 +1,13 @@
 //! The health of an endpoint: as part of it, its changes, and its resumption.
 
+use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::{find, rendered};
 use super::ids::Ids;
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::replay;
+use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::Timestamp;
@@ -18,8 +20,30 @@ use serde_json::Value;
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}/health", Access::Read, changes)
+            .named("v1.endpoint.health", "Lists how the endpoint's condition has changed, newest first")
+            .ordered()
+            .lists::<ChangeOut<'_>>(),
+        Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
+            .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
+            .takes::<ResumeIn>()
+            .answers::<ResumedOut>(StatusCode::OK)
+            .may_conflict(),
+    ]
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ResumeIn {
+    /// Also send again what has died in the outage.
+    recover: Option<bool>,
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HealthOut<'a> {
     status: &'static str,
@@ -27,20 +51,24 @@ pub(super) struct HealthOut<'a> {
     failure_count: u32,
     /// When the status last changed, but for *degraded*.
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     since: Timestamp,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     failing_since: Option<Timestamp>,
     last_error: Option<LastErrorOut<'a>>,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     next_probe_at: Option<Timestamp>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LastErrorOut<'a> {
     text: &'a str,
     status_code: Option<u16>,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
 }
 
@@ -79,9 +107,10 @@ impl fmt::Display for Number {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ChangeOut<'a> {
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     from: &'static str,
     to: &'static str,
@@ -113,17 +142,19 @@ pub(super) async fn changes(
     Ok(query.list(found, false, |change| Number(change.number.0)).render(render_change))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResumedOut {
     /// `false`: the endpoint was active already.
     changed: bool,
     /// Since when it had been failing, as far as that is known.
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     failing_since: Option<Timestamp>,
     /// The replay of what died in the outage, where it was asked for and anything did.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<replay::TaskOut>,
+    #[schema(value_type = super::endpoint::EndpointOut)]
     endpoint: Value,
 }
 

@@ -1,7 +1,7 @@
 //! Deliveries: what waits, what has ended and how, and the dead letter.
 
 use super::attempt;
-use super::auth::Organization;
+use super::auth::{Access, Organization};
 use super::delivery_id::{Cursor, DeliveryId};
 use super::delivery_query::{Owner, WALK, Written, phase};
 use super::explain::{self, Known, Why};
@@ -9,6 +9,7 @@ use super::ids::Ids;
 use super::json;
 use super::page::PageQuery;
 use super::query::WithContent;
+use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Timestamp};
@@ -22,20 +23,63 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        filtered(Route::get("/app/{app_id}/delivery", Access::Read, list))
+            .named("v1.delivery.list", "Lists deliveries: what waits first, of everything else the newest")
+            .query(
+                "state",
+                Form::OneOf(&["pending", "history", "delivered", "dead"]),
+                "Only those in this state",
+            )
+            .lists::<DeliveryOut<'_>>(),
+        Route::get("/app/{app_id}/delivery/{delivery_id}", Access::Read, show)
+            .named("v1.delivery.get", "Shows a delivery with its newest attempts")
+            .with_content("Whether response bodies are shown; yes, if not given")
+            .answers::<DeliveryOut<'_>>(StatusCode::OK),
+        Route::get("/app/{app_id}/delivery/{delivery_id}/attempt", Access::Read, attempts)
+            .named("v1.delivery.list-attempts", "Lists the attempts of a delivery, newest first")
+            .with_content("Whether response bodies are shown; yes, if not given")
+            .lists::<attempt::AttemptOut<'_>>(),
+        filtered(Route::get("/dead-letter", Access::ReadOrganization, dead_letter))
+            .named(
+                "v1.delivery.dead-letter",
+                "Lists what ended without success, of all applications or of one",
+            )
+            .query("app", Form::Text, "Only those of this application")
+            .lists::<DeliveryOut<'_>>(),
+    ]
+}
+
+fn filtered(route: Route) -> Route {
+    route
+        .ordered()
+        .query("endpoint", Form::Text, "Only those to this endpoint")
+        .query("eventType", Form::Text, "Only those of this event type")
+        .query("reason", Form::Text, "Only those that ended for this reason")
+        .query("before", Form::Moment, "Only those of messages accepted before")
+        .query("after", Form::Moment, "Only those of messages accepted after")
+}
 
 /// How many attempts are shown with their delivery; the others are on pages of their own.
 const ATTEMPTS: usize = 50;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeliveryOut<'a> {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: DeliveryId,
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     app_id: AppId,
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     endpoint_id: EndpointId,
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     msg_id: MessageId,
     event_type: Option<&'a str>,
     state: &'static str,
@@ -46,21 +90,27 @@ struct DeliveryOut<'a> {
     attempt_count: u32,
     retry_count: u32,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
     /// The same, once there has been an attempt.
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     next_retry_at: Option<Timestamp>,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     stop_date: Option<Timestamp>,
     // Of the newest attempt.
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     last_attempt_at: Option<Timestamp>,
     status_code: Option<u16>,
     response_duration_ms: Option<u64>,
     error: Option<&'a str>,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     settled_at: Option<Timestamp>,
     /// It is dead, and was taken out of the dead letter; or its endpoint was deleted before it ended.
     discarded: bool,

@@ -1,6 +1,7 @@
 //! The endpoints that a message goes to, how far it has come with each, and why.
 
 use super::attempt::Status;
+use super::auth::Access;
 use super::delivery;
 use super::delivery_id::DeliveryId;
 use super::endpoint::{reads_disabled, some_items};
@@ -8,6 +9,7 @@ use super::explain::{self, Why};
 use super::ids::Ids;
 use super::json;
 use super::page::PageQuery;
+use super::routes::{Form, Route};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, Timestamp};
@@ -16,11 +18,25 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/msg/{msg_id}/endpoint", Access::Read, list)
+            .named(
+                "v1.message-attempt.list-attempted-destinations",
+                "Lists the endpoints that a message goes to, and how far it has come",
+            )
+            .query("all", Form::Boolean, "Also those that it does not go to, and why")
+            .lists::<DestinationOut<'_>>(),
+    ]
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DestinationOut<'a> {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: EndpointId,
     uid: Option<&'a str>,
     url: &'a str,
@@ -33,17 +49,21 @@ struct DestinationOut<'a> {
     throttle_rate: Option<u16>,
     rate_limit: Option<u16>,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
     /// Absent where the message does not go to the endpoint.
     #[serde(flatten)]
     status: Option<Status>,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
     reason: &'static str,
     explanation: &'a str,
     #[serde(serialize_with = "json::optional_text")]
+    #[schema(value_type = Option<String>)]
     delivery_id: Option<DeliveryId>,
 }
 

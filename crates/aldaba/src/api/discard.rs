@@ -1,11 +1,13 @@
 //! Deliveries that need not arrive any more: dead ones leave the dead letter, waiting ones are
 //! cancelled.
 
+use super::auth::Access;
 use super::body::Pending;
 use super::delivery::find;
 use super::delivery_query::{Owner, WALK, Written, phase};
 use super::ids::Ids;
 use super::json::{self, Fields};
+use super::routes::Route;
 use super::{Api, Error, endpoint, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::AppId;
@@ -18,6 +20,51 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/app/{app_id}/endpoint/{endpoint_id}/cancel-msgs", Access::Manage, messages)
+            .named(
+                "v1.endpoint.cancel-msgs",
+                "Cancels what waits for an endpoint and was accepted before a moment",
+            )
+            .takes::<CancelIn>()
+            .answers_nothing(),
+        Route::post("/app/{app_id}/delivery/discard", Access::Manage, many)
+            .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels waiting ones")
+            .takes::<DiscardIn>()
+            .answers::<DiscardOut>(StatusCode::OK),
+        Route::delete("/app/{app_id}/delivery/{delivery_id}", Access::Manage, one)
+            .named("v1.delivery.discard", "Discards a dead delivery, or cancels a waiting one")
+            .answers_nothing()
+            .may_conflict(),
+    ]
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct CancelIn {
+    #[schema(value_type = String, format = DateTime)]
+    created_before: String,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct DiscardIn {
+    /// `dead` (default) or `pending`.
+    state: Option<String>,
+    endpoint: Option<String>,
+    event_type: Option<String>,
+    reason: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    before: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    after: Option<String>,
+    iterator: Option<String>,
+}
 
 /// How often one is read again that keeps changing.
 const TRIES: usize = 8;
@@ -60,7 +107,7 @@ pub(super) async fn one(
     Err(Error::conflict("The delivery keeps changing. Nothing was done; try again"))
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DiscardOut {
     discarded: usize,

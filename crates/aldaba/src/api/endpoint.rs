@@ -1,8 +1,10 @@
+use super::auth::Access;
 use super::body::Pending;
 use super::condition::{self, HealthOut};
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
+use super::routes::Route;
 use super::{Api, Error, error::Problem, ordering};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, OrgId, Timestamp, WhenDisabled};
@@ -16,17 +18,136 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/endpoint", Access::Read, list)
+            .named("v1.endpoint.list", "Lists the application's endpoints")
+            .ordered()
+            .lists::<EndpointOut<'_>>(),
+        Route::post("/app/{app_id}/endpoint", Access::Manage, create)
+            .named("v1.endpoint.create", "Makes an endpoint")
+            .takes::<EndpointIn>()
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}", Access::Read, show)
+            .named("v1.endpoint.get", "Shows an endpoint")
+            .answers::<EndpointOut<'_>>(StatusCode::OK),
+        Route::patch("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, patch)
+            .named("v1.endpoint.patch", "Changes the given fields of an endpoint")
+            .takes::<EndpointPatch>()
+            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .may_conflict(),
+        Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)
+            .named("v1.endpoint.delete", "Removes an endpoint")
+            .answers_nothing(),
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}/secret", Access::ReadSecrets, secret)
+            .named("v1.endpoint.get-secret", "Shows the endpoint's signing secret, or its public key")
+            .answers::<SecretOut>(StatusCode::OK),
+    ]
+}
 
 const LONGEST_URL: usize = 8192;
 const LONGEST_DESCRIPTION: usize = 4096;
 const MOST_EVENT_TYPES: usize = 1000;
 const MOST_CHANNELS: usize = 10;
 
+/// An endpoint: a URL that wants messages.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct EndpointIn {
+    /// Absolute, http or https; user and password in it become basic authentication.
+    #[schema(format = "uri", max_length = 8192)]
+    url: String,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    #[schema(max_length = 4096)]
+    description: Option<String>,
+    #[schema(minimum = 1)]
+    version: Option<u16>,
+    disabled: Option<bool>,
+    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
+    when_disabled: Option<String>,
+    /// Only messages of these types; null: of all.
+    #[schema(min_items = 1, max_items = 1000)]
+    event_types: Option<Vec<String>>,
+    /// Only messages with one of these channels; null: all.
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    /// Requests a second at most.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// Of retries; `standard`, if not given.
+    policy: Option<String>,
+    /// Wire profile; the server's default, if not given.
+    profile: Option<String>,
+    /// Offer HTTP/2 to the receiver (https only).
+    http2: Option<bool>,
+    /// `none` (default) or `fifo`.
+    ordering: Option<String>,
+    /// Of an ordered endpoint: `skip` or `block`.
+    on_exhausted: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+    /// `whsec_…` or `whsk_…`; one is made, if not given.
+    secret: Option<String>,
+}
+
+/// Fields of an endpoint that change; null clears one.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct EndpointPatch {
+    /// Absolute, http or https; user and password in it become basic authentication.
+    #[schema(format = "uri", max_length = 8192)]
+    url: Option<String>,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    #[schema(max_length = 4096)]
+    description: Option<String>,
+    #[schema(minimum = 1)]
+    version: Option<u16>,
+    disabled: Option<bool>,
+    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
+    when_disabled: Option<String>,
+    /// Only messages of these types; null: of all.
+    #[schema(min_items = 1, max_items = 1000)]
+    event_types: Option<Vec<String>>,
+    /// Only messages with one of these channels; null: all.
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    /// Requests a second at most.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// Of retries; `standard`, if not given.
+    policy: Option<String>,
+    /// Wire profile; the server's default, if not given.
+    profile: Option<String>,
+    /// Offer HTTP/2 to the receiver (https only).
+    http2: Option<bool>,
+    /// `none` (default) or `fifo`.
+    ordering: Option<String>,
+    /// Of an ordered endpoint: `skip` or `block`.
+    on_exhausted: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SecretOut {
+    /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
+    key: String,
+}
+
 /// SDKs of the first generation ask for `version` and read `filterTypes` and `rateLimit`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct EndpointOut<'a> {
+pub(super) struct EndpointOut<'a> {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: EndpointId,
     uid: Option<&'a str>,
     url: &'a str,
@@ -46,11 +167,14 @@ struct EndpointOut<'a> {
     on_exhausted: Option<&'static str>,
     /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
     blocked: bool,
+    #[schema(value_type = Object)]
     metadata: &'a RawValue,
     health: HealthOut<'a>,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
 }
 
@@ -341,5 +465,5 @@ pub(super) async fn secret(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, caller, keys).await?;
     let key = api.engine.directory().shown_secret(&endpoint)?;
-    Ok(json::answer(StatusCode::OK, &json!({"key": key})))
+    Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }

@@ -1,8 +1,36 @@
+use super::auth::Access;
+use super::routes::Route;
 use super::{Api, json};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::json;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/health", Access::Open, check)
+            .named("v1.health.get", "Tells whether the server can do its work")
+            .answers::<HealthReport>(StatusCode::OK)
+            .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE),
+        Route::get("/health/ping", Access::Open, ping).named("v1.health.ping", "Answers").answers_nothing(),
+    ]
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document")]
+struct HealthReport {
+    database: PartHealth,
+    queue: PartHealth,
+    cache: PartHealth,
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document")]
+struct PartHealth {
+    /// `ok` or `error`.
+    status: String,
+}
 
 /// Whether the server can do its work. Queue and cache are in the database and in memory; they are
 /// named because clients of this API look for them.

@@ -1,7 +1,9 @@
 //! Hosts that are held back because they look down.
 
+use super::auth::Access;
 use super::ids::Ids;
 use super::query::Query;
+use super::routes::Route;
 use super::{Api, Error, json, page};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, GateScope, Origin, Timestamp};
@@ -14,16 +16,36 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use url::Url;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/host", Access::Read, list)
+            .named("v1.host.list", "Lists the hosts that are held back and concern the caller")
+            .lists::<HostOut<'_>>(),
+        Route::post("/host/{origin}/release", Access::Manage, release)
+            .named("v1.host.release", "Lets requests to a host go at once")
+            .answers::<ReleasedOut<'_>>(StatusCode::OK),
+    ]
+}
+
+#[derive(Serialize, ToSchema)]
+struct ReleasedOut<'a> {
+    origin: &'a str,
+    released: Vec<ScopeOut>,
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct HostOut<'a> {
     origin: &'a str,
     #[serde(flatten)]
     scope: ScopeOut,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
     why: &'a str,
     failures: u32,
@@ -33,7 +55,7 @@ struct HostOut<'a> {
     deliveries: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ScopeOut {
     scope: &'static str,
@@ -119,8 +141,8 @@ pub(super) async fn release(
     let hosts = for_the_caller_to_open(&api, caller, hosts).await?;
     let gates = hosts.iter().map(|host| (host.origin.clone(), host.scope)).collect();
     api.engine.directory().release_gates(gates).await?;
-    let released: Vec<_> = hosts.iter().map(|host| scope(host.scope)).collect();
-    Ok(json::answer(StatusCode::OK, &json!({"origin": wanted.as_str(), "released": released})))
+    let released = hosts.iter().map(|host| scope(host.scope)).collect();
+    Ok(json::answer(StatusCode::OK, &ReleasedOut { origin: wanted.as_str(), released }))
 }
 
 /// A gate of the host itself holds back whoever sends there. What is let go with it may be another's, so that it

@@ -1,12 +1,13 @@
-use super::auth::Organization;
+use super::auth::{Access, Organization};
 use super::body::Pending;
 use super::endpoint::some_items;
 use super::error::Problem;
 use super::ids::{self, Ids};
 use super::json;
-use super::message_in::MessageIn;
+use super::message_in::{self, MessageIn};
 use super::page::PageQuery;
 use super::query::WithContent;
+use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
@@ -17,28 +18,52 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/msg", Access::Read, list)
+            .named("v1.message.list", "Lists the application's messages, newest first")
+            .with_content("Whether payloads are shown; yes, if not given")
+            .lists::<MessageOut<'_>>(),
+        Route::post("/app/{app_id}/msg", Access::Send, create)
+            .named("v1.message.create", "Accepts a message and sends it to all endpoints that want it")
+            .with_content("Whether the answer shows the payload; yes, if not given")
+            .takes::<message_in::MessageDocument>()
+            .answers::<MessageOut<'_>>(StatusCode::ACCEPTED)
+            .may_conflict(),
+        Route::get("/app/{app_id}/msg/{msg_id}", Access::Read, show)
+            .named("v1.message.get", "Shows a message")
+            .with_content("Whether the payload is shown; yes, if not given")
+            .answers::<MessageOut<'_>>(StatusCode::OK),
+    ]
+}
 
 /// Messages that are read at a time, and payload bytes after which a page ends early. A page of the
 /// largest messages would otherwise be a quarter of a gigabyte.
 const SLICE: usize = 16;
 const PAGE_BYTES: usize = 8 << 20;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MessageOut<'a> {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: MessageId,
     event_id: Option<&'a str>,
     event_type: &'a str,
     /// The bytes as they came in, not written anew: what callers see is what receivers get.
+    #[schema(value_type = Object)]
     payload: &'a RawValue,
     version: Option<&'a str>,
     channels: Option<&'a [String]>,
     tags: Option<&'a [String]>,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
     /// Null where the message goes out at once.
     #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
 }
 

@@ -9,6 +9,32 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use utoipa::ToSchema;
+
+/// An event.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", as = MessageIn)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+pub(super) struct MessageDocument {
+    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    event_type: String,
+    /// What is sent, byte by byte as it stands here.
+    #[schema(value_type = Object)]
+    payload: (),
+    /// Your own name for it, unique in the application.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!msg_)[a-zA-Z0-9\\-_.]+$")]
+    event_id: Option<String>,
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    #[schema(min_items = 1, max_items = 10)]
+    tags: Option<Vec<String>>,
+    /// Of the payload's form.
+    #[schema(min_length = 1, max_length = 32, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    version: Option<String>,
+    /// Nothing goes out before this moment.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<String>,
+}
 
 const MOST_CHANNELS: usize = 10;
 const MOST_TAGS: usize = 10;

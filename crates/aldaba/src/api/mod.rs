@@ -13,6 +13,7 @@ mod delivery_id;
 mod delivery_query;
 mod destination;
 mod discard;
+mod docs;
 mod endpoint;
 mod error;
 mod explain;
@@ -24,6 +25,7 @@ mod message;
 mod message_in;
 mod mtls;
 mod named;
+mod openapi;
 mod ordering;
 mod page;
 mod policy;
@@ -31,6 +33,7 @@ mod profile;
 mod query;
 mod replay;
 mod room;
+mod routes;
 
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
@@ -43,8 +46,8 @@ use aldaba_engine::Engine;
 use aldaba_engine::wire::Guard;
 use aldaba_store::{Application, Endpoint, Message, WhichApplication};
 use axum::Router;
-use axum::routing::{get, post};
 use http::StatusCode;
+use routes::Route;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -100,58 +103,37 @@ impl Api {
     }
 }
 
+/// Every operation of the API.
+fn routes() -> Vec<Route> {
+    let resources = [
+        application::routes(),
+        endpoint::routes(),
+        mtls::routes(),
+        condition::routes(),
+        replay::routes(),
+        message::routes(),
+        destination::routes(),
+        attempt::routes(),
+        delivery::routes(),
+        discard::routes(),
+        host::routes(),
+        policy::routes(),
+        profile::routes(),
+        health::routes(),
+    ];
+    resources.into_iter().flatten().collect()
+}
+
 pub(crate) fn router(api: Api) -> Router {
-    let v1 = Router::new()
-        .route("/app", get(application::list).post(application::create))
-        .route("/app/{app}", get(application::show).delete(application::delete))
-        .route("/app/{app}/endpoint", get(endpoint::list).post(endpoint::create))
-        .route(
-            "/app/{app}/endpoint/{endpoint}",
-            get(endpoint::show).patch(endpoint::patch).delete(endpoint::delete),
-        )
-        .route("/app/{app}/endpoint/{endpoint}/secret", get(endpoint::secret))
-        .route("/app/{app}/endpoint/{endpoint}/mtls", get(mtls::show).put(mtls::set).delete(mtls::unset))
-        .route("/app/{app}/endpoint/{endpoint}/mtls-config", get(mtls::status))
-        .route("/app/{app}/endpoint/{endpoint}/recover", post(replay::recover))
-        .route("/app/{app}/endpoint/{endpoint}/replay-missing", post(replay::replay_missing))
-        .route("/app/{app}/endpoint/{endpoint}/cancel-msgs", post(discard::messages))
-        .route("/app/{app}/endpoint/{endpoint}/bulk-replay", post(replay::bulk_replay))
-        .route("/background-task", get(replay::list))
-        .route("/background-task/{task}", get(replay::show))
-        .route("/background-task/{task}/cancel", post(replay::cancel))
-        .route("/app/{app}/endpoint/{endpoint}/health", get(condition::changes))
-        .route("/app/{app}/endpoint/{endpoint}/resume", post(condition::resume))
-        .route("/app/{app}/msg", get(message::list).post(message::create))
-        .route("/app/{app}/msg/{msg}", get(message::show))
-        .route("/app/{app}/msg/{msg}/endpoint", get(destination::list))
-        .route("/app/{app}/msg/{msg}/endpoint/{endpoint}/resend", post(replay::resend))
-        .route("/app/{app}/attempt/endpoint/{endpoint}", get(attempt::of_endpoint))
-        .route("/app/{app}/attempt/msg/{msg}", get(attempt::of_message))
-        .route("/app/{app}/delivery", get(delivery::list))
-        .route("/app/{app}/delivery/discard", post(discard::many))
-        .route("/app/{app}/delivery/{delivery}", get(delivery::show).delete(discard::one))
-        .route("/app/{app}/delivery/{delivery}/attempt", get(delivery::attempts))
-        .route("/dead-letter", get(delivery::dead_letter))
-        .route("/host", get(host::list))
-        .route("/host/{origin}/release", post(host::release))
-        .route("/policy", get(policy::list).post(policy::create))
-        .route("/policy/{policy}", get(policy::show).put(policy::replace).delete(policy::delete))
-        .route("/policy/{policy}/preview", get(policy::preview))
-        .route("/profile", get(profile::list).post(profile::create))
-        .route("/profile/{profile}", get(profile::show).put(profile::replace).delete(profile::delete))
-        .route("/health", get(health::check))
-        .route("/health/ping", get(health::ping));
+    let routes = routes();
+    let docs = docs::router(&openapi::document(&routes));
     Router::new()
-        .nest("/api/v1", v1)
-        .route("/", get(root))
+        .nest("/api/v1", routes::router(&api, routes))
+        .merge(docs)
         .fallback(async || Error::not_found("There is no such route; the API is under /api/v1"))
         .method_not_allowed_fallback(async || {
             let detail = "The route exists, but not with this method";
             Error::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
         .with_state(api)
-}
-
-async fn root() -> &'static str {
-    "Aldaba, a webhook delivery server. Its API is under /api/v1; /api/v1/health tells how it is.\n"
 }

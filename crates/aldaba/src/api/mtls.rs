@@ -1,9 +1,11 @@
 //! The client certificate that an endpoint's receiver is shown.
 
+use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::find;
 use super::ids::Ids;
 use super::json::{self, Fields};
+use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::wire::Identity;
@@ -11,12 +13,53 @@ use aldaba_store::Endpoint;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
-/// What may be told of a certificate. Its private key never leaves the server.
-fn render(identity: &Identity) -> Value {
-    json!({"certificateSha256": identity.certificate_fingerprint()})
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::Read, show)
+            .named("v1.endpoint.get-mtls", "Tells which client certificate the endpoint's receiver is shown")
+            .answers::<CertificateOut>(StatusCode::OK),
+        Route::put("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, set)
+            .named("v1.endpoint.update-mtls", "Sets the client certificate and its private key")
+            .takes::<IdentityIn>()
+            .answers_nothing()
+            .may_conflict(),
+        Route::delete("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, unset)
+            .named("v1.endpoint.delete-mtls", "Takes the client certificate away")
+            .answers_nothing()
+            .may_conflict(),
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls-config", Access::Read, status)
+            .named("v1.endpoint.mtls-config", "Tells whether there is a client certificate")
+            .answers::<MtlsOut>(StatusCode::OK),
+    ]
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct IdentityIn {
+    /// Certificate chain and private key, as PEM.
+    identity: String,
+}
+
+/// What may be told of a certificate.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CertificateOut {
+    certificate_sha256: String,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MtlsOut {
+    enabled: bool,
+    config: Option<CertificateOut>,
+}
+
+/// Its private key never leaves the server.
+fn render(identity: &Identity) -> CertificateOut {
+    CertificateOut { certificate_sha256: identity.certificate_fingerprint() }
 }
 
 fn read(endpoint: &Endpoint, body: &[u8]) -> Result<Arc<Identity>, Error> {
@@ -74,6 +117,6 @@ pub(super) async fn status(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, caller, keys).await?;
     let identity = api.engine.directory().identity(&endpoint)?;
-    let status = json!({"enabled": identity.is_some(), "config": identity.as_deref().map(render)});
+    let status = MtlsOut { enabled: identity.is_some(), config: identity.as_deref().map(render) };
     Ok(json::answer(StatusCode::OK, &status))
 }

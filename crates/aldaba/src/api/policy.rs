@@ -1,11 +1,12 @@
 //! Policies: what endpoints can name, and what each would do.
 
-use super::auth::Organization;
+use super::auth::{Access, Organization};
 use super::body::Pending;
 use super::ids::Ids;
 use super::json;
 use super::named::{self, Kind, organization};
 use super::query::Query;
+use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Chances, Preview};
@@ -15,8 +16,121 @@ use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/policy", Access::Read, list)
+            .named("v1.policy.list", "Lists policies, the built-in ones first")
+            .lists_all::<PolicyOut>(),
+        Route::post("/policy", Access::Administer, create)
+            .named("v1.policy.create", "Makes a policy")
+            .takes::<PolicyIn>()
+            .answers::<PolicyOut>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get("/policy/{policy_name}", Access::Read, show)
+            .named("v1.policy.get", "Shows a policy")
+            .answers::<PolicyOut>(StatusCode::OK),
+        Route::put("/policy/{policy_name}", Access::Administer, replace)
+            .named("v1.policy.update", "Puts another policy in its place")
+            .takes::<PolicyIn>()
+            .answers::<PolicyOut>(StatusCode::OK)
+            .may_conflict(),
+        Route::delete("/policy/{policy_name}", Access::Administer, delete)
+            .named("v1.policy.delete", "Removes a policy that no endpoint uses")
+            .answers_nothing()
+            .may_conflict(),
+        Route::get("/policy/{policy_name}/preview", Access::Read, preview)
+            .named("v1.policy.preview", "Plays a policy through an outage: when each attempt would be made")
+            .query(
+                "outage",
+                Form::Text,
+                "How long the receiver is down, such as `90s` or `2h`; for ever, if not given",
+            )
+            .query("seed", Form::Integer { least: 0, most: i64::MAX }, "Of the chances in it")
+            .answers::<PreviewOut<'_>>(StatusCode::OK),
+    ]
+}
+
+/// A policy: when to try again, what counts as success, when to stop.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct PolicyIn {
+    #[schema(min_length = 1, max_length = 256)]
+    name: String,
+    /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
+    #[schema(value_type = Object)]
+    schedule: Value,
+    #[schema(value_type = Option<Object>)]
+    jitter: Value,
+    /// `attempts`, `stopAfter`.
+    #[schema(value_type = Option<Object>)]
+    limit: Value,
+    /// `connect`, `answer`, `total`.
+    #[schema(value_type = Option<Object>)]
+    timeouts: Value,
+    /// Statuses that are a success.
+    success: Option<Vec<String>>,
+    #[schema(value_type = Option<Object>)]
+    redirects: Value,
+    /// Statuses that no retry mends.
+    rejects: Option<Vec<String>>,
+    malformed_rejects: Option<bool>,
+    /// A 410 turns the endpoint off.
+    gone_disables: Option<bool>,
+    #[schema(value_type = Option<Object>)]
+    retry_after: Value,
+    #[schema(value_type = Option<Object>)]
+    gate: Value,
+    #[schema(value_type = Option<Object>)]
+    endpoint_fails: Value,
+    #[schema(value_type = Option<Object>)]
+    probe: Value,
+    #[schema(value_type = Option<Object>)]
+    retention: Value,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct PolicyOut {
+    #[schema(min_length = 1, max_length = 256)]
+    name: String,
+    /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
+    #[schema(value_type = Object)]
+    schedule: Value,
+    #[schema(value_type = Object)]
+    jitter: Value,
+    /// `attempts`, `stopAfter`.
+    #[schema(value_type = Object)]
+    limit: Value,
+    /// `connect`, `answer`, `total`.
+    #[schema(value_type = Object)]
+    timeouts: Value,
+    /// Statuses that are a success.
+    success: Vec<String>,
+    #[schema(value_type = Object)]
+    redirects: Value,
+    /// Statuses that no retry mends.
+    rejects: Vec<String>,
+    malformed_rejects: bool,
+    /// A 410 turns the endpoint off.
+    gone_disables: bool,
+    #[schema(value_type = Object)]
+    retry_after: Value,
+    #[schema(value_type = Object)]
+    gate: Value,
+    #[schema(value_type = Object)]
+    endpoint_fails: Value,
+    #[schema(value_type = Option<Object>)]
+    probe: Value,
+    #[schema(value_type = Object)]
+    retention: Value,
+    built_in: bool,
+}
 
 const KIND: Kind =
     Kind { word: "policy", plural: "policies", list: "/policy", built_in: &BUILTIN_NAMES, most: 500 };
@@ -116,7 +230,7 @@ impl FromRequestParts<Api> for Asked {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Planned {
     attempt: usize,
@@ -124,6 +238,20 @@ struct Planned {
     at: f64,
     /// The same in words.
     after: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PreviewOut<'a> {
+    policy: &'a str,
+    outage: Option<String>,
+    seed: u64,
+    attempts: Vec<Planned>,
+    /// Seconds after the first attempt; null: it never arrives.
+    arrives_at: Option<f64>,
+    delivered: bool,
+    /// Why not.
+    reason: Option<&'static str>,
 }
 
 pub(super) async fn preview(
@@ -144,14 +272,14 @@ pub(super) async fn preview(
         Ending::Delivered => None,
         Ending::Dead(reason) => Some(reason.name()),
     };
-    let body = json!({
-        "policy": policy.name,
-        "outage": asked.outage.map(write_span),
-        "seed": asked.seed,
-        "attempts": preview.attempts.iter().enumerate().map(planned).collect::<Vec<_>>(),
-        "arrivesAt": preview.arrival().map(|at| at.as_secs_f64()),
-        "delivered": reason.is_none(),
-        "reason": reason,
-    });
+    let body = PreviewOut {
+        policy: &policy.name,
+        outage: asked.outage.map(write_span),
+        seed: asked.seed,
+        attempts: preview.attempts.iter().enumerate().map(planned).collect(),
+        arrives_at: preview.arrival().map(|at| at.as_secs_f64()),
+        delivered: reason.is_none(),
+        reason,
+    };
     Ok(json::answer(StatusCode::OK, &body))
 }

@@ -1,10 +1,11 @@
 //! Wire profiles: what endpoints can name.
 
-use super::auth::Organization;
+use super::auth::{Access, Organization};
 use super::body::Pending;
 use super::ids::Ids;
 use super::json;
 use super::named::{self, Kind, organization};
+use super::routes::Route;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::BUILTIN_PROFILES;
@@ -13,6 +14,57 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::Value;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/profile", Access::Read, list)
+            .named("v1.profile.list", "Lists wire profiles, the built-in ones first")
+            .lists_all::<ProfileOut>(),
+        Route::post("/profile", Access::Administer, create)
+            .named("v1.profile.create", "Makes a wire profile")
+            .takes::<ProfileIn>()
+            .answers::<ProfileOut>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get("/profile/{profile_name}", Access::Read, show)
+            .named("v1.profile.get", "Shows a wire profile")
+            .answers::<ProfileOut>(StatusCode::OK),
+        Route::put("/profile/{profile_name}", Access::Administer, replace)
+            .named("v1.profile.update", "Puts another wire profile in its place")
+            .takes::<ProfileIn>()
+            .answers::<ProfileOut>(StatusCode::OK)
+            .may_conflict(),
+        Route::delete("/profile/{profile_name}", Access::Administer, delete)
+            .named("v1.profile.delete", "Removes a wire profile that no endpoint uses")
+            .answers_nothing()
+            .may_conflict(),
+    ]
+}
+
+/// A wire profile: which headers go out, and how they are signed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ProfileIn {
+    #[schema(min_length = 1, max_length = 256)]
+    name: String,
+    /// Names and templates.
+    #[schema(value_type = Option<Object>)]
+    headers: Value,
+    #[schema(value_type = Option<Object>)]
+    signature: Value,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ProfileOut {
+    name: String,
+    built_in: bool,
+    #[schema(value_type = Object)]
+    headers: Value,
+    #[schema(value_type = Option<Object>)]
+    signature: Value,
+}
 
 const KIND: Kind = Kind {
     word: "wire profile",

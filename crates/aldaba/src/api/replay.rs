@@ -1,10 +1,11 @@
 //! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
 
-use super::auth::Organization;
+use super::auth::{Access, Organization};
 use super::body::Pending;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
+use super::routes::{Form, Route};
 use super::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
@@ -16,6 +17,106 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    let resend =
+        Route::post("/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", Access::Attempt, resend);
+    vec![
+        started(Route::post("/app/{app_id}/endpoint/{endpoint_id}/recover", Access::Attempt, recover))
+            .named("v1.endpoint.recover", "Sends again what has failed since a moment")
+            .takes::<ReplayIn>(),
+        started(Route::post(
+            "/app/{app_id}/endpoint/{endpoint_id}/replay-missing",
+            Access::Attempt,
+            replay_missing,
+        ))
+        .named("v1.endpoint.replay-missing", "Sends what the endpoint was never sent since a moment")
+        .takes::<ReplayIn>(),
+        started(Route::post(
+            "/app/{app_id}/endpoint/{endpoint_id}/bulk-replay",
+            Access::Attempt,
+            bulk_replay,
+        ))
+        .named("v1.endpoint.bulk-replay", "Sends again what a filter finds")
+        .takes::<BulkReplayIn>(),
+        Route::get("/background-task", Access::ReadOrganization, list)
+            .named("v1.background-task.list", "Lists replays, newest first")
+            .ordered()
+            .query("status", Form::OneOf(&["running", "finished", "failed"]), "Only those in this state")
+            .query(
+                "task",
+                Form::OneOf(&["endpoint.recover", "endpoint.replay", "endpoint.bulk-replay"]),
+                "Only those of this kind",
+            )
+            .lists::<TaskOut>(),
+        Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
+            .named("v1.background-task.get", "Tells how far a replay has come")
+            .answers::<TaskOut>(StatusCode::OK),
+        Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
+            .named("v1.background-task.cancel", "Ends a replay; what it has opened stays open")
+            .answers::<TaskOut>(StatusCode::OK),
+        resend
+            .named("v1.message-attempt.resend", "Makes one attempt by hand")
+            .answers::<Nothing>(StatusCode::ACCEPTED)
+            .may_conflict(),
+    ]
+}
+
+/// What all replays answer.
+fn started(route: Route) -> Route {
+    route.answers::<TaskOut>(StatusCode::ACCEPTED).answers::<CountOut>(StatusCode::OK)
+}
+
+/// An empty object.
+#[derive(Serialize, ToSchema)]
+struct Nothing {}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ReplayIn {
+    /// Messages accepted from then on.
+    #[schema(value_type = String, format = DateTime)]
+    since: String,
+    /// Until then; now, if not given.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<String>,
+    event_types: Option<Vec<String>>,
+    channel: Option<String>,
+    tag: Option<String>,
+    /// Deliveries that are opened a second at most.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
+    /// Only count.
+    dry_run: Option<bool>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct BulkReplayIn {
+    #[schema(inline)]
+    #[serde(flatten)]
+    common: ReplayIn,
+    /// 0 success, 2 fail, 4 cancelled.
+    status: Option<u8>,
+    /// 0 (no answer), 100, 200, 300, 400 or 500.
+    status_code_class: Option<u16>,
+    /// Also what the endpoint was never sent.
+    missing: Option<bool>,
+}
+
+/// What a replay would send.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CountOut {
+    count: usize,
+    /// Counting was given up there.
+    at_least: bool,
+    /// What one replay opens at most.
+    most: usize,
+}
 
 /// Deliveries in a second, when nobody says how many.
 pub(super) const RATE: u32 = 500;
@@ -130,14 +231,16 @@ impl Asked {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskOut {
     #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
     id: ReplayId,
     status: &'static str,
     task: &'static str,
     #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
     data: Value,
 }
