@@ -1,7 +1,7 @@
 //! The REST API. Handlers translate: what they decide is which words to use.
 //!
-//! The order of a handler's arguments is the order of its checks: query string, token, path; then,
-//! inside, the application, and the body last.
+//! The token is checked before a handler is reached (`routes`). The order of a handler's arguments is the order
+//! of its own checks: query string, path; then, inside, the application, and the body last.
 
 mod application;
 mod attempt;

@@ -283,10 +283,10 @@ async fn applications_that_are_not_acceptable_are_refused() {
 }
 
 #[tokio::test]
-async fn queries_are_checked_before_the_token() {
+async fn queries_are_checked_once_the_token_is_known() {
     let server = Running::start().await;
     let app = server.application().await;
-    let nobody = server.client.anonymous();
+    let (caller, nobody) = (&server.client, server.client.anonymous());
     let msg = format!("/app/{app}/msg");
     for path in [
         "/app?limit=many".to_owned(),
@@ -294,9 +294,10 @@ async fn queries_are_checked_before_the_token() {
         "/app?order=upwards".to_owned(),
         format!("{msg}?with_content=maybe"),
     ] {
-        says(&nobody.get(&path).await, 400, "generic_error");
+        nobody.get(&path).await.expect(401);
+        says(&caller.get(&path).await, 400, "generic_error");
     }
-    says(&nobody.post("/app?get_if_exists=perhaps", "{}").await, 400, "generic_error");
+    says(&caller.post("/app?get_if_exists=perhaps", "{}").await, 400, "generic_error");
     for (path, place) in [
         ("/app?limit=251".to_owned(), "query.limit"),
         ("/app?limit=0".to_owned(), "query.limit"),
@@ -304,7 +305,7 @@ async fn queries_are_checked_before_the_token() {
         ("/app?iterator=ep_23rb8YdGqMT0qIzpgGwdXfHirMu".to_owned(), "query.iterator"),
         ("/app?iterator=app_!!!b8YdGqMT0qIzpgGwdXfHirMu".to_owned(), "query.iterator"),
     ] {
-        assert_eq!(places(&nobody.get(&path).await), [place], "{path}");
+        assert_eq!(places(&caller.get(&path).await), [place], "{path}");
     }
 }
 
