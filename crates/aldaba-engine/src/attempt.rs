@@ -12,7 +12,6 @@ use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome};
 use aldaba_store::{Content, Error, Store, Waiting};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::header::AUTHORIZATION;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,6 +134,8 @@ impl Sender {
             Err(why) => return own_failure(why),
         };
         let content = held.content();
+        // Receivers hold the signed time against their own clocks.
+        let now = self.clock.wall();
         let mut headers = target.profile.headers(&Facts {
             message: start.waiting.message,
             event_type: &content.event_type,
@@ -142,13 +143,14 @@ impl Sender {
             app: target.app,
             endpoint: start.endpoint,
             attempts: start.waiting.attempts,
-            // Receivers hold the signed time against their own clocks.
-            now: self.clock.wall(),
-            keys: &address.keys,
+            now,
+            keys: &address.keys.at(now),
             body: &content.payload,
         });
-        if let Some(authorization) = &address.authorization {
-            headers.insert(AUTHORIZATION, authorization.clone());
+        for (name, value) in &address.headers {
+            if !target.profile.sends(name) {
+                headers.insert(name, value.clone());
+            }
         }
         let request = WireRequest {
             url: address.url.clone(),

@@ -9,12 +9,13 @@ mod secrets;
 mod tenants;
 
 pub use hands::Outage;
+pub use secrets::Rotation;
 pub(crate) use tenants::Tenants;
 
 use crate::dispatcher::{Event, Inbox};
 use crate::replay::Replays;
 use crate::vault::{Secrets, Vault, VaultError};
-use crate::{Clock, Entropy, Policies, Profiles};
+use crate::{Clock, EndpointHeaders, Entropy, Policies, Profiles};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
@@ -45,13 +46,14 @@ pub struct NewEndpoint {
     /// The URL is vetted.
     pub config: EndpointConfig,
     pub credentials: Option<(String, String)>,
+    pub headers: EndpointHeaders,
     /// `None`: one is made.
     pub key: Option<SigningKey>,
 }
 
 impl From<EndpointConfig> for NewEndpoint {
     fn from(config: EndpointConfig) -> Self {
-        Self { config, credentials: None, key: None }
+        Self { config, credentials: None, headers: EndpointHeaders::default(), key: None }
     }
 }
 
@@ -72,7 +74,9 @@ pub enum ChangeError {
     TooMany,
     #[error("the application has as many running replays as it may have")]
     TooManyReplays,
-    #[error("the endpoint keeps being changed by others")]
+    #[error("the endpoint has as many former keys as it may have")]
+    TooManyKeys,
+    #[error("it keeps being changed by others")]
     Unsettled,
     #[error("an endpoint uses it")]
     InUse,
@@ -150,6 +154,23 @@ impl Directory {
         }
     }
 
+    /// Gives an application other values, in the place of those that `current` has.
+    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    pub async fn update_application(
+        &self,
+        current: &Application,
+        new: NewApplication,
+    ) -> Result<Application, ChangeError> {
+        // Two changes never have the same moment: it tells one from the other.
+        let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
+        let NewApplication { org, uid, name, throttle_rate, metadata } = new;
+        let (id, created_at) = (current.id, current.created_at);
+        let application = Application { id, org, uid, name, throttle_rate, metadata, created_at, updated_at };
+        let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
+        self.change(change).await?;
+        Ok(application)
+    }
+
     pub async fn delete_application(&self, which: WhichApplication) -> Result<(), ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
         let change = Change::DeleteApplication { app: application.id, at: self.clock.now() };
@@ -174,7 +195,7 @@ impl Directory {
         let (app, now) = (application.id, self.clock.now());
         let id = EndpointId::new(now, self.entropy.bytes());
         let key = new.key.unwrap_or_else(|| SigningKey::generate_hmac(self.entropy.bytes()));
-        let secrets = Secrets { key, credentials: new.credentials, identity: None };
+        let secrets = Secrets { credentials: new.credentials, headers: new.headers, ..Secrets::new(key) };
         let endpoint = Endpoint {
             id,
             app,
@@ -255,12 +276,6 @@ impl Directory {
     fn own(&self, org: OrgId, policy: Policy) -> OwnPolicy {
         let now = self.clock.now();
         OwnPolicy { org, policy, created_at: now, updated_at: now }
-    }
-
-    /// The secret as its owner may see it: a public key for asymmetric ones.
-    pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
-        let secrets = self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?;
-        Ok(secrets.key.public_text())
     }
 
     /// The configuration of an application, from memory where possible.

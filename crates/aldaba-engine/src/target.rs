@@ -1,9 +1,11 @@
 use crate::wire::Identity;
 use crate::{Policies, Profile, Profiles, Vault};
-use aldaba_delivery::{AppId, Ordering, OrgId, Origin, Policy};
+use aldaba_delivery::{AppId, Ordering, OrgId, Origin, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
-use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
 use std::sync::Arc;
 use url::Url;
 
@@ -25,10 +27,35 @@ pub(crate) struct Target {
 
 pub(crate) struct Address {
     pub(crate) url: Arc<Url>,
-    pub(crate) keys: Vec<SigningKey>,
-    pub(crate) authorization: Option<HeaderValue>,
+    pub(crate) keys: Keys,
+    /// Of the endpoint's owner; they never take the place of one that the profile sends.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) http2: bool,
     pub(crate) identity: Option<Arc<Identity>>,
+}
+
+/// What signs: the present key, and former ones for a while.
+pub(crate) struct Keys {
+    current: [SigningKey; 1],
+    /// With their ends, the nearest first.
+    old: Vec<(SigningKey, Timestamp)>,
+}
+
+impl Keys {
+    fn new(current: SigningKey, mut old: Vec<(SigningKey, Timestamp)>) -> Self {
+        old.sort_by_key(|(_, until)| *until);
+        Self { current: [current], old }
+    }
+
+    /// The keys that sign at a moment, the present one first.
+    pub(crate) fn at(&self, now: Timestamp) -> Cow<'_, [SigningKey]> {
+        let mut valid = self.old.iter().filter(|(_, until)| *until > now).peekable();
+        if valid.peek().is_none() {
+            return Cow::Borrowed(&self.current);
+        }
+        let valid = valid.map(|(key, _)| key.clone());
+        self.current.iter().cloned().chain(valid).collect()
+    }
 }
 
 impl Target {
@@ -59,11 +86,16 @@ impl Address {
         let secrets = vault
             .open(endpoint.app, endpoint.id, &endpoint.sealed)
             .map_err(|_| "the endpoint's secret cannot be opened with the configured encryption key")?;
-        let authorization = secrets.credentials.map(|(user, password)| basic(&user, &password));
+        let mut headers = secrets.headers.on_the_wire();
+        if let Some((user, password)) = secrets.credentials
+            && !headers.iter().any(|(name, _)| name == AUTHORIZATION)
+        {
+            headers.push((AUTHORIZATION, basic(&user, &password)));
+        }
         Ok(Self {
             url: Arc::new(url),
-            keys: vec![secrets.key],
-            authorization,
+            keys: Keys::new(secrets.key, secrets.old_keys),
+            headers,
             http2: endpoint.config.http2,
             identity: secrets.identity,
         })

@@ -1,9 +1,9 @@
 //! Secrets at rest: sealed with XChaCha20-Poly1305, bound to the tenant and the endpoint they
 //! belong to, so that a sealed secret moved to another row does not open.
 
-use crate::Entropy;
 use crate::wire::Identity;
-use aldaba_delivery::{AppId, EndpointId};
+use crate::{EndpointHeaders, Entropy};
+use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_signature::SigningKey;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -21,6 +21,10 @@ const CHECK: &[u8] = b"aldaba encryption key check";
 #[derive(Clone)]
 pub struct Secrets {
     pub key: SigningKey,
+    /// Former keys that still sign, and until when.
+    pub old_keys: Vec<(SigningKey, Timestamp)>,
+    /// Sent with every request, as they were given.
+    pub headers: EndpointHeaders,
     /// User and password from the URL, sent as basic authentication.
     pub credentials: Option<(String, String)>,
     /// The client certificate and its private key.
@@ -29,7 +33,12 @@ pub struct Secrets {
 
 #[derive(Serialize, Deserialize)]
 struct Plain {
-    key: String,
+    key: Zeroizing<String>,
+    /// With the milliseconds of their end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    old_keys: Vec<(Zeroizing<String>, i64)>,
+    #[serde(default, skip_serializing_if = "EndpointHeaders::is_empty")]
+    headers: EndpointHeaders,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     credentials: Option<(String, String)>,
     /// As PEM.
@@ -60,7 +69,13 @@ impl Vault {
         entropy: &dyn Entropy,
     ) -> Vec<u8> {
         let plain = Plain {
-            key: secrets.key.secret_text().to_string(),
+            key: secrets.key.secret_text(),
+            old_keys: secrets
+                .old_keys
+                .iter()
+                .map(|(key, until)| (key.secret_text(), until.millis()))
+                .collect(),
+            headers: secrets.headers.clone(),
             credentials: secrets.credentials.clone(),
             identity: secrets.identity.as_ref().map(|identity| identity.pem().to_owned().into()),
         };
@@ -74,7 +89,11 @@ impl Vault {
         let key = SigningKey::parse(&plain.key).map_err(|_| VaultError)?;
         let identity = plain.identity.map(|pem| Identity::parse(&pem).map(Arc::new));
         let identity = identity.transpose().map_err(|_| VaultError)?;
-        Ok(Secrets { key, credentials: plain.credentials, identity })
+        let old = |(text, until): &(Zeroizing<String>, i64)| {
+            SigningKey::parse(text).map(|key| (key, Timestamp::from_millis(*until)))
+        };
+        let old_keys = plain.old_keys.iter().map(old).collect::<Result<_, _>>().map_err(|_| VaultError)?;
+        Ok(Secrets { key, old_keys, headers: plain.headers, credentials: plain.credentials, identity })
     }
 
     /// A value by which a later start can tell whether it has the same key.
@@ -117,6 +136,13 @@ fn bound_to(app: AppId, endpoint: EndpointId) -> [u8; 40] {
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Vault")
+    }
+}
+
+impl Secrets {
+    pub(crate) fn new(key: SigningKey) -> Self {
+        let headers = EndpointHeaders::default();
+        Self { key, old_keys: Vec::new(), headers, credentials: None, identity: None }
     }
 }
 

@@ -80,6 +80,14 @@ impl SigningKey {
         })
     }
 
+    /// The public half, where there is one.
+    pub fn public_bytes(&self) -> Option<[u8; 32]> {
+        match &self.0 {
+            Kind::Hmac(_) => None,
+            Kind::Ed25519(key) => Some(key.verifying_key().to_bytes()),
+        }
+    }
+
     pub fn is_asymmetric(&self) -> bool {
         matches!(self.0, Kind::Ed25519(_))
     }

@@ -216,6 +216,11 @@ pub enum Change {
         application: Application,
         idempotency: Option<IdempotencyKey>,
     },
+    /// Puts other values in the place of those that the caller has read, at `was`.
+    UpdateApplication {
+        application: Application,
+        was: Timestamp,
+    },
     DeleteApplication {
         app: AppId,
         at: Timestamp,
@@ -258,6 +263,7 @@ pub enum Change {
         was: Vec<u8>,
         sealed: Vec<u8>,
         at: Timestamp,
+        idempotency: Option<IdempotencyKey>,
     },
     /// Its steps follow, until it is over. An application has [`Replay::MOST_RUNNING`] at most.
     StartReplay {
@@ -317,7 +323,7 @@ pub enum Changed {
     /// policy or profile has the name.
     UidTaken,
     NotFound,
-    /// The endpoint is no longer what the change was made for. Nothing was changed.
+    /// The application or endpoint is no longer what the change was made for. Nothing was changed.
     Stale,
     /// The application has as many endpoints, or running replays, as it may have.
     TooMany,

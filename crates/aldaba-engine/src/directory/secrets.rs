@@ -1,43 +1,149 @@
 //! What is secret about an endpoint, changed after its creation.
 
-use super::{ChangeError, Directory};
+use super::{ChangeError, Directory, Once, Repeat};
+use crate::vault::Secrets;
 use crate::wire::Identity;
-use aldaba_delivery::{AppId, EndpointId};
+use crate::{EndpointHeaders, HeaderProblem};
+use aldaba_delivery::Timestamp;
+use aldaba_signature::SigningKey;
 use aldaba_store::{Change, Endpoint};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a change is tried again because another one came first.
 const TRIES: usize = 5;
 
+/// Another signing key, and for how long the present one still signs beside it.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// `None`: one of the same kind is made.
+    pub key: Option<SigningKey>,
+    pub grace: Duration,
+}
+
+impl Rotation {
+    /// Former keys that still sign, at most.
+    pub const MOST_OLD: usize = 10;
+}
+
 impl Directory {
+    /// The secret as its owner may see it: a public key for asymmetric ones.
+    pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
+        Ok(self.secrets(endpoint)?.key.public_text())
+    }
+
+    /// The public halves of the asymmetric keys that sign now.
+    pub fn public_keys(&self, endpoint: &Endpoint) -> Result<Vec<[u8; 32]>, ChangeError> {
+        let (secrets, now) = (self.secrets(endpoint)?, self.clock.now());
+        let old = secrets.old_keys.iter().filter(|(_, until)| *until > now).map(|(key, _)| key);
+        Ok(std::iter::once(&secrets.key).chain(old).filter_map(SigningKey::public_bytes).collect())
+    }
+
     /// The client certificate that the endpoint's receiver is shown.
     pub fn identity(&self, endpoint: &Endpoint) -> Result<Option<Arc<Identity>>, ChangeError> {
-        let secrets = self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?;
-        Ok(secrets.identity)
+        Ok(self.secrets(endpoint)?.identity)
+    }
+
+    pub fn headers(&self, endpoint: &Endpoint) -> Result<EndpointHeaders, ChangeError> {
+        Ok(self.secrets(endpoint)?.headers)
     }
 
     /// Sets or takes away the client certificate. No attempt that starts after this has returned
     /// uses the former one.
     pub async fn set_identity(
         &self,
-        app: AppId,
-        endpoint: EndpointId,
+        endpoint: &Endpoint,
         identity: Option<Arc<Identity>>,
     ) -> Result<(), ChangeError> {
+        let set = |secrets: &mut Secrets, _: Timestamp| {
+            let changes = identity.is_some() || secrets.identity.is_some();
+            secrets.identity.clone_from(&identity);
+            Ok(changes)
+        };
+        self.change_secrets(endpoint, None, set).await.map(drop)
+    }
+
+    /// Sends other headers from the next attempt on. `change` gets those of now.
+    pub async fn set_headers(
+        &self,
+        endpoint: &Endpoint,
+        change: impl Fn(&EndpointHeaders) -> Result<EndpointHeaders, Vec<HeaderProblem>>,
+    ) -> Result<Result<(), Vec<HeaderProblem>>, ChangeError> {
+        let mut refused = Ok(());
+        let set = |secrets: &mut Secrets, _: Timestamp| match change(&secrets.headers) {
+            Ok(headers) => {
+                refused = Ok(());
+                let changes = secrets.headers != headers;
+                secrets.headers = headers;
+                Ok(changes)
+            }
+            Err(problems) => {
+                refused = Err(problems);
+                Ok(false)
+            }
+        };
+        self.change_secrets(endpoint, None, set).await?;
+        Ok(refused)
+    }
+
+    /// Signs with another key from the next attempt on. Returns it as its owner may see it.
+    pub async fn rotate_key(
+        &self,
+        endpoint: &Endpoint,
+        rotation: Rotation,
+        once: Once,
+    ) -> Result<String, ChangeError> {
+        let next = |current: &SigningKey| match (&rotation.key, current.is_asymmetric()) {
+            (Some(key), _) => key.clone(),
+            (None, true) => SigningKey::generate_ed25519(self.entropy.bytes()),
+            (None, false) => SigningKey::generate_hmac(self.entropy.bytes()),
+        };
+        let rotate = |secrets: &mut Secrets, now: Timestamp| {
+            secrets.old_keys.retain(|(_, until)| *until > now);
+            let next = next(&secrets.key);
+            let former = std::mem::replace(&mut secrets.key, next);
+            if !rotation.grace.is_zero() {
+                secrets.old_keys.push((former, now + rotation.grace));
+            }
+            if secrets.old_keys.len() > Rotation::MOST_OLD {
+                return Err(ChangeError::TooManyKeys);
+            }
+            Ok(true)
+        };
+        let secrets = self.change_secrets(endpoint, once, rotate).await?;
+        Ok(secrets.key.public_text())
+    }
+
+    fn secrets(&self, endpoint: &Endpoint) -> Result<Secrets, ChangeError> {
+        Ok(self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?)
+    }
+
+    /// Reads the secrets, changes them, and puts them back, unless there is nothing to change. Returns what
+    /// they are then.
+    async fn change_secrets(
+        &self,
+        of: &Endpoint,
+        once: Once,
+        mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
+    ) -> Result<Secrets, ChangeError> {
+        let (app, endpoint) = (of.app, of.id);
         for _ in 0..TRIES {
             let found = self.store.endpoint(app, endpoint.to_string()).await?.ok_or(ChangeError::NotFound)?;
-            let mut secrets = self.vault.open(app, endpoint, &found.sealed)?;
-            if identity.is_none() && secrets.identity.is_none() {
-                return Ok(());
+            let (mut secrets, at) = (self.secrets(&found)?, self.clock.now());
+            if !change(&mut secrets, at)? {
+                return Ok(secrets);
             }
-            secrets.identity.clone_from(&identity);
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
-            let at = self.clock.now();
-            let change = Change::ReplaceSecrets { app, endpoint, was: found.sealed, sealed, at };
+            let idempotency = self.idempotency(once);
+            let change = Change::ReplaceSecrets { app, endpoint, was: found.sealed, sealed, at, idempotency };
             match self.change(change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => {}
-                other => return other.map(drop),
+                Ok(Repeat::Of(_)) => {
+                    let now = self.store.endpoint(app, endpoint.to_string()).await?;
+                    return self.secrets(&now.ok_or(ChangeError::NotFound)?);
+                }
+                other => return other.map(|_| secrets),
             }
         }
         Err(ChangeError::Unsettled)

@@ -71,6 +71,11 @@ impl Profile {
         &self.name
     }
 
+    /// Whether a header is the profile's own.
+    pub(crate) fn sends(&self, name: &HeaderName) -> bool {
+        self.headers.iter().any(|header| header.name == name)
+    }
+
     /// The headers of one attempt. One whose template asks for what the message does not have is left
     /// out.
     pub(crate) fn headers(&self, facts: &Facts<'_>) -> HeaderMap {

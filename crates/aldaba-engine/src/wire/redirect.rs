@@ -35,6 +35,13 @@ const ABOUT_THE_CONNECTION: [HeaderName; 8] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
+/// Without what is meant for the first origin alone: all that the endpoint's owner has added.
+fn for_another_origin(headers: HeaderMap) -> HeaderMap {
+    let kept =
+        |(name, value): &(&HeaderName, &HeaderValue)| !value.is_sensitive() && !FOR_THE_ORIGIN.contains(name);
+    headers.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// One request of possibly several: the endpoint's own, then one for each redirect.
 pub(super) struct Hop {
     pub(super) url: Arc<Url>,
@@ -119,9 +126,7 @@ impl Hop {
         let mut identity = self.identity.take();
         if !same_origin {
             identity = None;
-            for name in FOR_THE_ORIGIN {
-                headers.remove(name);
-            }
+            headers = for_another_origin(headers);
         }
         let body = self.body.clone();
         Ok(Some(Self {

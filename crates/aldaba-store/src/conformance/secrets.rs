@@ -7,7 +7,14 @@ use aldaba_delivery::{AppId, EndpointId};
 use std::sync::Arc;
 
 fn replace(app: AppId, endpoint: EndpointId, was: &[u8], sealed: &[u8]) -> Change {
-    Change::ReplaceSecrets { app, endpoint, was: was.to_vec(), sealed: sealed.to_vec(), at: at(7) }
+    Change::ReplaceSecrets {
+        app,
+        endpoint,
+        was: was.to_vec(),
+        sealed: sealed.to_vec(),
+        at: at(7),
+        idempotency: None,
+    }
 }
 
 pub async fn secrets_are_replaced_only_by_who_has_read_them(store: Arc<dyn Store>) {

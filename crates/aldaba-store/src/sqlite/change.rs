@@ -23,6 +23,7 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
                     .map(|changed| (changed, *application.id.as_bytes()))
             })
         }
+        Change::UpdateApplication { application, was } => update_application(connection, application, *was),
         Change::DeleteApplication { app, at } => delete_application(connection, *app, *at),
         Change::CreateEndpoint { endpoint, idempotency } => {
             let owner = endpoint.app.as_bytes();
@@ -43,8 +44,11 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         }
         Change::ReleaseGates { gates } => health::release_gates(connection, gates),
         Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
-        Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
-            replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
+        Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency } => {
+            once(connection, app.as_bytes(), idempotency.as_ref(), *at, || {
+                replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
+                    .map(|changed| (changed, *endpoint.as_bytes()))
+            })
         }
         Change::StartReplay { replay, idempotency } => {
             let owner = replay.app.as_bytes();
@@ -107,6 +111,42 @@ fn create_application(connection: &Connection, application: &Application) -> rus
         &application.metadata,
     ))?;
     Ok(made(inserted, application.id.as_bytes()))
+}
+
+fn update_application(
+    connection: &Connection,
+    application: &Application,
+    was: Timestamp,
+) -> rusqlite::Result<Changed> {
+    let (id, org) = (application.id.as_bytes(), application.org.as_bytes());
+    let mut found = connection
+        .prepare_cached("SELECT updated_at FROM application WHERE id = ?1 AND org = ?2 AND deleted = 0")?;
+    match found.query_row((id, org), |row| row.get(0)).optional()? {
+        None => return Ok(Changed::NotFound),
+        Some(at) if Timestamp::from_millis(at) != was => return Ok(Changed::Stale),
+        Some(_) => {}
+    }
+    if let Some(uid) = &application.uid {
+        let mut taken = connection
+            .prepare_cached("SELECT 1 FROM application WHERE org = ?1 AND uid = ?2 AND id != ?3")?;
+        if taken.exists((org, uid, id))? {
+            return Ok(Changed::UidTaken);
+        }
+    }
+    let mut update = connection.prepare_cached(
+        "UPDATE application SET uid = ?2, name = ?3, throttle_rate = ?4, updated_at = ?5, metadata = ?6,
+             version = version + 1
+         WHERE id = ?1",
+    )?;
+    update.execute((
+        id,
+        &application.uid,
+        &application.name,
+        application.throttle_rate,
+        application.updated_at.millis(),
+        &application.metadata,
+    ))?;
+    Ok(Changed::Done { removed: Vec::new() })
 }
 
 fn delete_application(connection: &Connection, app: AppId, at: Timestamp) -> rusqlite::Result<Changed> {

@@ -5,7 +5,7 @@ use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::query::Query;
 use super::routes::{Form, Route};
-use super::{Api, Error};
+use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 use aldaba_engine::{ChangeError, Made, NewApplication};
@@ -16,6 +16,7 @@ use http::StatusCode;
 use http::request::Parts;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -34,6 +35,17 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}", Access::Read, show)
             .named("v1.application.get", "Shows an application")
             .answers::<ApplicationOut<'_>>(StatusCode::OK),
+        Route::put("/app/{app_id}", Access::Administer, put)
+            .named("v1.application.update", "Gives an application other values, or makes it")
+            .takes::<ApplicationIn>()
+            .answers::<ApplicationOut<'_>>(StatusCode::OK)
+            .answers::<ApplicationOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::patch("/app/{app_id}", Access::Administer, patch)
+            .named("v1.application.patch", "Changes the given fields of an application")
+            .takes::<ApplicationPatch>()
+            .answers::<ApplicationOut<'_>>(StatusCode::OK)
+            .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
             .named("v1.application.delete", "Removes an application and its endpoints")
             .answers_nothing(),
@@ -47,6 +59,19 @@ pub(super) fn routes() -> Vec<Route> {
 struct ApplicationIn {
     #[schema(min_length = 1, max_length = 4096)]
     name: String,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!app_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    metadata: Option<std::collections::BTreeMap<String, String>>,
+}
+
+/// Fields of an application that change; null clears one.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ApplicationPatch {
+    #[schema(min_length = 1, max_length = 4096)]
+    name: Option<String>,
     /// Your own name for it.
     #[schema(min_length = 1, max_length = 256, pattern = "^(?!app_)[a-zA-Z0-9\\-_.]+$")]
     uid: Option<String>,
@@ -156,6 +181,67 @@ pub(super) async fn show(
 ) -> Result<Response, Error> {
     let application = api.application(caller, key).await?;
     Ok(json::answer(StatusCode::OK, &render(&application)))
+}
+
+/// How often a change is tried again because another one came first.
+const TRIES: usize = 5;
+
+/// Puts other values in the place of those there are, or makes the application.
+async fn put(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let (once, body) = (pending.once, pending.read().await?);
+    let mut new = read(org, &body.bytes)?;
+    for _ in 0..TRIES {
+        let which = WhichApplication { org, key: key.clone() };
+        let Some(current) = api.engine.store().application(which).await? else {
+            new.uid = ids::uid_of_new("app_", new.uid, &key, "There is no such application")?;
+            let (Made::New(made) | Made::Before(made)) =
+                api.engine.directory().create_application(new, once).await?;
+            return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+        };
+        match api.engine.directory().update_application(&current, new.clone()).await {
+            Err(ChangeError::Unsettled) => {}
+            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+        }
+    }
+    Err(ChangeError::Unsettled.into())
+}
+
+async fn patch(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let body = pending.read().await?;
+    for _ in 0..TRIES {
+        let current = api.application(caller, key.clone()).await?;
+        let given: Map<String, Value> = serde_json::from_slice(&body.bytes)
+            .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+        let metadata: &RawValue = json::raw(&current.metadata);
+        let mut merged = json!({
+            "uid": current.uid,
+            "name": current.name,
+            "throttleRate": current.throttle_rate,
+            "metadata": metadata,
+        });
+        for (name, value) in given {
+            if name == "rateLimit" {
+                merged["throttleRate"] = Value::Null;
+            }
+            merged[name] = value;
+        }
+        let new = read(current.org, merged.to_string().as_bytes())?;
+        match api.engine.directory().update_application(&current, new).await {
+            Err(ChangeError::Unsettled) => {}
+            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+        }
+    }
+    Err(ChangeError::Unsettled.into())
 }
 
 pub(super) async fn delete(

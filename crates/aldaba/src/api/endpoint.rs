@@ -1,24 +1,22 @@
 use super::auth::Access;
 use super::body::Pending;
 use super::condition::{self, HealthOut};
+use super::endpoint_in::{EndpointIn, EndpointPatch, EndpointUpdate, changes, merge, read, turns_off_again};
 use super::ids::{self, Ids};
-use super::json::{self, Fields};
+use super::json;
 use super::page::PageQuery;
 use super::routes::Route;
-use super::{Api, Error, error::Problem, ordering};
+use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, OrgId, Timestamp, WhenDisabled};
-use aldaba_engine::wire::Credentials;
-use aldaba_engine::{ChangeError, Made, NewEndpoint, Policies};
-use aldaba_signature::SigningKey;
-use aldaba_store::{Application, Endpoint, EndpointConfig, Order, WhichApplication};
+use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
+use aldaba_engine::{ChangeError, Made};
+use aldaba_store::{Application, Endpoint, Order, WhichApplication};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -35,6 +33,15 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/endpoint/{endpoint_id}", Access::Read, show)
             .named("v1.endpoint.get", "Shows an endpoint")
             .answers::<EndpointOut<'_>>(StatusCode::OK),
+        Route::put("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, put)
+            .named(
+                "v1.endpoint.update",
+                "Puts another configuration in the place of the endpoint's, or makes it",
+            )
+            .takes::<EndpointUpdate>()
+            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
         Route::patch("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, patch)
             .named("v1.endpoint.patch", "Changes the given fields of an endpoint")
             .takes::<EndpointPatch>()
@@ -43,103 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)
             .named("v1.endpoint.delete", "Removes an endpoint")
             .answers_nothing(),
-        Route::get("/app/{app_id}/endpoint/{endpoint_id}/secret", Access::ReadSecrets, secret)
-            .named("v1.endpoint.get-secret", "Shows the endpoint's signing secret, or its public key")
-            .answers::<SecretOut>(StatusCode::OK),
     ]
-}
-
-const LONGEST_URL: usize = 8192;
-const LONGEST_DESCRIPTION: usize = 4096;
-const MOST_EVENT_TYPES: usize = 1000;
-const MOST_CHANNELS: usize = 10;
-
-/// An endpoint: a URL that wants messages.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct EndpointIn {
-    /// Absolute, http or https; user and password in it become basic authentication.
-    #[schema(format = "uri", max_length = 8192)]
-    url: String,
-    /// Your own name for it.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<String>,
-    #[schema(max_length = 4096)]
-    description: Option<String>,
-    #[schema(minimum = 1)]
-    version: Option<u16>,
-    disabled: Option<bool>,
-    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
-    when_disabled: Option<String>,
-    /// Only messages of these types; null: of all.
-    #[schema(min_items = 1, max_items = 1000)]
-    event_types: Option<Vec<String>>,
-    /// Only messages with one of these channels; null: all.
-    #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
-    /// Requests a second at most.
-    #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
-    /// Of retries; `standard`, if not given.
-    policy: Option<String>,
-    /// Wire profile; the server's default, if not given.
-    profile: Option<String>,
-    /// Offer HTTP/2 to the receiver (https only).
-    http2: Option<bool>,
-    /// `none` (default) or `fifo`.
-    ordering: Option<String>,
-    /// Of an ordered endpoint: `skip` or `block`.
-    on_exhausted: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
-    /// `whsec_…` or `whsk_…`; one is made, if not given.
-    secret: Option<String>,
-}
-
-/// Fields of an endpoint that change; null clears one.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct EndpointPatch {
-    /// Absolute, http or https; user and password in it become basic authentication.
-    #[schema(format = "uri", max_length = 8192)]
-    url: Option<String>,
-    /// Your own name for it.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<String>,
-    #[schema(max_length = 4096)]
-    description: Option<String>,
-    #[schema(minimum = 1)]
-    version: Option<u16>,
-    disabled: Option<bool>,
-    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
-    when_disabled: Option<String>,
-    /// Only messages of these types; null: of all.
-    #[schema(min_items = 1, max_items = 1000)]
-    event_types: Option<Vec<String>>,
-    /// Only messages with one of these channels; null: all.
-    #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
-    /// Requests a second at most.
-    #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
-    /// Of retries; `standard`, if not given.
-    policy: Option<String>,
-    /// Wire profile; the server's default, if not given.
-    profile: Option<String>,
-    /// Offer HTTP/2 to the receiver (https only).
-    http2: Option<bool>,
-    /// `none` (default) or `fifo`.
-    ordering: Option<String>,
-    /// Of an ordered endpoint: `skip` or `block`.
-    on_exhausted: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct SecretOut {
-    /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
-    key: String,
 }
 
 /// SDKs of the first generation ask for `version` and read `filterTypes` and `rateLimit`.
@@ -221,115 +132,6 @@ pub(super) fn some_items(items: &[String]) -> Option<&[String]> {
     (!items.is_empty()).then_some(items)
 }
 
-fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
-    let mut fields = Fields::parse(body)?;
-    let url = fields.required_string("url");
-    let url = fields.checked("url", url, |url| match url.len() {
-        ..=LONGEST_URL => Ok(()),
-        length => Err(format!("may be {LONGEST_URL} bytes long at most; it is {length}")),
-    });
-    let target = url.and_then(|url| match api.guard.parse_url(&url) {
-        Ok(target) => Some(target),
-        Err(refused) => {
-            fields.problem("url", refused.to_string());
-            None
-        }
-    });
-    let description = fields.string_or("description", "");
-    let description = fields.checked("description", Some(description), |text| match text {
-        text if text.len() > LONGEST_DESCRIPTION => {
-            Err(format!("may be {LONGEST_DESCRIPTION} bytes long at most"))
-        }
-        text if text.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
-        _ => Ok(()),
-    });
-    let uid = fields.string("uid");
-    let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "ep_"));
-    let version = fields.count("version").unwrap_or(1);
-    let disabled = fields.boolean_or("disabled", false);
-    let when_disabled = when_disabled(&mut fields);
-    let (throttle_rate, rate_limit) = (fields.count("throttleRate"), fields.count("rateLimit"));
-    if fields.has("eventTypes") && fields.has("filterTypes") {
-        fields.problem("eventTypes", "is given twice: `filterTypes` is another name for it");
-    }
-    let event_types = fields.set("eventTypes", MOST_EVENT_TYPES, ids::name);
-    let filter_types = fields.set("filterTypes", MOST_EVENT_TYPES, ids::name);
-    let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
-    let metadata = fields.metadata();
-    let key = signing_key(&mut fields);
-    let policy = policy(api, org, &mut fields);
-    let profile = profile(api, org, &mut fields);
-    let http2 = fields.boolean_or("http2", false);
-    if http2 && target.as_ref().is_some_and(|target| target.url.scheme() != "https") {
-        fields.problem("http2", "needs an https:// URL: the choice of HTTP/2 is made in the TLS handshake");
-    }
-    let ordering = ordering::read(&mut fields);
-    fields.not_yet(&["headers"]);
-    fields.finish()?;
-    let target = target.ok_or_else(Error::server)?;
-    let config = EndpointConfig {
-        uid,
-        url: target.url.into(),
-        description: description.unwrap_or_default(),
-        version,
-        disabled,
-        when_disabled,
-        event_types: if event_types.is_empty() { filter_types } else { event_types },
-        channels,
-        throttle_rate: throttle_rate.or(rate_limit),
-        policy,
-        profile,
-        http2,
-        ordering,
-        metadata,
-    };
-    let credentials = target.credentials.map(|Credentials { user, password }| (user, password));
-    Ok(NewEndpoint { config, credentials, key })
-}
-
-fn when_disabled(fields: &mut Fields) -> WhenDisabled {
-    match fields.string("whenDisabled").as_deref() {
-        None | Some("skip") => WhenDisabled::Skip,
-        Some("hold") => WhenDisabled::Hold,
-        Some(other) => {
-            fields.problem("whenDisabled", format!("must be `skip` or `hold`, not `{other}`"));
-            WhenDisabled::Skip
-        }
-    }
-}
-
-fn signing_key(fields: &mut Fields) -> Option<SigningKey> {
-    let text = fields.string("secret")?;
-    SigningKey::parse(&text).map_err(|error| fields.problem("secret", error.to_string())).ok()
-}
-
-fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
-    let policies = api.engine.policies();
-    let given = fields.string("policy");
-    let known = fields.checked("policy", given, |name| match policies.get(org, name) {
-        Some(_) => Ok(()),
-        None => {
-            let known = policies.of_organization(org);
-            let names: Vec<_> = known.iter().map(|policy| policy.name.as_str()).collect();
-            Err(format!("`{name}` is no policy; there are: {}", names.join(", ")))
-        }
-    });
-    known.unwrap_or_else(|| Policies::DEFAULT.to_owned())
-}
-
-fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
-    let profiles = api.engine.profiles();
-    let given = fields.string("profile");
-    fields.checked("profile", given, |name| match profiles.get(org, name) {
-        Some(_) => Ok(()),
-        None => {
-            let known = profiles.of_organization(org);
-            let names: Vec<_> = known.iter().map(|profile| profile.name()).collect();
-            Err(format!("`{name}` is no wire profile; there are: {}", names.join(", ")))
-        }
-    })
-}
-
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
@@ -403,49 +205,39 @@ pub(super) async fn patch(
     Err(ChangeError::Unsettled.into())
 }
 
-/// The endpoint as one would make it, with the given fields in the place of its own; and those.
-fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, Map<String, Value>), Error> {
-    let mut given: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
-    if given.contains_key("secret") {
-        let message = "cannot be changed here yet; leave it out";
-        return Err(Problem::value(&["body", "secret"], message).into());
-    }
-    if given.get("disabled") == Some(&Value::Bool(true)) && reads_disabled(current) {
-        // It reads so already. Whoever sends back what they have read turns nothing off.
-        given.remove("disabled");
-    }
-    let metadata: &RawValue = json::raw(&current.config.metadata);
-    let mut merged = json!({
-        "uid": current.config.uid,
-        "url": current.config.url,
-        "description": current.config.description,
-        "version": current.config.version,
-        "disabled": current.config.disabled,
-        "whenDisabled": current.config.when_disabled.name(),
-        "eventTypes": some_items(&current.config.event_types),
-        "channels": some_items(&current.config.channels),
-        "throttleRate": current.config.throttle_rate,
-        "policy": current.config.policy,
-        "profile": current.config.profile,
-        "http2": current.config.http2,
-        "ordering": current.config.ordering.name(),
-        "onExhausted": current.config.ordering.on_exhausted().map(OnExhausted::name),
-        "metadata": metadata,
-    });
-    // It belongs to the ordering, and goes with it.
-    if given.contains_key("ordering") && given["ordering"] != "fifo" {
-        merged["onExhausted"] = Value::Null;
-    }
-    // Older names for the same things.
-    let same = [("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
-    for (name, value) in &given {
-        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name) {
-            merged.as_object_mut().and_then(|fields| fields.remove(*twin));
+/// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
+async fn put(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids((app, key)): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(caller, app).await?;
+    let (once, body) = (pending.once, pending.read().await?);
+    let given = changes(&body.bytes)?;
+    for _ in 0..TRIES {
+        let mut new = read(&api, application.org, &body.bytes)?;
+        let Some(current) = api.engine.store().endpoint(application.id, key.clone()).await? else {
+            new.config.uid =
+                ids::uid_of_new("ep_", new.config.uid, &key, "The application has no such endpoint")?;
+            let which = WhichApplication { org: application.org, key: application.id.to_string() };
+            let (Made::New(made) | Made::Before(made)) =
+                api.engine.directory().create_endpoint(which, new, once).await?;
+            return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+        };
+        if turns_off_again(&current, &given) {
+            new.config.disabled = current.config.disabled;
         }
-        merged[name] = value.clone();
+        // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
+        let same = new.config.url == current.config.url && new.credentials.is_none();
+        let credentials = (!same).then(|| new.credentials.clone());
+        let resume = given.get("disabled") == Some(&Value::Bool(false));
+        match api.engine.directory().update_endpoint(&current, new, credentials, resume).await {
+            Err(ChangeError::Unsettled) => {}
+            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+        }
     }
-    Ok((merged, given))
+    Err(ChangeError::Unsettled.into())
 }
 
 pub(super) async fn delete(
@@ -456,14 +248,4 @@ pub(super) async fn delete(
     let endpoint = find(&api, caller, keys).await?;
     api.engine.directory().delete_endpoint(endpoint.app, endpoint.id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-pub(super) async fn secret(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids(keys): Ids<(String, String)>,
-) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
-    let key = api.engine.directory().shown_secret(&endpoint)?;
-    Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }

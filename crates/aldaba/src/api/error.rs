@@ -1,7 +1,7 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
 use aldaba_delivery::EndpointId;
-use aldaba_engine::{ChangeError, ResendError, SendError};
+use aldaba_engine::{ChangeError, ResendError, Rotation, SendError};
 use aldaba_store::{Error as StoreError, Obstacle, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -134,8 +134,17 @@ impl From<ChangeError> for Error {
             ChangeError::TooManyReplays => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_replays", too_many_replays())
             }
+            ChangeError::TooManyKeys => Self::new(
+                StatusCode::BAD_REQUEST,
+                "limit_reached",
+                format!(
+                    "{} former keys of this endpoint still sign, as many as there may be. The key was not changed; wait \
+                     until one has expired",
+                    Rotation::MOST_OLD
+                ),
+            ),
             ChangeError::Unsettled => {
-                Self::conflict("Others keep changing this endpoint. Nothing was changed; try again")
+                Self::conflict("Others keep changing this. Nothing was changed; try again")
             }
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()

@@ -106,6 +106,19 @@ impl Fields {
         self.problems.push(Problem::value(&["body", field], message));
     }
 
+    /// At a place inside a field.
+    pub(super) fn problem_at(&mut self, place: &[&str], message: impl Into<String>) {
+        let loc: Vec<_> = ["body"].iter().chain(place).copied().collect();
+        self.problems.push(Problem::value(&loc, message));
+    }
+
+    /// A field that must be given, whatever it is.
+    pub(super) fn require(&mut self, name: &str) {
+        if self.fields.get(name).is_none_or(Value::is_null) {
+            self.problems.push(Problem::decode(&["body", name], "this field is required"));
+        }
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
@@ -273,6 +286,41 @@ impl Fields {
         set.sort_unstable();
         set.dedup();
         set
+    }
+
+    /// An object of strings. Absent: empty.
+    pub(super) fn strings(&mut self, name: &str) -> Vec<(String, String)> {
+        let given = self.strings_or_nulls(name);
+        let text = |(key, value): (String, Option<String>)| match value {
+            Some(value) => Some((key, value)),
+            None => {
+                self.problems.push(Problem::decode(&["body", name, &key], "expected a string, not null"));
+                None
+            }
+        };
+        given.into_iter().filter_map(text).collect()
+    }
+
+    /// An object of strings and nulls. Absent: empty.
+    pub(super) fn strings_or_nulls(&mut self, name: &str) -> Vec<(String, Option<String>)> {
+        let object = match self.optional(name) {
+            None => return Vec::new(),
+            Some(Value::Object(object)) => object,
+            Some(other) => {
+                self.wrong(name, &other, "an object of strings");
+                return Vec::new();
+            }
+        };
+        let text = |(key, value): (String, Value)| match value {
+            Value::String(text) => Some((key, Some(text))),
+            Value::Null => Some((key, None)),
+            other => {
+                let message = format!("expected a string, not {}", kind(&other));
+                self.problems.push(Problem::decode(&["body", name, &key], message));
+                None
+            }
+        };
+        object.into_iter().filter_map(text).collect()
     }
 
     /// `metadata`: an object of strings, kept as text.

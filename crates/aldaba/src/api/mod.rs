@@ -15,8 +15,10 @@ mod destination;
 mod discard;
 mod docs;
 mod endpoint;
+mod endpoint_in;
 mod error;
 mod explain;
+mod headers;
 mod health;
 mod host;
 mod ids;
@@ -34,6 +36,7 @@ mod query;
 mod replay;
 mod room;
 mod routes;
+mod secret;
 
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
@@ -108,6 +111,8 @@ fn routes() -> Vec<Route> {
     let resources = [
         application::routes(),
         endpoint::routes(),
+        secret::routes(),
+        headers::routes(),
         mtls::routes(),
         condition::routes(),
         replay::routes(),

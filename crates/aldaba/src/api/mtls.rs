@@ -82,7 +82,7 @@ pub(super) async fn set(
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, caller, keys).await?;
     let identity = read(&endpoint, &pending.read().await?.bytes)?;
-    api.engine.directory().set_identity(endpoint.app, endpoint.id, Some(identity)).await?;
+    api.engine.directory().set_identity(&endpoint, Some(identity)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn unset(
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, caller, keys).await?;
-    api.engine.directory().set_identity(endpoint.app, endpoint.id, None).await?;
+    api.engine.directory().set_identity(&endpoint, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

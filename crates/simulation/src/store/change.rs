@@ -20,6 +20,7 @@ impl Disk {
                 let (owner, id) = (*endpoint.app.as_bytes(), *endpoint.id.as_bytes());
                 self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
             }
+            Change::UpdateApplication { application, was } => self.update_application(application, *was),
             Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
             Change::UpdateEndpoint { endpoint, was, resume } => self.update_endpoint(endpoint, was, *resume),
             Change::ResumeEndpoint { app, endpoint, at, recovery } => {
@@ -35,8 +36,11 @@ impl Disk {
                 Changed::Done { removed: Vec::new() }
             }
             Change::DeleteEndpoint { app, endpoint, at } => self.delete_endpoint(*app, *endpoint, *at),
-            Change::ReplaceSecrets { app, endpoint, was, sealed, at } => {
-                self.replace_secrets((*app, *endpoint), was, sealed, *at)
+            Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency } => {
+                let (owner, id) = (*app.as_bytes(), *endpoint.as_bytes());
+                self.once(owner, *idempotency, *at, id, |disk| {
+                    disk.replace_secrets((*app, *endpoint), was, sealed, *at)
+                })
             }
             Change::StartReplay { replay, idempotency } => {
                 let (owner, id) = (*replay.app.as_bytes(), *replay.id.as_bytes());
@@ -91,6 +95,27 @@ impl Disk {
         }
         let row = ApplicationRow { application: application.clone(), version: 1, deleted: false };
         self.applications.insert(application.id, row);
+        Changed::Done { removed: Vec::new() }
+    }
+
+    fn update_application(&mut self, application: &Application, was: Timestamp) -> Changed {
+        let same_name = |row: &ApplicationRow| {
+            let other = &row.application;
+            other.org == application.org && other.uid == application.uid && other.id != application.id
+        };
+        let taken = application.uid.is_some() && self.applications.values().any(same_name);
+        let there = |row: &&mut ApplicationRow| row.application.org == application.org && !row.deleted;
+        let Some(row) = self.applications.get_mut(&application.id).filter(there) else {
+            return Changed::NotFound;
+        };
+        if row.application.updated_at != was {
+            return Changed::Stale;
+        }
+        if taken {
+            return Changed::UidTaken;
+        }
+        row.version += 1;
+        row.application = Application { created_at: row.application.created_at, ..application.clone() };
         Changed::Done { removed: Vec::new() }
     }
 

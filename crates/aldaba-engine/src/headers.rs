@@ -1,0 +1,236 @@
+//! Headers that an endpoint's owner wants with every request.
+
+use http::{HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How many an endpoint may have.
+const MOST: usize = 50;
+const LONGEST_NAME: usize = 256;
+const LONGEST_VALUE: usize = 4096;
+
+/// Names that belong to the connection, the body or the sender.
+const FORBIDDEN: [&str; 28] = [
+    "accept-encoding",
+    "age",
+    "cache-control",
+    "clear-site-data",
+    "connection",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-location",
+    "content-type",
+    "expect",
+    "expires",
+    "host",
+    "keep-alive",
+    "pragma",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "trailers",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+    "warning",
+    "x-hub-signature",
+    "x-hub-signature-256",
+];
+
+/// Beginnings of names that belong to signatures, or to what stands between sender and receiver.
+const FORBIDDEN_BEGINNINGS: [&str; 12] = [
+    "webhook-",
+    "svix-",
+    "x-svix-",
+    "x-webhook-",
+    "x-aldaba-",
+    "x-amz-",
+    "x-amzn-",
+    "x-google",
+    "x-goog-",
+    "x-gfe",
+    "x-azure-",
+    "x-fd-",
+];
+
+/// Names whose values are not shown again.
+const SENSITIVE: [&str; 6] = [
+    "authorization",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "www-authenticate",
+    "x-api-key",
+    "x-auth-token",
+];
+
+/// Names and values as they were given, by name. No two names differ only in case.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EndpointHeaders(Vec<(String, String)>);
+
+/// A header that cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderProblem {
+    /// Empty where it is about all of them.
+    pub name: String,
+    pub why: String,
+}
+
+impl EndpointHeaders {
+    pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<HeaderProblem>> {
+        let (mut kept, mut problems) = (Vec::<(String, String)>::new(), Vec::new());
+        for (name, value) in headers {
+            match check(&name, &value) {
+                Err(why) => problems.push(HeaderProblem { name, why }),
+                Ok(()) if kept.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) => {
+                    let why = "is given twice: names of headers do not differ in case alone".into();
+                    problems.push(HeaderProblem { name, why });
+                }
+                Ok(()) => kept.push((name, value)),
+            }
+        }
+        if kept.len() > MOST {
+            let why = format!("an endpoint has {MOST} headers at most; these are {}", kept.len());
+            problems.push(HeaderProblem { name: String::new(), why });
+        }
+        kept.sort_unstable();
+        if problems.is_empty() { Ok(Self(kept)) } else { Err(problems) }
+    }
+
+    /// These with others laid over them; `None` takes one away.
+    pub fn patched(
+        &self,
+        changes: impl IntoIterator<Item = (String, Option<String>)>,
+    ) -> Result<Self, Vec<HeaderProblem>> {
+        let mut all = self.0.clone();
+        for (name, value) in changes {
+            all.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
+            all.extend(value.map(|value| (name, value)));
+        }
+        Self::new(all)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those whose values may be seen.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.iter().filter(|(name, _)| !is_sensitive(name))
+    }
+
+    /// The names of the others.
+    pub fn sensitive(&self) -> impl Iterator<Item = &str> {
+        self.iter().map(|(name, _)| name).filter(|name| is_sensitive(name))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// As they go out. They are for the endpoint's own origin: a redirect to another leaves behind what is
+    /// marked as sensitive.
+    pub(crate) fn on_the_wire(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let parsed = self.iter().filter_map(|(name, value)| {
+            let mut value = HeaderValue::from_str(value).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+        });
+        parsed.collect()
+    }
+}
+
+/// Values may be secrets.
+impl fmt::Debug for EndpointHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+fn is_sensitive(name: &str) -> bool {
+    SENSITIVE.iter().any(|sensitive| sensitive.eq_ignore_ascii_case(name))
+}
+
+fn check(name: &str, value: &str) -> Result<(), String> {
+    let lower = name.to_ascii_lowercase();
+    if name.len() > LONGEST_NAME || HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Err(format!(
+            "a header's name is 1 to {LONGEST_NAME} letters, digits and the signs !#$%&'*+-.^_`|~"
+        ));
+    }
+    if FORBIDDEN.contains(&lower.as_str()) {
+        return Err("belongs to the connection, the body or the sender; choose another".into());
+    }
+    if let Some(beginning) = FORBIDDEN_BEGINNINGS.iter().find(|beginning| lower.starts_with(**beginning)) {
+        return Err(format!("names that begin with `{beginning}` cannot be set; choose another"));
+    }
+    if value.len() > LONGEST_VALUE {
+        return Err(format!("may be {LONGEST_VALUE} bytes long at most; it is {}", value.len()));
+    }
+    if HeaderValue::from_str(value).is_err() {
+        return Err("must hold no line break, NUL or other control character".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(given: &[(&str, &str)]) -> Result<EndpointHeaders, Vec<HeaderProblem>> {
+        EndpointHeaders::new(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    #[test]
+    fn what_would_break_the_request_or_its_signature_is_refused() {
+        let long = "x".repeat(4097);
+        for (name, value) in [
+            ("a b", "x"),
+            ("", "x"),
+            ("a:b", "x"),
+            ("Host", "x"),
+            ("Content-Length", "5"),
+            ("Transfer-Encoding", "chunked"),
+            ("Connection", "close"),
+            ("WEBHOOK-signature", "x"),
+            ("svix-id", "x"),
+            ("X-Webhook-Signature", "x"),
+            ("x-a", "a\r\nb: c"),
+            ("x-a", "a\nb"),
+            ("x-a", "a\0b"),
+            ("x-a", long.as_str()),
+        ] {
+            let problems = headers(&[(name, value)]).unwrap_err();
+            assert_eq!(problems[0].name, name, "{value}");
+        }
+        assert!(headers(&[("x-a", "1"), ("X-A", "2")]).is_err(), "the same header twice");
+        assert!(headers(&[("x-a", "ñandú"), ("Authorization", "Bearer 1"), ("x-empty", "")]).is_ok());
+        let many: Vec<_> = (0..51).map(|n| (format!("x-{n}"), String::new())).collect();
+        assert!(EndpointHeaders::new(many[..50].to_vec()).is_ok());
+        assert!(EndpointHeaders::new(many).is_err());
+    }
+
+    #[test]
+    fn a_patch_replaces_adds_and_takes_away_whatever_the_case() {
+        let first = headers(&[("X-One", "1"), ("X-Two", "2"), ("x-three", "3")]).unwrap();
+        let change = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let patched = first
+            .patched([change("x-one", Some("uno")), change("x-TWO", None), change("x-no", None)])
+            .unwrap();
+        assert_eq!(patched, headers(&[("x-one", "uno"), ("x-three", "3")]).unwrap());
+    }
+
+    #[test]
+    fn sensitive_values_are_named_and_never_shown() {
+        let all = headers(&[("X-Api-Key", "secret"), ("x-team", "billing")]).unwrap();
+        assert_eq!(all.shown().collect::<Vec<_>>(), [("x-team", "billing")]);
+        assert_eq!(all.sensitive().collect::<Vec<_>>(), ["X-Api-Key"]);
+        assert!(!format!("{all:?}").contains("secret"));
+        let sent = all.on_the_wire();
+        assert!(sent.iter().any(|(name, value)| name == "x-api-key" && value == "secret"));
+    }
+}

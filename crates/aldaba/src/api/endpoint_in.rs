@@ -1,0 +1,308 @@
+//! Endpoints as callers write them.
+
+use super::endpoint::{reads_disabled, some_items};
+use super::ids;
+use super::json::{self, Fields};
+use super::{Api, Error, error::Problem, headers, ordering};
+use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled};
+use aldaba_engine::wire::Credentials;
+use aldaba_engine::{NewEndpoint, Policies};
+use aldaba_store::{Endpoint, EndpointConfig};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+const LONGEST_URL: usize = 8192;
+const LONGEST_DESCRIPTION: usize = 4096;
+const MOST_EVENT_TYPES: usize = 1000;
+const MOST_CHANNELS: usize = 10;
+
+/// An endpoint: a URL that wants messages.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+pub(super) struct EndpointIn {
+    /// Absolute, http or https; user and password in it become basic authentication.
+    #[schema(format = "uri", max_length = 8192)]
+    url: String,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    #[schema(max_length = 4096)]
+    description: Option<String>,
+    #[schema(minimum = 1)]
+    version: Option<u16>,
+    disabled: Option<bool>,
+    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
+    when_disabled: Option<String>,
+    /// Only messages of these types; null: of all.
+    #[schema(min_items = 1, max_items = 1000)]
+    event_types: Option<Vec<String>>,
+    /// Only messages with one of these channels; null: all.
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    /// Requests a second at most.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// Of retries; `standard`, if not given.
+    policy: Option<String>,
+    /// Wire profile; the server's default, if not given.
+    profile: Option<String>,
+    /// Offer HTTP/2 to the receiver (https only).
+    http2: Option<bool>,
+    /// `none` (default) or `fifo`.
+    ordering: Option<String>,
+    /// Of an ordered endpoint: `skip` or `block`.
+    on_exhausted: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+    /// `whsec_…` or `whsk_…`; one is made, if not given.
+    secret: Option<String>,
+    /// Sent with every request.
+    headers: Option<BTreeMap<String, String>>,
+}
+
+/// An endpoint as it is to be; what is not given is set to its default.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+pub(super) struct EndpointUpdate {
+    /// Absolute, http or https; user and password in it become basic authentication.
+    #[schema(format = "uri", max_length = 8192)]
+    url: String,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    #[schema(max_length = 4096)]
+    description: Option<String>,
+    #[schema(minimum = 1)]
+    version: Option<u16>,
+    disabled: Option<bool>,
+    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
+    when_disabled: Option<String>,
+    /// Only messages of these types; null: of all.
+    #[schema(min_items = 1, max_items = 1000)]
+    event_types: Option<Vec<String>>,
+    /// Only messages with one of these channels; null: all.
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    /// Requests a second at most.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// Of retries; `standard`, if not given.
+    policy: Option<String>,
+    /// Wire profile; the server's default, if not given.
+    profile: Option<String>,
+    /// Offer HTTP/2 to the receiver (https only).
+    http2: Option<bool>,
+    /// `none` (default) or `fifo`.
+    ordering: Option<String>,
+    /// Of an ordered endpoint: `skip` or `block`.
+    on_exhausted: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+/// Fields of an endpoint that change; null clears one.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+pub(super) struct EndpointPatch {
+    /// Absolute, http or https; user and password in it become basic authentication.
+    #[schema(format = "uri", max_length = 8192)]
+    url: Option<String>,
+    /// Your own name for it.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<String>,
+    #[schema(max_length = 4096)]
+    description: Option<String>,
+    #[schema(minimum = 1)]
+    version: Option<u16>,
+    disabled: Option<bool>,
+    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
+    when_disabled: Option<String>,
+    /// Only messages of these types; null: of all.
+    #[schema(min_items = 1, max_items = 1000)]
+    event_types: Option<Vec<String>>,
+    /// Only messages with one of these channels; null: all.
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    /// Requests a second at most.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// Of retries; `standard`, if not given.
+    policy: Option<String>,
+    /// Wire profile; the server's default, if not given.
+    profile: Option<String>,
+    /// Offer HTTP/2 to the receiver (https only).
+    http2: Option<bool>,
+    /// `none` (default) or `fifo`.
+    ordering: Option<String>,
+    /// Of an ordered endpoint: `skip` or `block`.
+    on_exhausted: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+pub(super) fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
+    let mut fields = Fields::parse(body)?;
+    let url = fields.required_string("url");
+    let url = fields.checked("url", url, |url| match url.len() {
+        ..=LONGEST_URL => Ok(()),
+        length => Err(format!("may be {LONGEST_URL} bytes long at most; it is {length}")),
+    });
+    let target = url.and_then(|url| match api.guard.parse_url(&url) {
+        Ok(target) => Some(target),
+        Err(refused) => {
+            fields.problem("url", refused.to_string());
+            None
+        }
+    });
+    let description = fields.string_or("description", "");
+    let description = fields.checked("description", Some(description), |text| match text {
+        text if text.len() > LONGEST_DESCRIPTION => {
+            Err(format!("may be {LONGEST_DESCRIPTION} bytes long at most"))
+        }
+        text if text.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
+        _ => Ok(()),
+    });
+    let uid = fields.string("uid");
+    let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "ep_"));
+    let version = fields.count("version").unwrap_or(1);
+    let disabled = fields.boolean_or("disabled", false);
+    let when_disabled = when_disabled(&mut fields);
+    let (throttle_rate, rate_limit) = (fields.count("throttleRate"), fields.count("rateLimit"));
+    if fields.has("eventTypes") && fields.has("filterTypes") {
+        fields.problem("eventTypes", "is given twice: `filterTypes` is another name for it");
+    }
+    let event_types = fields.set("eventTypes", MOST_EVENT_TYPES, ids::name);
+    let filter_types = fields.set("filterTypes", MOST_EVENT_TYPES, ids::name);
+    let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
+    let metadata = fields.metadata();
+    let key = fields.signing_key("secret");
+    let policy = policy(api, org, &mut fields);
+    let profile = profile(api, org, &mut fields);
+    let http2 = fields.boolean_or("http2", false);
+    if http2 && target.as_ref().is_some_and(|target| target.url.scheme() != "https") {
+        fields.problem("http2", "needs an https:// URL: the choice of HTTP/2 is made in the TLS handshake");
+    }
+    let ordering = ordering::read(&mut fields);
+    let headers = headers::read(&mut fields, "headers");
+    fields.finish()?;
+    let target = target.ok_or_else(Error::server)?;
+    let config = EndpointConfig {
+        uid,
+        url: target.url.into(),
+        description: description.unwrap_or_default(),
+        version,
+        disabled,
+        when_disabled,
+        event_types: if event_types.is_empty() { filter_types } else { event_types },
+        channels,
+        throttle_rate: throttle_rate.or(rate_limit),
+        policy,
+        profile,
+        http2,
+        ordering,
+        metadata,
+    };
+    let credentials = target.credentials.map(|Credentials { user, password }| (user, password));
+    Ok(NewEndpoint { config, credentials, headers, key })
+}
+
+fn when_disabled(fields: &mut Fields) -> WhenDisabled {
+    match fields.string("whenDisabled").as_deref() {
+        None | Some("skip") => WhenDisabled::Skip,
+        Some("hold") => WhenDisabled::Hold,
+        Some(other) => {
+            fields.problem("whenDisabled", format!("must be `skip` or `hold`, not `{other}`"));
+            WhenDisabled::Skip
+        }
+    }
+}
+
+fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
+    let policies = api.engine.policies();
+    let given = fields.string("policy");
+    let known = fields.checked("policy", given, |name| match policies.get(org, name) {
+        Some(_) => Ok(()),
+        None => {
+            let known = policies.of_organization(org);
+            let names: Vec<_> = known.iter().map(|policy| policy.name.as_str()).collect();
+            Err(format!("`{name}` is no policy; there are: {}", names.join(", ")))
+        }
+    });
+    known.unwrap_or_else(|| Policies::DEFAULT.to_owned())
+}
+
+fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
+    let profiles = api.engine.profiles();
+    let given = fields.string("profile");
+    fields.checked("profile", given, |name| match profiles.get(org, name) {
+        Some(_) => Ok(()),
+        None => {
+            let known = profiles.of_organization(org);
+            let names: Vec<_> = known.iter().map(|profile| profile.name()).collect();
+            Err(format!("`{name}` is no wire profile; there are: {}", names.join(", ")))
+        }
+    })
+}
+
+/// The endpoint as one would make it, with the given fields in the place of its own; and those.
+pub(super) fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, Map<String, Value>), Error> {
+    let mut given = changes(body)?;
+    if turns_off_again(current, &given) {
+        given.remove("disabled");
+    }
+    if given.get("version") == Some(&Value::Null) {
+        return Err(Problem::value(&["body", "version"], "cannot be null; leave it out").into());
+    }
+    let metadata: &RawValue = json::raw(&current.config.metadata);
+    let mut merged = json!({
+        "uid": current.config.uid,
+        "url": current.config.url,
+        "description": current.config.description,
+        "version": current.config.version,
+        "disabled": current.config.disabled,
+        "whenDisabled": current.config.when_disabled.name(),
+        "eventTypes": some_items(&current.config.event_types),
+        "channels": some_items(&current.config.channels),
+        "throttleRate": current.config.throttle_rate,
+        "policy": current.config.policy,
+        "profile": current.config.profile,
+        "http2": current.config.http2,
+        "ordering": current.config.ordering.name(),
+        "onExhausted": current.config.ordering.on_exhausted().map(OnExhausted::name),
+        "metadata": metadata,
+    });
+    // It belongs to the ordering, and goes with it.
+    if given.contains_key("ordering") && given["ordering"] != "fifo" {
+        merged["onExhausted"] = Value::Null;
+    }
+    // Older names for the same things.
+    let same = [("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
+    for (name, value) in &given {
+        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name) {
+            merged.as_object_mut().and_then(|fields| fields.remove(*twin));
+        }
+        merged[name] = value.clone();
+    }
+    Ok((merged, given))
+}
+
+/// The body of a change. What has a route of its own is not changed in passing.
+pub(super) fn changes(body: &[u8]) -> Result<Map<String, Value>, Error> {
+    let given: Map<String, Value> = serde_json::from_slice(body)
+        .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+    let elsewhere = [
+        ("secret", "is not changed here; rotate it with POST …/secret/rotate"),
+        ("headers", "are not changed here; change them with PUT or PATCH …/headers"),
+    ];
+    let problem = |(name, message): &(&str, &str)| Problem::value(&["body", name], *message);
+    let there = |(name, _): &&(&str, &str)| given.get(*name).is_some_and(|value| !value.is_null());
+    let problems: Vec<_> = elsewhere.iter().filter(there).map(problem).collect();
+    if problems.is_empty() { Ok(given) } else { Err(Error::problems(problems)) }
+}
+
+/// It reads so already. Whoever sends back what they have read turns nothing off.
+pub(super) fn turns_off_again(current: &Endpoint, given: &Map<String, Value>) -> bool {
+    given.get("disabled") == Some(&Value::Bool(true)) && reads_disabled(current)
+}
