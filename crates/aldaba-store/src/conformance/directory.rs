@@ -38,6 +38,38 @@ pub async fn another_organization_finds_nothing(store: Arc<dyn Store>) {
     assert_eq!(scene.create_application(&theirs).await, made());
 }
 
+pub async fn an_application_is_replaced_only_by_who_has_read_it(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let first = Application { uid: Some("sol".into()), ..scene.new_application() };
+    let second = Application { uid: Some("luna".into()), ..scene.new_application() };
+    scene.create_application(&first).await;
+    scene.create_application(&second).await;
+    let version = scene.tenant(first.id).await.unwrap().version;
+    let after = Application {
+        uid: Some("mar".into()),
+        name: "Otro".into(),
+        throttle_rate: None,
+        metadata: "{}".into(),
+        updated_at: at(9),
+        ..first.clone()
+    };
+    let update =
+        |application: &Application, was| Change::UpdateApplication { application: application.clone(), was };
+    assert_eq!(scene.change(update(&after, first.updated_at)).await, made());
+    assert_eq!(scene.store.application(scene.which("mar")).await.unwrap(), Some(after.clone()));
+    assert_eq!(scene.store.application(scene.which("sol")).await.unwrap(), None);
+    assert!(scene.tenant(first.id).await.unwrap().version > version);
+
+    assert_eq!(scene.change(update(&first, first.updated_at)).await, Changed::Stale);
+    let taken = Application { uid: Some("luna".into()), ..after.clone() };
+    assert_eq!(scene.change(update(&taken, after.updated_at)).await, Changed::UidTaken);
+    let theirs = Application { org: scene.id(), ..after.clone() };
+    assert_eq!(scene.change(update(&theirs, after.updated_at)).await, Changed::NotFound);
+    assert_eq!(scene.store.application(scene.which("mar")).await.unwrap(), Some(after.clone()));
+    scene.change(Change::DeleteApplication { app: first.id, at: at(10) }).await;
+    assert_eq!(scene.change(update(&after, at(10))).await, Changed::NotFound);
+}
+
 pub async fn a_taken_uid_changes_nothing(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let first = Application { uid: Some("sol".into()), ..scene.new_application() };

@@ -40,6 +40,26 @@ pub async fn secrets_are_replaced_only_by_who_has_read_them(store: Arc<dyn Store
     assert_eq!((other.sealed, other.updated_at), (before.sealed, before.updated_at));
 }
 
+pub async fn a_repeated_replacement_of_secrets_changes_nothing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, scene.endpoint(tenant.endpoints[0].id).await);
+    let key = Some(scene.key());
+    let change = |was: &[u8], sealed: &[u8]| Change::ReplaceSecrets {
+        app,
+        endpoint: endpoint.id,
+        was: was.to_vec(),
+        sealed: sealed.to_vec(),
+        at: at(7),
+        idempotency: key,
+    };
+    assert_eq!(scene.change(change(b"another", b"new")).await, Changed::Stale, "and the key stays free");
+    assert_eq!(scene.change(change(&endpoint.sealed, b"new")).await, made());
+    let repeated = Changed::Repeated { resource: *endpoint.id.as_bytes() };
+    assert_eq!(scene.change(change(b"new", b"newer")).await, repeated);
+    assert_eq!(scene.endpoint(endpoint.id).await.sealed, b"new");
+}
+
 pub async fn secrets_of_what_is_not_there_are_not_replaced(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;

@@ -1,0 +1,97 @@
+//! PUT and PATCH of applications and endpoints.
+
+use crate::running::Running;
+use serde_json::{Value, json};
+
+fn without_times(mut value: Value) -> Value {
+    for name in ["updatedAt", "createdAt", "id", "health"] {
+        value.as_object_mut().unwrap().remove(name);
+    }
+    value
+}
+
+#[tokio::test]
+async fn an_application_is_replaced_whole_and_patched_in_part() {
+    let server = Running::start().await;
+    let first = json!({"name": "one", "uid": "first", "metadata": {"plan": "gold"}});
+    let made = server.client.post("/app", first.to_string()).await.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let put = server.client.put("/app/first", json!({"name": "two"}).to_string()).await.expect(200);
+    assert_eq!((put["id"].as_str(), put["createdAt"].as_str()), (Some(id), made["createdAt"].as_str()));
+    assert_eq!((&put["name"], &put["metadata"]), (&json!("two"), &json!({})), "what is not given is gone");
+    assert!(put.get("uid").is_none());
+    assert!(put["updatedAt"].as_str() > made["updatedAt"].as_str());
+    server.client.get("/app/first").await.expect(404);
+    let path = format!("/app/{id}");
+    let patch = json!({"uid": "again", "metadata": {"a": "b"}});
+    let patched = server.client.patch(&path, patch.to_string()).await.expect(200);
+    assert_eq!((&patched["name"], &patched["uid"]), (&json!("two"), &json!("again")));
+    let cleared =
+        server.client.patch(&path, json!({"uid": null, "metadata": null}).to_string()).await.expect(200);
+    assert!(cleared.get("uid").is_none());
+    assert_eq!(cleared["metadata"], json!({}));
+    for wrong in
+        [json!({"name": null}), json!({"name": ""}), json!({"uid": "app_x"}), json!({"metadata": {"a": 1}})]
+    {
+        server.client.patch(&path, wrong.to_string()).await.expect(422);
+    }
+    server.client.patch("/app/nobody", "{}").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_put_makes_what_is_not_there_under_the_name_in_the_path() {
+    let server = Running::start().await;
+    let made = server.client.put("/app/shop", json!({"name": "Shop"}).to_string()).await.expect(201);
+    assert_eq!(made["uid"], "shop");
+    assert_eq!(server.client.get("/app/shop").await.expect(200)["id"], made["id"]);
+    let other = json!({"name": "Other", "uid": "other"}).to_string();
+    assert_eq!(server.client.put("/app/unknown", other.clone()).await.expect(201)["uid"], "other");
+    server
+        .client
+        .put("/app/app_23rb8YdGqMT0qIzpgGwdXfHirMu", json!({"name": "x"}).to_string())
+        .await
+        .expect(404);
+    server.client.put("/app/shop", other).await.expect(409);
+    let url = json!({"url": "https://example.com/"}).to_string();
+    let endpoint = server.client.put("/app/shop/endpoint/door", url.clone()).await.expect(201);
+    assert_eq!(endpoint["uid"], "door");
+    let secret = server.client.get("/app/shop/endpoint/door/secret").await.expect(200);
+    assert!(secret["key"].as_str().unwrap().starts_with("whsec_"));
+    server.client.put("/app/shop/endpoint/ep_23rb8YdGqMT0qIzpgGwdXfHirMu", url.clone()).await.expect(404);
+    server.client.put("/app/nobody/endpoint/door", url).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_put_endpoint_keeps_its_secret_and_headers_and_nothing_else() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let full = json!({
+        "url": "https://user:pass@example.com/a", "uid": "door", "description": "d", "version": 3, "channels": ["c"],
+        "throttleRate": 5, "policy": "quick", "profile": "svix", "metadata": {"a": "b"}, "disabled": true,
+        "headers": {"x-team": "billing"},
+    });
+    let made = server.endpoint(&app, full).await;
+    let path = format!("/app/{app}/endpoint/door");
+    let secret = server.client.get(&format!("{path}/secret")).await.expect(200);
+    let put = json!({"url": "https://example.com/a", "uid": "door"});
+    let put = server.client.put(&path, put.to_string()).await.expect(200);
+    assert_eq!(put["id"], made["id"]);
+    let bare = server.endpoint(&app, json!({"url": "https://example.com/a"})).await;
+    let mut expected = without_times(bare);
+    expected["uid"] = json!("door");
+    assert_eq!(without_times(put), expected);
+    assert_eq!(server.client.get(&format!("{path}/secret")).await.expect(200), secret);
+    let headers = server.client.get(&format!("{path}/headers")).await.expect(200);
+    assert_eq!(headers, json!({"headers": {"x-team": "billing"}, "sensitive": []}));
+    for (wrong, place) in [
+        (
+            json!({"url": "https://example.com/", "secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"}),
+            "secret",
+        ),
+        (json!({"url": "https://example.com/", "headers": {"x-a": "1"}}), "headers"),
+        (json!({"description": "no url"}), "url"),
+    ] {
+        let refused = server.client.put(&path, wrong.to_string()).await.expect(422);
+        assert_eq!(refused["detail"][0]["loc"], json!(["body", place]));
+    }
+}
