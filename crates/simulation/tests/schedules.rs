@@ -2,7 +2,7 @@
 //! real engine, on a simulated clock, over days.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, FailureKind, Ordering, OrgId, Outcome, Timestamp};
+use aldaba_delivery::{Answer, FailureKind, OrgId, Outcome, Timestamp};
 use aldaba_engine::{
     Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
     Transport, Vault, WireRequest, WireResponse,

@@ -7,8 +7,8 @@ use aldaba_delivery::{AppId, MessageId, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Change, Endpoint, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter,
-    ReplayKind, ReplayState, Tenant,
+    Accept, Accepted, Change, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter, ReplayKind,
+    ReplayState, Tenant,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;

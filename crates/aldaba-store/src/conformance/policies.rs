@@ -2,7 +2,7 @@
 
 use super::scene::made;
 use super::{Scene, at};
-use crate::{Change, Changed, Endpoint, OwnPolicy, Store};
+use crate::{Change, Changed, OwnPolicy, Store};
 use aldaba_delivery::policy::{Overrides, builtin};
 use aldaba_delivery::{OrgId, Policy, PolicySpec};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Changed, DeliveryState, Endpoint, NewAttempt, Order, Page,
-    Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
+    Accept, AttemptScope, AttemptsQuery, Change, Changed, DeliveryState, NewAttempt, Order, Page, Record,
+    Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
 };
 use aldaba_delivery::{Health, HealthStatus, MessageId, OnExhausted, Ordering, Reason, Timestamp};

@@ -5,9 +5,7 @@ use crate::{
     IdempotencyKey, NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant,
     Trigger, Waiting, WhichApplication,
 };
-use aldaba_delivery::{
-    AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition, WhenDisabled,
-};
+use aldaba_delivery::{AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
