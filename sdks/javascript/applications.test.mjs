@@ -5,9 +5,9 @@ import { Scene, backwards, client, pages, sorted, unique } from "./stage.mjs";
 test("application: what was created is read back", async () => {
   const svix = client();
   const uid = unique("customer");
-  const made = await svix.application.create({ name: "Customer", uid, throttleRate: 50, metadata: { plan: "gold" } });
+  const made = await svix.application.create({ name: "Customer", uid, metadata: { plan: "gold" } });
   assert.match(made.id, /^app_[0-9A-Za-z]{27}$/);
-  assert.deepEqual([made.name, made.uid, made.throttleRate, made.metadata], ["Customer", uid, 50, { plan: "gold" }]);
+  assert.deepEqual([made.name, made.uid, made.metadata], ["Customer", uid, { plan: "gold" }]);
   assert.ok(made.createdAt instanceof Date && !Number.isNaN(made.createdAt.valueOf()));
   for (const key of [made.id, uid]) assert.deepEqual(await svix.application.get(key), made);
 });
@@ -23,19 +23,18 @@ test("application: get-or-create makes one only", async () => {
 test("application: an update replaces every field, or creates", async () => {
   const svix = client();
   const uid = unique("customer");
-  const made = await svix.application.upsert(uid, { name: "Old", uid, metadata: { a: "1" }, throttleRate: 9 });
+  const made = await svix.application.upsert(uid, { name: "Old", uid, metadata: { a: "1" } });
   const changed = await svix.application.upsert(uid, { name: "New", uid });
   assert.deepEqual([changed.id, changed.name, changed.metadata], [made.id, "New", {}]);
-  assert.ok(changed.throttleRate == null);
 });
 
 test("application: a patch changes only what is given", async () => {
   const svix = client();
-  const made = await svix.application.create({ name: "Old", uid: unique("customer"), throttleRate: 9 });
+  const made = await svix.application.create({ name: "Old", uid: unique("customer"), metadata: { a: "1" } });
   const named = await svix.application.patch(made.id, { name: "New" });
-  assert.deepEqual([named.name, named.uid, named.throttleRate], ["New", made.uid, 9]);
-  const bare = await svix.application.patch(made.id, { uid: null, throttleRate: null });
-  assert.deepEqual([bare.name, bare.uid ?? null, bare.throttleRate ?? null], ["New", null, null]);
+  assert.deepEqual([named.name, named.uid, named.metadata], ["New", made.uid, { a: "1" }]);
+  const bare = await svix.application.patch(made.id, { uid: null });
+  assert.deepEqual([bare.name, bare.uid ?? null], ["New", null]);
 });
 
 test("application: a deleted one is gone and its uid is free", async () => {

@@ -10,10 +10,10 @@ class Applications(Test):
     def test_what_was_created_is_read_back(self):
         uid = unique("customer")
         made = self.svix.application.create(
-            ApplicationIn(name="Customer", uid=uid, throttle_rate=50, metadata={"plan": "gold"})
+            ApplicationIn(name="Customer", uid=uid, metadata={"plan": "gold"})
         )
         self.assertRegex(made.id, r"^app_[0-9A-Za-z]{27}$")
-        self.assertEqual((made.name, made.uid, made.throttle_rate), ("Customer", uid, 50))
+        self.assertEqual((made.name, made.uid), ("Customer", uid))
         self.assertEqual(made.metadata, {"plan": "gold"})
         self.assertEqual(made.created_at.tzinfo, timezone.utc)
         for key in (made.id, uid):
@@ -27,10 +27,10 @@ class Applications(Test):
 
     def test_an_update_replaces_every_field(self):
         uid = unique("customer")
-        made = self.svix.application.create(ApplicationIn(name="Old", uid=uid, metadata={"a": "1"}, throttle_rate=9))
+        made = self.svix.application.create(ApplicationIn(name="Old", uid=uid, metadata={"a": "1"}))
         changed = put(self.svix.application)(uid, ApplicationIn(name="New", uid=uid))
         self.assertEqual((changed.id, changed.name, changed.uid), (made.id, "New", uid))
-        self.assertEqual((changed.metadata, changed.throttle_rate), ({}, None))
+        self.assertEqual(changed.metadata, {})
         self.assertGreaterEqual(changed.updated_at, made.updated_at)
 
     def test_an_update_of_what_is_not_there_creates_it(self):
@@ -40,11 +40,16 @@ class Applications(Test):
 
     def test_a_patch_changes_only_what_is_given(self):
         uid = unique("customer")
-        made = self.svix.application.create(ApplicationIn(name="Old", uid=uid, metadata={"a": "1"}, throttle_rate=9))
+        made = self.svix.application.create(ApplicationIn(name="Old", uid=uid, metadata={"a": "1"}))
         named = self.svix.application.patch(made.id, ApplicationPatch(name="New"))
-        self.assertEqual((named.name, named.uid, named.metadata, named.throttle_rate), ("New", uid, {"a": "1"}, 9))
-        bare = self.svix.application.patch(made.id, ApplicationPatch(uid=None, throttle_rate=None))
-        self.assertEqual((bare.name, bare.uid, bare.throttle_rate), ("New", None, None))
+        self.assertEqual((named.name, named.uid, named.metadata), ("New", uid, {"a": "1"}))
+        bare = self.svix.application.patch(made.id, ApplicationPatch(uid=None))
+        self.assertEqual((bare.name, bare.uid), ("New", None))
+
+    def test_its_throttle_rate_is_kept(self):
+        made = self.svix.application.create(ApplicationIn(name="Throttled", throttle_rate=50))
+        self.assertEqual(made.throttle_rate, 50)
+        self.assertIsNone(self.svix.application.patch(made.id, ApplicationPatch(throttle_rate=None)).throttle_rate)
 
     def test_a_deleted_one_is_gone_and_its_uid_is_free(self):
         uid = unique("customer")

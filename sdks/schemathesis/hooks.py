@@ -77,6 +77,7 @@ class Scene:
         return ask("POST", f"/app/{self.ids['app_id']}/msg", body)["id"]
 
     def event_type(self):
+        return "TEMP"
         body = {"name": self.name("invoice"), "description": "An invoice"}
         return ask("POST", "/event-type", body)["name"]
 
@@ -85,8 +86,8 @@ class Scene:
         return ask("POST", "/policy", {**body, "name": self.name("policy")})["name"]
 
     def profile(self):
-        body = {"name": self.name("profile"), "headers": {"x-id": "{id}"}, "signature": {"scheme": "none"}}
-        return ask("POST", "/profile", body)["name"]
+        body = ask("GET", "/profile/standard")
+        return ask("POST", "/profile", {**body, "name": self.name("profile")})["name"]
 
     def fresh(self, name):
         """A new one, where it is about to be deleted."""
@@ -102,24 +103,30 @@ class Scene:
 
 
 SCENE = Scene()
-# What else ends with the path's last thing.
-ENDS = ("/content", "/expire", "/logout", "/cancel")
+# Bodies that are hardly ever made up right: a good one with one made-up field is sent now and then.
+GOOD = {"/policy": ask("GET", "/policy/quick"), "/profile": ask("GET", "/profile/standard")}
 
 
 @schemathesis.hook
 def before_call(context, case, **_):
+    chance = zlib.crc32(repr((case.path_parameters, case.query, case.body)).encode())
+    linked = case.meta is not None and case.meta.phase.name == "stateful"
     path = case.operation.path
     parameters = case.path_parameters or {}
-    last = next((name for name in reversed(list(parameters)) if path.endswith("{" + name + "}")), None)
-    deletes = case.method.upper() == "DELETE"
     for name, value in parameters.items():
-        if name in SCENE.ids and replaced(value):
-            parameters[name] = SCENE.fresh(name) if deletes and name == last else SCENE.ids[name]
-    if isinstance(case.body, dict) and str(case.body.get("url")).startswith("http"):
-        case.body["url"] = NOWHERE
+        if name in SCENE.ids and chance % 8 and not (linked and came_from_an_answer(name, value)):
+            deleted = case.method.upper() == "DELETE" and path.endswith("{" + name + "}")
+            parameters[name] = SCENE.fresh(name) if deleted else SCENE.ids[name]
+    if isinstance(case.body, dict):
+        good = next((body for start, body in GOOD.items() if path.startswith("/api/v1" + start)), None)
+        if good and chance % 2:
+            name = next(iter(parameters.values()), None) or SCENE.name("made-up")
+            case.body = {**good, **dict(list(case.body.items())[: chance % 3]), "name": name}
+        if ":" in str(case.body.get("url")):
+            case.body["url"] = NOWHERE
 
 
-def replaced(value):
-    """Ids that came out of an answer stay, and so does one in eight of those that did not."""
-    text = str(value)
-    return not text.startswith(("app_", "ep_", "msg_", "atmpt_", "dlv_", "qtask_")) and zlib.crc32(text.encode()) % 8
+def came_from_an_answer(name, value):
+    """An id of the right kind, which schemathesis has seen before and goes on with."""
+    prefixes = {"app_id": "app_", "endpoint_id": "ep_", "msg_id": "msg_", "attempt_id": "atmpt_"}
+    return str(value).startswith(prefixes.get(name, "\0"))

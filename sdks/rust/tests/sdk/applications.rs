@@ -12,13 +12,9 @@ fn application(name: &str, uid: &str) -> ApplicationIn {
 async fn what_was_created_is_read_back() {
     let (svix, uid) = (client(), unique("customer"));
     let metadata = BTreeMap::from([("plan".to_owned(), "gold".to_owned())]);
-    let given = ApplicationIn {
-        throttle_rate: Some(50),
-        metadata: Some(metadata.clone()),
-        ..application("Customer", &uid)
-    };
+    let given = ApplicationIn { metadata: Some(metadata.clone()), ..application("Customer", &uid) };
     let made = svix.application().create(given, None).await.unwrap();
-    assert_eq!((made.name.as_str(), made.throttle_rate), ("Customer", Some(50)));
+    assert_eq!(made.name, "Customer");
     assert_eq!((made.uid.as_deref(), &made.metadata), (Some(uid.as_str()), &metadata));
     for key in [made.id.clone(), uid] {
         assert_eq!(svix.application().get(key).await.unwrap(), made);
@@ -36,24 +32,23 @@ async fn get_or_create_makes_one_only() {
 #[tokio::test]
 async fn an_update_replaces_every_field_or_creates() {
     let (svix, uid) = (client(), unique("customer"));
-    let old = ApplicationIn { throttle_rate: Some(9), ..application("Old", &uid) };
+    let metadata = Some([("a".to_owned(), "1".to_owned())].into());
+    let old = ApplicationIn { metadata, ..application("Old", &uid) };
     let made = svix.application().upsert(uid.clone(), old).await.unwrap();
     let changed = svix.application().upsert(uid.clone(), application("New", &uid)).await.unwrap();
-    assert_eq!((changed.id, changed.name.as_str(), changed.throttle_rate), (made.id, "New", None));
+    assert_eq!((changed.id, changed.name.as_str(), changed.metadata), (made.id, "New", [].into()));
 }
 
 #[tokio::test]
 async fn a_patch_changes_only_what_is_given() {
     let (svix, uid) = (client(), unique("customer"));
-    let old = ApplicationIn { throttle_rate: Some(9), ..application("Old", &uid) };
-    let made = svix.application().create(old, None).await.unwrap();
+    let made = svix.application().create(application("Old", &uid), None).await.unwrap();
     let name = ApplicationPatch { name: Some("New".into()), ..ApplicationPatch::new() };
     let named = svix.application().patch(made.id.clone(), name).await.unwrap();
-    assert_eq!((named.name.as_str(), named.uid, named.throttle_rate), ("New", Some(uid), Some(9)));
-    let nothing =
-        ApplicationPatch { uid: JsOption::Null, throttle_rate: JsOption::Null, ..ApplicationPatch::new() };
+    assert_eq!((named.name.as_str(), named.uid), ("New", Some(uid)));
+    let nothing = ApplicationPatch { uid: JsOption::Null, ..ApplicationPatch::new() };
     let bare = svix.application().patch(made.id, nothing).await.unwrap();
-    assert_eq!((bare.name.as_str(), bare.uid, bare.throttle_rate), ("New", None, None));
+    assert_eq!((bare.name.as_str(), bare.uid), ("New", None));
 }
 
 #[tokio::test]
