@@ -1,9 +1,12 @@
 //! The commands of this repository: `cargo xtask <command>`.
 
+mod background;
 mod licences;
 mod readme;
 mod run;
+mod sdks;
 mod stages;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -11,6 +14,8 @@ const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
+cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust ...] [--write]
+cargo xtask schemathesis requests made up from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
 cargo xtask bench        the benchmark suite: [CASE...] [--rounds N] [--scale F] [--write]; --help lists the cases
@@ -24,6 +29,8 @@ fn main() -> ExitCode {
         Some("test") => stages::test(),
         Some("lint") => stages::lint(),
         Some("readme") => stages::readme(),
+        Some("sdks") => stages::sdks(&arguments[1..]),
+        Some("schemathesis") => stages::schemathesis(&arguments[1..]),
         Some("simulate") => stages::simulate(&number("10000")),
         Some("kill") => stages::kill(&number("2000")),
         Some("bench") => stages::bench(&arguments[1..]),

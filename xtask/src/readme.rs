@@ -1,22 +1,19 @@
 //! Runs the README's examples as they are written, but on free ports, in a temporary folder and
 //! with a binary that is already built.
 
-use crate::run::{Outcome, root, show};
+use crate::background::{Background, Folder};
+use crate::run::{Outcome, root};
+use crate::tools;
 use std::fs;
-use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use std::process::Command;
 
 /// The examples against a server binary.
 pub(crate) fn run(binary: &Path) -> Outcome {
     let text = fs::read_to_string(root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
     if Command::new("curl").arg("--version").output().is_err() {
-        install(&["curl"])?;
+        tools::install(&["curl"])?;
     }
     let folder = Folder::new()?;
     let examples = Examples {
@@ -78,99 +75,13 @@ impl Examples {
 
     /// The curl example and, in the same terminal, the Python one.
     fn client_script(&self) -> Result<String, String> {
-        let python = python()?;
+        let python = tools::python("newest")?;
         let (curl, example) = (self.block("curl")?, self.block("python")?);
         Ok(format!("{curl}\nexport TOKEN SECRET\n{} - <<'END'\n{example}\nEND\n", python.display()))
     }
 }
 
-/// A Python environment with the official SDK, made once.
-fn python() -> Result<PathBuf, String> {
-    let home = root().join("target/readme-python");
-    let python = home.join("bin/python");
-    if !home.join("ready").exists() {
-        let make = || show(Command::new("python3").args(["-m", "venv"]).arg(&home));
-        make().or_else(|_| install(&["python3", "python3-venv"]).and_then(|()| make()))?;
-        show(Command::new(&python).args(["-m", "pip", "install", "--quiet", "svix"]))?;
-        fs::write(home.join("ready"), "").map_err(|error| format!("{}: {error}", home.display()))?;
-    }
-    Ok(python)
-}
-
-/// Debian packages that the tests need and that are not there.
-fn install(packages: &[&str]) -> Outcome {
-    show(Command::new("apt-get").args(["update", "--quiet"]))?;
-    show(
-        Command::new("apt-get")
-            .args(["install", "--quiet", "--yes", "--no-install-recommends"])
-            .args(packages)
-            .env("DEBIAN_FRONTEND", "noninteractive"),
-    )
-}
-
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| format!("no free port: {error}"))?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
-}
-
-/// A process in a group of its own, ended with everything it started when this is dropped.
-struct Background {
-    child: Child,
-    prints: mpsc::Receiver<String>,
-    so_far: String,
-}
-
-impl Background {
-    fn start(mut command: Command) -> Result<Self, String> {
-        use std::os::unix::process::CommandExt;
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().map_err(|error| format!("cannot start an example: {error}"))?;
-        let mut output = child.stdout.take().ok_or("an example has no output")?;
-        let (printed, prints) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = output.read(&mut bytes) {
-                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-                print!("{text}");
-                let _ = printed.send(text);
-            }
-        });
-        Ok(Self { child, prints, so_far: String::new() })
-    }
-
-    fn wait_for(&mut self, text: &str) -> Outcome {
-        while !self.so_far.contains(text) {
-            match self.prints.recv_timeout(PATIENCE) {
-                Ok(more) => self.so_far.push_str(&more),
-                Err(_) => return Err(format!("an example of the README never printed `{text}`")),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        // The group, because the shell's own children would otherwise stay.
-        let group = format!("-{}", self.child.id());
-        let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
-        let _ = self.child.wait();
-    }
-}
-
-/// A temporary folder, removed when this is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self, String> {
-        let folder = std::env::temp_dir().join(format!("aldaba-readme-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

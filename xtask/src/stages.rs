@@ -1,7 +1,8 @@
 //! What is checked, in stages with a time budget each.
 
 use crate::run::{Outcome, cargo, root, show};
-use crate::{licences, readme};
+use crate::{licences, readme, sdks};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,9 +13,12 @@ const STAGES: [Stage; 5] = [
     ("build", 14, build),
     ("unit and simulation", 6, units),
     ("stores", 6, stores),
-    ("API and README", 5, api),
+    ("SDKs and API", 5, api),
     ("rest", 5, lint),
 ];
+
+/// How many requests schemathesis makes up for each operation within the tests.
+const EXAMPLES: &str = "10";
 
 /// Runs every stage; the first failure ends it. The minutes are printed either way.
 pub(crate) fn test() -> Outcome {
@@ -43,7 +47,12 @@ fn timed(run: fn() -> Outcome) -> (Duration, Outcome) {
 
 fn build() -> Outcome {
     show(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"]))?;
+    sdks::build()?;
     light_build()
+}
+
+fn light_server() -> PathBuf {
+    root().join("target/ci/aldaba")
 }
 
 /// The server and the example receiver, in the profile of the black-box tests.
@@ -65,12 +74,15 @@ fn stores() -> Outcome {
 
 fn api() -> Outcome {
     show(&mut cargo(&["test", "--locked", "--package", "aldaba"]))?;
-    readme::run(&root().join("target/ci/aldaba"))
+    readme::run(&light_server())?;
+    sdks::run(&light_server(), &[])?;
+    sdks::schemathesis(&light_server(), EXAMPLES, &[])
 }
 
 /// Formatting, lints, licences.
 pub(crate) fn lint() -> Outcome {
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
+    show(&mut cargo(&["fmt", "--manifest-path", "sdks/rust/Cargo.toml", "--check"]))?;
     show(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
     show(
         cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"])
@@ -81,7 +93,23 @@ pub(crate) fn lint() -> Outcome {
 
 pub(crate) fn readme() -> Outcome {
     light_build()?;
-    readme::run(&root().join("target/ci/aldaba"))
+    readme::run(&light_server())
+}
+
+pub(crate) fn sdks(names: &[String]) -> Outcome {
+    light_build()?;
+    sdks::run(&light_server(), names)
+}
+
+/// `--examples N`, and options of schemathesis.
+pub(crate) fn schemathesis(arguments: &[String]) -> Outcome {
+    light_build()?;
+    match arguments {
+        [flag, examples, more @ ..] if flag == "--examples" => {
+            sdks::schemathesis(&light_server(), examples, more)
+        }
+        more => sdks::schemathesis(&light_server(), "100", more),
+    }
 }
 
 pub(crate) fn simulate(seeds: &str) -> Outcome {

@@ -40,8 +40,8 @@ const FILTERS: [&str; 8] =
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Status {
-    status: u8,
-    status_text: &'static str,
+    pub(super) status: u8,
+    pub(super) status_text: &'static str,
 }
 
 impl Status {

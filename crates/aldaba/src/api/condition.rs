@@ -30,7 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             .lists::<ChangeOut<'_>>(),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
-            .takes::<ResumeIn>()
+            .may_take::<ResumeIn>()
             .answers::<ResumedOut>(StatusCode::OK)
             .may_conflict(),
     ]

@@ -49,7 +49,8 @@ pub(super) fn routes() -> Vec<Route> {
                 "Lists what ended without success, of all applications or of one",
             )
             .query("app", Form::Text, "Only those of this application")
-            .lists::<DeliveryOut<'_>>(),
+            .lists::<DeliveryOut<'_>>()
+            .or_error(StatusCode::NOT_FOUND),
     ]
 }
 

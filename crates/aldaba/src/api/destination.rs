@@ -55,8 +55,10 @@ struct DestinationOut<'a> {
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
     /// Absent where the message does not go to the endpoint.
-    #[serde(flatten)]
-    status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_text: Option<&'static str>,
     #[serde(serialize_with = "json::optional_time")]
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
@@ -85,6 +87,7 @@ fn status(delivery: &DeliveryView) -> Status {
 }
 
 fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destination) -> DestinationOut<'a> {
+    let status = delivery.as_ref().map(status);
     let event_types = some_items(&endpoint.config.event_types);
     DestinationOut {
         id: endpoint.id,
@@ -100,7 +103,8 @@ fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destinatio
         rate_limit: endpoint.config.throttle_rate,
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
-        status: delivery.as_ref().map(status),
+        status: status.map(|status| status.status),
+        status_text: status.map(|status| status.status_text),
         next_attempt: why.next_attempt,
         reason: why.reason,
         explanation: &why.explanation,

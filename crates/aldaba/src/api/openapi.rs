@@ -65,8 +65,10 @@ fn operation(route: &Route) -> Value {
         "responses": responses(route),
     });
     if let Some(shape) = &route.body {
-        operation["requestBody"] =
-            json!({"required": true, "content": {"application/json": {"schema": reference(&shape.name)}}});
+        operation["requestBody"] = json!({
+            "required": !route.bodiless,
+            "content": {"application/json": {"schema": reference(&shape.name)}},
+        });
     }
     operation["security"] = match route.access {
         Access::Open => json!([]),

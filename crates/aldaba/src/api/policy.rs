@@ -222,9 +222,12 @@ impl FromRequestParts<Api> for Asked {
         };
         let seed = match query.get("seed") {
             None => 0,
-            Some(text) => text.parse().map_err(|_| {
-                Problem::value(&["query", "seed"], format!("expected a whole number; it is {text}"))
-            })?,
+            Some(text) => {
+                text.parse::<i64>().ok().and_then(|seed| u64::try_from(seed).ok()).ok_or_else(|| {
+                    let expected = format!("expected a whole number from 0 to {}", i64::MAX);
+                    Problem::value(&["query", "seed"], format!("{expected}; it is {text}"))
+                })?
+            }
         };
         Ok(Self { outage, seed })
     }

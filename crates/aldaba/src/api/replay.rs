@@ -55,7 +55,8 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<TaskOut>(StatusCode::OK),
         Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
             .named("v1.background-task.cancel", "Ends a replay; what it has opened stays open")
-            .answers::<TaskOut>(StatusCode::OK),
+            .answers::<TaskOut>(StatusCode::OK)
+            .may_conflict(),
         resend
             .named("v1.message-attempt.resend", "Makes one attempt by hand")
             .answers::<Nothing>(StatusCode::ACCEPTED)

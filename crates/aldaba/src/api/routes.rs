@@ -24,6 +24,8 @@ pub(super) struct Route {
     pub(super) access: Access,
     pub(super) query: Vec<Parameter>,
     pub(super) body: Option<Shape>,
+    /// A request without the body is one with an empty body.
+    pub(super) bodiless: bool,
     pub(super) answers: Vec<(StatusCode, Answer)>,
     handler: MethodRouter<Api>,
 }
@@ -92,6 +94,7 @@ impl Route {
             access,
             query: Vec::new(),
             body: None,
+            bodiless: false,
             answers: Vec::new(),
             handler: on(filter, handler),
         }
@@ -168,6 +171,10 @@ impl Route {
     pub(super) fn takes<T: ToSchema>(mut self) -> Self {
         self.body = Some(Shape::of::<T>());
         self
+    }
+
+    pub(super) fn may_take<T: ToSchema>(self) -> Self {
+        Self { bodiless: true, ..self.takes::<T>() }
     }
 
     pub(super) fn answers<T: ToSchema>(self, status: StatusCode) -> Self {

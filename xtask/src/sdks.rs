@@ -1,0 +1,153 @@
+//! The official SDKs of Svix as clients of a real server, and schemathesis over the API's document.
+
+use crate::background::{Folder, Server};
+use crate::run::{Outcome, cargo, read, root, show};
+use crate::tools::{self, Node};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Deliveries go to receivers on this machine, with the headers that users of the SDKs expect.
+const SETTINGS: [(&str, &str); 2] =
+    [("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8"), ("ALDABA_WIRE_PROFILE", "svix")];
+
+/// An SDK, and how its tests are run and its methods listed.
+struct Sdk {
+    name: &'static str,
+    /// It has an organization to itself; its id ends like this.
+    organization: &'static str,
+    tests: fn() -> Result<Command, String>,
+    methods: fn() -> Result<Command, String>,
+}
+
+const SDKS: [Sdk; 4] = [
+    Sdk {
+        name: "python",
+        organization: "Python",
+        tests: || python_tests("newest"),
+        methods: || python_methods("newest"),
+    },
+    Sdk {
+        name: "python-1",
+        organization: "Python1",
+        tests: || python_tests("first-generation"),
+        methods: || python_methods("first-generation"),
+    },
+    Sdk {
+        name: "javascript",
+        organization: "JavaScript",
+        tests: javascript_tests,
+        methods: || javascript(&["methods.mjs"]),
+    },
+    Sdk { name: "rust", organization: "Rust", tests: || Ok(rust("test")), methods: rust_methods },
+];
+
+/// The tests with these SDKs, or with all; every one is run, and what failed is told at the end. With all of them the
+/// table of methods is looked at too, and written with `--write`.
+pub(crate) fn run(binary: &Path, arguments: &[String]) -> Outcome {
+    let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|word| word.starts_with("--"));
+    if let Some(unknown) = names.iter().find(|name| !SDKS.iter().any(|sdk| sdk.name == name.as_str())) {
+        let known = SDKS.map(|sdk| sdk.name).join(", ");
+        return Err(format!("there is no suite `{unknown}`; there are: {known}"));
+    }
+    let server = Server::start(binary, &SETTINGS)?;
+    let mut failed = Vec::new();
+    for sdk in SDKS.iter().filter(|sdk| names.is_empty() || names.iter().any(|name| *name == sdk.name)) {
+        println!("\n--- SDK: {}", sdk.name);
+        let mut command = (sdk.tests)()?;
+        command.env("ALDABA_URL", &server.url).env("ALDABA_TOKEN", server.token(sdk.organization)?);
+        if show(&mut command).is_err() {
+            failed.push(sdk.name);
+        }
+    }
+    if !failed.is_empty() {
+        return Err(format!("failed with the SDKs: {}", failed.join(", ")));
+    }
+    if names.is_empty() { methods(&server, &flags) } else { Ok(()) }
+}
+
+/// Compares the table of methods in docs/sdks.md with the SDKs and the server, or writes it.
+fn methods(server: &Server, flags: &[&String]) -> Outcome {
+    let lists = Folder::new()?;
+    for sdk in &SDKS {
+        let list = read(&mut (sdk.methods)()?)?;
+        fs::write(lists.0.join(sdk.name), list).map_err(|error| format!("{}: {error}", sdk.name))?;
+    }
+    let mut command = Command::new(tools::python("tools")?);
+    command.arg(folder("methods.py")).arg(&server.url).arg(root().join("docs/sdks.md")).arg(&lists.0);
+    show(command.args(flags))
+}
+
+/// What the Rust suite needs, built with the rest.
+pub(crate) fn build() -> Outcome {
+    show(rust("test").arg("--no-run"))
+}
+
+fn python(version: &str) -> Result<Command, String> {
+    let mut command = Command::new(tools::python(version)?);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(command)
+}
+
+fn python_tests(version: &str) -> Result<Command, String> {
+    let mut command = python(version)?;
+    command.args(["-m", "unittest", "discover", "--start-directory"]).arg(folder("python"));
+    Ok(command)
+}
+
+fn python_methods(version: &str) -> Result<Command, String> {
+    let mut command = python(version)?;
+    command.arg(folder("python/methods.py"));
+    Ok(command)
+}
+
+fn javascript(arguments: &[&str]) -> Result<Command, String> {
+    let (node, package) = (Node::new()?, folder("javascript"));
+    node.install(&package)?;
+    let mut command = node.node();
+    command.args(arguments).current_dir(package);
+    Ok(command)
+}
+
+fn javascript_tests() -> Result<Command, String> {
+    // In one process: they share a receiver.
+    javascript(&["--test", "--test-isolation=none", "--test-reporter=spec"])
+}
+
+/// It shares the folder of what is built, because both need much of the same.
+fn rust(what: &str) -> Command {
+    let mut command = cargo(&[what, "--locked", "--manifest-path"]);
+    command.arg(folder("rust/Cargo.toml")).arg("--target-dir").arg(root().join("target"));
+    command
+}
+
+fn rust_methods() -> Result<Command, String> {
+    let mut command = python("tools")?;
+    command.arg(folder("rust/methods.py"));
+    Ok(command)
+}
+
+/// Nothing that schemathesis makes up may take longer, in seconds.
+const MOST_SECONDS: &str = "1800";
+
+/// Every operation of the API's document, with requests that are made up from it. What else is given goes to
+/// schemathesis.
+pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> Outcome {
+    let server = Server::start(binary, &SETTINGS)?;
+    let program = tools::python("tools")?.with_file_name("schemathesis");
+    let home = folder("schemathesis");
+    let mut command = Command::new("timeout");
+    command.arg(MOST_SECONDS).arg(program);
+    command.arg("--config-file").arg(home.join("schemathesis.toml"));
+    command.arg("run").arg(format!("{}/api/v1/openapi.json", server.url));
+    command.args(["--max-examples", examples]).args(more);
+    command.env("ALDABA_HOOKS", home.join("hooks.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("ALDABA_URL", &server.url).env("ALDABA_TOKEN", server.token("Schemathesis")?);
+    // What it leaves behind goes with the folder.
+    let scratch = Folder::new()?;
+    show(command.current_dir(&scratch.0))
+}
+
+fn folder(name: &str) -> PathBuf {
+    root().join("sdks").join(name)
+}

