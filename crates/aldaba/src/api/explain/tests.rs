@@ -130,6 +130,7 @@ fn an_absent_delivery_says_why() {
     let content = Content { event_type: "paid".into(), payload: bytes::Bytes::new(), version: None };
     let message = Message {
         tags: Vec::new(),
+        headers: Vec::new(),
         deliver_at: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
