@@ -9,6 +9,7 @@
 mod chance;
 mod class;
 mod condition;
+pub mod filter;
 mod gate;
 mod health;
 mod id;
@@ -24,6 +25,7 @@ mod transition;
 pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
 pub use condition::{Condition, ConditionCause, WhenDisabled};
+pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
 pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId, ReplayId};

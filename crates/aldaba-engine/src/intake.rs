@@ -3,8 +3,9 @@
 use crate::content::Contents;
 use crate::directory::{Directory, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
-use crate::matching::mismatch;
+use crate::matching::wanting;
 use crate::{Clock, Entropy};
+use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{EndpointId, MessageId, SkipReason, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
@@ -36,10 +37,25 @@ pub struct NewEvent {
     pub channels: Vec<String>,
     /// Sorted, without repeats.
     pub tags: Vec<String>,
+    /// By name, in lower case. They are for filters; they do not go out.
+    pub headers: Vec<(String, String)>,
     pub event_id: Option<String>,
     /// Nothing goes out before this moment; one that is over means at once.
     pub deliver_at: Option<Timestamp>,
     pub once: Once,
+}
+
+impl NewEvent {
+    /// What filters look at.
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            event_type: &self.event_type,
+            channels: &self.channels,
+            tags: &self.tags,
+            headers: &self.headers,
+            payload: &self.payload,
+        }
+    }
 }
 
 /// An event that is safe on disk.
@@ -123,7 +139,7 @@ impl Intake {
         content: &Arc<Content>,
         (now, deliver_at): (Timestamp, Option<Timestamp>),
     ) -> Accept {
-        let wanted = |endpoint: &&Subscription| wants(endpoint, &event.event_type, &event.channels);
+        let facts = event.facts();
         let due_at = deliver_at.unwrap_or(now);
         let delivery = |endpoint: &Subscription| NewDelivery {
             endpoint: endpoint.id,
@@ -139,11 +155,12 @@ impl Intake {
                 content: content.clone(),
                 channels: event.channels.clone(),
                 tags: event.tags.clone(),
+                headers: event.headers.clone(),
                 event_id: event.event_id.clone(),
                 created_at: now,
                 deliver_at,
             },
-            deliveries: tenant.endpoints.iter().filter(wanted).map(delivery).collect(),
+            deliveries: wanting(tenant, &facts).map(delivery).collect(),
             idempotency: event
                 .once
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
@@ -209,9 +226,4 @@ fn can_wait(accept: &Accept) -> Result<(), SendError> {
     let ordered = accept.deliveries.iter().filter(|new| new.ordered && new.skipped.is_none());
     let ordered: Vec<_> = ordered.map(|delivery| delivery.endpoint).collect();
     if ordered.is_empty() { Ok(()) } else { Err(SendError::Ordered(ordered)) }
-}
-
-/// Whether an endpoint subscribes to such a message.
-fn wants(endpoint: &Subscription, event_type: &str, channels: &[String]) -> bool {
-    mismatch(endpoint, event_type, channels).is_none()
 }

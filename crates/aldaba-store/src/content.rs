@@ -1,3 +1,4 @@
+use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct NewMessage {
     pub channels: Vec<String>,
     /// Sorted, without repeats. They say nothing about who gets it.
     pub tags: Vec<String>,
+    /// By name, in lower case. They are for filters; they do not go out.
+    pub headers: Vec<(String, String)>,
     /// The sender's own name for it, unique within the application.
     pub event_id: Option<String>,
     pub created_at: Timestamp,
@@ -36,7 +39,21 @@ pub struct Message {
     pub content: Content,
     pub channels: Vec<String>,
     pub tags: Vec<String>,
+    pub headers: Vec<(String, String)>,
     pub event_id: Option<String>,
     pub created_at: Timestamp,
     pub deliver_at: Option<Timestamp>,
+}
+
+impl Message {
+    /// What filters look at.
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            event_type: &self.content.event_type,
+            channels: &self.channels,
+            tags: &self.tags,
+            headers: &self.headers,
+            payload: &self.content.payload,
+        }
+    }
 }

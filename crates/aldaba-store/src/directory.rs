@@ -1,10 +1,12 @@
 //! Applications and their endpoints.
 
 use crate::{Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Order, Page, Read, Replay};
+use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
     AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin, Policy,
     ReplayId, Timestamp, WhenDisabled,
 };
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
@@ -34,6 +36,8 @@ pub struct EndpointConfig {
     pub event_types: Vec<String>,
     /// Sorted, without repeats; empty: all.
     pub channels: Vec<String>,
+    /// `None`: it takes all that it subscribes to.
+    pub filter: Option<Arc<Filter>>,
     pub throttle_rate: Option<u16>,
     pub policy: String,
     /// `None`: the server's default.
@@ -57,6 +61,7 @@ impl EndpointConfig {
             when_disabled: WhenDisabled::Skip,
             event_types: Vec::new(),
             channels: Vec::new(),
+            filter: None,
             throttle_rate: None,
             policy: policy.into(),
             profile: None,
@@ -129,6 +134,26 @@ pub struct Tenant {
     pub application: Application,
     pub version: u64,
     pub endpoints: Vec<Subscription>,
+    /// Those of the endpoints, by their places; `None`: not one has any.
+    pub filters: Option<Filters>,
+}
+
+impl Tenant {
+    /// A filter counts as one more endpoint for so many bytes of it.
+    const FILTER_BYTES: usize = 256;
+
+    pub fn new(application: Application, version: u64, endpoints: Vec<Subscription>) -> Self {
+        let filters = Filters::new(endpoints.iter().map(|endpoint| endpoint.filter.clone()));
+        Self { application, version, endpoints, filters }
+    }
+
+    /// How much of the memory it takes, counted in endpoints.
+    pub fn weight(&self) -> usize {
+        let filter = |endpoint: &Subscription| {
+            endpoint.filter.as_ref().map_or(0, |filter| filter.as_str().len().div_ceil(Self::FILTER_BYTES))
+        };
+        self.endpoints.len() + self.endpoints.iter().map(filter).sum::<usize>()
+    }
 }
 
 /// What of an endpoint decides whether it gets a message. It is kept in memory for very many of them.
@@ -144,13 +169,20 @@ pub struct Subscription {
     pub event_types: Box<[String]>,
     /// Sorted, without repeats; empty: all.
     pub channels: Box<[String]>,
+    pub filter: Option<Arc<Filter>>,
 }
 
 impl Subscription {
-    /// Whether a message of this type and these channels is for it.
-    pub fn wants(&self, event_type: &str, channels: &[String]) -> bool {
+    /// Whether a message of this type and these channels is for it, as far as its lists go.
+    pub fn lists(&self, event_type: &str, channels: &[String]) -> bool {
         let of_type = self.event_types.is_empty() || self.event_types.iter().any(|name| name == event_type);
         of_type && (self.channels.is_empty() || self.channels.iter().any(|name| channels.contains(name)))
+    }
+
+    /// Whether a message is for it. Who asks for all endpoints of an application asks [`Tenant::filters`].
+    pub fn wants(&self, facts: &Facts<'_>) -> bool {
+        self.lists(facts.event_type, facts.channels)
+            && self.filter.as_ref().is_none_or(|filter| filter.holds(facts))
     }
 }
 
@@ -163,6 +195,7 @@ impl From<&Endpoint> for Subscription {
             holds: endpoint.config.when_disabled == WhenDisabled::Hold,
             event_types: endpoint.config.event_types.clone().into(),
             channels: endpoint.config.channels.clone().into(),
+            filter: endpoint.config.filter.clone(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::log::{Opening, Resend};
 use crate::process::Process;
 use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
-use aldaba_delivery::{AppId, EndpointId, MessageId, Ordering, Timestamp, WhenDisabled};
+use aldaba_delivery::{AppId, EndpointId, Filter, MessageId, Ordering, Timestamp, WhenDisabled};
 use aldaba_engine::{
     Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, NewReplay, Once,
     ResendError, SendError, Sent,
@@ -184,6 +184,7 @@ impl Client {
             version: None,
             channels: event.channels.clone(),
             tags: Vec::new(),
+            headers: Vec::new(),
             event_id: event.has_event_id.then(|| format!("event-{name}")),
             deliver_at: event.deliver_at,
             once: if event.has_key { once("send", name) } else { None },
@@ -251,6 +252,9 @@ impl Client {
             when_disabled: if door.holds { WhenDisabled::Hold } else { WhenDisabled::Skip },
             event_types: door.event_types.clone(),
             channels: door.channels.clone(),
+            filter: door
+                .filter
+                .map(|text| Arc::new(Filter::parse(text).expect("a scenario's filter is good"))),
             throttle_rate: door.throttle_rate,
             profile: door.profile.map(Into::into),
             ordering,

@@ -45,6 +45,7 @@ pub struct Door {
     pub profile: Option<&'static str>,
     pub event_types: Vec<String>,
     pub channels: Vec<String>,
+    pub filter: Option<&'static str>,
     pub throttle_rate: Option<u16>,
     pub ordering: Ordering,
     pub key: SigningKey,

@@ -104,6 +104,7 @@ impl World {
         let event = NewEvent {
             deliver_at,
             tags: Vec::new(),
+            headers: Vec::new(),
             version: None,
             event_type: "a".into(),
             payload: Bytes::from_static(b"{}"),

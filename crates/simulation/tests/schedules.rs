@@ -92,6 +92,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         version: None,
         channels: Vec::new(),
         tags: Vec::new(),
+        headers: Vec::new(),
         event_id: None,
         deliver_at: None,
         once: None,

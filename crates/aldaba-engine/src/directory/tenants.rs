@@ -27,7 +27,7 @@ struct Most {
 #[derive(Default)]
 struct Memory {
     kept: HashMap<WhichApplication, Arc<Tenant>>,
-    /// Endpoints of all that is kept.
+    /// The weight of all that is kept, in endpoints.
     endpoints: usize,
     /// One for each read under way, so no more than there are requests.
     reads: HashMap<WhichApplication, Arc<Underway>>,
@@ -121,14 +121,14 @@ impl Tenants {
         let mut memory = self.memory.lock();
         if memory.kept.get(which).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
             memory.kept.remove(which);
-            memory.endpoints -= old.endpoints.len();
+            memory.endpoints -= old.weight();
         }
     }
 }
 
 impl Memory {
     fn keep(&mut self, which: WhichApplication, tenant: Arc<Tenant>, most: Most) {
-        let more = tenant.endpoints.len();
+        let more = tenant.weight();
         if self.kept.len() >= most.applications || self.endpoints.saturating_add(more) > most.endpoints {
             // Rare, and cheap to fill again: one read an application.
             self.kept.clear();
@@ -136,7 +136,7 @@ impl Memory {
         }
         self.endpoints += more;
         if let Some(before) = self.kept.insert(which, tenant) {
-            self.endpoints -= before.endpoints.len();
+            self.endpoints -= before.weight();
         }
     }
 }

@@ -19,6 +19,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     event.message.event_id = Some("order-1".into());
     event.message.created_at = at(7);
     event.message.deliver_at = Some(at(70));
+    event.message.headers = vec![("x-empty".into(), String::new()), ("x-region".into(), "ñ, 3:x,".into())];
     event.message.content = Arc::new(Content {
         event_type: "order.new".into(),
         payload: Bytes::from_static(b"\x00\xff{}"),
@@ -32,6 +33,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
         content: Content::clone(&message.content),
         channels: message.channels,
         tags: message.tags,
+        headers: message.headers,
         event_id: message.event_id,
         created_at: message.created_at,
         deliver_at: message.deliver_at,

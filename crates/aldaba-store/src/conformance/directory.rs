@@ -1,6 +1,6 @@
 //! Applications, endpoints and settings.
 
-use super::scene::{ask, made};
+use super::scene::{ask, filter, made};
 use super::{Scene, at};
 use crate::{
     Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Order, Page, Store, Subscription,
@@ -162,6 +162,7 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
         config.when_disabled = WhenDisabled::Hold;
         config.event_types = vec!["a.b".into(), "c\n,d".into()];
         config.channels = vec!["x".into()];
+        config.filter = Some(filter(r#"{"payload": "$.año", "gte": 1.50}"#));
         config.throttle_rate = Some(9);
         config.policy = "persistent".into();
         config.profile = Some("svix".into());
@@ -223,6 +224,7 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
         config.when_disabled = WhenDisabled::Hold;
         config.event_types = vec!["a".into()];
         config.channels = vec!["b".into()];
+        config.filter = Some(filter(r#"{"tag": "a"}"#));
         config.throttle_rate = Some(7);
         config.policy = "quick".into();
         config.profile = Some("svix".into());
@@ -239,6 +241,10 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
     assert!(tenant.version > version);
     // Whoever has read what was there before comes too late.
     assert_eq!(scene.change(change).await, Changed::Stale);
+    let cleared = Endpoint { updated_at: at(10), ..after.clone() }.with(|config| config.filter = None);
+    let change = Change::UpdateEndpoint { endpoint: cleared, was: Fence::from(&after), resume: false };
+    assert_eq!(scene.change(change).await, made());
+    assert_eq!(scene.endpoint(before.id).await.config.filter, None);
 }
 
 pub async fn an_update_of_something_else_changes_nothing(store: Arc<dyn Store>) {

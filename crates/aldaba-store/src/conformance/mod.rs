@@ -143,6 +143,7 @@ macro_rules! conformance_tests {
             replays::a_replay_ends_at_the_most_that_one_may_open,
             replays::a_filter_looks_at_time_type_channel_tag_and_status,
             replays::what_an_endpoint_does_not_want_is_not_missing,
+            replays::what_the_filter_of_an_endpoint_keeps_back_is_not_missing,
             replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
             replays::an_attempt_by_hand_settles_with_success_and_else_changes_nothing,
             replays::an_attempt_by_hand_uses_up_none_of_those_of_the_policy,

@@ -1,11 +1,11 @@
 //! Replays.
 
-use super::scene::{ask, made};
+use super::scene::{ask, filter, made};
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Changed, DeliveryState, NewAttempt, Order, Page, Record,
-    Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
-    ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
+    Accept, AttemptScope, AttemptsQuery, Change, Changed, Content, DeliveryState, Endpoint, NewAttempt,
+    Order, Page, Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
+    ReplayStepped, ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
 };
 use aldaba_delivery::{Health, HealthStatus, MessageId, OnExhausted, Ordering, Reason, Timestamp};
 use std::sync::Arc;
@@ -410,6 +410,36 @@ pub async fn what_an_endpoint_does_not_want_is_not_missing(store: Arc<dyn Store>
     let tenant = scene.tenant(tenant.application.id).await.unwrap();
     scene.accepted(&Accept { deliveries: Vec::new(), ..scene.event(&tenant) }).await;
     assert!(run(&scene, &everything(&scene, &tenant)).await.is_empty());
+}
+
+pub async fn what_the_filter_of_an_endpoint_keeps_back_is_not_missing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(0).await;
+    let mut endpoint = scene.new_endpoint(tenant.application.id);
+    let wanted =
+        r#"{"all": [{"payload": "$.n", "gt": 1}, {"tag": "eu"}, {"header": "x-region", "eq": "south"}]}"#;
+    endpoint.config.filter = Some(filter(wanted));
+    scene.create_endpoint(&endpoint).await;
+    let tenant = scene.tenant(tenant.application.id).await.unwrap();
+    let mut good = None;
+    for (payload, tag, region) in [
+        (r#"{"n": 2}"#, "eu", "south"),
+        (r#"{"n": 1}"#, "eu", "south"),
+        (r#"{"n": 2}"#, "us", "south"),
+        (r#"{"n": 2}"#, "eu", "north"),
+    ] {
+        let mut event = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+        let content = Content { payload: payload.into(), ..Content::clone(&event.message.content) };
+        event.message.content = Arc::new(content);
+        event.message.tags = vec![tag.into()];
+        event.message.headers = vec![("x-region".into(), region.into())];
+        scene.accepted(&event).await;
+        good.get_or_insert(event.message.id);
+    }
+    let replay = everything(&scene, &tenant);
+    let counted = scene.store.count_replay(replay.clone(), None, 1000).await.unwrap();
+    assert_eq!(counted.matched, 1);
+    assert_eq!(run(&scene, &replay).await, [good.unwrap()]);
 }
 
 pub async fn a_replay_ends_with_its_endpoint_and_when_it_is_cancelled(store: Arc<dyn Store>) {

@@ -5,7 +5,9 @@ use crate::{
     IdempotencyKey, NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant,
     Trigger, Waiting, WhichApplication,
 };
-use aldaba_delivery::{AppId, Ending, EndpointId, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, Ending, EndpointId, Filter, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,6 +140,7 @@ impl Scene {
                 content: Arc::new(content),
                 channels: Vec::new(),
                 tags: Vec::new(),
+                headers: Vec::new(),
                 event_id: None,
                 created_at: at(0),
                 deliver_at: None,
@@ -219,6 +222,10 @@ impl Scene {
 }
 
 /// What a change that was made and removed nothing answers.
+pub(super) fn filter(text: &str) -> Arc<Filter> {
+    Arc::new(Filter::parse(text).unwrap())
+}
+
 pub(super) fn made() -> Changed {
     Changed::Done { removed: Vec::new() }
 }

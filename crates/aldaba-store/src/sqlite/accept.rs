@@ -31,8 +31,8 @@ impl<'c> Accepting<'c> {
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
                 "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, tags, version,
-                     deliver_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+                     deliver_at, headers)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
                 "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
@@ -103,6 +103,7 @@ impl<'c> Accepting<'c> {
             names::write(&message.tags),
             message.content.version.as_deref(),
             message.deliver_at.map(Timestamp::millis),
+            names::write_pairs(&message.headers),
         ))?;
         Ok(inserted == 1)
     }

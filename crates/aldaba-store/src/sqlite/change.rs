@@ -205,9 +205,9 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
              health_status, health_failure_count, health_failing_since, health_changed_at,
              health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
              event_types, channels, metadata, sealed, http2, ordering, when_disabled, health_released_at,
-             health_epoch)
+             health_epoch, filter)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)
+             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)
          ON CONFLICT DO NOTHING",
     )?;
     insert.execute(params![
@@ -240,6 +240,7 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         endpoint.config.when_disabled.code(),
         health.released_at.map(Timestamp::millis),
         health.epoch,
+        endpoint.config.filter.as_ref().map(|filter| filter.as_str()),
     ])
 }
 
@@ -278,7 +279,8 @@ fn update_endpoint(
     let mut update = connection.prepare_cached(
         "UPDATE endpoint SET uid = ?2, disabled = ?3, version = ?4, throttle_rate = ?5, updated_at = ?6,
              policy = ?7, profile = ?8, url = ?9, description = ?10, event_types = ?11, channels = ?12,
-             metadata = ?13, sealed = ?14, http2 = ?15, ordering = ?16, when_disabled = ?17
+             metadata = ?13, sealed = ?14, http2 = ?15, ordering = ?16, when_disabled = ?17,
+             filter = ?18
          WHERE id = ?1",
     )?;
     update.execute(params![
@@ -299,6 +301,7 @@ fn update_endpoint(
         endpoint.config.http2,
         endpoint.config.ordering.code(),
         endpoint.config.when_disabled.code(),
+        endpoint.config.filter.as_ref().map(|filter| filter.as_str()),
     ])?;
     if let Some((health, cause)) = endpoint.switched(&before, resume) {
         health::by_hand(connection, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;

@@ -19,7 +19,7 @@ pub(super) fn tenant(connection: &Connection, which: &WhichApplication) -> rusql
         ))?
         .query_map((application.id.as_bytes(),), rows::subscription)?
         .collect::<Result<_, _>>()?;
-    Ok(Some(Tenant { application, version: version as u64, endpoints }))
+    Ok(Some(Tenant::new(application, version as u64, endpoints)))
 }
 
 pub(super) fn application(

@@ -10,6 +10,15 @@ pub(super) fn write(names: &[String]) -> String {
     })
 }
 
+/// Names and values by turns.
+pub(super) fn write_pairs(pairs: &[(String, String)]) -> String {
+    let parts = pairs.iter().flat_map(|(name, value)| [name, value]);
+    parts.fold(String::new(), |mut text, part| {
+        let _ = write!(text, "{}:{part},", part.len());
+        text
+    })
+}
+
 pub(super) fn read(text: &str) -> rusqlite::Result<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text;

@@ -10,6 +10,7 @@ use crate::{
     Changed, DeliveryState, DeliveryStatus, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState,
     ReplayStep, ReplayStepped, ReplaysQuery, Seq, Subscription, Waiting,
 };
+use aldaba_delivery::filter::{Facts, Filters};
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -237,7 +238,7 @@ pub(super) fn step(
     };
     let left = step.most.saturating_sub(replay.opened);
     let open = step.open.min(usize::try_from(left).unwrap_or(usize::MAX));
-    let search = Search { connection, replay: &replay, endpoint: &endpoint, now: step.now };
+    let search = Search::new(connection, &replay, &endpoint, step.now);
     let walk = search.walk(replay.reached, step.look, &slice, |message, settled| {
         let at = search.not_before(message)?;
         opened.push(reopen(connection, replay.endpoint, message, settled, at)?);
@@ -267,7 +268,7 @@ pub(super) fn count_matches(
     let Some(endpoint) = subscription(connection, replay.endpoint)? else {
         return Ok(ReplayCount { matched: 0, rows: 0, next: None });
     };
-    let search = Search { connection, replay, endpoint: &endpoint, now: replay.created_at };
+    let search = Search::new(connection, replay, &endpoint, replay.created_at);
     let mut matched = 0;
     let walk = search.walk(after, look, slice, |_, _| {
         matched += 1;
@@ -292,6 +293,8 @@ struct Search<'a> {
     connection: &'a Connection,
     replay: &'a Replay,
     endpoint: &'a Subscription,
+    /// The endpoint's, if it has one.
+    filters: Option<Filters>,
     now: Timestamp,
 }
 
@@ -305,7 +308,17 @@ struct Walk {
     done: bool,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        connection: &'a Connection,
+        replay: &'a Replay,
+        endpoint: &'a Subscription,
+        now: Timestamp,
+    ) -> Self {
+        let filters = endpoint.filter.clone().map(Filters::of_one);
+        Self { connection, replay, endpoint, filters, now }
+    }
+
     /// Looks at messages in their order and calls `take` for each that is wanted, with the settled delivery that
     /// it has. `take` says whether to go on. It ends at `look` rows or with the slice, and comes forward by one
     /// message at least, or a slow machine would never come to an end.
@@ -358,7 +371,9 @@ impl Search<'_> {
         let seq = delivery.as_ref().map(|delivery| delivery.seq);
         let wanted = match delivery.map(|delivery| (delivery.seq, delivery.state)) {
             None | Some((_, DeliveryState::Skipped { .. })) => {
-                filter.missing && self.endpoint.wants(event_type, channels)
+                filter.missing
+                    && self.endpoint.lists(event_type, channels)
+                    && self.passes(message, event_type, channels)?
             }
             Some((_, DeliveryState::Waiting { .. })) => false,
             Some((seq, DeliveryState::Delivered { .. })) => {
@@ -370,6 +385,22 @@ impl Search<'_> {
             }
         };
         Ok((wanted && !self.would_hold_up_others(message)?).then_some(seq))
+    }
+
+    /// Whether the endpoint's own filter lets the message through.
+    fn passes(&self, message: MessageId, event_type: &str, channels: &[String]) -> rusqlite::Result<bool> {
+        let Some(filters) = &self.filters else { return Ok(true) };
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT payload, tags, headers FROM message WHERE app = ?1 AND id = ?2")?;
+        let key = (self.replay.app.as_bytes(), message.as_bytes());
+        let passes = find.query_row(key, |row| {
+            let (tags, headers) = (rows::list(row, 1)?, rows::headers(row, 2)?);
+            let payload = row.get_ref(0)?.as_blob()?;
+            let facts = Facts { event_type, channels, tags: &tags, headers: &headers, payload };
+            Ok(filters.over(facts).passes(0))
+        });
+        passes
     }
 
     fn delivery(&self, message: MessageId, rows: &mut usize) -> rusqlite::Result<Option<DeliveryStatus>> {

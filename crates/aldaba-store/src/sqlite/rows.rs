@@ -6,10 +6,11 @@ use crate::{
     Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, EndpointConfig, GateRecord,
     HealthChange, HealthChangeNumber, LastError, Message, Seq, Subscription, Waiting,
 };
-use aldaba_delivery::{AppId, Gate, GateScope, Health, Id, Origin, Timestamp, WhenDisabled};
+use aldaba_delivery::{AppId, Filter, Gate, GateScope, Health, Id, Origin, Timestamp, WhenDisabled};
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::Type;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const APPLICATION: &str = "id, org, uid, name, throttle_rate, metadata, created_at, updated_at";
@@ -32,7 +33,7 @@ pub(super) const ENDPOINT: &str =
     throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
     health_quiet_until, http2, ordering, when_disabled, health_released_at, health_epoch, error_at,
-    error_status, coalesce(error_text, '')";
+    error_status, coalesce(error_text, ''), filter";
 
 pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
@@ -48,6 +49,7 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             when_disabled: Code::from_code(row.get(27)?)?,
             event_types: list(row, 8)?,
             channels: list(row, 9)?,
+            filter: filter(row, 33)?,
             throttle_rate: row.get(10)?,
             policy: row.get(11)?,
             profile: row.get(12)?,
@@ -77,7 +79,8 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     })
 }
 
-pub(super) const SUBSCRIPTION: &str = "id, disabled, event_types, channels, ordering <> 0, when_disabled";
+pub(super) const SUBSCRIPTION: &str =
+    "id, disabled, event_types, channels, ordering <> 0, when_disabled, filter";
 
 pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
@@ -87,11 +90,12 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
         event_types: list(row, 2)?.into(),
         channels: list(row, 3)?.into(),
         ordered: row.get(4)?,
+        filter: filter(row, 6)?,
     })
 }
 
 pub(super) const MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at";
+    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -103,7 +107,24 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         content: content(row, 5)?,
         tags: list(row, 8)?,
         deliver_at: moment_or_none(row, 9)?,
+        headers: headers(row, 10)?,
     })
+}
+
+fn filter(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Arc<Filter>>> {
+    let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
+    let filter = Filter::parse(text).map_err(|_| Unknown::text("filter of an endpoint", text))?;
+    Ok(Some(Arc::new(filter)))
+}
+
+/// Names and values by turns.
+pub(super) fn headers(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut parts = list(row, column)?.into_iter();
+    let mut headers = Vec::with_capacity(parts.len() / 2);
+    while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
+        headers.push((name, value));
+    }
+    Ok(headers)
 }
 
 /// From three columns: `event_type, payload, version`.

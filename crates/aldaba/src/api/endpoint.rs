@@ -69,6 +69,8 @@ pub(super) struct EndpointOut<'a> {
     event_types: Option<&'a [String]>,
     filter_types: Option<&'a [String]>,
     channels: Option<&'a [String]>,
+    #[schema(value_type = Option<Object>)]
+    filter: Option<&'a RawValue>,
     throttle_rate: Option<u16>,
     rate_limit: Option<u16>,
     policy: &'a str,
@@ -102,6 +104,7 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         event_types,
         filter_types: event_types,
         channels: some_items(&endpoint.config.channels),
+        filter: endpoint.config.filter.as_ref().map(|filter| json::raw(filter.as_str())),
         throttle_rate: endpoint.config.throttle_rate,
         rate_limit: endpoint.config.throttle_rate,
         policy: &endpoint.config.policy,
@@ -194,7 +197,7 @@ pub(super) async fn patch(
     for _ in 0..TRIES {
         let current = api.endpoint(application.id, key.clone()).await?;
         let (merged, given) = merge(&current, &body.bytes)?;
-        let new = read(&api, application.org, merged.to_string().as_bytes())?;
+        let new = read(&api, application.org, merged.as_bytes())?;
         let credentials = given.contains_key("url").then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
         match api.engine.directory().update_endpoint(&current, new, credentials, resume).await {

@@ -3,7 +3,7 @@
 use super::endpoint::{reads_disabled, some_items};
 use super::ids;
 use super::json::{self, Fields};
-use super::{Api, Error, error::Problem, headers, ordering};
+use super::{Api, Error, error::Problem, filter, headers, ordering};
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled};
 use aldaba_engine::wire::Credentials;
 use aldaba_engine::{NewEndpoint, Policies};
@@ -42,6 +42,9 @@ pub(super) struct EndpointIn {
     /// Only messages with one of these channels; null: all.
     #[schema(min_items = 1, max_items = 10)]
     channels: Option<Vec<String>>,
+    /// Only messages that pass this filter (see the documentation of filters); null: all.
+    #[schema(value_type = Option<Object>)]
+    filter: Option<()>,
     /// Requests a second at most.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
@@ -86,6 +89,9 @@ pub(super) struct EndpointUpdate {
     /// Only messages with one of these channels; null: all.
     #[schema(min_items = 1, max_items = 10)]
     channels: Option<Vec<String>>,
+    /// Only messages that pass this filter (see the documentation of filters); null: all.
+    #[schema(value_type = Option<Object>)]
+    filter: Option<()>,
     /// Requests a second at most.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
@@ -126,6 +132,9 @@ pub(super) struct EndpointPatch {
     /// Only messages with one of these channels; null: all.
     #[schema(min_items = 1, max_items = 10)]
     channels: Option<Vec<String>>,
+    /// Only messages that pass this filter (see the documentation of filters); null: all.
+    #[schema(value_type = Option<Object>)]
+    filter: Option<()>,
     /// Requests a second at most.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
@@ -176,6 +185,7 @@ pub(super) fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Er
     let event_types = fields.set("eventTypes", MOST_EVENT_TYPES, ids::name);
     let filter_types = fields.set("filterTypes", MOST_EVENT_TYPES, ids::name);
     let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
+    let filter = filter::read(&mut fields, body);
     let metadata = fields.metadata();
     let key = fields.signing_key("secret");
     let policy = policy(api, org, &mut fields);
@@ -197,6 +207,7 @@ pub(super) fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Er
         when_disabled,
         event_types: if event_types.is_empty() { filter_types } else { event_types },
         channels,
+        filter,
         throttle_rate: throttle_rate.or(rate_limit),
         policy,
         profile,
@@ -246,8 +257,8 @@ fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
     })
 }
 
-/// The endpoint as one would make it, with the given fields in the place of its own; and those.
-pub(super) fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, Map<String, Value>), Error> {
+/// The body that would make the endpoint, with the given fields in the place of its own; and those.
+pub(super) fn merge(current: &Endpoint, body: &[u8]) -> Result<(String, Map<String, Value>), Error> {
     let mut given = changes(body)?;
     if turns_off_again(current, &given) {
         given.remove("disabled");
@@ -285,7 +296,19 @@ pub(super) fn merge(current: &Endpoint, body: &[u8]) -> Result<(Value, Map<Strin
         }
         merged[name] = value.clone();
     }
-    Ok((merged, given))
+    Ok((with_filter(merged, current, body, given.contains_key("filter"))?, given))
+}
+
+/// The filter goes in as it is written.
+fn with_filter(mut merged: Value, current: &Endpoint, body: &[u8], is_given: bool) -> Result<String, Error> {
+    let own = current.config.filter.as_ref().map(|filter| filter.as_str());
+    let given = filter::text(body);
+    let given = given.map_err(|_| Error::from(Problem::value(&["body", "filter"], "is given twice")))?;
+    merged.as_object_mut().and_then(|fields| fields.remove("filter"));
+    let merged = merged.to_string();
+    let Some(filter) = (if is_given { given } else { own }) else { return Ok(merged) };
+    let fields = merged.strip_suffix('}').unwrap_or_default();
+    Ok(format!("{fields},\"filter\":{filter}}}"))
 }
 
 /// The body of a change. What has a route of its own is not changed in passing.

@@ -1,6 +1,7 @@
 //! Why a message has or has not reached an endpoint, in a word for programs and a sentence for people.
 
 use super::json::shown_time;
+use aldaba_delivery::filter::Unmet;
 use aldaba_delivery::{GateScope, HealthStatus, Passability, Policy, Timestamp};
 use aldaba_engine::{HostHold, Mismatch, Outlook, mismatch};
 use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription, Waiting};
@@ -177,7 +178,7 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
         return Why::new("endpoint_newer", text);
     }
     let event_type = &message.content.event_type;
-    let (reason, text) = match mismatch(&Subscription::from(endpoint), event_type, &message.channels) {
+    let (reason, text) = match mismatch(&Subscription::from(endpoint), &message.facts()) {
         Some(Mismatch::EventType) => (
             "event_type_not_subscribed",
             format!("Not sent: the endpoint does not subscribe to {event_type}"),
@@ -185,6 +186,9 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
         Some(Mismatch::Channel) => {
             let text = "Not sent: the message has none of the endpoint's channels";
             ("channel_not_subscribed", text.to_owned())
+        }
+        Some(Mismatch::Filter(Unmet { place, text })) => {
+            ("filtered", format!("Not sent: the endpoint's filter keeps it back. At {place}: {text}"))
         }
         None => {
             let text = "Not sent: the endpoint did not want it when it was accepted. As it is now, it would";

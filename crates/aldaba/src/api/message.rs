@@ -4,6 +4,7 @@ use super::endpoint::some_items;
 use super::error::Problem;
 use super::ids::{self, Ids};
 use super::json;
+use super::message_headers;
 use super::message_in::{self, MessageIn};
 use super::page::PageQuery;
 use super::query::WithContent;
@@ -58,6 +59,10 @@ struct MessageOut<'a> {
     version: Option<&'a str>,
     channels: Option<&'a [String]>,
     tags: Option<&'a [String]>,
+    /// For filters; they are not sent.
+    #[serde(serialize_with = "message_headers::write")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    headers: &'a [(String, String)],
     #[serde(serialize_with = "json::time")]
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
@@ -77,6 +82,7 @@ fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
         version: message.content.version.as_deref(),
         channels: some_items(&message.channels),
         tags: some_items(&message.tags),
+        headers: &message.headers,
         timestamp: message.created_at,
         deliver_at: message.deliver_at,
     }
@@ -107,6 +113,7 @@ pub(super) async fn create(
         version: input.version.as_deref().map(Into::into),
         channels: input.channels.clone(),
         tags: input.tags.clone(),
+        headers: input.headers.clone(),
         event_id: input.event_id.clone(),
         deliver_at: input.deliver_at,
         once,
@@ -120,6 +127,7 @@ pub(super) async fn create(
             version: input.version.as_deref(),
             channels: some_items(&input.channels),
             tags: some_items(&input.tags),
+            headers: &input.headers,
             timestamp,
             deliver_at,
         };

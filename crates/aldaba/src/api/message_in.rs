@@ -4,11 +4,13 @@
 use super::error::{Error, Problem};
 use super::ids;
 use super::json::Fields;
+use super::message_headers;
 use aldaba_delivery::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// An event.
@@ -28,6 +30,8 @@ pub(super) struct MessageDocument {
     channels: Option<Vec<String>>,
     #[schema(min_items = 1, max_items = 10)]
     tags: Option<Vec<String>>,
+    /// For the filters of endpoints to look at, by name in any case. They are not sent.
+    headers: Option<BTreeMap<String, String>>,
     /// Of the payload's form.
     #[schema(min_length = 1, max_length = 32, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     version: Option<String>,
@@ -68,6 +72,9 @@ struct Body<'a> {
     tags: Option<Vec<String>>,
     #[serde(default)]
     #[serde(borrow)]
+    headers: Option<&'a RawValue>,
+    #[serde(default)]
+    #[serde(borrow)]
     payload_retention_period: Option<&'a RawValue>,
     #[serde(default)]
     payload_retention_hours: Option<IgnoredAny>,
@@ -88,6 +95,8 @@ pub(super) struct MessageIn<'a> {
     pub(super) channels: Vec<String>,
     /// Sorted, without repeats.
     pub(super) tags: Vec<String>,
+    /// By name, in lower case.
+    pub(super) headers: Vec<(String, String)>,
     pub(super) deliver_at: Option<Timestamp>,
 }
 
@@ -108,9 +117,13 @@ impl<'a> MessageIn<'a> {
                 }
                 let version = parsed.version.and_then(version);
                 let deliver_at = parsed.deliver_at.as_deref().and_then(|text| moment(text).ok());
+                let headers = match parsed.headers {
+                    Some(given) => message_headers::take(given)?,
+                    None => Vec::new(),
+                };
                 let Body { event_type, payload, event_id, channels, tags, .. } = parsed;
                 let (channels, tags) = (set(channels), set(tags));
-                Ok(Self { event_type, payload, event_id, version, channels, tags, deliver_at })
+                Ok(Self { event_type, payload, event_id, version, channels, tags, headers, deliver_at })
             }
             Ok(_) => Err(explain(body, None)),
             Err(error) => Err(explain(body, Some(&error))),
@@ -172,6 +185,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     fields.checked("version", version, |version| ids::version(version));
     fields.set("channels", MOST_CHANNELS, ids::channel);
     fields.set("tags", MOST_TAGS, ids::tag);
+    message_headers::read(&mut fields);
     let deliver_at = fields.string("deliverAt");
     fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
     fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");

@@ -11,6 +11,7 @@ mod delivery;
 mod discard;
 mod egress;
 mod explain;
+mod filters;
 mod health;
 mod hmac;
 mod hosts;

@@ -17,6 +17,8 @@ const SETUP: Duration = Duration::from_secs(60);
 const TO_SETTLE: Duration = hours(48);
 const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
 const CHANNELS: [&str; 2] = ["north", "south"];
+/// What every fourth endpoint wants.
+const FILTER: &str = r#"{"any": [{"payload": "$.event", "lt": 20}, {"payload": "$.padding", "eq": ""}]}"#;
 
 const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3600)
@@ -29,8 +31,10 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     let faults_end = START + SETUP + length;
     let tenants = usize::try_from(dice.between(1, 4)).unwrap_or(1);
     let host_count = usize::try_from(dice.between(1, 4)).unwrap_or(1);
-    let doors: Vec<_> =
+    let mut doors: Vec<_> =
         (0..dice.between(1, 12)).map(|_| door(&mut dice, tenants, host_count, length)).collect();
+    // Without the dice, so that all else is as it was before there were filters.
+    doors.iter_mut().skip(2).step_by(4).for_each(|door| door.filter = Some(FILTER));
     let hosts: Vec<_> = (0..host_count).map(|_| host_moods(&mut dice, length)).collect();
     let lives = lives(&mut dice, length, doors.len() + tenants);
     let faults = faults(&mut dice, Span { from: START + SETUP, to: faults_end }, length);
@@ -78,6 +82,7 @@ fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door
         profile: dice.percent(20).then_some("svix"),
         event_types,
         channels,
+        filter: None,
         throttle_rate: dice.percent(25).then(|| dice.pick(&[1, 2, 5, 20])),
         ordering: Ordering::None,
         key,

@@ -2,6 +2,7 @@
 
 use super::disk::{Disk, KeyRow, UniqueKey, as_waiting};
 use crate::sabotage::Sabotage;
+use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
     Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, NewAttempt,
@@ -52,7 +53,15 @@ impl Disk {
                 || endpoint.config.event_types.iter().any(|name| **name == *message.content.event_type);
             let of_channel = endpoint.config.channels.is_empty()
                 || endpoint.config.channels.iter().any(|name| message.channels.contains(name));
-            endpoint.app == accept.app && !endpoint.deleted && of_type && of_channel
+            let facts = Facts {
+                event_type: &message.content.event_type,
+                channels: &message.channels,
+                tags: &message.tags,
+                headers: &message.headers,
+                payload: &message.content.payload,
+            };
+            let passes = endpoint.config.filter.as_ref().is_none_or(|filter| filter.holds(&facts));
+            endpoint.app == accept.app && !endpoint.deleted && of_type && of_channel && passes
         };
         self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()
     }
@@ -64,6 +73,7 @@ impl Disk {
             content: (*message.content).clone(),
             channels: message.channels.clone(),
             tags: message.tags.clone(),
+            headers: message.headers.clone(),
             event_id: message.event_id.clone(),
             created_at: message.created_at,
             deliver_at: message.deliver_at,

@@ -81,11 +81,8 @@ impl Disk {
     pub(super) fn tenant(&self, which: &WhichApplication) -> Option<Tenant> {
         let row = self.application_row(which)?;
         let ours = |endpoint: &&Endpoint| endpoint.app == row.application.id && !endpoint.deleted;
-        Some(Tenant {
-            application: row.application.clone(),
-            version: row.version,
-            endpoints: self.endpoints.values().filter(ours).map(Subscription::from).collect(),
-        })
+        let endpoints = self.endpoints.values().filter(ours).map(Subscription::from).collect();
+        Some(Tenant::new(row.application.clone(), row.version, endpoints))
     }
 
     pub(super) fn application(&self, which: &WhichApplication) -> Option<Application> {

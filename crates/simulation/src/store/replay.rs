@@ -117,11 +117,11 @@ impl Disk {
         }
         let delivery = self.deliveries(message.id).into_iter().rfind(|row| row.endpoint == replay.endpoint);
         let Some(delivery) = delivery else {
-            let missing = filter.missing && endpoint.wants(&message.content.event_type, &message.channels);
+            let missing = filter.missing && endpoint.wants(&message.facts());
             return missing.then_some(None);
         };
         if let DeliveryState::Skipped { .. } = delivery.state {
-            let missing = filter.missing && endpoint.wants(&message.content.event_type, &message.channels);
+            let missing = filter.missing && endpoint.wants(&message.facts());
             return missing.then_some(Some(delivery.seq));
         }
         let wanted = match delivery.state {

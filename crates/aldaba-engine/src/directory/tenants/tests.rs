@@ -30,8 +30,9 @@ fn tenant(endpoints: usize) -> Tenant {
         holds: false,
         event_types: Box::default(),
         channels: Box::default(),
+        filter: None,
     };
-    Tenant { application, version: 1, endpoints: vec![endpoint; endpoints] }
+    Tenant::new(application, 1, vec![endpoint; endpoints])
 }
 
 /// A store whose reads are counted, and end when they are let go.

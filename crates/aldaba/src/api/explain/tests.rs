@@ -127,9 +127,10 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
 
 #[test]
 fn an_absent_delivery_says_why() {
-    let content = Content { event_type: "paid".into(), payload: bytes::Bytes::new(), version: None };
+    let content = Content { event_type: "paid".into(), payload: r#"{"amount":5}"#.into(), version: None };
     let message = Message {
         tags: Vec::new(),
+        headers: Vec::new(),
         deliver_at: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
@@ -146,4 +147,14 @@ fn an_absent_delivery_says_why() {
         "event_type_not_subscribed"
     );
     assert_eq!(why(endpoint().with(|config| config.channels = vec!["c2".into()])), "channel_not_subscribed");
+    let filtered = endpoint().with(|config| {
+        config.filter =
+            Some(Filter::parse(r#"{"all": [{"payload": "$.amount", "gte": 100}]}"#).unwrap().into());
+    });
+    assert_eq!(
+        absence(&filtered, &message).explanation,
+        "Not sent: the endpoint's filter keeps it back. At all[0].payload: `$.amount` is 5, and the filter asks \
+         for at least 100 (as it is now)"
+    );
+    assert_eq!(why(filtered), "filtered");
 }

@@ -1,0 +1,93 @@
+//! One condition: what is looked at, and what is wanted of it.
+
+use super::value::{Scalar, Value};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+#[derive(Clone, Debug)]
+pub(super) enum Condition {
+    Of(Source, Wanted),
+    /// The number of the condition among those about the payload.
+    Payload(u16),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    EventType,
+    Channel,
+    Tag,
+    /// In lower case.
+    Header(Box<str>),
+}
+
+/// What is wanted of the values that a source has for a message.
+#[derive(Clone, Debug)]
+pub(super) enum Wanted {
+    /// That there is none.
+    None,
+    /// That one of them is so in every respect.
+    One(Box<[Operator]>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Operator {
+    /// Any value will do.
+    Exists,
+    Eq(Scalar),
+    Ne(Scalar),
+    /// A number or a text.
+    Gt(Scalar),
+    Gte(Scalar),
+    Lt(Scalar),
+    Lte(Scalar),
+    In(Box<[Scalar]>),
+    NotIn(Box<[Scalar]>),
+    StartsWith(Box<str>),
+    EndsWith(Box<str>),
+    Contains(Scalar),
+}
+
+impl Wanted {
+    /// Whether all is as wanted, where one of the values decides or none does.
+    pub(super) fn is_met(&self, hit: bool) -> bool {
+        match self {
+            Self::None => !hit,
+            Self::One(_) => hit,
+        }
+    }
+
+    /// Whether a value decides: it is as wanted, or it is there where none should be.
+    pub(super) fn is_hit(&self, value: &Value<'_>) -> bool {
+        match self {
+            Self::None => true,
+            Self::One(operators) => operators.iter().all(|operator| operator.holds(value)),
+        }
+    }
+
+    pub(super) fn is_hit_by(&self, text: &str) -> bool {
+        self.is_hit(&Value::Text(Cow::Borrowed(text.as_bytes())))
+    }
+}
+
+impl Operator {
+    pub(super) fn holds(&self, value: &Value<'_>) -> bool {
+        let text = |check: fn(&[u8], &[u8]) -> bool, part: &str| match value {
+            Value::Text(text) => check(text, part.as_bytes()),
+            _ => false,
+        };
+        match self {
+            Self::Exists => true,
+            Self::Eq(scalar) => scalar.is(value),
+            Self::Ne(scalar) => !scalar.is(value),
+            Self::Gt(scalar) => scalar.order(value).is_some_and(Ordering::is_gt),
+            Self::Gte(scalar) => scalar.order(value).is_some_and(Ordering::is_ge),
+            Self::Lt(scalar) => scalar.order(value).is_some_and(Ordering::is_lt),
+            Self::Lte(scalar) => scalar.order(value).is_some_and(Ordering::is_le),
+            Self::In(scalars) => scalars.iter().any(|scalar| scalar.is(value)),
+            Self::NotIn(scalars) => !scalars.iter().any(|scalar| scalar.is(value)),
+            Self::StartsWith(start) => text(<[u8]>::starts_with, start),
+            Self::EndsWith(end) => text(<[u8]>::ends_with, end),
+            Self::Contains(scalar) => scalar.is_in(value),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Filters: which messages an endpoint wants, by what is in them.
+//!
+//! A filter is a small JSON object. It is read and checked once, when it is given; after that, judging a
+//! message neither fails nor allocates much, and reads the payload once for all filters of an application.
+//! `docs/filters.md` says what every operator means.
+
+mod condition;
+mod number;
+mod path;
+mod read;
+mod sift;
+mod spots;
+mod value;
+mod why;
+
+pub use path::Path;
+pub use sift::{Filters, Sifting};
+pub use why::Unmet;
+
+use condition::{Condition, Source, Wanted};
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest filter, as bytes of JSON without spaces.
+pub const LONGEST_FILTER: usize = 16 * 1024;
+/// How deep `all`, `any` and `not` may be nested in each other.
+pub const DEEPEST_FILTER: usize = 8;
+/// The most conditions in one filter.
+pub const MOST_CONDITIONS: usize = 64;
+/// The most items in one `all`, `any`, `in` or `notIn`.
+pub const MOST_ITEMS: usize = 100;
+/// The longest path into a payload, in bytes.
+pub const LONGEST_PATH: usize = 512;
+/// The most steps of a path.
+pub const MOST_STEPS: usize = 16;
+/// The longest text that something is compared with, in bytes.
+pub const LONGEST_TEXT: usize = 1024;
+/// The longest number that something is compared with, in characters.
+pub const LONGEST_NUMBER: usize = 64;
+/// The largest exponent of such a number.
+pub const LARGEST_EXPONENT: i64 = 9_999;
+/// The longest name of a header, in bytes.
+pub const LONGEST_HEADER_NAME: usize = 256;
+/// How many values one path is looked at for in one message: the first so many that `[*]` leads to.
+pub const MOST_VALUES: u32 = 1000;
+/// How many problems of a filter are named at once.
+const MOST_PROBLEMS: usize = 20;
+
+/// What filters look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    pub event_type: &'a str,
+    pub channels: &'a [String],
+    pub tags: &'a [String],
+    /// Names in lower case.
+    pub headers: &'a [(String, String)],
+    /// JSON. In one that is not, there is nothing at any path.
+    pub payload: &'a [u8],
+}
+
+/// A filter that has been checked.
+#[derive(Clone)]
+pub struct Filter {
+    /// As it was given, without spaces.
+    text: Box<str>,
+    root: Node,
+    /// Its conditions about the payload, by their number.
+    payload: Box<[(Path, Wanted)]>,
+}
+
+/// Something that is wrong with a filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {why}", place.join("."))]
+pub struct FilterError {
+    /// Names of fields, and `[n]` for the items of lists. Empty: the filter itself.
+    pub place: Vec<String>,
+    pub why: String,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    All(Box<[Node]>),
+    Any(Box<[Node]>),
+    Not(Box<Node>),
+    One(Condition),
+}
+
+impl Filter {
+    /// Reads a filter. All that is wrong is named at once, up to a limit.
+    pub fn parse(text: &str) -> Result<Self, Vec<FilterError>> {
+        read::filter(text)
+    }
+
+    /// JSON, as it was given, without spaces.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a condition about the payload holds, where one of the values there decides it or none does.
+    fn is_met(&self, condition: usize, hit: bool) -> bool {
+        self.payload.get(condition).is_some_and(|(_, wanted)| wanted.is_met(hit))
+    }
+
+    /// Whether a message is wanted. Who asks about many messages, or has many filters, asks [`Filters`].
+    pub fn holds(&self, facts: &Facts<'_>) -> bool {
+        Filters::of_one(Arc::new(self.clone())).over(*facts).passes(0)
+    }
+}
+
+/// Two filters are the same if they say the same in the same words.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Filter {}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Filter({})", self.text)
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Node {
+    /// `met` says of a condition about the payload whether it holds.
+    fn holds(&self, facts: &Facts<'_>, met: &impl Fn(usize) -> bool) -> bool {
+        match self {
+            Self::All(nodes) => nodes.iter().all(|node| node.holds(facts, met)),
+            Self::Any(nodes) => nodes.iter().any(|node| node.holds(facts, met)),
+            Self::Not(node) => !node.holds(facts, met),
+            Self::One(Condition::Payload(number)) => met(usize::from(*number)),
+            Self::One(Condition::Of(source, wanted)) => wanted.is_met(source.has_one(facts, wanted)),
+        }
+    }
+}
+
+impl Source {
+    /// Whether one of the values that a message has here decides.
+    fn has_one(&self, facts: &Facts<'_>, wanted: &Wanted) -> bool {
+        match self {
+            Self::EventType => wanted.is_hit_by(facts.event_type),
+            Self::Channel => facts.channels.iter().any(|channel| wanted.is_hit_by(channel)),
+            Self::Tag => facts.tags.iter().any(|tag| wanted.is_hit_by(tag)),
+            Self::Header(name) => {
+                let mut values = facts.headers.iter().filter(|(header, _)| **header == **name);
+                values.any(|(_, value)| wanted.is_hit_by(value))
+            }
+        }
+    }
+}

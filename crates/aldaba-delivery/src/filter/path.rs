@@ -1,0 +1,169 @@
+//! Where in a payload something stands: `$.order.lines[*].sku`, `$["a key.with dots"][0]`.
+
+use super::{LONGEST_PATH, MOST_STEPS};
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path(Box<[Step]>);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// The member of an object.
+    Key(Box<str>),
+    /// The item of a list, from 0.
+    Index(u32),
+    /// Every item of a list.
+    Every,
+}
+
+const FORM: &str = "a path begins with `$`; then come steps: `.name`, `[\"any name\"]`, `[0]` or `[*]`";
+
+impl Path {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST_PATH {
+            return Err(format!("may be {LONGEST_PATH} bytes long at most; it is {}", text.len()));
+        }
+        let Some(mut rest) = text.strip_prefix('$') else {
+            return Err(format!("`{text}` is no path: {FORM}"));
+        };
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            let (step, after) = step(rest).ok_or_else(|| format!("`{rest}` is no step: {FORM}"))?;
+            steps.push(step);
+            rest = after;
+        }
+        match steps.len() {
+            0 => Err("is the whole payload; say what in it, such as `$.amount`".to_owned()),
+            1..=MOST_STEPS => Ok(Self(steps.into())),
+            many => Err(format!("may have {MOST_STEPS} steps at most; it has {many}")),
+        }
+    }
+
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// Whether it may lead to more than one value.
+    pub(super) fn leads_to_many(&self) -> bool {
+        self.0.contains(&Step::Every)
+    }
+}
+
+fn step(text: &str) -> Option<(Step, &str)> {
+    if let Some(rest) = text.strip_prefix('.') {
+        let end = rest.find(|c| !in_plain_name(c)).unwrap_or(rest.len());
+        let (name, rest) = rest.split_at(end);
+        return (!name.is_empty()).then(|| (Step::Key(name.into()), rest));
+    }
+    let inside = text.strip_prefix('[')?;
+    if let Some(rest) = inside.strip_prefix("*]") {
+        return Some((Step::Every, rest));
+    }
+    if inside.starts_with('"') {
+        let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
+        let name = strings.next()?.ok()?;
+        let rest = inside.get(strings.byte_offset()..)?.strip_prefix(']')?;
+        return Some((Step::Key(name.into()), rest));
+    }
+    let (number, rest) = inside.split_once(']')?;
+    let plain =
+        number.bytes().all(|byte| byte.is_ascii_digit()) && (number == "0" || !number.starts_with('0'));
+    let index = number.parse().ok().filter(|_| plain)?;
+    Some((Step::Index(index), rest))
+}
+
+/// What a name after a dot is made of; all others go in brackets.
+fn in_plain_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@')
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("$")?;
+        for step in &self.0 {
+            match step {
+                Step::Key(name) if !name.is_empty() && name.chars().all(in_plain_name) => {
+                    write!(f, ".{name}")?;
+                }
+                Step::Key(name) => write!(f, "[{}]", serde_json::Value::from(&**name))?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Every => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Step {
+        Step::Key(name.into())
+    }
+
+    #[test]
+    fn a_path_is_a_dollar_and_steps() {
+        for (text, steps) in [
+            ("$.amount", vec![key("amount")]),
+            ("$.a.b[0].c", vec![key("a"), key("b"), Step::Index(0), key("c")]),
+            ("$[\"key with.dot\"]", vec![key("key with.dot")]),
+            ("$[\"a\\\"]\\u00f1\"].b", vec![key("a\"]ñ"), key("b")]),
+            ("$[\"\"]", vec![key("")]),
+            ("$.lines[*].sku", vec![key("lines"), Step::Every, key("sku")]),
+            ("$.año.$ref.@id.a-b_c", vec![key("año"), key("$ref"), key("@id"), key("a-b_c")]),
+            ("$[4294967295]", vec![Step::Index(u32::MAX)]),
+        ] {
+            assert_eq!(Path::parse(text).map(|path| path.0.into_vec()), Ok(steps), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        let deep = format!("${}", ".a".repeat(MOST_STEPS + 1));
+        let long = format!("$.{}", "a".repeat(LONGEST_PATH));
+        for text in [
+            "",
+            "$",
+            "amount",
+            ".amount",
+            "$amount",
+            "$.",
+            "$..a",
+            "$.a.",
+            "$.a b",
+            "$[",
+            "$[]",
+            "$[a]",
+            "$[01]",
+            "$[-1]",
+            "$[+1]",
+            "$[1.0]",
+            "$[4294967296]",
+            "$[*",
+            "$[**]",
+            "$[?(@.a)]",
+            "$['a']",
+            "$[\"a]",
+            "$[\"a\"",
+            "$[\"a\" ]",
+            "$[ \"a\"]",
+            "$[\"a\"b\"]",
+            "$.a[0:2]",
+            "$ .a",
+            "$.a\n",
+            &deep,
+            &long,
+        ] {
+            assert!(Path::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_written_as_it_can_be_read() {
+        for text in ["$.a.b[0].c", "$[\"key with.dot\"][*]", "$[\"\"].ñ", "$[\"a\\\"b\\\\\"]"] {
+            assert_eq!(Path::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Path::parse("$[\"plain\"]").unwrap().to_string(), "$.plain");
+    }
+}
