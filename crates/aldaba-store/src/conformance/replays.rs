@@ -3,9 +3,9 @@
 use super::scene::{ask, filter, made};
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Changed, Content, DeliveryState, Endpoint, NewAttempt,
-    Order, Page, Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
-    ReplayStepped, ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
+    Accept, AttemptScope, AttemptsQuery, Change, Changed, Content, DeliveryState, NewAttempt, Order, Page,
+    Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
+    ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
 };
 use aldaba_delivery::{Health, HealthStatus, MessageId, OnExhausted, Ordering, Reason, Timestamp};
 use std::sync::Arc;

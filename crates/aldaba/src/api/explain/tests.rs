@@ -148,8 +148,11 @@ fn an_absent_delivery_says_why() {
     );
     assert_eq!(why(endpoint().with(|config| config.channels = vec!["c2".into()])), "channel_not_subscribed");
     let filtered = endpoint().with(|config| {
-        config.filter =
-            Some(Filter::parse(r#"{"all": [{"payload": "$.amount", "gte": 100}]}"#).unwrap().into());
+        config.filter = Some(
+            aldaba_delivery::Filter::parse(r#"{"all": [{"payload": "$.amount", "gte": 100}]}"#)
+                .unwrap()
+                .into(),
+        );
     });
     assert_eq!(
         absence(&filtered, &message).explanation,
