@@ -76,5 +76,6 @@ fn cancelled(app: AppId, endpoint: EndpointId, waiting: &Waiting, now: Timestamp
         at: now,
         health: None,
         gates: Vec::new(),
+        notices: Vec::new(),
     }
 }

@@ -13,16 +13,18 @@ pub use secrets::Rotation;
 pub(crate) use tenants::Tenants;
 
 use crate::dispatcher::{Event, Inbox};
+use crate::operational::Listeners;
 use crate::replay::Replays;
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, EndpointHeaders, Entropy, Policies, Profiles};
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Policy, Timestamp};
+use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey, Obstacle,
-    OwnPolicy, Replay, Store, Tenant, WhichApplication,
+    Application, Change, Changed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey, Notice,
+    Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
 };
 use profiles::ProfileNews;
+use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +105,7 @@ pub struct Directory {
     inbox: Inbox,
     replays: Replays,
     tenants: Tenants,
+    listeners: Listeners,
     idempotency_kept: Duration,
 }
 
@@ -118,9 +121,22 @@ impl Directory {
         inbox: Inbox,
         replays: Replays,
         tenants: Tenants,
+        listeners: Listeners,
         idempotency_kept: Duration,
     ) -> Self {
-        Self { store, clock, entropy, vault, policies, profiles, inbox, replays, tenants, idempotency_kept }
+        Self {
+            store,
+            clock,
+            entropy,
+            vault,
+            policies,
+            profiles,
+            inbox,
+            replays,
+            tenants,
+            listeners,
+            idempotency_kept,
+        }
     }
 
     pub async fn create_application(
@@ -208,8 +224,11 @@ impl Directory {
             health: Health::default(),
             last_error: None,
         };
-        let change =
-            Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: self.idempotency(once) };
+        let change = Change::CreateEndpoint {
+            endpoint: endpoint.clone(),
+            idempotency: self.idempotency(once),
+            notices: self.listeners.of_endpoint(&endpoint, "endpoint.created", json!({})),
+        };
         match self.change(change).await {
             Err(error) => Err(name_missing(error, endpoint)),
             Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
@@ -242,7 +261,12 @@ impl Directory {
         // Two changes never have the same moment: it tells one from the other.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let mut endpoint = Endpoint { config: new.config, sealed, updated_at, ..current.clone() };
-        let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current), resume };
+        let change = Change::UpdateEndpoint {
+            endpoint: endpoint.clone(),
+            was: Fence::from(current),
+            resume,
+            notices: self.notices_of_update(current, &endpoint, resume),
+        };
         match self.change(change).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.switched(current, resume) {
@@ -254,9 +278,23 @@ impl Directory {
         }
     }
 
-    pub async fn delete_endpoint(&self, app: AppId, endpoint: EndpointId) -> Result<(), ChangeError> {
-        let change = Change::DeleteEndpoint { app, endpoint, at: self.clock.now() };
-        self.change(change).await.map(drop)
+    pub async fn delete_endpoint(&self, endpoint: &Endpoint) -> Result<(), ChangeError> {
+        let notices = self.listeners.of_endpoint(endpoint, "endpoint.deleted", json!({}));
+        let (app, endpoint, at) = (endpoint.app, endpoint.id, self.clock.now());
+        self.change(Change::DeleteEndpoint { app, endpoint, at, notices }).await.map(drop)
+    }
+
+    fn notices_of_update(&self, before: &Endpoint, after: &Endpoint, resume: bool) -> Vec<Notice> {
+        let mut notices = self.listeners.of_endpoint(after, "endpoint.updated", json!({}));
+        let became = match after.switched(before, resume) {
+            Some((_, ConditionCause::TurnedOff)) => {
+                self.listeners.of_endpoint(after, "endpoint.disabled", json!({"trigger": "manual"}))
+            }
+            Some(_) => self.listeners.of_endpoint(after, "endpoint.enabled", json!({})),
+            None => Vec::new(),
+        };
+        notices.extend(became);
+        notices
     }
 
     /// Endpoints can name it from now on.
@@ -312,6 +350,14 @@ impl Directory {
             Change::ReleaseGates { gates } => Some(gates.clone()),
             _ => None,
         };
+        let listening = match &change {
+            Change::CreateApplication { application, .. } | Change::UpdateApplication { application, .. } => {
+                Some((application.id, Some(application.clone())))
+            }
+            Change::DeleteApplication { app, .. } => Some((*app, None)),
+            _ => None,
+        };
+        let (listeners, noticed) = (self.listeners.clone(), !change.notices().is_empty());
         let policies = PolicyNews::of(&change, &self.policies);
         let profiles = ProfileNews::of(&change, &self.profiles);
         let concerns_lanes = altered.is_some()
@@ -321,7 +367,15 @@ impl Directory {
             || profiles.is_some()
             || policies.is_some();
         let done = Done::new(move |result: Result<Changed, Error>| {
+            if noticed && result.as_ref().is_ok_and(Changed::took_effect) {
+                listeners.news.notify_one();
+            }
             if let Ok(Changed::Done { removed }) = &result {
+                match listening {
+                    Some((_, Some(application))) => listeners.put(&application),
+                    Some((app, None)) => listeners.remove(app),
+                    None => {}
+                }
                 if let Some(news) = policies {
                     news.take_effect(&inbox);
                 }

@@ -6,6 +6,7 @@ use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
 use crate::hosts::HeldHost;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::operational::{Listeners, Operational};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
@@ -50,7 +51,7 @@ pub enum StartError {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    intake: Intake,
+    intake: Arc<Intake>,
     directory: Arc<Directory>,
     store: Arc<dyn Store>,
     policies: Policies,
@@ -61,6 +62,7 @@ struct Inner {
     inbox: Inbox,
     failed: watch::Sender<bool>,
     retention: AbortHandle,
+    operational: AbortHandle,
 }
 
 impl Engine {
@@ -76,6 +78,7 @@ impl Engine {
         for own in store.profiles().await? {
             profiles.put(own.org, Profiles::read(&own)?);
         }
+        let listeners = Listeners::read(&*store).await?;
         // The last that can fail: from here on the engine runs.
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
@@ -91,6 +94,7 @@ impl Engine {
             inbox.clone(),
             replays.clone(),
             Tenants::new(options.tenants, options.tenant_endpoints),
+            listeners.clone(),
             kept,
         ));
         let contents = Contents::new(options.content_bytes);
@@ -102,7 +106,7 @@ impl Engine {
             inbox: inbox.clone(),
             contents: contents.clone(),
         };
-        let recorder = Recorder { store: store.clone(), inbox: inbox.clone() };
+        let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
         let resender = Resender {
             store: store.clone(),
             clock: clock.clone(),
@@ -150,7 +154,7 @@ impl Engine {
             walks: Walks::default(),
         };
         let retention = tokio::spawn(retention.run()).abort_handle();
-        let intake = Intake {
+        let intake = Arc::new(Intake {
             store: store.clone(),
             directory: directory.clone(),
             clock: clock.clone(),
@@ -158,7 +162,9 @@ impl Engine {
             inbox: inbox.clone(),
             contents,
             idempotency_kept: options.idempotency_kept,
-        };
+        });
+        let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
+        let operational = tokio::spawn(operational.run()).abort_handle();
         let inner = Inner {
             intake,
             directory,
@@ -171,6 +177,7 @@ impl Engine {
             inbox,
             failed,
             retention,
+            operational,
         };
         Ok(Self(Arc::new(inner)))
     }
@@ -270,6 +277,7 @@ impl Engine {
     /// next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
         self.0.retention.abort();
+        self.0.operational.abort();
         let (stopped, all_landed) = oneshot::channel();
         self.0.inbox.send(Event::Stop(stopped));
         // Those made by hand are in no lane.

@@ -46,6 +46,21 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
+    /// One with nothing but a type and a payload.
+    pub fn new(event_type: &str, payload: Bytes) -> Self {
+        Self {
+            event_type: event_type.into(),
+            payload,
+            version: None,
+            channels: Vec::new(),
+            tags: Vec::new(),
+            headers: Vec::new(),
+            event_id: None,
+            deliver_at: None,
+            once: None,
+        }
+    }
+
     /// What filters look at.
     fn facts(&self) -> Facts<'_> {
         Facts {

@@ -4,11 +4,14 @@
 use crate::attempt::{End, Ended, Start};
 use crate::dispatcher::{Event, Inbox};
 use crate::gates::Gates;
+use crate::operational::{Listeners, extend, moment};
 use crate::{Entropy, WireResponse};
 use aldaba_delivery::{
-    AttemptId, Class, Delivery, Ending, EndpointId, Health, Outcome, Reason, Timestamp, Transition,
+    AttemptId, Class, Delivery, Ending, EndpointId, Health, HealthStatus, Outcome, Reason, Timestamp,
+    Transition,
 };
-use aldaba_store::{Done, Error, NewAttempt, Record, Recorded, Store, Trigger, Waiting};
+use aldaba_store::{Done, Error, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +19,7 @@ use std::time::Duration;
 pub(crate) struct Recorder {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: Inbox,
+    pub(crate) listeners: Listeners,
 }
 
 /// What an attempt means for its delivery.
@@ -113,8 +117,13 @@ impl Recorder {
                 let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
+                let notices = match self.listeners.wants(start.target.org) {
+                    true => notices(&start, &attempt, &transition, (known, &health)),
+                    false => Vec::new(),
+                };
                 *known = health;
                 let record = Record {
+                    notices,
                     attempt: Some(attempt),
                     health: changed.then(|| known.clone()),
                     gates: news.changed,
@@ -129,7 +138,11 @@ impl Recorder {
     pub(crate) fn submit(&self, record: Record, again: Option<Waiting>) {
         let inbox = self.inbox.clone();
         let copy = record.clone();
+        let news = (!record.notices.is_empty()).then(|| self.listeners.news.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
+            if let Some(news) = news {
+                news.notify_one();
+            }
             let result = result.map(|mut results| results.pop().unwrap_or(Recorded::Fenced));
             inbox.send(Event::Recorded(Box::new(Written { record: copy, again, result })));
         });
@@ -157,7 +170,55 @@ pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timest
         at: now,
         health: None,
         gates: Vec::new(),
+        notices: Vec::new(),
     }
+}
+
+/// The failed attempts of a delivery after which its organization hears of it.
+const FAILING: u32 = 4;
+
+/// What the organization hears of an attempt.
+fn notices(
+    start: &Start,
+    attempt: &NewAttempt,
+    transition: &Transition,
+    (before, after): (&Health, &Health),
+) -> Vec<Notice> {
+    let attempts = start.waiting.attempts.saturating_add(1);
+    let of_message = match transition {
+        Transition::Retry { .. } => (attempts == FAILING).then_some("message.attempt.failing"),
+        Transition::Settle(Ending::Dead(_)) => Some("message.attempt.exhausted"),
+        Transition::Settle(Ending::Delivered) => (attempts > FAILING).then_some("message.attempt.recovered"),
+    };
+    let fails = |health: &Health| matches!(health.status, HealthStatus::Failed | HealthStatus::Gone);
+    let of_endpoint = match (fails(before), fails(after)) {
+        (false, true) => Some("endpoint.disabled"),
+        (true, false) => Some("endpoint.enabled"),
+        _ => None,
+    };
+    let notice = |event: &str, more: Value| {
+        let mut data =
+            json!({"appId": start.target.app.to_string(), "endpointId": start.endpoint.to_string()});
+        extend(&mut data, more);
+        Notice { org: start.target.org, event: event.into(), body: data.to_string() }
+    };
+    let about_message = || {
+        json!({
+            "msgId": start.waiting.message.to_string(),
+            "lastAttempt": {
+                "id": attempt.id.to_string(),
+                "responseStatusCode": attempt.status_code.unwrap_or(0),
+                "timestamp": moment(attempt.started_at),
+            },
+        })
+    };
+    let about_endpoint = |event: &str| match event {
+        "endpoint.disabled" => json!({"failSince": after.failing_since.map(moment), "trigger": "automatic"}),
+        _ => json!({}),
+    };
+    let messages = of_message.map(|event| notice(event, about_message()));
+    let endpoints = of_endpoint.map(|event| notice(event, about_endpoint(event)));
+    messages.into_iter().chain(endpoints).collect()
 }
 
 /// The record of a delivery that ends without an attempt and without success.

@@ -191,6 +191,7 @@ impl Resender {
             at,
             health: None,
             gates: Vec::new(),
+            notices: Vec::new(),
         };
         let recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
         if recorded[..] != [Recorded::Applied] {

@@ -1,6 +1,9 @@
 //! Applications and their endpoints.
 
-use crate::{Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Order, Page, Read, Replay};
+use crate::{
+    Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Notice, NoticeNumber, Order, Page,
+    Read, Replay,
+};
 use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
     AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin, Policy,
@@ -261,6 +264,7 @@ pub enum Change {
     CreateEndpoint {
         endpoint: Endpoint,
         idempotency: Option<IdempotencyKey>,
+        notices: Vec<Notice>,
     },
     /// Puts another configuration in the place of the one that the caller has read, and leaves the
     /// health alone: that belongs to the endpoint's lane. Only where the endpoint is turned off or on, or
@@ -270,6 +274,7 @@ pub enum Change {
         endpoint: Endpoint,
         was: Fence,
         resume: bool,
+        notices: Vec<Notice>,
     },
     /// Makes an endpoint active that its policy has given up or whose receiver was gone, and lets go what
     /// is held for it. One that its operator has turned off stays off.
@@ -278,6 +283,7 @@ pub enum Change {
         endpoint: EndpointId,
         at: Timestamp,
         recovery: Option<Recovery>,
+        notices: Vec<Notice>,
     },
     /// Opens gates.
     ReleaseGates {
@@ -287,6 +293,7 @@ pub enum Change {
         app: AppId,
         endpoint: EndpointId,
         at: Timestamp,
+        notices: Vec<Notice>,
     },
     /// Puts other secrets in the place of those that the caller has read. The fence `was` keeps two
     /// callers from undoing each other's change.
@@ -297,6 +304,7 @@ pub enum Change {
         sealed: Vec<u8>,
         at: Timestamp,
         idempotency: Option<IdempotencyKey>,
+        notices: Vec<Notice>,
     },
     /// Its steps follow, until it is over. An application has [`Replay::MOST_RUNNING`] at most.
     StartReplay {
@@ -308,6 +316,10 @@ pub enum Change {
         org: OrgId,
         replay: ReplayId,
         at: Timestamp,
+    },
+    /// These have been accepted as messages, or there is nobody who wants them.
+    ForgetNotices {
+        notices: Vec<NoticeNumber>,
     },
     CreatePolicy {
         policy: OwnPolicy,
@@ -331,6 +343,20 @@ pub enum Change {
         org: OrgId,
         name: String,
     },
+}
+
+impl Change {
+    /// What is to be kept with it, if it is made.
+    pub fn notices(&self) -> &[Notice] {
+        match self {
+            Self::CreateEndpoint { notices, .. }
+            | Self::UpdateEndpoint { notices, .. }
+            | Self::ResumeEndpoint { notices, .. }
+            | Self::DeleteEndpoint { notices, .. }
+            | Self::ReplaceSecrets { notices, .. } => notices,
+            _ => &[],
+        }
+    }
 }
 
 /// A replay of what has died in an outage, to be started by the resume that ends it: in its commit, so that
@@ -379,6 +405,11 @@ pub enum Changed {
 }
 
 impl Changed {
+    /// Whether anything is different now.
+    pub fn took_effect(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Resumed { .. })
+    }
+
     /// Whether there is something new that a repeat of the request must not make again.
     pub fn made_something(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Resumed { recovery: Some(_), .. })
@@ -439,6 +470,9 @@ pub trait Directory {
 
     /// The wire profiles of all organizations, by organization and name.
     fn profiles(&self) -> Read<Vec<OwnProfile>>;
+
+    /// The oldest notices that nobody has taken care of, in the order of their commits.
+    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
 
     /// A small value that belongs to the installation as a whole.
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>>;

@@ -26,6 +26,7 @@ mod error;
 mod health;
 mod history;
 mod lanes;
+mod notices;
 mod replay;
 mod retention;
 mod write;
@@ -51,6 +52,7 @@ pub use history::{
 pub use lanes::{
     DueQuery, FoundLane, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting,
 };
+pub use notices::{Notice, NoticeNumber};
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,

@@ -1,6 +1,6 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
-use crate::{Error, GateRecord, NewMessage, Seq, Trigger};
+use crate::{Error, GateRecord, NewMessage, Notice, Seq, Trigger};
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, SkipReason, Timestamp, Transition,
 };
@@ -113,6 +113,7 @@ pub struct Record {
     pub health: Option<Health>,
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,
+    pub notices: Vec<Notice>,
 }
 
 impl Record {

@@ -190,7 +190,9 @@ fn an_application_has_a_limit_of_endpoints() {
         let app = tenant.application.id;
         assert_eq!(scene.create_endpoint(&scene.new_endpoint(app)).await, Changed::TooMany);
         let endpoint = tenant.endpoints[0].id;
-        scene.change(aldaba_store::Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
+        scene
+            .change(aldaba_store::Change::DeleteEndpoint { app, endpoint, at: at(1), notices: Vec::new() })
+            .await;
         let made = Changed::Done { removed: Vec::new() };
         assert_eq!(scene.create_endpoint(&scene.new_endpoint(app)).await, made);
     });

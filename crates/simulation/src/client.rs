@@ -325,7 +325,13 @@ impl Client {
         let Some((app, endpoint)) = self.known(door) else {
             return Answer::Refused;
         };
-        match self.engine.directory().delete_endpoint(app, endpoint).await {
+        let endpoint = match self.engine.store().endpoint(app, endpoint.to_string()).await {
+            Ok(Some(endpoint)) => endpoint,
+            // An earlier request had done it, and its answer was lost.
+            Ok(None) => return Answer::Done,
+            Err(error) => return self.changed(Err(error.into())),
+        };
+        match self.engine.directory().delete_endpoint(&endpoint).await {
             // An earlier request had done it, and its answer was lost.
             Err(ChangeError::NotFound) => Answer::Done,
             other => self.changed(other),

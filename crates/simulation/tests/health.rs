@@ -282,7 +282,7 @@ fn d5_what_is_held_for_an_endpoint_goes_out_on_a_ramp_with_its_count_of_retries(
         assert_eq!(world.requests("https://down.example/", failed).len(), 0);
 
         world.set_down(&[]);
-        let outage = world.engine.directory().resume_endpoint(app, id).await.expect("a resume");
+        let outage = world.engine.directory().resume_endpoint(&endpoint).await.expect("a resume");
         let outage = outage.expect("it had failed");
         assert_eq!(outage.failing_since, endpoint.health.failing_since);
         tokio::time::sleep(HOUR * 2).await;
@@ -295,7 +295,7 @@ fn d5_what_is_held_for_an_endpoint_goes_out_on_a_ramp_with_its_count_of_retries(
         let (attempts, state) = world.state(exhausted).await;
         assert!(matches!(state, DeliveryState::Dead { reason: Reason::Exhausted, .. }), "it stays dead");
         assert_eq!(attempts, 6);
-        assert_eq!(world.engine.directory().resume_endpoint(app, id).await, Ok(None));
+        assert_eq!(world.engine.directory().resume_endpoint(&endpoint).await, Ok(None));
     });
 }
 

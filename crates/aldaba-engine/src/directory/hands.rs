@@ -1,8 +1,9 @@
 //! What a hand does about endpoints and hosts that have failed.
 
 use super::{ChangeError, Directory, Once, Repeat};
-use aldaba_delivery::{AppId, EndpointId, GateScope, Origin, ReplayId, Timestamp};
+use aldaba_delivery::{GateScope, Origin, ReplayId, Timestamp};
 use aldaba_store::{Change, Endpoint, Recovery, Replay};
+use serde_json::json;
 
 /// The time that a resume has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,13 +18,11 @@ pub struct Outage {
 impl Directory {
     /// Makes an endpoint active that its policy has given up, and lets go what is held for it. `None`: there
     /// was nothing to resume.
-    pub async fn resume_endpoint(
-        &self,
-        app: AppId,
-        endpoint: EndpointId,
-    ) -> Result<Option<Outage>, ChangeError> {
+    pub async fn resume_endpoint(&self, endpoint: &Endpoint) -> Result<Option<Outage>, ChangeError> {
         let resumed_at = self.clock.now();
-        let change = Change::ResumeEndpoint { app, endpoint, at: resumed_at, recovery: None };
+        let notices = self.listeners.of_endpoint(endpoint, "endpoint.enabled", json!({}));
+        let (app, endpoint) = (endpoint.app, endpoint.id);
+        let change = Change::ResumeEndpoint { app, endpoint, at: resumed_at, recovery: None, notices };
         match self.change(change).await? {
             Repeat::Resumed { failing_since, recovery } => {
                 Ok(Some(Outage { failing_since, resumed_at, recovery }))
@@ -44,7 +43,8 @@ impl Directory {
         let replay = self.replays.recovery(endpoint, rate);
         let (app, resumed_at) = (endpoint.app, replay.created_at);
         let recovery = Some(Recovery { replay, idempotency: self.idempotency(once) });
-        let change = Change::ResumeEndpoint { app, endpoint: endpoint.id, at: resumed_at, recovery };
+        let notices = self.listeners.of_endpoint(endpoint, "endpoint.enabled", json!({}));
+        let change = Change::ResumeEndpoint { app, endpoint: endpoint.id, at: resumed_at, recovery, notices };
         let changed = self.change(change).await.map_err(|error| match error {
             ChangeError::TooMany => ChangeError::TooManyReplays,
             other => other,

@@ -7,6 +7,7 @@ use crate::{EndpointHeaders, HeaderProblem};
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
 use aldaba_store::{Change, Endpoint};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ impl Directory {
             secrets.identity.clone_from(&identity);
             Ok(changes)
         };
-        self.change_secrets(endpoint, None, set).await.map(drop)
+        self.change_secrets(endpoint, (None, false), set).await.map(drop)
     }
 
     /// Sends other headers from the next attempt on. `change` gets those of now.
@@ -82,7 +83,7 @@ impl Directory {
                 Ok(false)
             }
         };
-        self.change_secrets(endpoint, None, set).await?;
+        self.change_secrets(endpoint, (None, false), set).await?;
         Ok(refused)
     }
 
@@ -110,7 +111,7 @@ impl Directory {
             }
             Ok(true)
         };
-        let secrets = self.change_secrets(endpoint, once, rotate).await?;
+        let secrets = self.change_secrets(endpoint, (once, true), rotate).await?;
         Ok(secrets.key.public_text())
     }
 
@@ -119,11 +120,11 @@ impl Directory {
     }
 
     /// Reads the secrets, changes them, and puts them back, unless there is nothing to change. Returns what
-    /// they are then.
+    /// they are then. `tells`: the organization hears of it.
     async fn change_secrets(
         &self,
         of: &Endpoint,
-        once: Once,
+        (once, tells): (Once, bool),
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
     ) -> Result<Secrets, ChangeError> {
         let (app, endpoint) = (of.app, of.id);
@@ -135,7 +136,12 @@ impl Directory {
             }
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
             let idempotency = self.idempotency(once);
-            let change = Change::ReplaceSecrets { app, endpoint, was: found.sealed, sealed, at, idempotency };
+            let notices = match tells {
+                true => self.listeners.of_endpoint(&found, "endpoint.updated", json!({})),
+                false => Vec::new(),
+            };
+            let was = found.sealed;
+            let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
             match self.change(change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => {}

@@ -295,7 +295,7 @@ pub async fn what_ends_with_its_endpoint_is_not_in_the_dead_letter(store: Arc<dy
     let (event, before) = send(&scene, &tenant, "a", 0).await;
     let (other, after) = send(&scene, &tenant, "a", 1).await;
     scene.record(vec![scene.dead(&event, before, Reason::Rejected)]).await;
-    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(3) }).await;
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(3), notices: Vec::new() }).await;
     scene.record(vec![scene.dead(&other, after, Reason::Cancelled)]).await;
     let of = |phase| DeliveryList::Of(app, phase);
     both_ways(&scene, of(Phase::Dead), DeliveryFilter::default(), vec![before]).await;

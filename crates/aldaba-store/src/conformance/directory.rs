@@ -98,7 +98,9 @@ pub async fn a_uid_can_be_used_again_after_a_delete(store: Arc<dyn Store>) {
     scene.create_application(&first).await;
     let door = scene.new_endpoint(first.id).with(|config| config.uid = Some("door".into()));
     scene.create_endpoint(&door).await;
-    scene.change(Change::DeleteEndpoint { app: first.id, endpoint: door.id, at: at(1) }).await;
+    scene
+        .change(Change::DeleteEndpoint { app: first.id, endpoint: door.id, at: at(1), notices: Vec::new() })
+        .await;
     let again = scene.new_endpoint(first.id).with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.create_endpoint(&again).await, made());
     let found = scene.store.endpoint(first.id, "door".into()).await.unwrap();
@@ -126,7 +128,11 @@ pub async fn a_repeated_creation_changes_nothing_and_names_the_first(store: Arc<
 
     let key = scene.key();
     let create = |endpoint: &Endpoint| {
-        scene.change(Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: Some(key) })
+        scene.change(Change::CreateEndpoint {
+            endpoint: endpoint.clone(),
+            idempotency: Some(key),
+            notices: Vec::new(),
+        })
     };
     let door = scene.new_endpoint(first.id);
     assert_eq!(create(&door).await, made());
@@ -200,7 +206,14 @@ pub async fn every_change_raises_the_version(store: Arc<dyn Store>) {
     scene.create_endpoint(&endpoint).await;
     let with_endpoint = version().await;
     assert!(with_endpoint > created);
-    scene.change(Change::DeleteEndpoint { app: application.id, endpoint: endpoint.id, at: at(1) }).await;
+    scene
+        .change(Change::DeleteEndpoint {
+            app: application.id,
+            endpoint: endpoint.id,
+            at: at(1),
+            notices: Vec::new(),
+        })
+        .await;
     let without = version().await;
     assert!(without > with_endpoint);
     // Another application's change is none of this one.
@@ -233,7 +246,12 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
         config.metadata = r#"{"a":"b"}"#.into();
     });
     let wish = Endpoint { health: Health::default(), ..after.clone() };
-    let change = Change::UpdateEndpoint { endpoint: wish, was: Fence::from(&before), resume: false };
+    let change = Change::UpdateEndpoint {
+        endpoint: wish,
+        was: Fence::from(&before),
+        resume: false,
+        notices: Vec::new(),
+    };
     assert_eq!(scene.change(change.clone()).await, made());
     assert_eq!(scene.endpoint(before.id).await, after, "its health is what it was");
     let tenant = scene.tenant(application.id).await.unwrap();
@@ -242,7 +260,12 @@ pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn
     // Whoever has read what was there before comes too late.
     assert_eq!(scene.change(change).await, Changed::Stale);
     let cleared = Endpoint { updated_at: at(10), ..after.clone() }.with(|config| config.filter = None);
-    let change = Change::UpdateEndpoint { endpoint: cleared, was: Fence::from(&after), resume: false };
+    let change = Change::UpdateEndpoint {
+        endpoint: cleared,
+        was: Fence::from(&after),
+        resume: false,
+        notices: Vec::new(),
+    };
     assert_eq!(scene.change(change).await, made());
     assert_eq!(scene.endpoint(before.id).await.config.filter, None);
 }
@@ -255,23 +278,37 @@ pub async fn an_update_of_something_else_changes_nothing(store: Arc<dyn Store>) 
         [scene.endpoint(tenant.endpoints[0].id).await, scene.endpoint(tenant.endpoints[1].id).await];
     let update = |endpoint: &Endpoint| {
         let endpoint = Endpoint { updated_at: at(9), ..endpoint.clone() };
-        Change::UpdateEndpoint { was: Fence::from(&first), endpoint, resume: false }
+        Change::UpdateEndpoint { was: Fence::from(&first), endpoint, resume: false, notices: Vec::new() }
     };
     let named = first.clone().with(|config| config.uid = Some("door".into()));
     assert_eq!(scene.change(update(&named)).await, made());
     let was = Fence::from(&second);
     let also = second.clone().with(|config| config.uid = Some("door".into()));
     assert_eq!(
-        scene.change(Change::UpdateEndpoint { endpoint: also, was: was.clone(), resume: false }).await,
+        scene
+            .change(Change::UpdateEndpoint {
+                endpoint: also,
+                was: was.clone(),
+                resume: false,
+                notices: Vec::new()
+            })
+            .await,
         Changed::UidTaken
     );
     let without = second.clone().with(|config| config.policy = "missing".into());
     assert_eq!(
-        scene.change(Change::UpdateEndpoint { endpoint: without, was: was.clone(), resume: false }).await,
+        scene
+            .change(Change::UpdateEndpoint {
+                endpoint: without,
+                was: was.clone(),
+                resume: false,
+                notices: Vec::new()
+            })
+            .await,
         Changed::NoSuchPolicy
     );
-    scene.change(Change::DeleteEndpoint { app, endpoint: second.id, at: at(3) }).await;
-    let gone = Change::UpdateEndpoint { endpoint: second.clone(), was, resume: false };
+    scene.change(Change::DeleteEndpoint { app, endpoint: second.id, at: at(3), notices: Vec::new() }).await;
+    let gone = Change::UpdateEndpoint { endpoint: second.clone(), was, resume: false, notices: Vec::new() };
     assert_eq!(scene.change(gone).await, Changed::NotFound);
 }
 
@@ -281,7 +318,7 @@ pub async fn a_deleted_endpoint_is_found_by_lanes_only(store: Arc<dyn Store>) {
     let app = tenant.application.id;
     let (gone, left) = (tenant.endpoints[0].id, tenant.endpoints[1].id);
     scene.accepted(&scene.event(&tenant)).await;
-    let change = Change::DeleteEndpoint { app, endpoint: gone, at: at(1) };
+    let change = Change::DeleteEndpoint { app, endpoint: gone, at: at(1), notices: Vec::new() };
     assert_eq!(scene.change(change).await, Changed::Done { removed: vec![gone] });
     assert_eq!(scene.store.endpoint(app, gone.to_string()).await.unwrap(), None);
     let page = Page { after: None, limit: 10 };
@@ -302,7 +339,7 @@ pub async fn a_deleted_application_takes_its_endpoints_along(store: Arc<dyn Stor
     let other = scene.with_endpoints(1).await;
     let app = tenant.application.id;
     let [a, b, c] = [0, 1, 2].map(|n| tenant.endpoints[n].id);
-    scene.change(Change::DeleteEndpoint { app, endpoint: b, at: at(1) }).await;
+    scene.change(Change::DeleteEndpoint { app, endpoint: b, at: at(1), notices: Vec::new() }).await;
     let Changed::Done { mut removed } = scene.change(Change::DeleteApplication { app, at: at(2) }).await
     else {
         panic!("not deleted");
@@ -327,10 +364,11 @@ pub async fn deleting_twice_finds_nothing(store: Arc<dyn Store>) {
     let other = scene.with_endpoints(0).await;
     let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
     // An endpoint belongs to one application only.
-    let elsewhere = Change::DeleteEndpoint { app: other.application.id, endpoint, at: at(1) };
+    let elsewhere =
+        Change::DeleteEndpoint { app: other.application.id, endpoint, at: at(1), notices: Vec::new() };
     assert_eq!(scene.change(elsewhere).await, Changed::NotFound);
-    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
-    let again = Change::DeleteEndpoint { app, endpoint, at: at(2) };
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1), notices: Vec::new() }).await;
+    let again = Change::DeleteEndpoint { app, endpoint, at: at(2), notices: Vec::new() };
     assert_eq!(scene.change(again).await, Changed::NotFound);
     scene.change(Change::DeleteApplication { app, at: at(3) }).await;
     assert_eq!(scene.change(Change::DeleteApplication { app, at: at(4) }).await, Changed::NotFound);

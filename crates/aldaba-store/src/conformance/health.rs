@@ -51,7 +51,8 @@ impl Patient {
 
     async fn resume(&self, seconds: i64) -> Changed {
         let (app, endpoint) = (self.app, self.endpoint);
-        let change = Change::ResumeEndpoint { app, endpoint, at: at(seconds), recovery: None };
+        let change =
+            Change::ResumeEndpoint { app, endpoint, at: at(seconds), recovery: None, notices: Vec::new() };
         self.scene.change(change).await
     }
 
@@ -59,7 +60,8 @@ impl Patient {
         let current = self.endpoint().await;
         let endpoint =
             Endpoint { updated_at: at(seconds), ..current.clone() }.with(|config| config.disabled = disabled);
-        let change = Change::UpdateEndpoint { endpoint, was: Fence::from(&current), resume };
+        let change =
+            Change::UpdateEndpoint { endpoint, was: Fence::from(&current), resume, notices: Vec::new() };
         assert_eq!(self.scene.change(change).await, made());
     }
 }
@@ -175,7 +177,7 @@ pub async fn a_resume_of_a_healthy_endpoint_changes_nothing(store: Arc<dyn Store
     assert_eq!(patient.resume(60).await, Changed::Unchanged);
     assert_eq!(patient.endpoint().await, before);
     let (app, endpoint) = (patient.scene.id(), patient.endpoint);
-    let elsewhere = Change::ResumeEndpoint { app, endpoint, at: at(60), recovery: None };
+    let elsewhere = Change::ResumeEndpoint { app, endpoint, at: at(60), recovery: None, notices: Vec::new() };
     assert_eq!(patient.scene.change(elsewhere).await, Changed::NotFound);
 }
 
@@ -272,7 +274,7 @@ pub async fn endpoints_are_found_by_where_their_urls_begin(store: Arc<dyn Store>
     assert!(others(scene.id(), "https://example.com/").await);
     assert!(!others(scene.id(), "https://example.com:8443/").await);
     let (app, endpoint) = (first.application.id, first.endpoints[0].id);
-    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1) }).await;
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(1), notices: Vec::new() }).await;
     assert_eq!(found(scene.org, None).await, [false, false]);
     assert!(!others(scene.id(), "https://example.com/").await);
 }

@@ -17,6 +17,7 @@ pub mod endings;
 pub mod health;
 pub mod history;
 pub mod lanes;
+pub mod notices;
 pub mod order;
 pub mod ordering;
 pub mod policies;
@@ -113,6 +114,9 @@ macro_rules! conformance_tests {
             secrets::secrets_are_replaced_only_by_who_has_read_them,
             secrets::a_repeated_replacement_of_secrets_changes_nothing,
             secrets::secrets_of_what_is_not_there_are_not_replaced,
+            notices::a_notice_is_kept_with_what_it_tells_of,
+            notices::a_notice_of_a_refused_change_is_not_kept,
+            notices::forgotten_notices_are_gone_and_their_numbers_stay_theirs,
             health::a_change_of_condition_is_noted_once_with_its_cause,
             health::only_the_newest_changes_are_kept,
             health::changes_are_listed_both_ways_page_by_page,

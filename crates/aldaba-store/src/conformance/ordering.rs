@@ -37,7 +37,14 @@ async fn change(scene: &Scene, id: EndpointId, ordering: Ordering, seconds: i64)
     let before = scene.endpoint(id).await;
     let endpoint =
         Endpoint { updated_at: at(seconds), ..before.clone() }.with(|config| config.ordering = ordering);
-    scene.change(Change::UpdateEndpoint { endpoint, was: Fence::from(&before), resume: false }).await
+    scene
+        .change(Change::UpdateEndpoint {
+            endpoint,
+            was: Fence::from(&before),
+            resume: false,
+            notices: Vec::new(),
+        })
+        .await
 }
 
 pub async fn an_ordered_read_goes_by_number_and_starts_after_one(store: Arc<dyn Store>) {

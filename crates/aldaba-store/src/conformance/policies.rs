@@ -47,7 +47,7 @@ pub async fn a_policy_in_use_stays(store: Arc<dyn Store>) {
     assert_eq!(scene.create_endpoint(&endpoint).await, made());
     let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
     assert_eq!(scene.change(delete.clone()).await, Changed::InUse);
-    scene.change(Change::DeleteEndpoint { app, endpoint: endpoint.id, at: at(3) }).await;
+    scene.change(Change::DeleteEndpoint { app, endpoint: endpoint.id, at: at(3), notices: Vec::new() }).await;
     assert_eq!(scene.change(delete.clone()).await, made());
     assert_eq!(scene.change(delete).await, Changed::NotFound);
     assert_eq!(of_org(&scene, scene.org).await, []);

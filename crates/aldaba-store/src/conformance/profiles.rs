@@ -43,6 +43,7 @@ pub async fn a_profile_in_use_stays(store: Arc<dyn Store>) {
 
     let update = |profile: &str, updated_at, was: &Endpoint| Change::UpdateEndpoint {
         resume: false,
+        notices: Vec::new(),
         endpoint: Endpoint { updated_at, ..endpoint.clone() }
             .with(|config| config.profile = Some(profile.into())),
         was: Fence::from(was),

@@ -148,7 +148,15 @@ fn recovery(scene: &Scene, tenant: &Tenant) -> Recovery {
 
 async fn resume(scene: &Scene, recovery: &Recovery) -> Changed {
     let (app, endpoint) = (recovery.replay.app, recovery.replay.endpoint);
-    scene.change(Change::ResumeEndpoint { app, endpoint, at: at(20), recovery: Some(recovery.clone()) }).await
+    scene
+        .change(Change::ResumeEndpoint {
+            app,
+            endpoint,
+            at: at(20),
+            recovery: Some(recovery.clone()),
+            notices: Vec::new(),
+        })
+        .await
 }
 
 /// A message that was accepted then, for the first endpoint of a tenant, and died at a moment. That made this
@@ -457,7 +465,7 @@ pub async fn a_replay_ends_with_its_endpoint_and_when_it_is_cancelled(store: Arc
     let after = step(&scene, a_step(&stopped)).await;
     assert_eq!((after.opened.len(), after.replay.unwrap().state), (0, ReplayState::Cancelled));
     let endpoint = gone.endpoint;
-    scene.change(Change::DeleteEndpoint { app: gone.app, endpoint, at: at(27) }).await;
+    scene.change(Change::DeleteEndpoint { app: gone.app, endpoint, at: at(27), notices: Vec::new() }).await;
     let after = step(&scene, a_step(&gone)).await;
     assert_eq!((after.opened.len(), after.replay.unwrap().state), (0, ReplayState::EndpointGone));
     assert_eq!(step(&scene, a_step(&everything(&scene, &tenant))).await.replay, None);

@@ -44,7 +44,14 @@ pub async fn endpoints_are_walked_application_by_application(store: Arc<dyn Stor
     let scene = Scene::new(store);
     let (first, second) = (scene.with_endpoints(2).await, scene.with_endpoints(1).await);
     let gone = first.endpoints[0].id;
-    scene.change(Change::DeleteEndpoint { app: first.application.id, endpoint: gone, at: at(1) }).await;
+    scene
+        .change(Change::DeleteEndpoint {
+            app: first.application.id,
+            endpoint: gone,
+            at: at(1),
+            notices: Vec::new(),
+        })
+        .await;
     let mut walked = Vec::new();
     let mut after = None;
     loop {

@@ -89,7 +89,12 @@ impl Scene {
     }
 
     pub async fn create_endpoint(&self, endpoint: &Endpoint) -> Changed {
-        self.change(Change::CreateEndpoint { endpoint: endpoint.clone(), idempotency: None }).await
+        self.change(Change::CreateEndpoint {
+            endpoint: endpoint.clone(),
+            idempotency: None,
+            notices: Vec::new(),
+        })
+        .await
     }
 
     /// An application with some endpoints, as a sender sees it.
@@ -193,6 +198,7 @@ impl Scene {
             at: at(2),
             health: None,
             gates: Vec::new(),
+            notices: Vec::new(),
         }
     }
 

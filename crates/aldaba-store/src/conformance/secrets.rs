@@ -14,6 +14,7 @@ fn replace(app: AppId, endpoint: EndpointId, was: &[u8], sealed: &[u8]) -> Chang
         sealed: sealed.to_vec(),
         at: at(7),
         idempotency: None,
+        notices: Vec::new(),
     }
 }
 
@@ -52,6 +53,7 @@ pub async fn a_repeated_replacement_of_secrets_changes_nothing(store: Arc<dyn St
         sealed: sealed.to_vec(),
         at: at(7),
         idempotency: key,
+        notices: Vec::new(),
     };
     assert_eq!(scene.change(change(b"another", b"new")).await, Changed::Stale, "and the key stays free");
     assert_eq!(scene.change(change(&endpoint.sealed, b"new")).await, made());
@@ -68,7 +70,7 @@ pub async fn secrets_of_what_is_not_there_are_not_replaced(store: Arc<dyn Store>
     for (app, id) in [(other, endpoint.id), (app, scene.id())] {
         assert_eq!(scene.change(replace(app, id, &endpoint.sealed, b"new")).await, Changed::NotFound);
     }
-    scene.change(Change::DeleteEndpoint { app, endpoint: endpoint.id, at: at(1) }).await;
+    scene.change(Change::DeleteEndpoint { app, endpoint: endpoint.id, at: at(1), notices: Vec::new() }).await;
     let change = replace(app, endpoint.id, &endpoint.sealed, b"new");
     assert_eq!(scene.change(change).await, Changed::NotFound);
     assert_eq!(scene.endpoint(endpoint.id).await.sealed, endpoint.sealed);

@@ -5,6 +5,7 @@ use super::codes::Code;
 use super::health;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
+use super::notice;
 use super::ordering;
 use super::policy;
 use super::profile;
@@ -15,6 +16,14 @@ use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Result<Changed> {
+    let changed = make(connection, rules, change)?;
+    if changed.took_effect() {
+        notice::keep(connection, change.notices())?;
+    }
+    Ok(changed)
+}
+
+fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Result<Changed> {
     match change {
         Change::CreateApplication { application, idempotency } => {
             let owner = application.org.as_bytes();
@@ -25,16 +34,16 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         }
         Change::UpdateApplication { application, was } => update_application(connection, application, *was),
         Change::DeleteApplication { app, at } => delete_application(connection, *app, *at),
-        Change::CreateEndpoint { endpoint, idempotency } => {
+        Change::CreateEndpoint { endpoint, idempotency, .. } => {
             let owner = endpoint.app.as_bytes();
             once(connection, owner, idempotency.as_ref(), endpoint.created_at, || {
                 create_endpoint(connection, rules, endpoint).map(|changed| (changed, *endpoint.id.as_bytes()))
             })
         }
-        Change::UpdateEndpoint { endpoint, was, resume } => {
+        Change::UpdateEndpoint { endpoint, was, resume, .. } => {
             update_endpoint(connection, endpoint, was, *resume)
         }
-        Change::ResumeEndpoint { app, endpoint, at, recovery } => {
+        Change::ResumeEndpoint { app, endpoint, at, recovery, .. } => {
             let idempotency = recovery.as_ref().and_then(|recovery| recovery.idempotency.as_ref());
             let replay = recovery.as_ref().map(|recovery| &recovery.replay);
             once(connection, app.as_bytes(), idempotency, *at, || {
@@ -43,8 +52,8 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
             })
         }
         Change::ReleaseGates { gates } => health::release_gates(connection, gates),
-        Change::DeleteEndpoint { app, endpoint, at } => delete_endpoint(connection, *app, *endpoint, *at),
-        Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency } => {
+        Change::DeleteEndpoint { app, endpoint, at, .. } => delete_endpoint(connection, *app, *endpoint, *at),
+        Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, .. } => {
             once(connection, app.as_bytes(), idempotency.as_ref(), *at, || {
                 replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
                     .map(|changed| (changed, *endpoint.as_bytes()))
@@ -57,6 +66,7 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
             })
         }
         Change::CancelReplay { org, replay, at } => replay::cancel(connection, *org, *replay, *at),
+        Change::ForgetNotices { notices } => notice::forget(connection, notices),
         Change::CreatePolicy { policy } => policy::create(connection, policy),
         Change::ReplacePolicy { policy } => policy::replace(connection, policy),
         Change::DeletePolicy { org, name } => policy::delete(connection, *org, name),

@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0010_replay_bounds.sql"),
     include_str!("schema/0011_endpoint_url.sql"),
     include_str!("schema/0017_filter.sql"),
+    include_str!("schema/0019_notice.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

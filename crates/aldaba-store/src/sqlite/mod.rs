@@ -23,6 +23,7 @@ mod lock;
 mod migrations;
 mod monotonic;
 mod names;
+mod notice;
 mod op;
 mod open;
 mod options;
@@ -54,9 +55,10 @@ use crate::{
     Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Cut,
     Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery,
     Endpoint, GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage,
-    LanesQuery, Message, MessagesCursor, Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records,
-    Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent,
-    Retention, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting, Walked, WhichApplication,
+    LanesQuery, Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read,
+    Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
+    ReplaysQuery, Resent, Retention, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting, Walked,
+    WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
@@ -245,6 +247,10 @@ impl Directory for SqliteStore {
 
     fn profiles(&self) -> Read<Vec<OwnProfile>> {
         self.read(profile::all)
+    }
+
+    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+        self.read(move |connection| notice::oldest(connection, limit))
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

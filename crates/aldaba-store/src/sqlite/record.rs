@@ -3,6 +3,7 @@
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::health;
+use super::notice;
 use super::rows::{nanos, scope_bytes};
 use crate::{GateRecord, NewAttempt, Record, Recorded, Resent, Seq};
 use aldaba_delivery::{Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
@@ -54,6 +55,7 @@ impl<'c> Recording<'c> {
         if let Transition::Settle(Ending::Dead(reason)) = record.transition {
             self.put_in_dead_letter(record, reason)?;
         }
+        notice::keep(self.connection, &record.notices)?;
         counters.recorded(record);
         Ok(Recorded::Applied)
     }

@@ -181,7 +181,7 @@ pub(super) async fn resume(
     let directory = api.engine.directory();
     let outage = match recover {
         true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
-        false => directory.resume_endpoint(endpoint.app, endpoint.id).await?,
+        false => directory.resume_endpoint(&endpoint).await?,
     };
     let endpoint = api.endpoint(endpoint.app, endpoint.id.to_string()).await?;
     let resumed = ResumedOut {

@@ -209,7 +209,7 @@ pub(super) async fn patch(
 }
 
 /// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
-async fn put(
+pub(super) async fn put(
     State(api): State<Api>,
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
@@ -249,6 +249,6 @@ pub(super) async fn delete(
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, caller, keys).await?;
-    api.engine.directory().delete_endpoint(endpoint.app, endpoint.id).await?;
+    api.engine.directory().delete_endpoint(&endpoint).await?;
     Ok(StatusCode::NO_CONTENT)
 }

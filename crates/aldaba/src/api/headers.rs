@@ -39,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct HeadersIn {
+pub(super) struct HeadersIn {
     headers: BTreeMap<String, String>,
 }
 
@@ -53,7 +53,7 @@ struct HeadersPatch {
 }
 
 #[derive(Serialize, ToSchema)]
-struct HeadersOut<'a> {
+pub(super) struct HeadersOut<'a> {
     headers: BTreeMap<&'a str, &'a str>,
     /// The names of those whose values are not shown.
     sensitive: Vec<&'a str>,
@@ -82,7 +82,7 @@ fn refused(problems: Vec<HeaderProblem>) -> Error {
     Error::problems(problems.into_iter().map(problem).collect())
 }
 
-async fn show(
+pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
@@ -93,7 +93,7 @@ async fn show(
     Ok(json::answer(StatusCode::OK, &out))
 }
 
-async fn replace(
+pub(super) async fn replace(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,

@@ -30,6 +30,7 @@ mod message_in;
 mod mtls;
 mod named;
 mod openapi;
+mod operational;
 mod ordering;
 mod page;
 mod policy;
@@ -118,6 +119,7 @@ fn routes() -> Vec<Route> {
         mtls::routes(),
         condition::routes(),
         replay::routes(),
+        operational::routes(),
         message::routes(),
         destination::routes(),
         attempt::routes(),

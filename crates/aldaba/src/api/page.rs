@@ -139,6 +139,10 @@ struct List<'a, R> {
 }
 
 impl<T> Listed<T> {
+    pub(super) fn nothing() -> Self {
+        Self { items: Vec::new(), iterator: None, prev_iterator: None, done: true }
+    }
+
     pub(super) fn render<'a, R: Serialize>(&'a self, item: impl FnMut(&'a T) -> R) -> Response {
         let Self { items, iterator, prev_iterator, done } = self;
         let data = items.iter().map(item).collect();

@@ -51,7 +51,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 #[derive(Serialize, ToSchema)]
-struct SecretOut {
+pub(super) struct SecretOut {
     /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
     key: String,
 }
@@ -59,7 +59,7 @@ struct SecretOut {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct RotateIn {
+pub(super) struct RotateIn {
     /// `whsec_…` or `whsk_…`; one of the same kind is made, if not given.
     key: Option<String>,
     /// For how long the present key still signs beside the new one; a day, if not given.
@@ -88,7 +88,7 @@ struct PublicKey {
     endpoints: Vec<String>,
 }
 
-async fn show(
+pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
@@ -98,7 +98,7 @@ async fn show(
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }
 
-async fn rotate(
+pub(super) async fn rotate(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,

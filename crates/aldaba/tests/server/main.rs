@@ -17,6 +17,7 @@ mod hmac;
 mod hosts;
 mod idempotency;
 mod mtls;
+mod operational;
 mod ordering;
 mod overload;
 mod pages;

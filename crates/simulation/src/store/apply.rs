@@ -148,6 +148,7 @@ impl Disk {
                 self.gates.insert(key, (gate.clone(), why.clone()));
             }
         }
+        self.keep_notices(&record.notices);
         Recorded::Applied
     }
 

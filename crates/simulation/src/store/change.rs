@@ -4,11 +4,27 @@ use super::disk::{ApplicationRow, Disk, KeyRow, UniqueKey};
 use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
-    Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Obstacle, OwnPolicy, Waiting,
+    Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Notice, NoticeNumber, Obstacle, OwnPolicy,
+    Waiting,
 };
 
 impl Disk {
     pub(super) fn change(&mut self, change: &Change) -> Changed {
+        let changed = self.make(change);
+        if changed.took_effect() {
+            self.keep_notices(change.notices());
+        }
+        changed
+    }
+
+    pub(super) fn keep_notices(&mut self, notices: &[Notice]) {
+        for notice in notices {
+            self.last_notice += 1;
+            self.notices.insert(NoticeNumber(self.last_notice), notice.clone());
+        }
+    }
+
+    fn make(&mut self, change: &Change) -> Changed {
         match change {
             Change::CreateApplication { application, idempotency } => {
                 let (owner, id) = (*application.org.as_bytes(), *application.id.as_bytes());
@@ -16,14 +32,16 @@ impl Disk {
                     disk.create_application(application)
                 })
             }
-            Change::CreateEndpoint { endpoint, idempotency } => {
+            Change::CreateEndpoint { endpoint, idempotency, .. } => {
                 let (owner, id) = (*endpoint.app.as_bytes(), *endpoint.id.as_bytes());
                 self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
             }
             Change::UpdateApplication { application, was } => self.update_application(application, *was),
             Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
-            Change::UpdateEndpoint { endpoint, was, resume } => self.update_endpoint(endpoint, was, *resume),
-            Change::ResumeEndpoint { app, endpoint, at, recovery } => {
+            Change::UpdateEndpoint { endpoint, was, resume, .. } => {
+                self.update_endpoint(endpoint, was, *resume)
+            }
+            Change::ResumeEndpoint { app, endpoint, at, recovery, .. } => {
                 let idempotency = recovery.as_ref().and_then(|recovery| recovery.idempotency);
                 let replay = recovery.as_ref().map(|recovery| &recovery.replay);
                 let resource = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
@@ -35,8 +53,8 @@ impl Disk {
                 self.gates.retain(|key, _| !gates.contains(key));
                 Changed::Done { removed: Vec::new() }
             }
-            Change::DeleteEndpoint { app, endpoint, at } => self.delete_endpoint(*app, *endpoint, *at),
-            Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency } => {
+            Change::DeleteEndpoint { app, endpoint, at, .. } => self.delete_endpoint(*app, *endpoint, *at),
+            Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, .. } => {
                 let (owner, id) = (*app.as_bytes(), *endpoint.as_bytes());
                 self.once(owner, *idempotency, *at, id, |disk| {
                     disk.replace_secrets((*app, *endpoint), was, sealed, *at)
@@ -47,6 +65,10 @@ impl Disk {
                 self.once(owner, *idempotency, replay.created_at, id, |disk| disk.start_replay(replay))
             }
             Change::CancelReplay { org, replay, at } => self.cancel_replay(*org, *replay, *at),
+            Change::ForgetNotices { notices } => {
+                self.notices.retain(|number, _| !notices.contains(number));
+                Changed::Done { removed: Vec::new() }
+            }
             Change::CreatePolicy { policy } => self.create_policy(policy),
             Change::ReplacePolicy { policy } => self.replace_policy(policy),
             Change::DeletePolicy { org, name } => self.delete_policy(*org, name),

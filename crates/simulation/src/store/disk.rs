@@ -5,8 +5,8 @@ use aldaba_delivery::{
     AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
 };
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message, OwnPolicy,
-    OwnProfile, Replay, ReplayState, Seq, Turn, Waiting,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message, Notice,
+    NoticeNumber, OwnPolicy, OwnProfile, Replay, ReplayState, Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +34,8 @@ pub struct Disk {
     pub(super) replays: BTreeMap<ReplayId, Replay>,
     pub(super) profiles: BTreeMap<(OrgId, String), OwnProfile>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
+    pub(super) notices: BTreeMap<NoticeNumber, Notice>,
+    pub(super) last_notice: i64,
     pub(super) last_seq: i64,
     pub(super) last_message: i64,
     pub(super) archive: Archive,

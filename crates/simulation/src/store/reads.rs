@@ -9,8 +9,8 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
     Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key, Lanes,
-    LanesPage, LanesQuery, Message, Order, OwnPolicy, OwnProfile, Page, Read, Tenant, Turn, Waiting,
-    WhichApplication,
+    LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read, Tenant,
+    Turn, Waiting, WhichApplication,
 };
 
 impl Lanes for SimStore {
@@ -136,6 +136,12 @@ impl Directory for SimStore {
 
     fn profiles(&self) -> Read<Vec<OwnProfile>> {
         self.read(|disk| disk.profiles.values().cloned().collect())
+    }
+
+    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+        self.read(move |disk| {
+            disk.notices.iter().take(limit).map(|(number, notice)| (*number, notice.clone())).collect()
+        })
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

@@ -1,0 +1,193 @@
+//! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
+//! messages. They are endpoints like any other, of an application that the management organization has for it.
+
+use super::auth::{Access, Organization};
+use super::body::Pending;
+use super::endpoint::{self, EndpointOut};
+use super::endpoint_in::{EndpointIn, EndpointUpdate};
+use super::headers::{self, HeadersIn, HeadersOut};
+use super::ids::Ids;
+use super::page::{Listed, PageQuery};
+use super::routes::Route;
+use super::secret::{self, RotateIn, SecretOut};
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{EndpointId, OrgId};
+use aldaba_engine::{ChangeError, NewApplication, management};
+use aldaba_store::WhichApplication;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+
+const ALL: &str = "/operational-webhook/endpoint";
+const ONE: &str = "/operational-webhook/endpoint/{endpoint_id}";
+const SECRET: &str = "/operational-webhook/endpoint/{endpoint_id}/secret";
+const ROTATE: &str = "/operational-webhook/endpoint/{endpoint_id}/secret/rotate";
+const HEADERS: &str = "/operational-webhook/endpoint/{endpoint_id}/headers";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(ALL, Access::ReadOrganization, list)
+            .named(
+                "v1.operational-webhook.endpoint.list",
+                "Lists the endpoints that hear of the organization's own events",
+            )
+            .ordered()
+            .lists::<EndpointOut<'_>>(),
+        Route::post(ALL, Access::Administer, create)
+            .named(
+                "v1.operational-webhook.endpoint.create",
+                "Makes an endpoint that hears of the organization's own events",
+            )
+            .takes::<EndpointIn>()
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get(ONE, Access::ReadOrganization, show)
+            .named("v1.operational-webhook.endpoint.get", "Shows one of these endpoints")
+            .answers::<EndpointOut<'_>>(StatusCode::OK),
+        Route::put(ONE, Access::Administer, put)
+            .named(
+                "v1.operational-webhook.endpoint.update",
+                "Puts another configuration in its place, or makes it",
+            )
+            .takes::<EndpointUpdate>()
+            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::delete(ONE, Access::Administer, delete)
+            .named("v1.operational-webhook.endpoint.delete", "Removes one of these endpoints")
+            .answers_nothing(),
+        Route::get(SECRET, Access::Administer, show_secret)
+            .named(
+                "v1.operational-webhook.endpoint.get-secret",
+                "Shows its signing secret, or its public key",
+            )
+            .answers::<SecretOut>(StatusCode::OK),
+        Route::post(ROTATE, Access::Administer, rotate)
+            .named("v1.operational-webhook.endpoint.rotate-secret", "Signs with another key")
+            .takes::<RotateIn>()
+            .answers::<SecretOut>(StatusCode::OK)
+            .may_conflict(),
+        Route::get(HEADERS, Access::Administer, show_headers)
+            .named(
+                "v1.operational-webhook.endpoint.get-headers",
+                "Shows the headers that are sent with every request",
+            )
+            .answers::<HeadersOut<'_>>(StatusCode::OK),
+        Route::put(HEADERS, Access::Administer, put_headers)
+            .named("v1.operational-webhook.endpoint.update-headers", "Sends these headers and no others")
+            .takes::<HeadersIn>()
+            .answers_nothing()
+            .may_conflict(),
+    ]
+}
+
+fn manager() -> Caller {
+    Caller::Organization(management())
+}
+
+/// The path to one of its endpoints, as the management organization has it.
+fn path(org: OrgId, endpoint: String) -> Ids<(String, String)> {
+    Ids((org.to_string(), endpoint))
+}
+
+/// The application is made with the first endpoint.
+async fn ensure_application(api: &Api, org: OrgId) -> Result<(), Error> {
+    let which = WhichApplication { org: management(), key: org.to_string() };
+    if api.engine.store().application(which).await?.is_some() {
+        return Ok(());
+    }
+    let new = NewApplication {
+        org: management(),
+        uid: Some(org.to_string()),
+        name: format!("Operational webhooks of {org}"),
+        throttle_rate: None,
+        metadata: "{}".into(),
+    };
+    match api.engine.directory().create_application(new, None).await {
+        // Somebody else was first.
+        Ok(_) | Err(ChangeError::UidTaken) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn list(
+    State(api): State<Api>,
+    query: PageQuery<EndpointId>,
+    Organization(org): Organization,
+) -> Result<Response, Error> {
+    let which = WhichApplication { org: management(), key: org.to_string() };
+    if api.engine.store().application(which).await?.is_none() {
+        return Ok(Listed::<()>::nothing().render(|()| ()));
+    }
+    endpoint::list(State(api), query, manager(), Ids(org.to_string())).await
+}
+
+async fn create(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    pending: Pending,
+) -> Result<Response, Error> {
+    ensure_application(&api, org).await?;
+    endpoint::create(State(api), manager(), Ids(org.to_string()), pending).await
+}
+
+async fn show(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+) -> Result<Response, Error> {
+    endpoint::show(State(api), manager(), path(org, endpoint)).await
+}
+
+async fn put(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    ensure_application(&api, org).await?;
+    endpoint::put(State(api), manager(), path(org, endpoint), pending).await
+}
+
+async fn delete(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+) -> Result<StatusCode, Error> {
+    endpoint::delete(State(api), manager(), path(org, endpoint)).await
+}
+
+async fn show_secret(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+) -> Result<Response, Error> {
+    secret::show(State(api), manager(), path(org, endpoint)).await
+}
+
+async fn rotate(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    secret::rotate(State(api), manager(), path(org, endpoint), pending).await
+}
+
+async fn show_headers(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+) -> Result<Response, Error> {
+    headers::show(State(api), manager(), path(org, endpoint)).await
+}
+
+async fn put_headers(
+    State(api): State<Api>,
+    Organization(org): Organization,
+    Ids(endpoint): Ids<String>,
+    pending: Pending,
+) -> Result<StatusCode, Error> {
+    headers::replace(State(api), manager(), path(org, endpoint), pending).await
+}

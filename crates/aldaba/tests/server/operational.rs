@@ -1,0 +1,148 @@
+//! Operational webhooks: an organization hears of what becomes of its endpoints and messages.
+
+use crate::receiver::{Arrival, Receiver};
+use crate::running::{Running, token};
+use crate::tokens::OTHER_ORGANIZATION;
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+
+/// Tried six times, one after the other.
+const HASTY: &str = r#"{"name": "hasty", "schedule": {"type": "list", "delays": ["10ms", "10ms", "10ms", "10ms", "10ms"]},
+    "limit": {"attempts": 6}, "endpointFails": {"type": "never"}}"#;
+
+struct Stage {
+    server: Running,
+    receiver: Receiver,
+    /// Hears the operational webhooks.
+    ear: Receiver,
+    app: String,
+    id: String,
+}
+
+impl Stage {
+    /// The receiver answers with this status.
+    async fn new(status: u16) -> Self {
+        let server = Running::delivering().await;
+        let (receiver, ear) = (Receiver::answering(status, "").await, Receiver::answering(200, "").await);
+        let body = json!({"url": ear.url("/ops")}).to_string();
+        let made = server.client.post("/operational-webhook/endpoint", body).await.expect(201);
+        let app = server.application().await;
+        Self { server, receiver, ear, app, id: made["id"].as_str().unwrap().to_owned() }
+    }
+
+    async fn endpoint(&mut self, policy: &str) -> String {
+        let body = json!({"url": self.receiver.url("/"), "uid": "door", "policy": policy});
+        let made = self.server.endpoint(&self.app, body).await;
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn hears(&mut self, event: &str) -> Value {
+        let Arrival { body, .. } = self.ear.next().await;
+        let heard: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(heard["type"], event, "{heard}");
+        heard["data"].clone()
+    }
+}
+
+#[tokio::test]
+async fn an_organization_hears_of_its_endpoints() {
+    let mut stage = Stage::new(200).await;
+    let endpoint = stage.endpoint("standard").await;
+    let about = |data: &Value| {
+        assert_eq!((&data["appId"], &data["endpointId"]), (&json!(stage.app), &json!(endpoint)));
+        assert_eq!(data["endpointUid"], "door");
+    };
+    let path = format!("/app/{}/endpoint/{endpoint}", stage.app);
+    let client = stage.server.client.clone();
+    client.patch(&path, json!({"description": "x"}).to_string()).await.expect(200);
+    client.post(&format!("{path}/secret/rotate"), "{}").await.expect(200);
+    client.put(&format!("{path}/headers"), json!({"headers": {"x-a": "1"}}).to_string()).await.expect(204);
+    client.patch(&path, json!({"disabled": true}).to_string()).await.expect(200);
+    client.patch(&path, json!({"disabled": false}).to_string()).await.expect(200);
+    client.delete(&path).await.expect(204);
+    let mut heard = Vec::new();
+    for _ in 0..8 {
+        let Arrival { body, headers, .. } = stage.ear.next().await;
+        let secret =
+            client.get(&format!("/operational-webhook/endpoint/{}/secret", stage.id)).await.expect(200);
+        Webhook::new(secret["key"].as_str().unwrap()).unwrap().verify(&body, &headers).unwrap();
+        let event: Value = serde_json::from_slice(&body).unwrap();
+        about(&event["data"]);
+        heard.push(event["type"].as_str().unwrap().to_owned());
+    }
+    heard.sort();
+    let expected = ["endpoint.created", "endpoint.deleted", "endpoint.disabled", "endpoint.enabled"];
+    assert_eq!(heard[..4], expected, "header changes are not told");
+    assert!(heard[4..].iter().all(|event| event == "endpoint.updated"), "{heard:?}");
+    stage.ear.nothing_more().await;
+}
+
+#[tokio::test]
+async fn an_organization_hears_of_messages_that_fail_and_recover() {
+    let mut stage = Stage::new(500).await;
+    stage.server.client.post("/policy", HASTY).await.expect(201);
+    stage.endpoint("hasty").await;
+    stage.hears("endpoint.created").await;
+    let message = stage.server.message(&stage.app, "a").await;
+    let failing = stage.hears("message.attempt.failing").await;
+    assert_eq!((&failing["msgId"], &failing["appUid"]), (&json!(message), &Value::Null));
+    assert_eq!(failing["lastAttempt"]["responseStatusCode"], 500);
+    let exhausted = stage.hears("message.attempt.exhausted").await;
+    assert_eq!(exhausted["msgId"], json!(message));
+    assert_ne!(exhausted["lastAttempt"]["id"], failing["lastAttempt"]["id"]);
+
+    // Five failures, then a success.
+    for _ in 0..6 {
+        stage.receiver.next().await;
+    }
+    let slow = HASTY.replace("\"10ms\"]", "\"2s\"]");
+    stage.server.client.put("/policy/hasty", slow).await.expect(200);
+    let second = stage.server.message(&stage.app, "b").await;
+    stage.hears("message.attempt.failing").await;
+    for _ in 0..5 {
+        stage.receiver.next().await;
+    }
+    stage.receiver.answer(200);
+    let recovered = stage.hears("message.attempt.recovered").await;
+    assert_eq!(recovered["msgId"], json!(second));
+    stage.ear.nothing_more().await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_gone_is_told_with_its_trigger() {
+    let mut stage = Stage::new(410).await;
+    let endpoint = stage.endpoint("standard").await;
+    stage.hears("endpoint.created").await;
+    stage.server.message(&stage.app, "a").await;
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        heard.push(serde_json::from_slice::<Value>(&stage.ear.next().await.body).unwrap());
+    }
+    let disabled = heard.iter().find(|event| event["type"] == "endpoint.disabled").unwrap();
+    let data = &disabled["data"];
+    assert_eq!((&data["endpointId"], &data["trigger"]), (&json!(endpoint), &json!("automatic")));
+    assert_eq!(data["endpointUid"], "door");
+}
+
+#[tokio::test]
+async fn operational_endpoints_are_the_organizations_own() {
+    let stage = Stage::new(200).await;
+    let client = &stage.server.client;
+    let path = format!("/operational-webhook/endpoint/{}", stage.id);
+    let listed = client.get("/operational-webhook/endpoint").await.expect(200);
+    assert_eq!(listed["data"][0]["id"], json!(stage.id));
+    let put = json!({"url": "https://example.com/", "description": "d"}).to_string();
+    assert_eq!(client.put(&path, put).await.expect(200)["description"], "d");
+    client.put(&format!("{path}/headers"), json!({"headers": {"x-a": "1"}}).to_string()).await.expect(204);
+    assert_eq!(client.get(&format!("{path}/headers")).await.expect(200)["headers"], json!({"x-a": "1"}));
+    client.post(&format!("{path}/secret/rotate"), "{}").await.expect(200);
+    // Neither another organization nor the applications' list knows of them.
+    let other = client.with_token(&token(OTHER_ORGANIZATION));
+    assert_eq!(other.get("/operational-webhook/endpoint").await.expect(200)["data"], json!([]));
+    for path in [path.clone(), format!("{path}/secret"), format!("{path}/headers")] {
+        other.get(&path).await.expect(404);
+    }
+    assert_eq!(client.get("/app").await.expect(200)["data"].as_array().unwrap().len(), 1);
+    client.delete(&path).await.expect(204);
+    client.get(&path).await.expect(404);
+}
