@@ -195,12 +195,15 @@ async fn put(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
+    let which = WhichApplication { org, key };
+    if api.engine.store().application(which.clone()).await?.is_none() {
+        ids::may_be_made("app_", &which.key, "There is no such application")?;
+    }
     let (once, body) = (pending.once, pending.read().await?);
     let mut new = read(org, &body.bytes)?;
     for _ in 0..TRIES {
-        let which = WhichApplication { org, key: key.clone() };
-        let Some(current) = api.engine.store().application(which).await? else {
-            new.uid = ids::uid_of_new("app_", new.uid, &key, "There is no such application")?;
+        let Some(current) = api.engine.store().application(which.clone()).await? else {
+            new.uid = new.uid.or(Some(which.key));
             let (Made::New(made) | Made::Before(made)) =
                 api.engine.directory().create_application(new, once).await?;
             return Ok(json::answer(StatusCode::CREATED, &render(&made)));

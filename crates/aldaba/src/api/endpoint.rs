@@ -216,13 +216,15 @@ pub(super) async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(caller, app).await?;
+    if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
+        ids::may_be_made("ep_", &key, "The application has no such endpoint")?;
+    }
     let (once, body) = (pending.once, pending.read().await?);
     let given = changes(&body.bytes)?;
     for _ in 0..TRIES {
         let mut new = read(&api, application.org, &body.bytes)?;
         let Some(current) = api.engine.store().endpoint(application.id, key.clone()).await? else {
-            new.config.uid =
-                ids::uid_of_new("ep_", new.config.uid, &key, "The application has no such endpoint")?;
+            new.config.uid = new.config.uid.or(Some(key));
             let which = WhichApplication { org: application.org, key: application.id.to_string() };
             let (Made::New(made) | Made::Before(made)) =
                 api.engine.directory().create_endpoint(which, new, once).await?;

@@ -66,16 +66,8 @@ pub(super) fn uid(text: &str, prefix: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The uid of something that a PUT makes: the one in the body, or else the name in the path. An id of ours that
-/// nothing has names nothing.
-pub(super) fn uid_of_new(
-    prefix: &str,
-    given: Option<String>,
-    path: &str,
-    missing: &'static str,
-) -> Result<Option<String>, Error> {
-    if uid(path, prefix).is_err() {
-        return Err(Error::not_found(missing));
-    }
-    Ok(Some(given.unwrap_or_else(|| path.to_owned())))
+/// Whether a PUT may make what is not there: under the name in the path, if the body gives no other. An id of
+/// ours that nothing has names nothing.
+pub(super) fn may_be_made(prefix: &str, path: &str, missing: &'static str) -> Result<(), Error> {
+    uid(path, prefix).map_err(|_| Error::not_found(missing))
 }

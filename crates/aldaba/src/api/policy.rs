@@ -172,6 +172,7 @@ pub(super) async fn replace(
     body: Pending,
 ) -> Result<Response, Error> {
     KIND.not_built_in(&name)?;
+    find(&api, Caller::Organization(org), &name)?;
     let policy = read(&body.read().await?.bytes, Some(&name))?;
     let replaced = api.engine.directory().replace_policy(org, policy.clone()).await;
     replaced.map_err(|error| KIND.refusal(error, &name))?;

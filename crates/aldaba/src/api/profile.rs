@@ -107,6 +107,7 @@ pub(super) async fn replace(
     body: Pending,
 ) -> Result<Response, Error> {
     KIND.not_built_in(&name)?;
+    api.engine.profiles().get(org, &name).ok_or_else(|| KIND.missing())?;
     let profile = read(&body.read().await?.bytes, Some(&name))?;
     let replaced = api.engine.directory().replace_profile(org, &profile).await;
     replaced.map_err(|error| KIND.refusal(error, &name))?;

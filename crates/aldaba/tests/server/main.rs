@@ -16,6 +16,7 @@ mod health;
 mod hmac;
 mod hosts;
 mod idempotency;
+mod matrix;
 mod mtls;
 mod operational;
 mod ordering;
