@@ -157,6 +157,7 @@ pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timest
         at: now,
         health: None,
         gates: Vec::new(),
+        audit: None,
     }
 }
 

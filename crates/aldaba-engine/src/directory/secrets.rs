@@ -6,7 +6,7 @@ use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Endpoint};
+use aldaba_store::{Change, Deed, Endpoint};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Directory {
             secrets.identity.clone_from(&identity);
             Ok(changes)
         };
-        self.change_secrets(endpoint, None, set).await.map(drop)
+        self.change_secrets("endpoint.mtls.update", endpoint, None, set).await.map(drop)
     }
 
     /// Sends other headers from the next attempt on. `change` gets those of now.
@@ -82,7 +82,7 @@ impl Directory {
                 Ok(false)
             }
         };
-        self.change_secrets(endpoint, None, set).await?;
+        self.change_secrets("endpoint.headers.update", endpoint, None, set).await?;
         Ok(refused)
     }
 
@@ -110,7 +110,7 @@ impl Directory {
             }
             Ok(true)
         };
-        let secrets = self.change_secrets(endpoint, once, rotate).await?;
+        let secrets = self.change_secrets("endpoint.secret.rotate", endpoint, once, rotate).await?;
         Ok(secrets.key.public_text())
     }
 
@@ -122,6 +122,7 @@ impl Directory {
     /// they are then.
     async fn change_secrets(
         &self,
+        action: &'static str,
         of: &Endpoint,
         once: Once,
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
@@ -136,7 +137,8 @@ impl Directory {
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
             let idempotency = self.idempotency(once);
             let change = Change::ReplaceSecrets { app, endpoint, was: found.sealed, sealed, at, idempotency };
-            match self.change(change).await {
+            let deed = Deed { action: action.into(), ..change.deed() };
+            match self.change_as(deed, change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => {}
                 Ok(Repeat::Of(_)) => {

@@ -2,6 +2,7 @@
 
 use super::batch::Rules;
 use super::codes::Code;
+use super::credentials;
 use super::health;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
@@ -63,6 +64,19 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
         Change::CreateProfile { profile } => profile::create(connection, profile),
         Change::ReplaceProfile { profile } => profile::replace(connection, profile),
         Change::DeleteProfile { org, name } => profile::delete(connection, *org, name),
+        Change::CreateApiKey { key, idempotency } => {
+            once(connection, key.org.as_bytes(), idempotency.as_ref(), key.created_at, || {
+                credentials::create(connection, key).map(|changed| (changed, *key.id.as_bytes()))
+            })
+        }
+        Change::RenameApiKey { org, id, name } => credentials::rename(connection, *org, *id, name),
+        Change::RevokeApiKey { org, id } => credentials::revoke(connection, *org, *id),
+        Change::NoteKeyUses { uses } => credentials::note_uses(connection, uses),
+        Change::GrantPortalAccess { app } => credentials::grant_portal_access(connection, *app),
+        Change::EndPortalTokens { app, cuts, at } => {
+            credentials::end_portal_tokens(connection, *app, cuts, *at)
+        }
+        Change::RevokeToken { token } => credentials::revoke_token(connection, token),
     }
 }
 
