@@ -7,7 +7,7 @@ mod revocations;
 mod uses;
 
 pub use keys::{HeldKey, Keys};
-pub use new_key::{KEY_PREFIX, NewKey, digest_of, make_key};
+pub use new_key::{KEY_PREFIX, NewKey, check_key_name, digest_of, make_key};
 pub use revocations::{LONGEST_SESSION, Revocations};
 pub(crate) use uses::Uses;
 

@@ -105,6 +105,15 @@ pub enum ChangeError {
 #[derive(Clone)]
 pub struct DirectoryAccess(Arc<Core>);
 
+/// Looking needs no name.
+impl Deref for DirectoryAccess {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.0
+    }
+}
+
 impl DirectoryAccess {
     /// The directory in somebody's hands.
     pub fn by(&self, actor: &Arc<Actor>) -> Directory {
@@ -233,7 +242,8 @@ impl Directory {
         let (id, created_at) = (current.id, current.created_at);
         let application = Application { id, org, uid, name, throttle_rate, metadata, created_at, updated_at };
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
-        self.change(change).await?;
+        let deed = change.deed().with_fields(&application.changed_since(current));
+        self.change_as(deed, change).await?;
         Ok(application)
     }
 
@@ -314,7 +324,7 @@ impl Directory {
             fields.push("url");
         }
         let change = Change::UpdateEndpoint { endpoint: endpoint.clone(), was: Fence::from(current), resume };
-        let deed = Deed { fields: fields.into_iter().map(Into::into).collect(), ..change.deed() };
+        let deed = change.deed().with_fields(&fields);
         match self.change_as(deed, change).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.switched(current, resume) {

@@ -42,7 +42,8 @@ pub mod wire;
 pub use cancel::{Cancel, Cancelled};
 pub use clock::{Clock, RuntimeClock, SystemClock};
 pub use credentials::{
-    Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, digest_of, make_key,
+    Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
+    make_key,
 };
 pub use directory::{
     ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, Once, Outage, Rotation,

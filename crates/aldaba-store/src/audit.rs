@@ -86,6 +86,11 @@ impl Deed {
     }
 
     #[must_use]
+    pub fn with_fields(self, fields: &[&str]) -> Self {
+        Self { fields: fields.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    #[must_use]
     pub fn at_endpoint(self, endpoint: EndpointId) -> Self {
         Self { endpoint: Some(endpoint), ..self }
     }
@@ -218,9 +223,7 @@ impl Change {
             Self::ReplaceProfile { profile } => Deed::new("profile.update", &profile.name),
             Self::DeleteProfile { name, .. } => Deed::new("profile.delete", name),
             Self::CreateApiKey { key, .. } => Deed { app: key.app, ..Deed::new("api_key.create", key.id) },
-            Self::RenameApiKey { id, .. } => {
-                Deed { fields: vec!["name".into()], ..Deed::new("api_key.update", id) }
-            }
+            Self::RenameApiKey { id, .. } => Deed::new("api_key.update", id).with_fields(&["name"]),
             Self::RevokeApiKey { id, .. } => Deed::new("api_key.revoke", id),
             Self::NoteKeyUses { .. } => Deed::new("api_key.use", ""),
             Self::GrantPortalAccess { app } => Deed::new("portal_access.create", app).of_app(*app),

@@ -24,6 +24,19 @@ pub struct Application {
     pub updated_at: Timestamp,
 }
 
+impl Application {
+    /// The names, as callers know them, of what is not as it was `before`.
+    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+        let fields = [
+            ("uid", self.uid != before.uid),
+            ("name", self.name != before.name),
+            ("throttleRate", self.throttle_rate != before.throttle_rate),
+            ("metadata", self.metadata != before.metadata),
+        ];
+        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+    }
+}
+
 /// What an endpoint is asked to be: what its owner gives, and may give again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointConfig {

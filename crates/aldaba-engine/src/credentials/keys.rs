@@ -81,7 +81,8 @@ impl Keys {
         keys.values().find(|held| held.key.id == id && held.key.org == org).map(|held| held.shown())
     }
 
-    pub(super) fn put(&self, key: ApiKey) {
+    /// As it is on disk.
+    pub fn put(&self, key: ApiKey) {
         self.0.write().insert(key.digest, Arc::new(HeldKey::new(key, NEVER)));
     }
 
@@ -95,7 +96,7 @@ impl Keys {
         keys.insert(renamed.key.digest, Arc::new(renamed));
     }
 
-    pub(super) fn remove(&self, id: ApiKeyId) {
+    pub fn remove(&self, id: ApiKeyId) {
         self.0.write().retain(|_, held| held.key.id != id);
     }
 

@@ -11,6 +11,8 @@ pub const KEY_PREFIX: &str = "aldaba_";
 const SHOWN: usize = 8;
 /// Characters of the secret part. Each is one of 62, so that 40 of them are 238 bits.
 const SECRET: usize = 40;
+/// Bytes of a name.
+const LONGEST_NAME: usize = 256;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What somebody wants a key to be.
@@ -21,6 +23,17 @@ pub struct NewKey {
     pub name: String,
     pub scope: Scope,
     pub expires_at: Option<Timestamp>,
+}
+
+/// Whether a key can be called so.
+pub fn check_key_name(name: &str) -> Result<(), String> {
+    match name {
+        _ if !(1..=LONGEST_NAME).contains(&name.len()) => {
+            Err(format!("must be 1 to {LONGEST_NAME} bytes long"))
+        }
+        name if name.chars().any(char::is_control) => Err("must hold no control characters".into()),
+        _ => Ok(()),
+    }
 }
 
 /// A key and its text, which is nowhere else.

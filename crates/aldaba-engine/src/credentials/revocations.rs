@@ -62,12 +62,13 @@ impl Revocations {
         self.0.read().cuts.get(&app).map_or(0, Vec::len).saturating_add(more) <= Self::MOST_CUTS
     }
 
-    pub(super) fn add_token(&self, token: RevokedToken) {
+    /// As it is on disk.
+    pub fn add_token(&self, token: RevokedToken) {
         self.0.write().tokens.insert(token.mark, token);
     }
 
     /// As the store does it. Without a moment: as it was read.
-    pub(super) fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
+    pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
         let mut memory = self.0.write();
         let cuts = memory.cuts.entry(new.app).or_default();
         if let Some(now) = now {

@@ -3,7 +3,7 @@
 use super::{ChangeError, Directory, Once, Repeat};
 use crate::credentials::{LONGEST_SESSION, NewKey, Revocations, make_key};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_store::{ApiKey, Change, PortalCut, RevokedToken};
+use aldaba_store::{ApiKey, Change, Deed, PortalCut, RevokedToken, Who};
 use std::time::Duration;
 
 /// How often another prefix is tried because a key has it already.
@@ -87,6 +87,11 @@ impl Directory {
             return Err(ChangeError::TooManyRevocations(Revocations::MOST_TOKENS));
         }
         let expires_at = ends_at.map(|ends_at| ends_at + LEEWAY);
-        self.change(Change::RevokeToken { token: RevokedToken { org, mark, expires_at } }).await.map(drop)
+        let change = Change::RevokeToken { token: RevokedToken { org, mark, expires_at } };
+        let app = match &self.actor.who {
+            Who::PortalToken { app, .. } => Some(*app),
+            Who::Key { .. } | Who::OrganizationToken | Who::CommandLine => None,
+        };
+        self.change_as(Deed { app, ..change.deed() }, change).await.map(drop)
     }
 }

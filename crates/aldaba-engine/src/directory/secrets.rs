@@ -1,6 +1,6 @@
 //! What is secret about an endpoint, changed after its creation.
 
-use super::{ChangeError, Directory, Once, Repeat};
+use super::{ChangeError, Core, Directory, Once, Repeat};
 use crate::vault::Secrets;
 use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
@@ -26,7 +26,7 @@ impl Rotation {
     pub const MOST_OLD: usize = 10;
 }
 
-impl Directory {
+impl Core {
     /// The secret as its owner may see it: a public key for asymmetric ones.
     pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
         Ok(self.secrets(endpoint)?.key.public_text())
@@ -48,6 +48,12 @@ impl Directory {
         Ok(self.secrets(endpoint)?.headers)
     }
 
+    fn secrets(&self, endpoint: &Endpoint) -> Result<Secrets, ChangeError> {
+        Ok(self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?)
+    }
+}
+
+impl Directory {
     /// Sets or takes away the client certificate. No attempt that starts after this has returned
     /// uses the former one.
     pub async fn set_identity(
@@ -112,10 +118,6 @@ impl Directory {
         };
         let secrets = self.change_secrets("endpoint.secret.rotate", endpoint, once, rotate).await?;
         Ok(secrets.key.public_text())
-    }
-
-    fn secrets(&self, endpoint: &Endpoint) -> Result<Secrets, ChangeError> {
-        Ok(self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?)
     }
 
     /// Reads the secrets, changes them, and puts them back, unless there is nothing to change. Returns what
