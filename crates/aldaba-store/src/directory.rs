@@ -104,6 +104,7 @@ impl EndpointConfig {
             profile,
             http2,
             ordering,
+            filter,
             metadata,
         } = self;
         let fields = [
@@ -120,6 +121,7 @@ impl EndpointConfig {
             ("profile", *profile != before.profile),
             ("http2", *http2 != before.http2),
             ("ordering", *ordering != before.ordering),
+            ("filter", *filter != before.filter),
             ("metadata", *metadata != before.metadata),
         ];
         fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
