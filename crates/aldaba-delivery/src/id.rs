@@ -52,6 +52,10 @@ id_kinds! {
     AttemptKind, AttemptId, "atmpt_";
     /// A replay of messages. The prefix is what clients of background tasks look for.
     ReplayKind, ReplayId, "qtask_";
+    /// A key that speaks for an organization, or for one application of it.
+    ApiKeyKind, ApiKeyId, "key_";
+    /// One row of the audit log.
+    AuditKind, AuditId, "audit_";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +74,9 @@ impl<K: IdKind> Id<K> {
         bytes[5..].copy_from_slice(&random);
         Self::from_bytes(bytes)
     }
+
+    /// The greatest of all.
+    pub const MAX: Self = Self::from_bytes([0xff; BYTES]);
 
     pub const fn from_bytes(bytes: [u8; BYTES]) -> Self {
         Self { bytes, kind: PhantomData }

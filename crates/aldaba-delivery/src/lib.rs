@@ -28,7 +28,9 @@ pub use condition::{Condition, ConditionCause, WhenDisabled};
 pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
-pub use id::{AppId, AttemptId, EndpointId, Id, IdError, IdKind, MessageId, OrgId, ReplayId};
+pub use id::{
+    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, Id, IdError, IdKind, MessageId, OrgId, ReplayId,
+};
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{Answer, Failure, FailureKind, Outcome};
 pub use policy::{Policy, PolicyError, PolicySpec};

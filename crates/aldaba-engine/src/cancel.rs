@@ -5,7 +5,8 @@
 
 use crate::dispatcher::{Dispatcher, Event};
 use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
-use aldaba_store::{Done, Error, Record, Recorded, Waiting};
+use aldaba_store::{AuditEntry, Done, Error, Record, Recorded, Waiting};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A delivery to be cancelled, as its caller has read it.
@@ -29,6 +30,7 @@ pub enum Cancelled {
 impl Dispatcher {
     pub(crate) fn cancel(
         &mut self,
+        audit: &Arc<AuditEntry>,
         deliveries: Vec<Cancel>,
         answer: oneshot::Sender<Result<Vec<Cancelled>, Error>>,
         now: Timestamp,
@@ -38,7 +40,8 @@ impl Dispatcher {
         for (place, Cancel { app, endpoint, waiting }) in deliveries.into_iter().enumerate() {
             if let Some(waiting) = self.turns.withdraw(endpoint, app, waiting, now) {
                 places.push(place);
-                records.push(cancelled(app, endpoint, &waiting, now));
+                let record = cancelled(app, endpoint, &waiting, now);
+                records.push(Record { audit: Some(audit.clone()), ..record });
             }
         }
         if records.is_empty() {
@@ -77,5 +80,6 @@ fn cancelled(app: AppId, endpoint: EndpointId, waiting: &Waiting, now: Timestamp
         health: None,
         gates: Vec::new(),
         notices: Vec::new(),
+        audit: None,
     }
 }

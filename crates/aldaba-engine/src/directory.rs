@@ -3,6 +3,7 @@
 //! A kept configuration may be old for a moment. That is safe: an accept names the version it was
 //! matched by, and the store refuses it if that is no longer the one.
 
+mod credentials;
 mod hands;
 mod profiles;
 mod secrets;
@@ -12,6 +13,7 @@ pub use hands::Outage;
 pub use secrets::Rotation;
 pub(crate) use tenants::Tenants;
 
+use crate::credentials::{Credentials, News};
 use crate::dispatcher::{Event, Inbox};
 use crate::operational::Listeners;
 use crate::replay::Replays;
@@ -20,12 +22,13 @@ use crate::{Clock, EndpointHeaders, Entropy, Policies, Profiles};
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Application, Change, Changed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey, Notice,
-    Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
+    Actor, Application, AuditEntry, Change, Changed, Deed, Done, Endpoint, EndpointConfig, Error, Fence,
+    IdempotencyKey, Notice, Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
 };
 use profiles::ProfileNews;
 use serde_json::json;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -78,6 +81,12 @@ pub enum ChangeError {
     TooManyReplays,
     #[error("the endpoint has as many former keys as it may have")]
     TooManyKeys,
+    #[error("the organization has as many API keys as it may have")]
+    TooManyApiKeys,
+    #[error("{0} tokens or sessions have been ended, as many as are remembered")]
+    TooManyRevocations(usize),
+    #[error("the request has been made before, and its answer cannot be given again")]
+    Repeated,
     #[error("it keeps being changed by others")]
     Unsettled,
     #[error("an endpoint uses it")]
@@ -94,8 +103,58 @@ pub enum ChangeError {
     Store(#[from] Error),
 }
 
-/// The engine's side of the directory.
+/// The directory, before it is known who is at it.
+#[derive(Clone)]
+pub struct DirectoryAccess(Arc<Core>);
+
+/// Looking needs no name.
+impl Deref for DirectoryAccess {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.0
+    }
+}
+
+impl DirectoryAccess {
+    /// The directory in somebody's hands.
+    pub fn by(&self, actor: &Arc<Actor>) -> Directory {
+        Directory { core: self.0.clone(), actor: actor.clone() }
+    }
+
+    pub(crate) fn new(core: Core) -> Self {
+        Self(Arc::new(core))
+    }
+
+    /// The configuration of an application, from memory where possible.
+    pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
+        self.0.tenants.get(which, || self.0.store.tenant(which.clone())).await
+    }
+
+    /// The store has said that a configuration is old.
+    pub(crate) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
+        self.0.tenants.forget(which, old);
+    }
+}
+
+/// The engine's side of the directory, in somebody's hands: what is changed has a row in the audit log that says
+/// whose.
+#[derive(Clone)]
 pub struct Directory {
+    core: Arc<Core>,
+    actor: Arc<Actor>,
+}
+
+impl Deref for Directory {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+/// What the directory works with, whoever is at it.
+pub struct Core {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -106,10 +165,11 @@ pub struct Directory {
     replays: Replays,
     tenants: Tenants,
     listeners: Listeners,
+    credentials: Credentials,
     idempotency_kept: Duration,
 }
 
-impl Directory {
+impl Core {
     #[expect(clippy::too_many_arguments, reason = "called once, by the engine that owns all of these")]
     pub(crate) fn new(
         store: Arc<dyn Store>,
@@ -122,6 +182,7 @@ impl Directory {
         replays: Replays,
         tenants: Tenants,
         listeners: Listeners,
+        credentials: Credentials,
         idempotency_kept: Duration,
     ) -> Self {
         Self {
@@ -135,10 +196,13 @@ impl Directory {
             replays,
             tenants,
             listeners,
+            credentials,
             idempotency_kept,
         }
     }
+}
 
+impl Directory {
     pub async fn create_application(
         &self,
         new: NewApplication,
@@ -183,7 +247,8 @@ impl Directory {
         let (id, created_at) = (current.id, current.created_at);
         let application = Application { id, org, uid, name, throttle_rate, metadata, created_at, updated_at };
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
-        self.change(change).await?;
+        let deed = change.deed().with_fields(&application.changed_since(current));
+        self.change_as(deed, change).await?;
         Ok(application)
     }
 
@@ -261,13 +326,19 @@ impl Directory {
         // Two changes never have the same moment: it tells one from the other.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let mut endpoint = Endpoint { config: new.config, sealed, updated_at, ..current.clone() };
+        let mut fields = endpoint.config.changed_since(&current.config);
+        // Credentials are given with it, and are no part of the configuration.
+        if endpoint.sealed != current.sealed && !fields.contains(&"url") {
+            fields.push("url");
+        }
         let change = Change::UpdateEndpoint {
             endpoint: endpoint.clone(),
             was: Fence::from(current),
             resume,
             notices: self.notices_of_update(current, &endpoint, resume),
         };
-        match self.change(change).await {
+        let deed = change.deed().with_fields(&fields);
+        match self.change_as(deed, change).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.switched(current, resume) {
                     endpoint.health = health;
@@ -316,21 +387,18 @@ impl Directory {
         OwnPolicy { org, policy, created_at: now, updated_at: now }
     }
 
-    /// The configuration of an application, from memory where possible.
-    pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
-        self.tenants.get(which, || self.store.tenant(which.clone())).await
-    }
-
-    /// The store has said that a configuration is old.
-    pub(crate) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
-        self.tenants.forget(which, old);
-    }
-
     fn idempotency(&self, once: Once) -> Option<IdempotencyKey> {
         once.map(|digest| IdempotencyKey { digest, expires_at: self.clock.now() + self.idempotency_kept })
     }
 
     async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
+        let deed = change.deed();
+        self.change_as(deed, change).await
+    }
+
+    /// The same, where the audit log should say more than the change itself can.
+    async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
+        let entry = AuditEntry::new(self.clock.now(), self.entropy.bytes(), &self.actor, deed);
         let (answer, answered) = oneshot::channel();
         let (inbox, replays) = (self.inbox.clone(), self.replays.clone());
         let altered = match &change {
@@ -360,6 +428,7 @@ impl Directory {
         let (listeners, noticed) = (self.listeners.clone(), !change.notices().is_empty());
         let policies = PolicyNews::of(&change, &self.policies);
         let profiles = ProfileNews::of(&change, &self.profiles);
+        let credentials = News::of(&change, &self.credentials);
         let concerns_lanes = altered.is_some()
             || emptied.is_some()
             || resumed.is_some()
@@ -367,7 +436,7 @@ impl Directory {
             || profiles.is_some()
             || policies.is_some();
         let done = Done::new(move |result: Result<Changed, Error>| {
-            if noticed && result.as_ref().is_ok_and(Changed::took_effect) {
+            if noticed && result.as_ref().is_ok_and(Changed::is_change) {
                 listeners.news.notify_one();
             }
             if let Ok(Changed::Done { removed }) = &result {
@@ -381,6 +450,9 @@ impl Directory {
                 }
                 if let Some(news) = profiles {
                     news.take_effect(&inbox);
+                }
+                if let Some(news) = credentials {
+                    news.take_effect();
                 }
                 // Lanes hear of it in the order of the commits, before anything that follows.
                 if let Some(app) = emptied {
@@ -401,7 +473,7 @@ impl Directory {
             }
             let _ = answer.send(result);
         });
-        self.store.change(change, done);
+        self.store.change(change, Some(Arc::new(entry)), done);
         let changed = answered.await.map_err(|_| Error::Closed)??;
         if concerns_lanes {
             self.lanes_have_heard().await;
@@ -435,7 +507,19 @@ impl Directory {
 
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Directory")
+        f.debug_struct("Directory").field("actor", &self.actor).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Core")
+    }
+}
+
+impl fmt::Debug for DirectoryAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectoryAccess")
     }
 }
 

@@ -15,7 +15,9 @@ use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
-use aldaba_store::{DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Seq, Store, Waiting};
+use aldaba_store::{
+    AuditEntry, DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Seq, Store, Waiting,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +80,7 @@ pub(crate) enum Event {
     /// The same; say so when nothing is in flight any longer.
     Stop(oneshot::Sender<()>),
     /// End deliveries that wait, and say what became of each.
-    Cancel(Vec<Cancel>, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
+    Cancel(Arc<AuditEntry>, Vec<Cancel>, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
     /// What was to be ended is on disk as ended, or is not.
     Withdrawn(Vec<(EndpointId, Seq, bool)>),
     /// What deliveries wait for.
@@ -229,7 +231,7 @@ impl Dispatcher {
                 self.halt();
                 self.stopping = Some(stopped);
             }
-            Event::Cancel(deliveries, answer) => self.cancel(deliveries, answer, now),
+            Event::Cancel(audit, deliveries, answer) => self.cancel(&audit, deliveries, answer, now),
             Event::Withdrawn(deliveries) => {
                 for (endpoint, seq, ended) in deliveries {
                     self.turns.withdrawn(endpoint, seq, ended, now);

@@ -1,7 +1,8 @@
 use crate::attempt::Sender;
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::Contents;
-use crate::directory::{Directory, Tenants};
+use crate::credentials::{Credentials, Uses};
+use crate::directory::{Core, DirectoryAccess, Tenants};
 use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::gates::Gates;
 use crate::hosts::HeldHost;
@@ -16,7 +17,7 @@ use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::AppId;
-use aldaba_store::{Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
+use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,17 +53,20 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     intake: Arc<Intake>,
-    directory: Arc<Directory>,
+    directory: DirectoryAccess,
+    credentials: Credentials,
+    uses: Uses,
     store: Arc<dyn Store>,
     policies: Policies,
     replays: Replays,
     resender: Resender,
     profiles: Profiles,
     clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
     inbox: Inbox,
     failed: watch::Sender<bool>,
-    retention: AbortHandle,
-    operational: AbortHandle,
+    /// What goes on until the end.
+    background: [AbortHandle; 3],
 }
 
 impl Engine {
@@ -79,12 +83,13 @@ impl Engine {
             profiles.put(own.org, Profiles::read(&own)?);
         }
         let listeners = Listeners::read(&*store).await?;
+        let credentials = Credentials::read(&*store).await?;
         // The last that can fail: from here on the engine runs.
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
         let kept = options.idempotency_kept;
         let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
-        let directory = Arc::new(Directory::new(
+        let directory = DirectoryAccess::new(Core::new(
             store.clone(),
             clock.clone(),
             entropy.clone(),
@@ -95,6 +100,7 @@ impl Engine {
             replays.clone(),
             Tenants::new(options.tenants, options.tenant_endpoints),
             listeners.clone(),
+            credentials.clone(),
             kept,
         ));
         let contents = Contents::new(options.content_bytes);
@@ -149,35 +155,42 @@ impl Engine {
             store: store.clone(),
             clock: clock.clone(),
             policies: policies.clone(),
+            credentials: credentials.clone(),
             options: options.retention,
             idempotency_kept: options.idempotency_kept,
             walks: Walks::default(),
         };
-        let retention = tokio::spawn(retention.run()).abort_handle();
+        let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
         let intake = Arc::new(Intake {
             store: store.clone(),
             directory: directory.clone(),
             clock: clock.clone(),
-            entropy,
+            entropy: entropy.clone(),
             inbox: inbox.clone(),
             contents,
             idempotency_kept: options.idempotency_kept,
         });
         let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
-        let operational = tokio::spawn(operational.run()).abort_handle();
+        let background = [
+            tokio::spawn(retention.run()).abort_handle(),
+            tokio::spawn(uses.clone().run()).abort_handle(),
+            tokio::spawn(operational.run()).abort_handle(),
+        ];
         let inner = Inner {
             intake,
             directory,
+            credentials,
+            uses,
             store,
             policies,
             profiles,
             replays,
             resender,
             clock,
+            entropy,
             inbox,
             failed,
-            retention,
-            operational,
+            background,
         };
         Ok(Self(Arc::new(inner)))
     }
@@ -187,8 +200,18 @@ impl Engine {
         self.0.intake.send(which, event).await
     }
 
-    pub fn directory(&self) -> &Directory {
+    /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.
+    pub fn directory(&self) -> &DirectoryAccess {
         &self.0.directory
+    }
+
+    pub fn credentials(&self) -> &Credentials {
+        &self.0.credentials
+    }
+
+    /// An entry for the audit log. The writes that it is handed to leave one row together.
+    pub fn entry(&self, actor: &Actor, deed: Deed) -> Arc<AuditEntry> {
+        Arc::new(AuditEntry::new(self.0.clock.now(), self.0.entropy.bytes(), actor, deed))
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -204,8 +227,13 @@ impl Engine {
     }
 
     /// One attempt by hand, whatever the delivery's state; `true`: the receiver took it.
-    pub async fn resend(&self, endpoint: Endpoint, message: Message) -> Result<bool, ResendError> {
-        self.0.resender.clone().resend(endpoint, message).await
+    pub async fn resend(
+        &self,
+        audit: Arc<AuditEntry>,
+        endpoint: Endpoint,
+        message: Message,
+    ) -> Result<bool, ResendError> {
+        self.0.resender.clone().resend(audit, endpoint, message).await
     }
 
     pub fn replays(&self) -> &Replays {
@@ -236,16 +264,26 @@ impl Engine {
 
     /// Ends deliveries that wait, before they are sent. When this returns, nothing more leaves for
     /// those that are [`Cancelled::Done`].
-    pub async fn cancel(&self, deliveries: Vec<Cancel>) -> Result<Vec<Cancelled>, Error> {
+    pub async fn cancel(
+        &self,
+        audit: Arc<AuditEntry>,
+        deliveries: Vec<Cancel>,
+    ) -> Result<Vec<Cancelled>, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.inbox.send(Event::Cancel(deliveries, answer));
+        self.0.inbox.send(Event::Cancel(audit, deliveries, answer));
         answered.await.unwrap_or(Err(Error::Closed))
     }
 
     /// Takes deliveries out of the dead letter of an application. How many there were.
-    pub async fn discard(&self, app: AppId, deliveries: Vec<Seq>) -> Result<usize, Error> {
+    pub async fn discard(
+        &self,
+        audit: Arc<AuditEntry>,
+        app: AppId,
+        deliveries: Vec<Seq>,
+    ) -> Result<usize, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.store.discard(app, deliveries, Done::new(move |result| drop(answer.send(result))));
+        let done = Done::new(move |result| drop(answer.send(result)));
+        self.0.store.discard(app, deliveries, Some(audit), done);
         answered.await.map_err(|_| Error::Closed)?
     }
 
@@ -276,8 +314,7 @@ impl Engine {
     /// store. Returns how many were still in flight: their deliveries are tried again after the
     /// next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
-        self.0.retention.abort();
-        self.0.operational.abort();
+        self.0.background.iter().for_each(AbortHandle::abort);
         let (stopped, all_landed) = oneshot::channel();
         self.0.inbox.send(Event::Stop(stopped));
         // Those made by hand are in no lane.
@@ -285,6 +322,9 @@ impl Engine {
         let (landed, _) = tokio::join!(tokio::time::timeout(limit, all_landed), by_hand);
         let in_lanes = if landed.is_ok() { 0 } else { self.in_flight().await };
         let left = in_lanes + self.0.resender.places.taken();
+        if let Err(error) = self.0.uses.write(true).await {
+            tracing::debug!(%error, "cannot note when keys were last used");
+        }
         if let Err(error) = self.0.store.close().await {
             tracing::error!(%error, "the store did not close cleanly");
         }

@@ -1,7 +1,7 @@
 //! Accepting an event: match it to its endpoints, one commit on disk, then the answer.
 
 use crate::content::Contents;
-use crate::directory::{Directory, Once};
+use crate::directory::{DirectoryAccess, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::wanting;
 use crate::{Clock, Entropy};
@@ -105,7 +105,7 @@ pub enum SendError {
 
 pub(crate) struct Intake {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) directory: DirectoryAccess,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,

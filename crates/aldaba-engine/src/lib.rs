@@ -12,6 +12,7 @@ mod attempt;
 mod cancel;
 mod clock;
 mod content;
+mod credentials;
 mod directory;
 mod dispatcher;
 mod engine;
@@ -41,7 +42,13 @@ pub mod wire;
 
 pub use cancel::{Cancel, Cancelled};
 pub use clock::{Clock, RuntimeClock, SystemClock};
-pub use directory::{ChangeError, Directory, Made, NewApplication, NewEndpoint, Once, Outage, Rotation};
+pub use credentials::{
+    Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
+    make_key,
+};
+pub use directory::{
+    ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, Once, Outage, Rotation,
+};
 pub use engine::{Engine, Parts, StartError};
 pub use entropy::{Entropy, SystemEntropy};
 pub use headers::{EndpointHeaders, HeaderProblem};

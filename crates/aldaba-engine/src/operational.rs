@@ -195,7 +195,7 @@ impl Operational {
         }
         let (answer, answered) = oneshot::channel();
         let done = Done::new(move |result| drop(answer.send(result)));
-        self.store.change(Change::ForgetNotices { notices }, done);
+        self.store.change(Change::ForgetNotices { notices }, None, done);
         answered.await.map_err(|_| Error::Closed)?.map(drop)
     }
 }

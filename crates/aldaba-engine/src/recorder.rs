@@ -171,6 +171,7 @@ pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timest
         health: None,
         gates: Vec::new(),
         notices: Vec::new(),
+        audit: None,
     }
 }
 

@@ -13,8 +13,8 @@ use crate::dispatcher::{Event, Inbox, Offer};
 use crate::{ChangeError, Clock, Entropy, Once};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
-    Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind, ReplayState,
-    ReplayStep, ReplayStepped, Store,
+    Actor, AuditEntry, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter,
+    ReplayKind, ReplayState, ReplayStep, ReplayStepped, Store,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl Replays {
     }
 
     /// Starts a replay. With a key that was used before: the one that was started then.
-    pub async fn start(&self, new: NewReplay, once: Once) -> Result<Replay, ChangeError> {
+    pub async fn start(&self, actor: &Actor, new: NewReplay, once: Once) -> Result<Replay, ChangeError> {
         let replay = self.planned(new);
         let expires_at = replay.created_at + self.0.idempotency_kept;
         let idempotency = once.map(|digest| IdempotencyKey { digest, expires_at });
@@ -111,7 +111,7 @@ impl Replays {
                 replays.run(&begins);
             }
         };
-        match self.change(change, begin).await? {
+        match self.change(actor, change, begin).await? {
             Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
                 let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
@@ -142,9 +142,10 @@ impl Replays {
     }
 
     /// `false`: it was over already.
-    pub async fn cancel(&self, org: OrgId, replay: ReplayId) -> Result<bool, ChangeError> {
+    pub async fn cancel(&self, actor: &Actor, replay: &Replay) -> Result<bool, ChangeError> {
         let at = self.0.clock.now();
-        match self.change(Change::CancelReplay { org, replay, at }, |_| ()).await? {
+        let change = Change::CancelReplay { org: replay.org, replay: replay.id, at };
+        match self.change(actor, change, |_| ()).await? {
             Changed::Done { .. } => Ok(true),
             Changed::Stale => Ok(false),
             _ => Err(ChangeError::NotFound),
@@ -181,6 +182,7 @@ impl Replays {
     /// `then` follows the commit, whether or not anybody still waits for the answer.
     async fn change(
         &self,
+        actor: &Actor,
         change: Change,
         then: impl FnOnce(&Changed) + Send + 'static,
     ) -> Result<Changed, Error> {
@@ -191,7 +193,8 @@ impl Replays {
             }
             let _ = answer.send(result);
         });
-        self.0.store.change(change, done);
+        let entry = AuditEntry::new(self.0.clock.now(), self.0.entropy.bytes(), actor, change.deed());
+        self.0.store.change(change, Some(Arc::new(entry)), done);
         answered.await.map_err(|_| Error::Closed)?
     }
 

@@ -12,8 +12,8 @@ use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Recorded, Resent, Seq,
-    Store, Trigger, Waiting,
+    AuditEntry, DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Recorded,
+    Resent, Seq, Store, Trigger, Waiting,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -72,19 +72,29 @@ impl Resender {
     }
 
     /// Makes the attempt; it is on disk when this returns. `true`: the receiver took it.
-    pub(crate) async fn resend(self, endpoint: Endpoint, message: Message) -> Result<bool, ResendError> {
+    pub(crate) async fn resend(
+        self,
+        audit: Arc<AuditEntry>,
+        endpoint: Endpoint,
+        message: Message,
+    ) -> Result<bool, ResendError> {
         let place = self.places.take(endpoint.app, (endpoint.id, message.id))?;
         // Somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
-            let made = self.run(&endpoint, message.id).await;
+            let made = self.run(audit, &endpoint, message.id).await;
             drop(place);
             let _ = answer.send(made);
         });
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    async fn run(&self, endpoint: &Endpoint, message: MessageId) -> Result<bool, ResendError> {
+    async fn run(
+        &self,
+        audit: Arc<AuditEntry>,
+        endpoint: &Endpoint,
+        message: MessageId,
+    ) -> Result<bool, ResendError> {
         let round = self.round(endpoint.id, message).await?;
         let waits = round.as_ref().and_then(waiting);
         if waits.is_some() && endpoint.config.ordering.is_fifo() {
@@ -107,7 +117,7 @@ impl Resender {
             standing: Standing::Answers,
         };
         // A panic is a bug of ours, and must not leave a delivery in flight for ever.
-        let attempt = AssertUnwindSafe(self.attempt(start, claimed)).catch_unwind();
+        let attempt = AssertUnwindSafe(self.attempt(audit, start, claimed)).catch_unwind();
         let made = attempt.await.unwrap_or_else(|_| {
             tracing::error!(endpoint = %endpoint.id, %message, "a bug: an attempt by hand panicked");
             Err(Error::Failed("an attempt by hand panicked".into()).into())
@@ -118,7 +128,12 @@ impl Resender {
         Ok(made?.delivered)
     }
 
-    async fn attempt(&self, mut start: Start, claimed: Option<Waiting>) -> Result<Made, ResendError> {
+    async fn attempt(
+        &self,
+        audit: Arc<AuditEntry>,
+        mut start: Start,
+        claimed: Option<Waiting>,
+    ) -> Result<Made, ResendError> {
         let held = self.sender.load(&start).await?.ok_or(ResendError::NoPayload)?;
         // That took time, and what was changed meanwhile counts. In flight the delivery itself cannot
         // change any more, but it may have changed before.
@@ -139,8 +154,8 @@ impl Resender {
         let attempt = sent.noted(Trigger::Manual, delivered, &*self.sender.entropy);
         let at = self.clock.now();
         match claimed {
-            Some(waiting) => self.record(&start, waiting, attempt, at).await?,
-            None => self.note(&start, attempt, at).await?,
+            Some(waiting) => self.record(audit, &start, waiting, attempt, at).await?,
+            None => self.note(audit, &start, attempt, at).await?,
         }
         Ok(Made { delivered, waits: claimed.is_some() && !delivered })
     }
@@ -170,6 +185,7 @@ impl Resender {
     /// The delivery waited, and waits on as it did unless the attempt was a success.
     async fn record(
         &self,
+        audit: Arc<AuditEntry>,
         start: &Start,
         waiting: Waiting,
         attempt: NewAttempt,
@@ -192,6 +208,7 @@ impl Resender {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
+            audit: Some(audit),
         };
         let recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
         if recorded[..] != [Recorded::Applied] {
@@ -202,8 +219,15 @@ impl Resender {
     }
 
     /// The delivery was settled, or there was none.
-    async fn note(&self, start: &Start, attempt: NewAttempt, at: Timestamp) -> Result<(), Error> {
-        let resent = Resent { endpoint: start.endpoint, message: start.waiting.message, attempt, at };
+    async fn note(
+        &self,
+        audit: Arc<AuditEntry>,
+        start: &Start,
+        attempt: NewAttempt,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let (endpoint, message) = (start.endpoint, start.waiting.message);
+        let resent = Resent { endpoint, message, attempt, at, audit: Some(audit) };
         until_room(|done| self.store.resent(resent.clone(), done)).await
     }
 }

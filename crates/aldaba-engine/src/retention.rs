@@ -11,7 +11,7 @@ mod steady;
 #[cfg(test)]
 mod tests;
 
-use crate::{Clock, Policies};
+use crate::{Clock, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::{
@@ -55,6 +55,8 @@ pub struct RetentionOptions {
     pub counters: Duration,
     /// Replays that have ended. One is kept for as long as the idempotency key that it was started with, too.
     pub replays: Duration,
+    /// Rows of the audit log.
+    pub audit: Duration,
     pub interval: Duration,
 }
 
@@ -65,6 +67,7 @@ impl Default for RetentionOptions {
             defaults: RetentionDefaults { delivered: Some(days(90)), dead: Some(days(365)) },
             counters: days(30),
             replays: days(30),
+            audit: days(365),
             interval: Duration::from_secs(60),
         }
     }
@@ -74,6 +77,7 @@ pub(crate) struct Retention {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policies: Policies,
+    pub(crate) credentials: Credentials,
     pub(crate) options: RetentionOptions,
     pub(crate) idempotency_kept: Duration,
     pub(crate) walks: Walks,
@@ -100,6 +104,7 @@ impl Retention {
                 if removed != RemovedCounts::default() {
                     let RemovedCounts { deliveries, attempts, messages, keys, .. } = removed;
                     let RemovedCounts { counters, gates, replays, endpoints, applications, .. } = removed;
+                    let RemovedCounts { audit, revocations, .. } = removed;
                     tracing::info!(
                         deliveries,
                         attempts,
@@ -110,6 +115,8 @@ impl Retention {
                         replays,
                         endpoints,
                         applications,
+                        audit,
+                        revocations,
                         "removed what is no longer kept"
                     );
                 }
@@ -152,6 +159,8 @@ impl Round<'_> {
         self.keys().await?;
         self.replays().await?;
         self.applications().await?;
+        self.audit().await?;
+        self.revocations().await?;
         let gates = self.keeper.store.old_gates(self.now.before(GATES_KEPT), FOUND).await?;
         self.remove(gates).await
     }
@@ -282,6 +291,17 @@ impl Round<'_> {
         self.until_gone(|| store.ended_replays(before, FOUND)).await
     }
 
+    async fn audit(&mut self) -> Result<(), Error> {
+        let (store, before) = (self.keeper.store.clone(), self.now.before(self.keeper.options.audit));
+        self.until_gone(|| store.old_audit(before, FOUND)).await
+    }
+
+    /// Ended tokens that would have ended by themselves in the meantime.
+    async fn revocations(&mut self) -> Result<(), Error> {
+        let (store, now) = (self.keeper.store.clone(), self.now);
+        self.until_gone(|| store.needless_revocations(now, FOUND)).await
+    }
+
     async fn applications(&mut self) -> Result<(), Error> {
         let mut after = None;
         loop {
@@ -307,6 +327,7 @@ impl Round<'_> {
                 removed => removed?,
             };
             self.removed += counts;
+            self.keeper.credentials.forget(&slice[..seen.min(slice.len())]);
             rest = &rest[seen.min(slice.len())..];
             tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
         }

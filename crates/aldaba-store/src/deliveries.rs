@@ -1,7 +1,8 @@
 //! Deliveries as their owners see them: what waits, what has ended, and the dead letter.
 
-use crate::{DeliveryState, DeliveryStatus, Done, Order, Read, Seq};
+use crate::{AuditEntry, DeliveryState, DeliveryStatus, Done, Order, Read, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, Reason, Timestamp};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which deliveries a list is made of, and thereby its order.
@@ -131,6 +132,6 @@ pub trait Deliveries {
     fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage>;
 
     /// Takes deliveries of an application out of the dead letter, and leaves their history. How many
-    /// there were.
-    fn discard(&self, app: AppId, deliveries: Vec<Seq>, done: Done<usize>);
+    /// there were; the entry for the audit log is written with that number, unless there were none.
+    fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>);
 }

@@ -1,13 +1,13 @@
 //! Applications and their endpoints.
 
 use crate::{
-    Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Notice, NoticeNumber, Order, Page,
-    Read, Replay,
+    ApiKey, AuditEntry, Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Notice,
+    NoticeNumber, Order, Page, PortalCut, Read, Replay, RevokedToken,
 };
 use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
-    AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin, Policy,
-    ReplayId, Timestamp, WhenDisabled,
+    ApiKeyId, AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin,
+    Policy, ReplayId, Timestamp, WhenDisabled,
 };
 use std::sync::Arc;
 
@@ -22,6 +22,19 @@ pub struct Application {
     pub metadata: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Application {
+    /// The names, as callers know them, of what is not as it was `before`.
+    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+        let fields = [
+            ("uid", self.uid != before.uid),
+            ("name", self.name != before.name),
+            ("throttleRate", self.throttle_rate != before.throttle_rate),
+            ("metadata", self.metadata != before.metadata),
+        ];
+        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+    }
 }
 
 /// What an endpoint is asked to be: what its owner gives, and may give again.
@@ -72,6 +85,46 @@ impl EndpointConfig {
             ordering: Ordering::None,
             metadata: "{}".into(),
         }
+    }
+
+    /// The names, as callers know them, of what is not as it was `before`.
+    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+        // All of them are named, so that a new one cannot be forgotten here.
+        let Self {
+            uid,
+            url,
+            description,
+            version,
+            disabled,
+            when_disabled,
+            event_types,
+            channels,
+            throttle_rate,
+            policy,
+            profile,
+            http2,
+            ordering,
+            filter,
+            metadata,
+        } = self;
+        let fields = [
+            ("uid", *uid != before.uid),
+            ("url", *url != before.url),
+            ("description", *description != before.description),
+            ("version", *version != before.version),
+            ("disabled", *disabled != before.disabled),
+            ("whenDisabled", *when_disabled != before.when_disabled),
+            ("eventTypes", *event_types != before.event_types),
+            ("channels", *channels != before.channels),
+            ("throttleRate", *throttle_rate != before.throttle_rate),
+            ("policy", *policy != before.policy),
+            ("profile", *profile != before.profile),
+            ("http2", *http2 != before.http2),
+            ("ordering", *ordering != before.ordering),
+            ("filter", *filter != before.filter),
+            ("metadata", *metadata != before.metadata),
+        ];
+        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
     }
 }
 
@@ -343,6 +396,36 @@ pub enum Change {
         org: OrgId,
         name: String,
     },
+    CreateApiKey {
+        key: ApiKey,
+        idempotency: Option<IdempotencyKey>,
+    },
+    RenameApiKey {
+        org: OrgId,
+        id: ApiKeyId,
+        name: String,
+    },
+    RevokeApiKey {
+        org: OrgId,
+        id: ApiKeyId,
+    },
+    /// About when keys were last used. Those that are gone meanwhile are passed over.
+    NoteKeyUses {
+        uses: Vec<(ApiKeyId, Timestamp)>,
+    },
+    /// Changes nothing: the token that is issued after it is kept nowhere. It is made for the audit log.
+    GrantPortalAccess {
+        app: AppId,
+    },
+    /// All of them are the application's. Each takes the place of those that it covers.
+    EndPortalTokens {
+        app: AppId,
+        cuts: Vec<PortalCut>,
+        at: Timestamp,
+    },
+    RevokeToken {
+        token: RevokedToken,
+    },
 }
 
 impl Change {
@@ -405,14 +488,14 @@ pub enum Changed {
 }
 
 impl Changed {
-    /// Whether anything is different now.
-    pub fn took_effect(&self) -> bool {
-        matches!(self, Self::Done { .. } | Self::Resumed { .. })
-    }
-
     /// Whether there is something new that a repeat of the request must not make again.
     pub fn made_something(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Resumed { recovery: Some(_), .. })
+    }
+
+    /// Whether anything is different now. Only then does the audit log get a row, and are notices kept.
+    pub fn is_change(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Resumed { .. })
     }
 }
 
@@ -431,8 +514,8 @@ impl Obstacle {
 }
 
 pub trait Directory {
-    /// One change, one transaction.
-    fn change(&self, change: Change, done: Done<Changed>);
+    /// One change, one transaction. If anything is different afterwards, the entry is in the audit log too.
+    fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>);
 
     fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>>;
 

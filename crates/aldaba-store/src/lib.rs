@@ -19,7 +19,9 @@
 //!
 //! Reads are snapshots: they may lag behind writes that commit while they run.
 
+mod audit;
 mod content;
+mod credentials;
 mod deliveries;
 mod directory;
 mod error;
@@ -35,7 +37,9 @@ mod write;
 pub mod conformance;
 pub mod sqlite;
 
+pub use audit::{Actor, ActorFilter, ActorKind, AuditEntry, AuditPage, AuditQuery, Audits, Deed, Who};
 pub use content::{Content, Message, NewMessage};
+pub use credentials::{ApiKey, Credentials, PortalCut, RevokedToken, Scope};
 pub use deliveries::{
     Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryView, LastAttempt,
     Phase, Place,
@@ -73,7 +77,19 @@ pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// Everything that the server needs of a database.
 pub trait Store:
-    Accepts + Records + Lanes + Directory + History + Deliveries + Replays + Retention + Send + Sync + 'static
+    Accepts
+    + Records
+    + Lanes
+    + Directory
+    + Credentials
+    + Audits
+    + History
+    + Deliveries
+    + Replays
+    + Retention
+    + Send
+    + Sync
+    + 'static
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;

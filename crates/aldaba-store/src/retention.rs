@@ -4,8 +4,8 @@
 //! not feel. Who decides what is kept is the engine; the store makes sure that what is removed still is what
 //! was found, and that nothing goes that waits or is referred to.
 
-use crate::{Done, Read, Seq};
-use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp};
+use crate::{Done, PortalCut, Read, Seq};
+use aldaba_delivery::{AppId, AuditId, EndpointId, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp};
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -53,6 +53,12 @@ pub enum Stale {
     Endpoint(EndpointId),
     /// A deleted application that nothing refers to.
     Application(AppId),
+    /// A row of the audit log.
+    Audit(AuditId),
+    /// What says of a token that it counts no longer, if the token would have ended before this moment.
+    RevokedToken([u8; 32], Timestamp),
+    /// The same of portal tokens.
+    PortalCut(PortalCut),
 }
 
 /// What must not happen twice, as it is kept. Only a store looks inside.
@@ -108,6 +114,8 @@ pub struct RemovedCounts {
     pub replays: u64,
     pub endpoints: u64,
     pub applications: u64,
+    pub audit: u64,
+    pub revocations: u64,
 }
 
 impl AddAssign for RemovedCounts {
@@ -121,6 +129,8 @@ impl AddAssign for RemovedCounts {
         self.replays += more.replays;
         self.endpoints += more.endpoints;
         self.applications += more.applications;
+        self.audit += more.audit;
+        self.revocations += more.revocations;
     }
 }
 
@@ -167,6 +177,12 @@ pub trait Retention {
 
     /// Replays that have ended before a moment, the oldest first.
     fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
+
+    /// Rows of the audit log from before a moment, the oldest first.
+    fn old_audit(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
+
+    /// What says of tokens that they have ended, where they would have ended before a moment anyway.
+    fn needless_revocations(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
 
     /// Removes what still is what was found, in one commit that takes a few milliseconds at most: what does
     /// not fit into them is left for the next call. Everything else that waits to be written goes first.

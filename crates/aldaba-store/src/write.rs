@@ -1,11 +1,12 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
-use crate::{Error, GateRecord, NewMessage, Notice, Seq, Trigger};
+use crate::{AuditEntry, Error, GateRecord, NewMessage, Notice, Seq, Trigger};
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, SkipReason, Timestamp, Transition,
 };
 use bytes::Bytes;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What to do once the fate of a write is known.
@@ -92,6 +93,8 @@ pub struct Resent {
     pub message: MessageId,
     pub attempt: NewAttempt,
     pub at: Timestamp,
+    /// For the audit log, where somebody has asked for it.
+    pub audit: Option<Arc<AuditEntry>>,
 }
 
 /// One result, with everything that it changes.
@@ -114,6 +117,9 @@ pub struct Record {
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,
     pub notices: Vec<Notice>,
+    /// For the audit log, where somebody has asked for it. Records that share an entry leave one row, with how
+    /// many of them were applied.
+    pub audit: Option<Arc<AuditEntry>>,
 }
 
 impl Record {

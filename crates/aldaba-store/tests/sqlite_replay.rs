@@ -69,7 +69,9 @@ fn a_step_ends_by_the_clock_and_always_comes_forward() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path(), look);
         let replay = replay(&Scene::new(store.clone()));
-        ask(|done| store.change(Change::StartReplay { replay: replay.clone(), idempotency: None }, done));
+        ask(|done| {
+            store.change(Change::StartReplay { replay: replay.clone(), idempotency: None }, None, done)
+        });
         let mut opened = 0;
         for _ in 0..MESSAGES.div_ceil(in_a_step) {
             let stepped = step(&store, &replay, at(30));

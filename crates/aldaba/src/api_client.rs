@@ -67,6 +67,7 @@ impl ApiClient {
         let body: Option<Value> = serde_json::from_slice(&bytes).ok();
         match (status, body) {
             (StatusCode::UNAUTHORIZED, Some(_)) => Err(ApiError::Token { url }),
+            (StatusCode::NO_CONTENT, _) => Ok(Value::Null),
             (status, Some(body)) if status.is_success() => Ok(body),
             (status, Some(body)) if body.get("detail").is_some() => {
                 Err(ApiError::Refused { url, status, detail: detail(&body["detail"]) })

@@ -1,13 +1,11 @@
 //! The command line.
 
 use crate::config::{self, Loaded, Sources};
-use crate::data_folder::{DataFolder, FolderError};
 use crate::policy_command::{self, PolicyCommand};
 use crate::runtimes::Threads;
 use crate::server::{self, Server, StartError};
-use crate::{demo, descriptors, keys, logging, runtimes, token};
-use aldaba_delivery::OrgId;
-use aldaba_engine::{Clock, SystemClock, SystemEntropy};
+use crate::token_command::{self, TokenCommand};
+use crate::{demo, descriptors, logging, runtimes};
 use clap::{Args, Parser, Subcommand};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -41,7 +39,7 @@ enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// API tokens
+    /// API tokens and keys
     Token {
         #[command(subcommand)]
         command: TokenCommand,
@@ -71,24 +69,10 @@ struct Place {
     config: Option<PathBuf>,
 }
 
-#[derive(Debug, Subcommand)]
-enum TokenCommand {
-    /// Print a new API token, alone, on standard output. Works beside a running server
-    Create {
-        #[command(flatten)]
-        place: Place,
-        /// The organization that the token speaks for
-        #[arg(long, value_name = "ORG_ID", default_value = token::DEFAULT_ORGANIZATION)]
-        org: OrgId,
-    },
-}
-
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
     Config(#[from] config::Error),
-    #[error(transparent)]
-    Folder(#[from] FolderError),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: std::net::SocketAddr, source: std::io::Error },
     #[error(transparent)]
@@ -97,6 +81,8 @@ enum Failure {
     Demo(#[from] demo::Error),
     #[error(transparent)]
     Policy(#[from] policy_command::Failure),
+    #[error(transparent)]
+    Token(#[from] token_command::Failure),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -107,9 +93,7 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
         Command::Serve(command) => serve(command, program, variables),
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
         Command::Policy { command } => policies(command, &variables),
-        Command::Token { command: TokenCommand::Create { place, org } } => {
-            create_token(place, org, variables)
-        }
+        Command::Token { command } => tokens(command, &variables),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -118,24 +102,21 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
             match failure {
                 Failure::Config(_) => ExitCode::from(EXIT_CONFIGURATION),
                 Failure::Policy(policy_command::Failure::Data { .. }) => ExitCode::from(EXIT_DATA),
-                Failure::Policy(policy_command::Failure::Server(_)) => ExitCode::from(EXIT_SERVER),
+                Failure::Policy(policy_command::Failure::Server(_))
+                | Failure::Token(token_command::Failure::Server(_) | token_command::Failure::Silent { .. }) => {
+                    ExitCode::from(EXIT_SERVER)
+                }
                 _ => ExitCode::FAILURE,
             }
         }
     }
 }
 
-fn create_token(place: Place, org: OrgId, variables: BTreeMap<String, String>) -> Result<(), Failure> {
-    let Loaded { config, .. } = load(Vec::new(), place, variables)?;
-    let entropy = SystemEntropy::new();
-    let secret = match &config.jwt_secret {
-        // The folder is not needed then, and may be another machine's.
-        Some(secret) => secret.0.clone(),
-        None => keys::jwt_secret(&config, &DataFolder::open(config.data())?, &entropy)?,
-    };
-    let token = token::issue_token(secret.as_bytes(), org, SystemClock::new().now());
-    writeln!(std::io::stdout(), "{token}")?;
-    Ok(())
+fn tokens(command: TokenCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let reach = command.reach();
+    let place = Place { data: reach.data.clone(), config: reach.config.clone() };
+    let Loaded { config, .. } = load(Vec::new(), place, variables.clone())?;
+    token_command::run(command, &config, variables).map_err(Failure::from)
 }
 
 fn policies(command: PolicyCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {

@@ -3,8 +3,11 @@
 use aldaba_engine::Entropy;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+const ADDRESS_FILE: &str = "aldaba.address";
 
 /// A folder that only its owner can look into.
 #[derive(Debug)]
@@ -48,6 +51,19 @@ impl DataFolder {
             Some(_) => Ok(text),
             None => Err(FolderError::Damaged { path }),
         }
+    }
+
+    /// Says where the server is that has the folder, for commands on the same machine.
+    pub(crate) fn set_address(&self, address: SocketAddr) {
+        // Without it they ask where the settings say.
+        if let Err(error) = fs::write(self.path.join(ADDRESS_FILE), format!("{address}\n")) {
+            tracing::warn!(%error, "cannot write down the address for commands on this machine");
+        }
+    }
+
+    /// Where the server was that had the folder last.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        fs::read_to_string(self.path.join(ADDRESS_FILE)).ok()?.trim().parse().ok()
     }
 
     /// The secret appears under its name only when it is whole and on disk. If another process was

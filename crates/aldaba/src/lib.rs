@@ -14,8 +14,10 @@ mod keys;
 mod logging;
 pub mod memory;
 mod policy_command;
+mod reach;
 mod runtimes;
 pub mod server;
 mod token;
+mod token_command;
 
 pub use token::{DEFAULT_ORGANIZATION, issue_token};

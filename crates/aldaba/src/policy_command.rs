@@ -4,13 +4,12 @@
 mod import;
 mod server;
 
-pub(crate) use server::{Reach, VARIABLES};
-
 use crate::api_client::ApiError;
 use crate::config::Config;
-use crate::data_folder::FolderError;
+use crate::reach::{self, Reach};
+use crate::token::DEFAULT_ORGANIZATION;
 use aldaba_delivery::policy::{Chances, Preview};
-use aldaba_delivery::{Ending, Policy, PolicyError, parse_span};
+use aldaba_delivery::{Ending, OrgId, Policy, PolicyError, parse_span};
 use aldaba_engine::Policies;
 use clap::Subcommand;
 use std::collections::BTreeMap;
@@ -84,7 +83,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Server(#[from] ApiError),
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Reach(#[from] reach::Failure),
     #[error("a setting makes a built-in policy impossible: {0}")]
     Policy(#[from] PolicyError),
     #[error("{0}")]
@@ -110,7 +109,7 @@ pub(crate) fn run(
             // The file first: what is wrong in it is known without a server.
             let wanted = import::read(&read(&file)?)
                 .map_err(|problems| Failure::Data { file: file.clone(), problems })?;
-            let server = reach.client(variables, config)?;
+            let server = reach.client(variables, config, organization()?)?;
             wait(async {
                 let steps = import::plan(wanted, &server::policies(&server).await?);
                 let mut broken = Ok(());
@@ -132,8 +131,12 @@ fn choose(
         let policies = Policies::new(&config.overrides)?;
         return Ok(policies.builtin_names().filter_map(|name| policies.builtin(name)).cloned().collect());
     }
-    let server = reach.client(variables, config)?;
+    let server = reach.client(variables, config, organization()?)?;
     wait(server::policies(&server))?.map_err(Failure::from)
+}
+
+fn organization() -> Result<OrgId, Failure> {
+    DEFAULT_ORGANIZATION.parse().map_err(|error| Failure::Asked(format!("{error}")))
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> Result<T, Failure> {

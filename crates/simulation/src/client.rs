@@ -8,12 +8,12 @@ use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
 use aldaba_delivery::{AppId, EndpointId, Filter, MessageId, Ordering, Timestamp, WhenDisabled};
 use aldaba_engine::{
-    Cancel, Cancelled, ChangeError, Engine, Made, NewApplication, NewEndpoint, NewEvent, NewReplay, Once,
-    ResendError, SendError, Sent,
+    Cancel, Cancelled, ChangeError, Directory, Engine, Made, NewApplication, NewEndpoint, NewEvent,
+    NewReplay, Once, ResendError, SendError, Sent,
 };
 use aldaba_store::{
-    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView,
-    EndpointConfig, Error, Phase, ReplayFilter, ReplayKind, Seq, Waiting, WhichApplication,
+    Actor, AuditEntry, Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus,
+    DeliveryView, EndpointConfig, Error, Phase, ReplayFilter, ReplayKind, Seq, Waiting, WhichApplication,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,6 +78,18 @@ pub struct Client {
 }
 
 impl Client {
+    fn actor(&self) -> Arc<Actor> {
+        Arc::new(Actor::command_line(self.world.scenario.org))
+    }
+
+    fn directory(&self) -> Directory {
+        self.engine.directory().by(&self.actor())
+    }
+
+    fn entry(&self, action: &'static str) -> Arc<AuditEntry> {
+        self.engine.entry(&self.actor(), Deed::new(action, ""))
+    }
+
     /// Makes the tenants, and the endpoints that are there from the beginning.
     pub async fn set_up(&self) -> Result<(), ChangeError> {
         let scenario = &self.world.scenario;
@@ -89,7 +101,7 @@ impl Client {
                 throttle_rate: None,
                 metadata: "{}".into(),
             };
-            self.engine.directory().create_application(application, None).await?;
+            self.directory().create_application(application, None).await?;
         }
         for (number, door) in scenario.doors.iter().enumerate().filter(|(_, door)| !door.late) {
             self.create_endpoint(number, door).await?;
@@ -220,7 +232,7 @@ impl Client {
     async fn create_endpoint(&self, number: usize, door: &Door) -> Result<(), ChangeError> {
         let new = self.new_endpoint(number, door, false, door.ordering);
         let which = which(&self.world.scenario, door.tenant);
-        let made = self.engine.directory().create_endpoint(which, new, once("door", number)).await?;
+        let made = self.directory().create_endpoint(which, new, once("door", number)).await?;
         let (Made::New(endpoint) | Made::Before(endpoint)) = made;
         if !self.process.is_dead() {
             self.world.notes.lock().endpoints.insert(number, (endpoint.app, endpoint.id));
@@ -239,7 +251,7 @@ impl Client {
         };
         let new =
             self.new_endpoint(door, &self.world.scenario.doors[door], current.config.disabled, ordering);
-        match self.engine.directory().update_endpoint(&current, new, None, false).await {
+        match self.directory().update_endpoint(&current, new, None, false).await {
             Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,
             other => self.changed(other.map(drop)),
@@ -273,7 +285,7 @@ impl Client {
             Ok(None) => return Answer::Done,
             Err(error) => return self.changed(Err(error.into())),
         };
-        match self.engine.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
+        match self.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
             Err(ChangeError::NotFound) => Answer::Done,
             other => self.changed(other.map(drop)),
         }
@@ -291,7 +303,7 @@ impl Client {
         };
         let door = &self.world.scenario.doors[number];
         let new = self.new_endpoint(number, door, disabled, current.config.ordering);
-        match self.engine.directory().update_endpoint(&current, new, None, !disabled).await {
+        match self.directory().update_endpoint(&current, new, None, !disabled).await {
             Err(ChangeError::NotFound) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,
             other => self.changed(other.map(drop)),
@@ -306,7 +318,7 @@ impl Client {
             .filter(|host| host.origin == origin)
             .map(|host| (host.origin, host.scope))
             .collect();
-        let answer = self.changed(self.engine.directory().release_gates(gates.clone()).await);
+        let answer = self.changed(self.directory().release_gates(gates.clone()).await);
         if !self.process.is_dead() {
             // By now the lanes have heard of it.
             let at = self.process.now();
@@ -331,7 +343,7 @@ impl Client {
             Ok(None) => return Answer::Done,
             Err(error) => return self.changed(Err(error.into())),
         };
-        match self.engine.directory().delete_endpoint(&endpoint).await {
+        match self.directory().delete_endpoint(&endpoint).await {
             // An earlier request had done it, and its answer was lost.
             Err(ChangeError::NotFound) => Answer::Done,
             other => self.changed(other),
@@ -348,7 +360,7 @@ impl Client {
             ReplayFilter { since: scenario.start, dead: true, delivered: true, ..ReplayFilter::nothing(now) };
         let kind = ReplayKind::Bulk;
         let new = NewReplay { org: scenario.org, app, endpoint, kind, filter, rate: 50 };
-        let started = self.engine.replays().start(new, once("replay", door)).await;
+        let started = self.engine.replays().start(&self.actor(), new, once("replay", door)).await;
         self.changed(started.map(drop))
     }
 
@@ -365,7 +377,7 @@ impl Client {
             return Err(Error::Closed);
         }
         self.world.notes.lock().to_cancel.extend(&seqs);
-        let fates = self.engine.cancel(wanted).await?;
+        let fates = self.engine.cancel(self.entry("delivery.cancel"), wanted).await?;
         if !self.process.is_dead() {
             let now = self.process.now();
             self.world.log.lock().note(now, || format!("cancel {seqs:?}: {fates:?}"));
@@ -399,7 +411,7 @@ impl Client {
             return Answer::Unknown;
         }
         let index = self.note_resend(door, id, message.id);
-        let made = self.engine.resend(endpoint, message).await;
+        let made = self.engine.resend(self.entry("message.resend"), endpoint, message).await;
         if self.process.is_dead() {
             return Answer::Unknown;
         }

@@ -6,10 +6,10 @@ use aldaba_delivery::{
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
-    Behind, ChangeError, Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts,
-    Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
+    Behind, ChangeError, Clock, Directory, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options,
+    Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{DeliveryState, Endpoint, EndpointConfig, Error, Store, WhichApplication};
+use aldaba_store::{Actor, DeliveryState, Endpoint, EndpointConfig, Error, Store, WhichApplication};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -79,6 +79,10 @@ impl World {
         Self { engine, store, receivers, process }
     }
 
+    fn directory(&self) -> Directory {
+        self.engine.directory().by(&Arc::new(Actor::command_line(org())))
+    }
+
     async fn application(&self, uid: &str) {
         let application = NewApplication {
             org: org(),
@@ -87,11 +91,11 @@ impl World {
             throttle_rate: None,
             metadata: "{}".into(),
         };
-        self.engine.directory().create_application(application, None).await.expect("an application");
+        self.directory().create_application(application, None).await.expect("an application");
     }
 
     async fn endpoint(&self, app: &str, url: &str, policy: &str) -> (AppId, EndpointId) {
-        let made = self.engine.directory().create_endpoint(which(app), new(url, policy, false), None).await;
+        let made = self.directory().create_endpoint(which(app), new(url, policy, false), None).await;
         let Ok(Made::New(Endpoint { app, id, .. })) = made else { panic!("not made: {made:?}") };
         (app, id)
     }
@@ -140,7 +144,7 @@ impl World {
     async fn set_disabled(&self, (app, id): (AppId, EndpointId), disabled: bool) {
         let current = self.store.endpoint(app, id.to_string()).await.expect("a read").expect("it is there");
         let changed = new(&current.config.url, &current.config.policy, disabled);
-        self.engine.directory().update_endpoint(&current, changed, None, false).await.expect("a change");
+        self.directory().update_endpoint(&current, changed, None, false).await.expect("a change");
     }
 }
 
@@ -247,7 +251,7 @@ fn a_gate_that_is_opened_by_hand_lets_everything_go_on_a_ramp() {
         tokio::time::sleep(SECOND).await;
         assert_eq!(world.requests("https://shared.example/", before).len(), 0);
         let gates = held.into_iter().map(|host| (host.origin, host.scope)).collect();
-        world.engine.directory().release_gates(gates).await.expect("a release");
+        world.directory().release_gates(gates).await.expect("a release");
         assert!(world.store.gates().await.expect("a read").is_empty(), "on disk before the answer");
         let released = world.now();
         tokio::time::sleep(SECOND * 30).await;
@@ -282,7 +286,7 @@ fn d5_what_is_held_for_an_endpoint_goes_out_on_a_ramp_with_its_count_of_retries(
         assert_eq!(world.requests("https://down.example/", failed).len(), 0);
 
         world.set_down(&[]);
-        let outage = world.engine.directory().resume_endpoint(&endpoint).await.expect("a resume");
+        let outage = world.directory().resume_endpoint(&endpoint).await.expect("a resume");
         let outage = outage.expect("it had failed");
         assert_eq!(outage.failing_since, endpoint.health.failing_since);
         tokio::time::sleep(HOUR * 2).await;
@@ -295,7 +299,7 @@ fn d5_what_is_held_for_an_endpoint_goes_out_on_a_ramp_with_its_count_of_retries(
         let (attempts, state) = world.state(exhausted).await;
         assert!(matches!(state, DeliveryState::Dead { reason: Reason::Exhausted, .. }), "it stays dead");
         assert_eq!(attempts, 6);
-        assert_eq!(world.engine.directory().resume_endpoint(&endpoint).await, Ok(None));
+        assert_eq!(world.directory().resume_endpoint(&endpoint).await, Ok(None));
     });
 }
 
@@ -319,7 +323,7 @@ fn a_recovery_that_was_refused_can_be_asked_for_again_and_looks_back_as_far_as_i
         assert!(matches!(world.state(old).await.1, DeliveryState::Dead { .. }));
 
         world.set_down(&[]);
-        let directory = world.engine.directory();
+        let directory = world.directory();
         let refused = directory.resume_and_recover(&failed, 500, None).await;
         assert_eq!(refused, Err(ChangeError::Store(Error::Busy)));
         assert_eq!(endpoint().await.health, failed.health, "neither is it resumed");
@@ -360,7 +364,7 @@ fn a_success_that_comes_late_leaves_what_a_resume_recovers() {
         assert!(failed.health.failing_since.expect("it fails").since(first_failure) < SECOND);
 
         world.set_down(&[]);
-        let outage = world.engine.directory().resume_and_recover(&failed, 500, None).await;
+        let outage = world.directory().resume_and_recover(&failed, 500, None).await;
         let outage = outage.expect("a resume").expect("it had failed");
         assert!(outage.failing_since.expect("known") < died_at);
         tokio::time::sleep(SECOND * 5).await;

@@ -1,12 +1,12 @@
 //! What is secret about an endpoint, changed after its creation.
 
-use super::{ChangeError, Directory, Once, Repeat};
+use super::{ChangeError, Core, Directory, Once, Repeat};
 use crate::vault::Secrets;
 use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Endpoint};
+use aldaba_store::{Change, Deed, Endpoint};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Rotation {
     pub const MOST_OLD: usize = 10;
 }
 
-impl Directory {
+impl Core {
     /// The secret as its owner may see it: a public key for asymmetric ones.
     pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
         Ok(self.secrets(endpoint)?.key.public_text())
@@ -49,6 +49,12 @@ impl Directory {
         Ok(self.secrets(endpoint)?.headers)
     }
 
+    fn secrets(&self, endpoint: &Endpoint) -> Result<Secrets, ChangeError> {
+        Ok(self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?)
+    }
+}
+
+impl Directory {
     /// Sets or takes away the client certificate. No attempt that starts after this has returned
     /// uses the former one.
     pub async fn set_identity(
@@ -61,7 +67,7 @@ impl Directory {
             secrets.identity.clone_from(&identity);
             Ok(changes)
         };
-        self.change_secrets(endpoint, (None, false), set).await.map(drop)
+        self.change_secrets("endpoint.mtls.update", endpoint, (None, false), set).await.map(drop)
     }
 
     /// Sends other headers from the next attempt on. `change` gets those of now.
@@ -83,7 +89,7 @@ impl Directory {
                 Ok(false)
             }
         };
-        self.change_secrets(endpoint, (None, false), set).await?;
+        self.change_secrets("endpoint.headers.update", endpoint, (None, false), set).await?;
         Ok(refused)
     }
 
@@ -111,18 +117,15 @@ impl Directory {
             }
             Ok(true)
         };
-        let secrets = self.change_secrets(endpoint, (once, true), rotate).await?;
+        let secrets = self.change_secrets("endpoint.secret.rotate", endpoint, (once, true), rotate).await?;
         Ok(secrets.key.public_text())
-    }
-
-    fn secrets(&self, endpoint: &Endpoint) -> Result<Secrets, ChangeError> {
-        Ok(self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?)
     }
 
     /// Reads the secrets, changes them, and puts them back, unless there is nothing to change. Returns what
     /// they are then. `tells`: the organization hears of it.
     async fn change_secrets(
         &self,
+        action: &'static str,
         of: &Endpoint,
         (once, tells): (Once, bool),
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
@@ -142,7 +145,8 @@ impl Directory {
             };
             let was = found.sealed;
             let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
-            match self.change(change).await {
+            let deed = Deed { action: action.into(), ..change.deed() };
+            match self.change_as(deed, change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => {}
                 Ok(Repeat::Of(_)) => {

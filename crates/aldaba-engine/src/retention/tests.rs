@@ -28,6 +28,7 @@ fn keeper(store: Arc<dyn Store>) -> Retention {
         policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
         options: RetentionOptions::default(),
         idempotency_kept: Duration::from_secs(24 * 3600),
+        credentials: Credentials::default(),
         walks: Walks::default(),
     }
 }

@@ -274,8 +274,9 @@ pub async fn a_discarded_delivery_leaves_the_dead_letter_and_keeps_its_history(s
         seqs.push(seq);
     }
     let waiting = send(&scene, &tenant, "a", 3).await.1;
-    let discard =
-        async |app, seqs: &[Seq]| ask(|done| scene.store.discard(app, seqs.to_vec(), done)).await.unwrap();
+    let discard = async |app, seqs: &[Seq]| {
+        ask(|done| scene.store.discard(app, seqs.to_vec(), None, done)).await.unwrap()
+    };
     assert_eq!(discard(other.application.id, &seqs).await, 0);
     assert_eq!(discard(app, &[seqs[0], seqs[2], waiting]).await, 2);
     assert_eq!(discard(app, &[seqs[0]]).await, 0);

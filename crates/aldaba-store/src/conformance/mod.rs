@@ -11,6 +11,8 @@
 //! ```
 
 pub mod accepting;
+pub mod audit;
+pub mod credentials;
 pub mod deliveries;
 pub mod directory;
 pub mod endings;
@@ -111,6 +113,21 @@ macro_rules! conformance_tests {
             directory::deleting_twice_finds_nothing,
             directory::lists_run_both_ways_page_by_page,
             directory::the_first_setting_stays,
+            credentials::a_key_comes_back_as_it_was_given,
+            credentials::a_key_made_twice_by_one_request_is_made_once,
+            credentials::a_key_for_an_application_needs_it,
+            credentials::only_its_organization_renames_and_revokes_a_key,
+            credentials::the_last_use_of_a_key_never_moves_back,
+            credentials::a_revoked_token_is_kept_until_it_would_have_ended,
+            credentials::a_cut_of_portal_tokens_takes_the_place_of_those_it_covers,
+            audit::a_change_and_its_row_are_made_together,
+            audit::every_actor_and_deed_comes_back_as_it_was_given,
+            audit::discarded_deliveries_are_counted_in_one_row,
+            audit::records_that_share_an_entry_leave_one_row,
+            audit::the_log_is_filtered,
+            audit::the_log_is_listed_both_ways_page_by_page,
+            audit::a_filter_of_the_log_that_finds_little_gives_up_and_can_go_on,
+            audit::old_rows_of_the_log_go_the_oldest_first,
             secrets::secrets_are_replaced_only_by_who_has_read_them,
             secrets::a_repeated_replacement_of_secrets_changes_nothing,
             secrets::secrets_of_what_is_not_there_are_not_replaced,

@@ -115,7 +115,8 @@ pub async fn what_was_cancelled_or_discarded_is_not_recovered(store: Arc<dyn Sto
         scene.record(vec![scene.dead(&accept, seq, reason)]).await;
         messages.push((accept.message.id, seq));
     }
-    let discarded = ask(|done| scene.store.discard(tenant.application.id, vec![messages[2].1], done)).await;
+    let discarded =
+        ask(|done| scene.store.discard(tenant.application.id, vec![messages[2].1], None, done)).await;
     assert_eq!(discarded, Ok(1));
     let mut recover = everything(&scene, &tenant);
     (recover.filter.delivered, recover.filter.missing, recover.filter.cancelled) = (false, false, false);
@@ -535,8 +536,13 @@ pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(st
     for success in [false, true] {
         for (accept, _) in [&delivered, &dead, &missing] {
             let attempt = NewAttempt { trigger: Trigger::Manual, success, ..scene.attempt() };
-            let resent =
-                Resent { endpoint, message: accept.message.id, attempt: attempt.clone(), at: at(40) };
+            let resent = Resent {
+                endpoint,
+                message: accept.message.id,
+                attempt: attempt.clone(),
+                at: at(40),
+                audit: None,
+            };
             ask(|done| scene.store.resent(resent, done)).await.unwrap();
             let scope = AttemptScope::Message(accept.message.id);
             let page = Page { after: None, limit: 1 };

@@ -19,6 +19,17 @@ async fn remove(scene: &Scene, items: Vec<Stale>, now: Timestamp) -> Removed {
     ask(|done| scene.store.remove(removal, done)).await.unwrap()
 }
 
+/// The same, slice by slice until all are dealt with.
+pub(super) async fn remove_all(scene: &Scene, mut items: Vec<Stale>, now: Timestamp) -> RemovedCounts {
+    let mut counts = RemovedCounts::default();
+    while !items.is_empty() {
+        let removed = remove(scene, items.clone(), now).await;
+        items.drain(..removed.seen);
+        counts += removed.counts;
+    }
+    counts
+}
+
 /// Accepts an event and delivers it to its first endpoint at that moment.
 async fn delivered(scene: &Scene, tenant: &Tenant, moment: Timestamp) -> (Accept, Settled) {
     let event = scene.event(tenant);
@@ -176,7 +187,8 @@ pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Ar
     let stranger = tenant.endpoints[2].id;
     let resend = async |success| {
         let attempt = NewAttempt { success, trigger: Trigger::Manual, ..scene.attempt() };
-        let resent = Resent { endpoint: stranger, message: event.message.id, attempt, at: at(2) };
+        let resent =
+            Resent { endpoint: stranger, message: event.message.id, attempt, at: at(2), audit: None };
         ask(|done| scene.store.resent(resent, done)).await.unwrap();
     };
     resend(false).await;

@@ -1,9 +1,9 @@
 //! What the cases are told with. Ids are counted up, so they sort in the order they were made.
 
 use crate::{
-    Accept, Accepted, Application, Change, Changed, Content, Done, DueQuery, Endpoint, EndpointConfig, Error,
-    IdempotencyKey, NewAttempt, NewDelivery, NewMessage, Record, Recorded, Seq, Store, Subscription, Tenant,
-    Trigger, Waiting, WhichApplication,
+    Accept, Accepted, Actor, Application, AuditEntry, Change, Changed, Content, Deed, Done, DueQuery,
+    Endpoint, EndpointConfig, Error, IdempotencyKey, NewAttempt, NewDelivery, NewMessage, Record, Recorded,
+    Seq, Store, Subscription, Tenant, Trigger, Waiting, WhichApplication,
 };
 use aldaba_delivery::{
     AppId, Ending, EndpointId, Filter, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition,
@@ -81,7 +81,18 @@ impl Scene {
     }
 
     pub async fn change(&self, change: Change) -> Changed {
-        ask(|done| self.store.change(change, done)).await.unwrap()
+        self.change_by(change, None).await
+    }
+
+    /// The same with an entry for the audit log.
+    pub async fn change_by(&self, change: Change, audit: Option<Arc<AuditEntry>>) -> Changed {
+        ask(|done| self.store.change(change, audit, done)).await.unwrap()
+    }
+
+    /// What somebody at the command line does.
+    pub fn audit(&self, deed: Deed) -> Arc<AuditEntry> {
+        let actor = Actor::command_line(self.org);
+        Arc::new(AuditEntry { id: self.id(), actor, deed, count: 1 })
     }
 
     pub async fn create_application(&self, application: &Application) -> Changed {
@@ -199,6 +210,7 @@ impl Scene {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
+            audit: None,
         }
     }
 

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
-use super::{Monotonic, change, deliveries, remove, replay, setting};
+use super::{Monotonic, audit, change, deliveries, remove, replay, setting};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -59,13 +59,20 @@ fn apply(
             Op::Resent(resent) => {
                 if prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
                     counters.resent(resent);
+                    if let Some(entry) = &resent.audit {
+                        audit::note(connection, entry, 1)?;
+                    }
                 }
                 Outcome::Resent
             }
-            Op::Change(change) => {
+            Op::Change(change, entry) => {
                 // It may raise a version that accepts have looked up.
                 accepting = None;
-                Outcome::Change(change::apply(connection, rules, change)?)
+                let changed = change::apply(connection, rules, change)?;
+                if let Some(entry) = entry.as_ref().filter(|_| changed.is_change()) {
+                    audit::note(connection, entry, entry.count)?;
+                }
+                Outcome::Change(changed)
             }
             Op::StepReplay(step) => {
                 Outcome::StepReplay(Box::new(replay::step(connection, clock, step, &mut counters)?))
@@ -73,8 +80,12 @@ fn apply(
             Op::SettleSetting { name, value } => {
                 Outcome::SettleSetting(setting::settle(connection, name, value)?)
             }
-            Op::Discard { app, deliveries } => {
-                Outcome::Discard(deliveries::discard(connection, *app, deliveries)?)
+            Op::Discard { app, deliveries, audit: entry } => {
+                let discarded = deliveries::discard(connection, *app, deliveries)?;
+                if let Some(entry) = entry.as_ref().filter(|_| discarded > 0) {
+                    audit::note(connection, entry, u32::try_from(discarded).unwrap_or(u32::MAX))?;
+                }
+                Outcome::Discard(discarded)
             }
             Op::Remove(removal) => Outcome::Remove(remove::remove(connection, clock, removal)?),
         });

@@ -2,6 +2,7 @@
 
 use super::batch::Rules;
 use super::codes::Code;
+use super::credentials;
 use super::health;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
@@ -17,7 +18,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Result<Changed> {
     let changed = make(connection, rules, change)?;
-    if changed.took_effect() {
+    if changed.is_change() {
         notice::keep(connection, change.notices())?;
     }
     Ok(changed)
@@ -73,6 +74,19 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         Change::CreateProfile { profile } => profile::create(connection, profile),
         Change::ReplaceProfile { profile } => profile::replace(connection, profile),
         Change::DeleteProfile { org, name } => profile::delete(connection, *org, name),
+        Change::CreateApiKey { key, idempotency } => {
+            once(connection, key.org.as_bytes(), idempotency.as_ref(), key.created_at, || {
+                credentials::create(connection, key).map(|changed| (changed, *key.id.as_bytes()))
+            })
+        }
+        Change::RenameApiKey { org, id, name } => credentials::rename(connection, *org, *id, name),
+        Change::RevokeApiKey { org, id } => credentials::revoke(connection, *org, *id),
+        Change::NoteKeyUses { uses } => credentials::note_uses(connection, uses),
+        Change::GrantPortalAccess { app } => credentials::grant_portal_access(connection, *app),
+        Change::EndPortalTokens { app, cuts, at } => {
+            credentials::end_portal_tokens(connection, *app, cuts, *at)
+        }
+        Change::RevokeToken { token } => credentials::revoke_token(connection, token),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The numbers that stand for names in the tables. A number that was released keeps its meaning.
 
-use crate::{ReplayKind, ReplayState, Trigger};
+use crate::{ActorKind, ReplayKind, ReplayState, Scope, Trigger};
 use aldaba_delivery::{
     Condition, ConditionCause, FailureKind, HealthStatus, OnExhausted, Ordering, Reason, SkipReason,
     WhenDisabled,
@@ -122,6 +122,10 @@ codes!(
 codes!(WhenDisabled, "rule for disabled endpoints", Skip = 0, Hold = 1);
 
 codes!(SkipReason, "reason of a skipped delivery", EndpointDisabled = 1);
+
+codes!(Scope, "scope of a key", Admin = 0, Send = 1, Read = 2);
+
+codes!(ActorKind, "kind of an actor", Key = 0, OrganizationToken = 1, PortalToken = 2, CommandLine = 3,);
 
 codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
 

@@ -19,6 +19,8 @@ const STEPS: &[&str] = &[
     include_str!("schema/0009_health.sql"),
     include_str!("schema/0010_replay_bounds.sql"),
     include_str!("schema/0011_endpoint_url.sql"),
+    include_str!("schema/0015_api_keys.sql"),
+    include_str!("schema/0016_audit.sql"),
     include_str!("schema/0017_filter.sql"),
     include_str!("schema/0019_notice.sql"),
 ];

@@ -4,6 +4,7 @@
 //! is syncing goes into the next one, so the disk decides how many operations share an fsync.
 
 mod accept;
+mod audit;
 mod batch;
 mod change;
 mod checkpoint;
@@ -11,6 +12,7 @@ mod codes;
 mod connect;
 mod cost;
 mod counters;
+mod credentials;
 mod deliveries;
 mod delivery_list;
 mod directory;
@@ -52,13 +54,14 @@ pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{
-    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Cut,
-    Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery,
-    Endpoint, GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage,
-    LanesQuery, Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read,
-    Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
-    ReplaysQuery, Resent, Retention, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting, Walked,
-    WhichApplication,
+    Accept, Accepted, Accepts, ApiKey, Application, Attempt, AttemptsQuery, AuditEntry, AuditPage,
+    AuditQuery, Audits, Change, Changed, Content, Credentials, Cut, Deliveries, DeliveriesPage,
+    DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint, GateRecord,
+    HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage, LanesQuery, Message,
+    MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read, Record,
+    Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
+    ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting,
+    Walked, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
@@ -196,8 +199,8 @@ impl Lanes for SqliteStore {
 }
 
 impl Directory for SqliteStore {
-    fn change(&self, change: Change, done: Done<Changed>) {
-        self.write(Op::Change(Box::new(change)), Reply::Change(done));
+    fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>) {
+        self.write(Op::Change(Box::new(change), audit), Reply::Change(done));
     }
 
     fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>> {
@@ -262,6 +265,26 @@ impl Directory for SqliteStore {
     }
 }
 
+impl Credentials for SqliteStore {
+    fn api_keys(&self) -> Read<Vec<ApiKey>> {
+        self.read(credentials::all)
+    }
+
+    fn revoked_tokens(&self) -> Read<Vec<RevokedToken>> {
+        self.read(credentials::revoked)
+    }
+
+    fn portal_cuts(&self) -> Read<Vec<PortalCut>> {
+        self.read(credentials::cuts)
+    }
+}
+
+impl Audits for SqliteStore {
+    fn audit(&self, query: AuditQuery) -> Read<AuditPage> {
+        self.read(move |connection| audit::list(connection, &query))
+    }
+}
+
 impl History for SqliteStore {
     fn message(&self, app: AppId, key: Key) -> Read<Option<Message>> {
         self.read(move |connection| history::message(connection, app, &key))
@@ -293,8 +316,8 @@ impl Deliveries for SqliteStore {
         self.read(move |connection| delivery_list::list(connection, &query))
     }
 
-    fn discard(&self, app: AppId, deliveries: Vec<Seq>, done: Done<usize>) {
-        self.write(Op::Discard { app, deliveries }, Reply::Discard(done));
+    fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>) {
+        self.write(Op::Discard { app, deliveries, audit }, Reply::Discard(done));
     }
 }
 
@@ -382,6 +405,14 @@ impl Retention for SqliteStore {
 
     fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
         self.read(move |connection| retention::ended_replays(connection, before, limit))
+    }
+
+    fn old_audit(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| audit::old(connection, before, limit))
+    }
+
+    fn needless_revocations(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |connection| credentials::needless(connection, before, limit))
     }
 
     fn remove(&self, removal: Removal, done: Done<Removed>) {

@@ -1,11 +1,12 @@
 //! What the writer is asked to do, what comes of it, and who wants to know.
 
 use crate::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Removal, Removed, ReplayStep,
-    ReplayStepped, Resent, Seq,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
+    ReplayStep, ReplayStepped, Resent, Seq,
 };
 use aldaba_delivery::AppId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// One call: all of it is in one commit.
 #[derive(Debug)]
@@ -13,10 +14,10 @@ pub enum Op {
     Accept(Vec<Accept>),
     Record(Vec<Record>),
     Resent(Box<Resent>),
-    Change(Box<Change>),
+    Change(Box<Change>, Option<Arc<AuditEntry>>),
     StepReplay(ReplayStep),
     SettleSetting { name: &'static str, value: Vec<u8> },
-    Discard { app: AppId, deliveries: Vec<Seq> },
+    Discard { app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>> },
     Remove(Removal),
 }
 
@@ -66,7 +67,7 @@ impl Op {
         match self {
             Self::Record(_) | Self::Resent(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
-            Self::Change(_) | Self::SettleSetting { .. } | Self::Discard { .. } => Class::Command,
+            Self::Change(..) | Self::SettleSetting { .. } | Self::Discard { .. } => Class::Command,
             Self::StepReplay(_) | Self::Remove(_) => Class::Bulk,
         }
     }
@@ -79,7 +80,7 @@ impl Op {
             }
             Self::Record(batch) => batch.len().max(1),
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
-            Self::Change(_) | Self::Resent(_) | Self::SettleSetting { .. } => 1,
+            Self::Change(..) | Self::Resent(_) | Self::SettleSetting { .. } => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::Remove(_) => 1,
         }
@@ -95,7 +96,7 @@ impl Op {
                 batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()
             }
             Self::Resent(resent) => resent.attempt.response.len(),
-            Self::Change(change) => match &**change {
+            Self::Change(change, _) => match &**change {
                 Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
                 _ => 0,
             },

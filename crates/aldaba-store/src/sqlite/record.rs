@@ -1,5 +1,6 @@
 //! A result is recorded: fence and transition, attempt, health, gates.
 
+use super::audit;
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::health;
@@ -56,6 +57,9 @@ impl<'c> Recording<'c> {
             self.put_in_dead_letter(record, reason)?;
         }
         notice::keep(self.connection, &record.notices)?;
+        if let Some(entry) = &record.audit {
+            audit::note(self.connection, entry, 1)?;
+        }
         counters.recorded(record);
         Ok(Recorded::Applied)
     }
@@ -80,7 +84,7 @@ impl<'c> Recording<'c> {
     /// An attempt by hand of a delivery that does not wait. `false`: its endpoint or its message has been removed
     /// meanwhile, and what was written now would stay for ever.
     pub(super) fn resent(&mut self, resent: &Resent) -> rusqlite::Result<bool> {
-        let Resent { endpoint, message, attempt, at } = resent;
+        let Resent { endpoint, message, attempt, at, .. } = resent;
         let key = (message.as_bytes(), endpoint.as_bytes());
         let mut kept = self.connection.prepare_cached(
             "SELECT 1 FROM endpoint JOIN message ON message.app = endpoint.app AND message.id = ?1

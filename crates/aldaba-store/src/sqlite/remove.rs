@@ -4,8 +4,8 @@ use super::keys::KeyKind;
 use super::monotonic::{Monotonic, Slice};
 use super::retention::{self, DELIVERY_OF, EndpointUnused};
 use super::rows::{self, scope_bytes};
-use crate::{Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
-use aldaba_delivery::{AppId, EndpointId, GateScope, MessageId, Origin, ReplayId, Timestamp};
+use crate::{PortalCut, Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
+use aldaba_delivery::{AppId, AuditId, EndpointId, GateScope, MessageId, Origin, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -60,6 +60,9 @@ impl Remover<'_> {
             Stale::Replay(replay, before) => self.replay(*replay, *before)?,
             Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
             Stale::Application(app) => self.application(*app)?,
+            Stale::Audit(id) => self.audit(*id)?,
+            Stale::RevokedToken(mark, before) => self.revoked_token(mark, *before)?,
+            Stale::PortalCut(cut) => self.portal_cut(cut)?,
         }
         Ok(true)
     }
@@ -204,7 +207,33 @@ impl Remover<'_> {
         if retention::application_unused(self.connection, app)? {
             let mut delete = self.connection.prepare_cached("DELETE FROM application WHERE id = ?1")?;
             self.counts.applications += delete.execute((app.as_bytes(),))? as u64;
+            let mut cuts = self.connection.prepare_cached("DELETE FROM portal_cut WHERE app = ?1")?;
+            self.counts.revocations += cuts.execute((app.as_bytes(),))? as u64;
         }
+        Ok(())
+    }
+
+    fn audit(&mut self, id: AuditId) -> rusqlite::Result<()> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM audit WHERE id = ?1")?;
+        self.counts.audit += delete.execute((id.as_bytes(),))? as u64;
+        Ok(())
+    }
+
+    fn revoked_token(&mut self, mark: &[u8; 32], before: Timestamp) -> rusqlite::Result<()> {
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM revoked_token WHERE mark = ?1 AND expires_at < ?2")?;
+        self.counts.revocations += delete.execute((mark, before.millis()))? as u64;
+        Ok(())
+    }
+
+    fn portal_cut(&mut self, cut: &PortalCut) -> rusqlite::Result<()> {
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM portal_cut WHERE app = ?1 AND session = ?2 AND issued_before = ?3",
+        )?;
+        let session = cut.session.as_deref().unwrap_or_default();
+        let removed = delete.execute((cut.app.as_bytes(), session, cut.issued_before.millis()))?;
+        self.counts.revocations += removed as u64;
         Ok(())
     }
 }

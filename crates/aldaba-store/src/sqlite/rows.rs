@@ -242,6 +242,13 @@ pub(super) fn id<K: aldaba_delivery::IdKind>(row: &Row<'_>, column: usize) -> ru
     row.get(column).map(Id::from_bytes)
 }
 
+pub(super) fn id_or_none<K: aldaba_delivery::IdKind>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<Id<K>>> {
+    Ok(row.get::<_, Option<[u8; 20]>>(column)?.map(Id::from_bytes))
+}
+
 pub(super) fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     row.get(column).map(Timestamp::from_millis)
 }

@@ -148,18 +148,19 @@ impl FromRequestParts<Api> for GetIfExists {
 pub(super) async fn create(
     State(api): State<Api>,
     GetIfExists(get_if_exists): GetIfExists,
-    Organization(org): Organization,
+    caller: Caller,
     pending: Pending,
 ) -> Result<Response, Error> {
+    let org = caller.org();
     let once = pending.once;
     let new = read(org, &pending.read().await?.bytes)?;
     let uid = new.uid.clone();
-    match (api.engine.directory().create_application(new, once).await, uid) {
+    match (api.directory(&caller).create_application(new, once).await, uid) {
         (Ok(Made::New(made) | Made::Before(made)), _) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
         (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
-            let there = api.application(Caller::Organization(org), uid).await?;
+            let there = api.application(&caller, uid).await?;
             Ok(json::answer(StatusCode::OK, &render(&there)))
         }
         (Err(error), _) => Err(error.into()),
@@ -181,8 +182,42 @@ pub(super) async fn show(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, key).await?;
+    let application = api.application(&caller, key).await?;
     Ok(json::answer(StatusCode::OK, &render(&application)))
+}
+
+/// The application that a path names; if there is none, the one that the body describes, made now.
+pub(super) async fn of_path_or_inline(
+    api: &Api,
+    caller: &Caller,
+    key: String,
+    inline: Option<Value>,
+) -> Result<Application, Error> {
+    let which = WhichApplication { org: caller.org(), key: key.clone() };
+    let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
+        return api.application(caller, key).await;
+    };
+    caller.may(Access::Administer).map_err(Error::forbidden)?;
+    let new =
+        read(caller.org(), inline.to_string().as_bytes()).map_err(|error| error.in_field("application"))?;
+    let place = ["body", "application", "uid"];
+    match &new.uid {
+        None => {
+            let message = "this field is required: it is the name in the path";
+            return Err(Problem::new(&place, message, "application_uid_missing").into());
+        }
+        Some(uid) if *uid != key => {
+            let message = "must be the name in the path";
+            return Err(Problem::new(&place, message, "application_uid_mismatch").into());
+        }
+        Some(_) => {}
+    }
+    match api.directory(caller).create_application(new, None).await {
+        Ok(Made::New(made) | Made::Before(made)) => Ok(made),
+        // Another request was first.
+        Err(ChangeError::UidTaken) => api.application(caller, key).await,
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// How often a change is tried again because another one came first.
@@ -191,10 +226,11 @@ const TRIES: usize = 5;
 /// Puts other values in the place of those there are, or makes the application.
 async fn put(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
+    let org = caller.org();
     let which = WhichApplication { org, key };
     if api.engine.store().application(which.clone()).await?.is_none() {
         ids::may_be_made("app_", &which.key, "There is no such application")?;
@@ -205,10 +241,10 @@ async fn put(
         let Some(current) = api.engine.store().application(which.clone()).await? else {
             new.uid = new.uid.or(Some(which.key));
             let (Made::New(made) | Made::Before(made)) =
-                api.engine.directory().create_application(new, once).await?;
+                api.directory(&caller).create_application(new, once).await?;
             return Ok(json::answer(StatusCode::CREATED, &render(&made)));
         };
-        match api.engine.directory().update_application(&current, new.clone()).await {
+        match api.directory(&caller).update_application(&current, new.clone()).await {
             Err(ChangeError::Unsettled) => {}
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
@@ -224,7 +260,7 @@ async fn patch(
 ) -> Result<Response, Error> {
     let body = pending.read().await?;
     for _ in 0..TRIES {
-        let current = api.application(caller, key.clone()).await?;
+        let current = api.application(&caller, key.clone()).await?;
         let given: Map<String, Value> = serde_json::from_slice(&body.bytes)
             .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
         let metadata: &RawValue = json::raw(&current.metadata);
@@ -241,7 +277,7 @@ async fn patch(
             merged[name] = value;
         }
         let new = read(current.org, merged.to_string().as_bytes())?;
-        match api.engine.directory().update_application(&current, new).await {
+        match api.directory(&caller).update_application(&current, new).await {
             Err(ChangeError::Unsettled) => {}
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
@@ -251,9 +287,10 @@ async fn patch(
 
 pub(super) async fn delete(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<StatusCode, Error> {
-    api.engine.directory().delete_application(WhichApplication { org, key }).await?;
+    let org = caller.org();
+    api.directory(&caller).delete_application(WhichApplication { org, key }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

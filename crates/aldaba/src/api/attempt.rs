@@ -136,7 +136,7 @@ pub(super) async fn of_endpoint(
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     query.query.not_yet(&FILTERS)?;
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
     let attempts = read(&api, AttemptScope::Endpoint(endpoint.id), &query).await?;
     Ok(attempts.render(|attempt| render(attempt, &endpoint.config.url, content)))
@@ -150,7 +150,7 @@ pub(super) async fn of_message(
     Ids((app, message)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     query.query.not_yet(&FILTERS)?;
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let message = api.message(application.id, message).await?;
     let attempts = read(&api, AttemptScope::Message(message.id), &query).await?;
     // Those of deleted endpoints too: what happened stays visible.

@@ -33,6 +33,10 @@ pub(crate) enum Access {
     Erase,
     /// Changing what is the organization's: applications, event types, policies, profiles.
     Administer,
+    /// Letting people into an application's portal, and out of it.
+    Admit,
+    /// Keys, and the audit log.
+    Govern,
 }
 
 impl Access {
@@ -50,6 +54,8 @@ impl Access {
             Self::ManageSecrets => "manage-secrets",
             Self::Erase => "erase",
             Self::Administer => "administer",
+            Self::Admit => "admit",
+            Self::Govern => "govern",
         }
     }
 }
@@ -62,13 +68,8 @@ pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
 }
 
 pub(super) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
-    let of_application = matches!(caller, Caller::Application { .. });
-    match access {
-        Access::ReadOrganization | Access::Send | Access::Erase | Access::Administer if of_application => {
-            Err(Error::forbidden("This needs an organization's token; the one sent is an application's"))
-        }
-        _ => Ok(caller),
-    }
+    caller.may(access).map_err(Error::forbidden)?;
+    Ok(caller)
 }
 
 /// The caller whom the route's check has let in.
@@ -77,7 +78,7 @@ impl FromRequestParts<Api> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
         // Absent only where a handler asks who calls and its route lets anyone in.
-        parts.extensions.get().copied().ok_or_else(|| refusal(Refused::Invalid))
+        parts.extensions.get().cloned().ok_or_else(|| refusal(Refused::Invalid))
     }
 }
 
@@ -89,11 +90,12 @@ impl FromRequestParts<Api> for Organization {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
-        match Caller::from_request_parts(parts, api).await? {
-            Caller::Organization(org) => Ok(Self(org)),
-            Caller::Application { .. } => {
-                Err(Error::forbidden("This needs an organization's token; the one sent is an application's"))
-            }
+        let caller = Caller::from_request_parts(parts, api).await?;
+        match caller.app() {
+            None => Ok(Self(caller.org())),
+            Some(_) => Err(Error::forbidden(
+                "This is for the whole organization; what was sent is for one application",
+            )),
         }
     }
 }
@@ -107,6 +109,14 @@ fn refusal(refused: Refused) -> Error {
     let (unauthorized, bad) = (StatusCode::UNAUTHORIZED, StatusCode::BAD_REQUEST);
     match refused {
         Refused::Invalid => Error::new(unauthorized, "authentication_failed", "Invalid token"),
+        Refused::Expired => {
+            Error::new(unauthorized, "authentication_failed", "Invalid token: the API key has expired")
+        }
+        Refused::Ended => Error::new(
+            unauthorized,
+            "authentication_failed",
+            "Invalid token: it has been ended before its time",
+        ),
         Refused::IsTheSecret => Error::new(
             unauthorized,
             "authentication_failed",

@@ -135,7 +135,7 @@ pub(super) async fn changes(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let (Page { after, limit }, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let page = Page { after: after.map(|Number(number)| HealthChangeNumber(number)), limit };
     let found = api.engine.store().health_changes(endpoint.id, page, order).await?;
@@ -165,7 +165,7 @@ pub(super) async fn resume(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once;
     let body = pending.read().await?;
     let mut recover = false;
@@ -178,7 +178,7 @@ pub(super) async fn resume(
         let detail = "The endpoint was turned off; set its `disabled` to false to turn it on and resume it";
         return Err(Error::conflict(detail));
     }
-    let directory = api.engine.directory();
+    let directory = api.directory(&caller);
     let outage = match recover {
         true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
         false => directory.resume_endpoint(&endpoint).await?,

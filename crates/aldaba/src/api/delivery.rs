@@ -1,7 +1,7 @@
 //! Deliveries: what waits, what has ended and how, and the dead letter.
 
 use super::attempt;
-use super::auth::{Access, Organization};
+use super::auth::Access;
 use super::delivery_id::{Cursor, DeliveryId};
 use super::delivery_query::{Owner, WALK, Written, phase};
 use super::explain::{self, Known, Why};
@@ -224,7 +224,7 @@ pub(super) async fn list(
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
     let phase = phase(query.query.get("state").as_deref(), &["query", "state"])?;
-    let app = api.application(caller, app).await?.id;
+    let app = api.application(&caller, app).await?.id;
     pages(&api, &query, DeliveryList::Of(app, phase), Owner::Application(app)).await
 }
 
@@ -232,11 +232,12 @@ pub(super) async fn list(
 pub(super) async fn dead_letter(
     State(api): State<Api>,
     query: PageQuery<Cursor>,
-    Organization(org): Organization,
+    caller: Caller,
 ) -> Result<Response, Error> {
+    let org = caller.org();
     let (list, owner) = match query.query.get("app") {
         Some(app) => {
-            let app = api.application(Caller::Organization(org), app.into_owned()).await?.id;
+            let app = api.application(&caller, app.into_owned()).await?.id;
             (DeliveryList::Of(app, Phase::Dead), Owner::Application(app))
         }
         None => (DeliveryList::DeadLetter(org), Owner::Organization(org)),
@@ -284,7 +285,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let app = api.application(caller, app).await?.id;
+    let app = api.application(&caller, app).await?.id;
     let view = find(&api, app, &id).await?;
     let scope = AttemptScope::Delivery(view.status.message, view.status.seq);
     let attempts = attempt::newest(&api, scope, ATTEMPTS).await?;
@@ -305,7 +306,7 @@ pub(super) async fn attempts(
     caller: Caller,
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let app = api.application(caller, app).await?.id;
+    let app = api.application(&caller, app).await?.id;
     let status = find(&api, app, &id).await?.status;
     let scope = AttemptScope::Delivery(status.message, status.seq);
     let attempts = attempt::read(&api, scope, &query).await?;

@@ -120,7 +120,7 @@ pub(super) async fn list(
     Ids((app, message)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     let all = query.query.boolean("all", false)?;
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let message = api.message(application.id, message).await?;
     let mut deliveries = api.engine.store().deliveries(message.id).await?;
     deliveries.sort_by_key(|delivery| delivery.endpoint);

@@ -13,8 +13,8 @@ use crate::token::Caller;
 use aldaba_delivery::AppId;
 use aldaba_engine::{Cancel, Cancelled};
 use aldaba_store::{
-    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Order, Phase,
-    Waiting,
+    Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Order,
+    Phase, Waiting,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -85,17 +85,18 @@ pub(super) async fn one(
     caller: Caller,
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let app = api.application(caller, app).await?.id;
+    let app = api.application(&caller, app).await?.id;
+    let entry = |action| api.engine.entry(caller.actor(), Deed::new(action, &id).of_app(app));
     for _ in 0..TRIES {
         let DeliveryView { status, .. } = find(&api, app, &id).await?;
         let Some(waiting) = cancel(app, &status) else {
             if status.state.reason().is_none() {
                 return Err(Error::conflict("It was delivered, or skipped: there is nothing to discard"));
             }
-            api.engine.discard(app, vec![status.seq]).await?;
+            api.engine.discard(entry("delivery.discard"), app, vec![status.seq]).await?;
             return Ok(StatusCode::NO_CONTENT);
         };
-        match api.engine.cancel(vec![waiting]).await?[..] {
+        match api.engine.cancel(entry("delivery.cancel"), vec![waiting]).await?[..] {
             [Cancelled::Done] => return Ok(StatusCode::NO_CONTENT),
             [Cancelled::InFlight] => {
                 let detail = "An attempt is being made at this moment; try again when it has ended";
@@ -125,7 +126,7 @@ pub(super) async fn many(
     Ids(app): Ids<String>,
     body: Pending,
 ) -> Result<Response, Error> {
-    let app = api.application(caller, app).await?.id;
+    let app = api.application(&caller, app).await?.id;
     let mut fields = Fields::parse(&body.read().await?.bytes)?;
     let state = fields.string("state");
     let iterator = fields.string("iterator");
@@ -157,6 +158,10 @@ pub(super) async fn many(
         }
     };
     let mut out = DiscardOut::default();
+    // One row for all slices.
+    let action = if phase == Phase::Dead { "delivery.discard" } else { "delivery.cancel" };
+    let deed = Deed { endpoint: filter.endpoint, ..Deed::new(action, "").of_app(app) };
+    let entry = api.engine.entry(caller.actor(), deed);
     for _ in 0..SLICES {
         let query = DeliveriesQuery {
             list,
@@ -172,10 +177,11 @@ pub(super) async fn many(
         let found: Vec<_> = page.found.into_iter().map(|(_, view)| view.status).collect();
         if phase == Phase::Dead {
             let seqs: Vec<_> = found.iter().map(|status| status.seq).collect();
-            out.discarded += if seqs.is_empty() { 0 } else { api.engine.discard(app, seqs).await? };
+            out.discarded +=
+                if seqs.is_empty() { 0 } else { api.engine.discard(entry.clone(), app, seqs).await? };
         } else {
             let waiting = found.iter().filter_map(|status| cancel(app, status)).collect();
-            let fates = api.engine.cancel(waiting).await?;
+            let fates = api.engine.cancel(entry.clone(), waiting).await?;
             out.discarded += fates.iter().filter(|fate| **fate == Cancelled::Done).count();
             out.in_flight += fates.iter().filter(|fate| **fate == Cancelled::InFlight).count();
         }
@@ -196,7 +202,7 @@ pub(super) async fn messages(
     Ids(keys): Ids<(String, String)>,
     body: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = endpoint::find(&api, caller, keys).await?;
+    let endpoint = endpoint::find(&api, &caller, keys).await?;
     let mut fields = Fields::parse(&body.read().await?.bytes)?;
     let before = fields.moment("createdBefore");
     if before.is_none() && !fields.has_problem() {
@@ -205,6 +211,8 @@ pub(super) async fn messages(
     fields.finish()?;
     let filter = DeliveryFilter { endpoint: Some(endpoint.id), before, ..DeliveryFilter::default() };
     let (mut from, mut left) = (None, false);
+    let deed = Deed::new("delivery.cancel", "").of_app(endpoint.app).at_endpoint(endpoint.id);
+    let entry = api.engine.entry(caller.actor(), deed);
     for _ in 0..MOST_SLICES {
         let query = DeliveriesQuery {
             list: DeliveryList::Of(endpoint.app, Phase::Pending),
@@ -218,7 +226,7 @@ pub(super) async fn messages(
         let last = page.found.last().map(|(place, _)| *place);
         let full = page.found.len() == SLICE;
         let waiting = page.found.iter().filter_map(|(_, view)| cancel(endpoint.app, &view.status)).collect();
-        let fates = api.engine.cancel(waiting).await?;
+        let fates = api.engine.cancel(entry.clone(), waiting).await?;
         left |= fates.iter().any(|fate| *fate != Cancelled::Done);
         from = page.stopped.or(last.filter(|_| full));
         if from.is_none() && left {

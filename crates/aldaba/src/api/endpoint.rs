@@ -141,13 +141,13 @@ pub(super) async fn create(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, key).await?;
+    let application = api.application(&caller, key).await?;
     let once = pending.once;
     let new = read(&api, application.org, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
     let which = WhichApplication { org, key: id.to_string() };
     let (Made::New(made) | Made::Before(made)) =
-        api.engine.directory().create_endpoint(which, new, once).await?;
+        api.directory(&caller).create_endpoint(which, new, once).await?;
     Ok(json::answer(StatusCode::CREATED, &render(&made)))
 }
 
@@ -157,7 +157,7 @@ pub(super) async fn list(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, key).await?;
+    let application = api.application(&caller, key).await?;
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let found = api.engine.store().endpoints(application.id, page, order).await?;
     Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
@@ -165,7 +165,7 @@ pub(super) async fn list(
 
 pub(super) async fn find(
     api: &Api,
-    caller: Caller,
+    caller: &Caller,
     (app, endpoint): (String, String),
 ) -> Result<Endpoint, Error> {
     let application = api.application(caller, app).await?;
@@ -177,7 +177,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
 }
 
@@ -192,7 +192,7 @@ pub(super) async fn patch(
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let body = pending.read().await?;
     for _ in 0..TRIES {
         let current = api.endpoint(application.id, key.clone()).await?;
@@ -200,7 +200,7 @@ pub(super) async fn patch(
         let new = read(&api, application.org, merged.as_bytes())?;
         let credentials = given.contains_key("url").then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
-        match api.engine.directory().update_endpoint(&current, new, credentials, resume).await {
+        match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => {}
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
@@ -215,7 +215,7 @@ pub(super) async fn put(
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
         ids::may_be_made("ep_", &key, "The application has no such endpoint")?;
     }
@@ -227,7 +227,7 @@ pub(super) async fn put(
             new.config.uid = new.config.uid.or(Some(key));
             let which = WhichApplication { org: application.org, key: application.id.to_string() };
             let (Made::New(made) | Made::Before(made)) =
-                api.engine.directory().create_endpoint(which, new, once).await?;
+                api.directory(&caller).create_endpoint(which, new, once).await?;
             return Ok(json::answer(StatusCode::CREATED, &render(&made)));
         };
         if turns_off_again(&current, &given) {
@@ -237,7 +237,7 @@ pub(super) async fn put(
         let same = new.config.url == current.config.url && new.credentials.is_none();
         let credentials = (!same).then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
-        match api.engine.directory().update_endpoint(&current, new, credentials, resume).await {
+        match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => {}
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
@@ -250,7 +250,7 @@ pub(super) async fn delete(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, caller, keys).await?;
-    api.engine.directory().delete_endpoint(&endpoint).await?;
+    let endpoint = find(&api, &caller, keys).await?;
+    api.directory(&caller).delete_endpoint(&endpoint).await?;
     Ok(StatusCode::NO_CONTENT)
 }

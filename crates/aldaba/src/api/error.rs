@@ -2,7 +2,7 @@
 
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, ResendError, Rotation, SendError};
-use aldaba_store::{Error as StoreError, Obstacle, Replay};
+use aldaba_store::{ApiKey, Error as StoreError, Obstacle, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -42,7 +42,7 @@ impl Problem {
         Self::new(loc, msg, "value_error.jsondecode")
     }
 
-    fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
+    pub(crate) fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
         Self { loc: loc.iter().map(|part| (*part).to_owned()).collect(), msg: msg.into(), kind }
     }
 }
@@ -62,6 +62,17 @@ impl Error {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, body: Body::Problems { detail }, retry_after: None }
     }
 
+    /// What is wrong with a part of the body, seen from the whole of it.
+    pub(crate) fn in_field(mut self, field: &str) -> Self {
+        if let Body::Problems { detail } = &mut self.body {
+            for problem in detail {
+                let place = problem.loc.len().min(1);
+                problem.loc.insert(place, field.to_owned());
+            }
+        }
+        self
+    }
+
     pub(crate) fn not_found(what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", what)
     }
@@ -70,7 +81,7 @@ impl Error {
         Self::new(StatusCode::BAD_REQUEST, "generic_error", detail)
     }
 
-    pub(crate) fn forbidden(detail: &'static str) -> Self {
+    pub(crate) fn forbidden(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
@@ -131,6 +142,22 @@ impl From<ChangeError> for Error {
             ChangeError::NotFound => Self::not_found("There is no such application or endpoint"),
             ChangeError::UidTaken => Self::conflict("Another one already has this uid"),
             ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
+            ChangeError::TooManyApiKeys => Self::conflict(format!(
+                "The organization has {} API keys, as many as it may have; revoke those that nobody uses",
+                ApiKey::MOST
+            )),
+            ChangeError::TooManyRevocations(most) => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_revocations",
+                format!(
+                    "{most} have been ended before their time, as many as are remembered. To end all portal tokens of an \
+                     application, use expire-all without sessionIds"
+                ),
+            ),
+            ChangeError::Repeated => Self::conflict(
+                "This request has been made before. Its key was shown then, and cannot be shown again: revoke it, and make \
+                 another",
+            ),
             ChangeError::TooManyReplays => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_replays", too_many_replays())
             }

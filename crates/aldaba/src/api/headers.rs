@@ -87,7 +87,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let headers = api.engine.directory().headers(&endpoint)?;
     let out = HeadersOut { headers: headers.shown().collect(), sensitive: headers.sensitive().collect() };
     Ok(json::answer(StatusCode::OK, &out))
@@ -99,12 +99,12 @@ pub(super) async fn replace(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     fields.require("headers");
     let headers = read(&mut fields, "headers");
     fields.finish()?;
-    let set = api.engine.directory().set_headers(&endpoint, |_| Ok(headers.clone())).await?;
+    let set = api.directory(&caller).set_headers(&endpoint, |_| Ok(headers.clone())).await?;
     set.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -115,14 +115,14 @@ async fn patch(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let mut changes: Vec<_> = fields.strings_or_nulls("headers");
     let removed = fields.set("deleteHeaders", MOST_REMOVED, |_| Ok(()));
     fields.finish()?;
     changes.extend(removed.into_iter().map(|name| (name, None)));
     let set =
-        api.engine.directory().set_headers(&endpoint, |headers| headers.patched(changes.clone())).await?;
+        api.directory(&caller).set_headers(&endpoint, |headers| headers.patched(changes.clone())).await?;
     set.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -71,7 +71,7 @@ fn scope(scope: GateScope) -> ScopeOut {
     }
 }
 
-fn render(host: &HeldHost, caller: Caller) -> HostOut<'_> {
+fn render<'a>(host: &'a HeldHost, caller: &Caller) -> HostOut<'a> {
     let Behind { lanes, deliveries } = host.behind(|org, app| caller.speaks_for(org, app));
     HostOut {
         origin: host.origin.as_str(),
@@ -114,13 +114,13 @@ pub(super) async fn list(
     query: HostQuery,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let mut hosts = concerning(&api, caller, api.engine.held_hosts().await).await?;
+    let mut hosts = concerning(&api, &caller, api.engine.held_hosts().await).await?;
     hosts.sort_by_cached_key(place);
     hosts.retain(|host| query.after.as_ref().is_none_or(|after| place(host) > *after));
     let done = hosts.len() <= query.limit;
     hosts.truncate(query.limit);
     let iterator = hosts.last().map(place);
-    let data: Vec<_> = hosts.iter().map(|host| render(host, caller)).collect();
+    let data: Vec<_> = hosts.iter().map(|host| render(host, &caller)).collect();
     Ok(json::answer(StatusCode::OK, &json!({"data": data, "iterator": iterator, "done": done})))
 }
 
@@ -134,13 +134,13 @@ pub(super) async fn release(
     let wanted = parse(&origin).ok_or_else(nothing)?;
     let mut hosts = api.engine.held_hosts().await;
     hosts.retain(|host| host.origin == wanted);
-    let hosts = concerning(&api, caller, hosts).await?;
+    let hosts = concerning(&api, &caller, hosts).await?;
     if hosts.is_empty() {
         return Err(nothing());
     }
-    let hosts = for_the_caller_to_open(&api, caller, hosts).await?;
+    let hosts = for_the_caller_to_open(&api, &caller, hosts).await?;
     let gates = hosts.iter().map(|host| (host.origin.clone(), host.scope)).collect();
-    api.engine.directory().release_gates(gates).await?;
+    api.directory(&caller).release_gates(gates).await?;
     let released = hosts.iter().map(|host| scope(host.scope)).collect();
     Ok(json::answer(StatusCode::OK, &ReleasedOut { origin: wanted.as_str(), released }))
 }
@@ -149,20 +149,20 @@ pub(super) async fn release(
 /// is not for an application to open, nor for one of several organizations.
 async fn for_the_caller_to_open(
     api: &Api,
-    caller: Caller,
+    caller: &Caller,
     mut hosts: Vec<HeldHost>,
 ) -> Result<Vec<HeldHost>, Error> {
     let Some(whole) = hosts.iter().position(|host| host.scope == GateScope::Host) else {
         return Ok(hosts);
     };
-    let refused = match caller {
-        Caller::Application { .. } => {
+    let refused = match caller.app() {
+        Some(_) => {
             "The whole host is held back, for other applications too: this needs an organization's token; the one \
              sent is an application's"
         }
-        Caller::Organization(org) => {
+        None => {
             let start = url_of(&hosts[whole]);
-            if !api.engine.store().others_have_endpoints_at(org, start).await? {
+            if !api.engine.store().others_have_endpoints_at(caller.org(), start).await? {
                 return Ok(hosts);
             }
             "The whole host is held back, for other organizations too: none of them opens it for the others. At the end of \
@@ -185,11 +185,8 @@ fn url_start(origin: &Origin) -> String {
 }
 
 /// A gate of an application concerns whoever it belongs to, one of the host itself whoever sends there.
-async fn concerning(api: &Api, caller: Caller, mut hosts: Vec<HeldHost>) -> Result<Vec<HeldHost>, Error> {
-    let (org, only) = match caller {
-        Caller::Organization(org) => (org, None),
-        Caller::Application { org, app } => (org, Some(app)),
-    };
+async fn concerning(api: &Api, caller: &Caller, mut hosts: Vec<HeldHost>) -> Result<Vec<HeldHost>, Error> {
+    let (org, only) = (caller.org(), caller.app());
     let whole: Vec<_> = hosts.iter().filter(|host| host.scope == GateScope::Host).map(url_of).collect();
     let reached = api.engine.store().has_endpoints_at(org, only, whole.clone()).await?;
     let reached: BTreeMap<String, bool> = whole.into_iter().zip(reached).collect();

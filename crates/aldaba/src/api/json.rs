@@ -201,6 +201,29 @@ impl Fields {
         }
     }
 
+    /// A boolean that may be left out or null.
+    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
+        match self.optional(name)? {
+            Value::Bool(value) => Some(value),
+            other => {
+                self.wrong(name, &other, "true or false");
+                None
+            }
+        }
+    }
+
+    /// A field as it stands, unless it is null.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.optional(name)
+    }
+
+    /// Where a list without items says the same as none.
+    pub(super) fn drop_empty_list(&mut self, name: &str) {
+        if self.fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            self.fields.remove(name);
+        }
+    }
+
     /// A whole number from 1 to 65535.
     pub(super) fn count(&mut self, name: &str) -> Option<u16> {
         let value = self.optional(name)?;

@@ -1,4 +1,4 @@
-use super::auth::{Access, Organization};
+use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::some_items;
 use super::error::Problem;
@@ -13,7 +13,7 @@ use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use aldaba_engine::{NewEvent, Sent};
-use aldaba_store::{Message, Order, Page, WhichApplication};
+use aldaba_store::{Message, Order, Page};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -91,19 +91,19 @@ fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
 pub(super) async fn create(
     State(api): State<Api>,
     content: WithContent,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
     ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
-    let which = WhichApplication { org, key };
+    let which = api.which(&caller, key).await?;
     let once = pending.once;
     let body = pending.read().await?;
     let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
         Ok(input) => input,
         Err(error) => {
             // An unknown application comes before a bad body; the good path need not look it up twice.
-            api.application(Caller::Organization(org), which.key).await?;
+            api.application(&caller, which.key).await?;
             return Err(error);
         }
     };
@@ -137,7 +137,7 @@ pub(super) async fn create(
     match api.engine.send(&which, event).await? {
         Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
         Sent::Before { message } => {
-            let application = api.application(Caller::Organization(org), which.key).await?;
+            let application = api.application(&caller, which.key).await?;
             match api.engine.store().message(application.id, message.to_string()).await? {
                 Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),
                 // Delivered and no longer kept; its key is. The request says what it was.
@@ -153,7 +153,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let message = api.message(application.id, key).await?;
     Ok(json::answer(StatusCode::OK, &render(&message, content)))
 }
@@ -166,7 +166,7 @@ pub(super) async fn list(
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
     query.query.not_yet(&["channel", "before", "after", "event_types", "tag"])?;
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let (page, order) = query.ask(Order::Descending);
     let (messages, more) = read_page(&api, application.id, page, order, content).await?;
     Ok(query.list(messages, more, |message| message.id).render(|message| render(message, content)))

@@ -3,8 +3,10 @@
 //! The token is checked before a handler is reached (`routes`). The order of a handler's arguments is the order
 //! of its own checks: query string, path; then, inside, the application, and the body last.
 
+mod api_key;
 mod application;
 mod attempt;
+mod audit;
 mod auth;
 mod body;
 mod condition;
@@ -34,22 +36,26 @@ mod operational;
 mod ordering;
 mod page;
 mod policy;
+mod portal;
 mod profile;
 mod query;
 mod replay;
 mod room;
 mod routes;
 mod secret;
+mod whoami;
 
+pub(crate) use auth::Access;
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
+pub(crate) use portal::PublicUrl;
 pub(crate) use room::Rooms;
 
 use crate::config::Limits;
 use crate::token::{Caller, Tokens};
 use aldaba_delivery::AppId;
-use aldaba_engine::Engine;
 use aldaba_engine::wire::Guard;
+use aldaba_engine::{Directory, Engine};
 use aldaba_store::{Application, Endpoint, Message, WhichApplication};
 use axum::Router;
 use http::StatusCode;
@@ -72,6 +78,8 @@ pub(crate) struct Parts {
     pub(crate) delivery_ids: DeliveryIds,
     /// For the bodies of requests.
     pub(crate) rooms: Rooms,
+    /// For links into the portal.
+    pub(crate) public_url: PublicUrl,
 }
 
 impl Deref for Api {
@@ -88,14 +96,25 @@ impl Api {
     }
 
     /// Another tenant's application is not there, as far as the caller can tell.
-    async fn application(&self, caller: Caller, key: String) -> Result<Application, Error> {
-        let (org, only) = match caller {
-            Caller::Organization(org) => (org, None),
-            Caller::Application { org, app } => (org, Some(app)),
-        };
-        let found = self.engine.store().application(WhichApplication { org, key }).await?;
-        let reached = found.filter(|application| only.is_none_or(|only| only == application.id));
+    async fn application(&self, caller: &Caller, key: String) -> Result<Application, Error> {
+        let found = self.engine.store().application(WhichApplication { org: caller.org(), key }).await?;
+        let reached = found.filter(|application| caller.speaks_for(application.org, application.id));
         reached.ok_or_else(|| Error::not_found("There is no such application"))
+    }
+
+    /// How to find the application that a message is for. Only one whose key is for a single application has to
+    /// be looked up before.
+    async fn which(&self, caller: &Caller, key: String) -> Result<WhichApplication, Error> {
+        let key = match caller.app() {
+            None => key,
+            Some(_) => self.application(caller, key).await?.id.to_string(),
+        };
+        Ok(WhichApplication { org: caller.org(), key })
+    }
+
+    /// The directory, in the caller's hands.
+    fn directory(&self, caller: &Caller) -> Directory {
+        self.engine.directory().by(caller.actor())
     }
 
     async fn endpoint(&self, app: AppId, key: String) -> Result<Endpoint, Error> {
@@ -128,6 +147,10 @@ fn routes() -> Vec<Route> {
         host::routes(),
         policy::routes(),
         profile::routes(),
+        portal::routes(),
+        whoami::routes(),
+        api_key::routes(),
+        audit::routes(),
         health::routes(),
     ];
     resources.into_iter().flatten().collect()

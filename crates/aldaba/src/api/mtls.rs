@@ -80,9 +80,9 @@ pub(super) async fn set(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let identity = read(&endpoint, &pending.read().await?.bytes)?;
-    api.engine.directory().set_identity(&endpoint, Some(identity)).await?;
+    api.directory(&caller).set_identity(&endpoint, Some(identity)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -92,8 +92,8 @@ pub(super) async fn unset(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, caller, keys).await?;
-    api.engine.directory().set_identity(&endpoint, None).await?;
+    let endpoint = find(&api, &caller, keys).await?;
+    api.directory(&caller).set_identity(&endpoint, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     match api.engine.directory().identity(&endpoint)? {
         Some(identity) => Ok(json::answer(StatusCode::OK, &render(&identity))),
         None => Err(Error::not_found("The endpoint has no client certificate")),
@@ -115,7 +115,7 @@ pub(super) async fn status(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let identity = api.engine.directory().identity(&endpoint)?;
     let status = MtlsOut { enabled: identity.is_some(), config: identity.as_deref().map(render) };
     Ok(json::answer(StatusCode::OK, &status))

@@ -3,8 +3,6 @@
 
 use super::json;
 use super::{Error, error::Problem};
-use crate::token::Caller;
-use aldaba_delivery::OrgId;
 use aldaba_engine::ChangeError;
 use axum::response::Response;
 use http::StatusCode;
@@ -20,13 +18,6 @@ pub(super) struct Kind {
     pub(super) built_in: &'static [&'static str],
     /// How many an organization may have. All of them are in memory, and on one page.
     pub(super) most: usize,
-}
-
-/// Whoever speaks for an application may look at what belongs to its organization.
-pub(super) fn organization(caller: Caller) -> OrgId {
-    match caller {
-        Caller::Organization(org) | Caller::Application { org, .. } => org,
-    }
 }
 
 /// All of them fit on one page.

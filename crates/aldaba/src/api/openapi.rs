@@ -107,6 +107,7 @@ fn path_about(name: &str) -> &'static str {
         "delivery_id" => "The delivery's id",
         "task_id" => "The background task's id",
         "event_type_name" => "The event type's name",
+        "key_id" => "The API key's id or prefix",
         "policy_name" => "The policy's name",
         "profile_name" => "The wire profile's name",
         "origin" => "Scheme, host and port, percent-encoded: `https%3A%2F%2Fexample.com`",

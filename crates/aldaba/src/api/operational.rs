@@ -1,7 +1,7 @@
 //! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
 //! messages. They are endpoints like any other, of an application that the management organization has for it.
 
-use super::auth::{Access, Organization};
+use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::{self, EndpointOut};
 use super::endpoint_in::{EndpointIn, EndpointUpdate};
@@ -12,7 +12,7 @@ use super::routes::Route;
 use super::secret::{self, RotateIn, SecretOut};
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, OrgId};
+use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
 use aldaba_store::WhichApplication;
 use axum::extract::State;
@@ -82,17 +82,14 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn manager() -> Caller {
-    Caller::Organization(management())
-}
-
 /// The path to one of its endpoints, as the management organization has it.
-fn path(org: OrgId, endpoint: String) -> Ids<(String, String)> {
-    Ids((org.to_string(), endpoint))
+fn path(caller: &Caller, endpoint: String) -> Ids<(String, String)> {
+    Ids((caller.org().to_string(), endpoint))
 }
 
 /// The application is made with the first endpoint.
-async fn ensure_application(api: &Api, org: OrgId) -> Result<(), Error> {
+async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
+    let org = caller.org();
     let which = WhichApplication { org: management(), key: org.to_string() };
     if api.engine.store().application(which).await?.is_some() {
         return Ok(());
@@ -104,7 +101,7 @@ async fn ensure_application(api: &Api, org: OrgId) -> Result<(), Error> {
         throttle_rate: None,
         metadata: "{}".into(),
     };
-    match api.engine.directory().create_application(new, None).await {
+    match api.directory(caller).create_application(new, None).await {
         // Somebody else was first.
         Ok(_) | Err(ChangeError::UidTaken) => Ok(()),
         Err(error) => Err(error.into()),
@@ -114,80 +111,72 @@ async fn ensure_application(api: &Api, org: OrgId) -> Result<(), Error> {
 async fn list(
     State(api): State<Api>,
     query: PageQuery<EndpointId>,
-    Organization(org): Organization,
+    caller: Caller,
 ) -> Result<Response, Error> {
-    let which = WhichApplication { org: management(), key: org.to_string() };
+    let which = WhichApplication { org: management(), key: caller.org().to_string() };
     if api.engine.store().application(which).await?.is_none() {
         return Ok(Listed::<()>::nothing().render(|()| ()));
     }
-    endpoint::list(State(api), query, manager(), Ids(org.to_string())).await
+    endpoint::list(State(api), query, caller.at_management(), Ids(caller.org().to_string())).await
 }
 
-async fn create(
-    State(api): State<Api>,
-    Organization(org): Organization,
-    pending: Pending,
-) -> Result<Response, Error> {
-    ensure_application(&api, org).await?;
-    endpoint::create(State(api), manager(), Ids(org.to_string()), pending).await
+async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
+    ensure_application(&api, &caller).await?;
+    endpoint::create(State(api), caller.at_management(), Ids(caller.org().to_string()), pending).await
 }
 
-async fn show(
-    State(api): State<Api>,
-    Organization(org): Organization,
-    Ids(endpoint): Ids<String>,
-) -> Result<Response, Error> {
-    endpoint::show(State(api), manager(), path(org, endpoint)).await
+async fn show(State(api): State<Api>, caller: Caller, Ids(endpoint): Ids<String>) -> Result<Response, Error> {
+    endpoint::show(State(api), caller.at_management(), path(&caller, endpoint)).await
 }
 
 async fn put(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(endpoint): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    ensure_application(&api, org).await?;
-    endpoint::put(State(api), manager(), path(org, endpoint), pending).await
+    ensure_application(&api, &caller).await?;
+    endpoint::put(State(api), caller.at_management(), path(&caller, endpoint), pending).await
 }
 
 async fn delete(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(endpoint): Ids<String>,
 ) -> Result<StatusCode, Error> {
-    endpoint::delete(State(api), manager(), path(org, endpoint)).await
+    endpoint::delete(State(api), caller.at_management(), path(&caller, endpoint)).await
 }
 
 async fn show_secret(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(endpoint): Ids<String>,
 ) -> Result<Response, Error> {
-    secret::show(State(api), manager(), path(org, endpoint)).await
+    secret::show(State(api), caller.at_management(), path(&caller, endpoint)).await
 }
 
 async fn rotate(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(endpoint): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    secret::rotate(State(api), manager(), path(org, endpoint), pending).await
+    secret::rotate(State(api), caller.at_management(), path(&caller, endpoint), pending).await
 }
 
 async fn show_headers(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(endpoint): Ids<String>,
 ) -> Result<Response, Error> {
-    headers::show(State(api), manager(), path(org, endpoint)).await
+    headers::show(State(api), caller.at_management(), path(&caller, endpoint)).await
 }
 
 async fn put_headers(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(endpoint): Ids<String>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    headers::replace(State(api), manager(), path(org, endpoint), pending).await
+    headers::replace(State(api), caller.at_management(), path(&caller, endpoint), pending).await
 }

@@ -73,6 +73,24 @@ impl<Id: Copy + Display> PageQuery<Id> {
         (Page { after: self.beside, limit: self.limit + 1 }, order)
     }
 
+    /// The same for a list in memory that can be wanted in either order.
+    pub(super) fn cut_ordered<T>(&self, mut items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
+    where
+        Id: Ord,
+    {
+        let (page, order) = self.ask(order);
+        match (page.after, order) {
+            (None, _) => {}
+            (Some(after), Order::Ascending) => items.retain(|item| id(item) > after),
+            (Some(after), Order::Descending) => items.retain(|item| id(item) < after),
+        }
+        if order == Order::Descending {
+            items.reverse();
+        }
+        items.truncate(page.limit);
+        items
+    }
+
     /// The same for a list that is already in memory, in ascending order.
     pub(super) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T>
     where

@@ -1,10 +1,10 @@
 //! Policies: what endpoints can name, and what each would do.
 
-use super::auth::{Access, Organization};
+use super::auth::Access;
 use super::body::Pending;
 use super::ids::Ids;
 use super::json;
-use super::named::{self, Kind, organization};
+use super::named::{self, Kind};
 use super::query::Query;
 use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
@@ -139,8 +139,8 @@ fn render(policy: &Policy) -> Value {
     KIND.render(policy.to_json(), &policy.name)
 }
 
-fn find(api: &Api, caller: Caller, name: &str) -> Result<Policy, Error> {
-    api.engine.policies().get(organization(caller), name).ok_or_else(|| KIND.missing())
+fn find(api: &Api, caller: &Caller, name: &str) -> Result<Policy, Error> {
+    api.engine.policies().get(caller.org(), name).ok_or_else(|| KIND.missing())
 }
 
 fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
@@ -152,46 +152,45 @@ fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
         .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
 }
 
-pub(super) async fn create(
-    State(api): State<Api>,
-    Organization(org): Organization,
-    body: Pending,
-) -> Result<Response, Error> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
+    let org = caller.org();
     let policy = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(&policy.name)?;
     KIND.has_room(api.engine.policies().of_organization(org).len())?;
-    let made = api.engine.directory().create_policy(org, policy.clone()).await;
+    let made = api.directory(&caller).create_policy(org, policy.clone()).await;
     made.map_err(|error| KIND.refusal(error, &policy.name))?;
     Ok(json::answer(StatusCode::CREATED, &render(&policy)))
 }
 
 pub(super) async fn replace(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(name): Ids<String>,
     body: Pending,
 ) -> Result<Response, Error> {
+    let org = caller.org();
     KIND.not_built_in(&name)?;
-    find(&api, Caller::Organization(org), &name)?;
+    find(&api, &caller, &name)?;
     let policy = read(&body.read().await?.bytes, Some(&name))?;
-    let replaced = api.engine.directory().replace_policy(org, policy.clone()).await;
+    let replaced = api.directory(&caller).replace_policy(org, policy.clone()).await;
     replaced.map_err(|error| KIND.refusal(error, &name))?;
     Ok(json::answer(StatusCode::OK, &render(&policy)))
 }
 
 pub(super) async fn delete(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<StatusCode, Error> {
+    let org = caller.org();
     KIND.not_built_in(&name)?;
-    let deleted = api.engine.directory().delete_policy(org, name.clone()).await;
+    let deleted = api.directory(&caller).delete_policy(org, name.clone()).await;
     deleted.map_err(|error| KIND.refusal(error, &name))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let policies = api.engine.policies().of_organization(organization(caller));
+    let policies = api.engine.policies().of_organization(caller.org());
     named::page(&policies.iter().map(render).collect::<Vec<_>>())
 }
 
@@ -200,7 +199,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    Ok(json::answer(StatusCode::OK, &render(&find(&api, caller, &name)?)))
+    Ok(json::answer(StatusCode::OK, &render(&find(&api, &caller, &name)?)))
 }
 
 /// What a preview is asked for.
@@ -264,7 +263,7 @@ pub(super) async fn preview(
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    let policy = find(&api, caller, &name)?;
+    let policy = find(&api, &caller, &name)?;
     let mut chances = Chances::seeded(asked.seed);
     let preview = Preview::of(&policy, asked.outage, || chances.draw());
     let planned = |(number, at): (usize, &Duration)| Planned {

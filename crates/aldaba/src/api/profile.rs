@@ -1,10 +1,10 @@
 //! Wire profiles: what endpoints can name.
 
-use super::auth::{Access, Organization};
+use super::auth::Access;
 use super::body::Pending;
 use super::ids::Ids;
 use super::json;
-use super::named::{self, Kind, organization};
+use super::named::{self, Kind};
 use super::routes::Route;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
@@ -87,46 +87,45 @@ fn read(body: &[u8], name: Option<&str>) -> Result<Profile, Error> {
         .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
 }
 
-pub(super) async fn create(
-    State(api): State<Api>,
-    Organization(org): Organization,
-    body: Pending,
-) -> Result<Response, Error> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
+    let org = caller.org();
     let profile = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(profile.name())?;
     KIND.has_room(api.engine.profiles().of_organization(org).len())?;
-    let made = api.engine.directory().create_profile(org, &profile).await;
+    let made = api.directory(&caller).create_profile(org, &profile).await;
     made.map_err(|error| KIND.refusal(error, profile.name()))?;
     Ok(json::answer(StatusCode::CREATED, &render(&profile)))
 }
 
 pub(super) async fn replace(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(name): Ids<String>,
     body: Pending,
 ) -> Result<Response, Error> {
+    let org = caller.org();
     KIND.not_built_in(&name)?;
     api.engine.profiles().get(org, &name).ok_or_else(|| KIND.missing())?;
     let profile = read(&body.read().await?.bytes, Some(&name))?;
-    let replaced = api.engine.directory().replace_profile(org, &profile).await;
+    let replaced = api.directory(&caller).replace_profile(org, &profile).await;
     replaced.map_err(|error| KIND.refusal(error, &name))?;
     Ok(json::answer(StatusCode::OK, &render(&profile)))
 }
 
 pub(super) async fn delete(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<StatusCode, Error> {
+    let org = caller.org();
     KIND.not_built_in(&name)?;
-    let deleted = api.engine.directory().delete_profile(org, name.clone()).await;
+    let deleted = api.directory(&caller).delete_profile(org, name.clone()).await;
     deleted.map_err(|error| KIND.refusal(error, &name))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let profiles = api.engine.profiles().of_organization(organization(caller));
+    let profiles = api.engine.profiles().of_organization(caller.org());
     named::page(&profiles.iter().map(|profile| render(profile)).collect::<Vec<_>>())
 }
 
@@ -135,6 +134,6 @@ pub(super) async fn show(
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    let profile = api.engine.profiles().get(organization(caller), &name).ok_or_else(|| KIND.missing())?;
+    let profile = api.engine.profiles().get(caller.org(), &name).ok_or_else(|| KIND.missing())?;
     Ok(json::answer(StatusCode::OK, &render(&profile)))
 }

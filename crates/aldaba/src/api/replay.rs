@@ -10,7 +10,7 @@ use super::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{MOST_OPENED, NewReplay};
-use aldaba_store::{Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
+use aldaba_store::{Deed, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -132,7 +132,7 @@ pub(super) async fn recover(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    start(&api, caller, keys, pending, ReplayKind::Recover).await
+    start(&api, &caller, keys, pending, ReplayKind::Recover).await
 }
 
 pub(super) async fn replay_missing(
@@ -141,7 +141,7 @@ pub(super) async fn replay_missing(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    start(&api, caller, keys, pending, ReplayKind::Missing).await
+    start(&api, &caller, keys, pending, ReplayKind::Missing).await
 }
 
 pub(super) async fn bulk_replay(
@@ -150,12 +150,12 @@ pub(super) async fn bulk_replay(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    start(&api, caller, keys, pending, ReplayKind::Bulk).await
+    start(&api, &caller, keys, pending, ReplayKind::Bulk).await
 }
 
 async fn start(
     api: &Api,
-    caller: Caller,
+    caller: &Caller,
     keys: (String, String),
     pending: Pending,
     kind: ReplayKind,
@@ -172,7 +172,7 @@ async fn start(
         let answer = json!({"count": counted.count, "atLeast": counted.at_least, "most": MOST_OPENED});
         return Ok(json::answer(StatusCode::OK, &answer));
     }
-    let replay = replays.start(new, once).await?;
+    let replay = replays.start(caller.actor(), new, once).await?;
     Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
 }
 
@@ -342,12 +342,13 @@ pub(super) async fn list(
 
 pub(super) async fn cancel(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
+    let org = caller.org();
     let id: ReplayId = id.parse().map_err(|_| missing())?;
     let there = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
-    if !api.engine.replays().cancel(org, id).await? {
+    if !api.engine.replays().cancel(caller.actor(), &there).await? {
         let detail = format!("The task is over already: it {}", render(&there).status);
         return Err(Error::conflict(detail));
     }
@@ -362,10 +363,12 @@ pub(super) async fn resend(
     caller: Caller,
     Ids((app, message, endpoint)): Ids<(String, String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(caller, app).await?;
+    let application = api.application(&caller, app).await?;
     let message = api.message(application.id, message).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
-    if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(endpoint, message)).await {
+    let deed = Deed::new("message.resend", message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
+    let entry = api.engine.entry(caller.actor(), deed);
+    if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(entry, endpoint, message)).await {
         ended?;
     }
     Ok(json::answer(StatusCode::ACCEPTED, &json!({})))

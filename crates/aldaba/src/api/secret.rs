@@ -93,7 +93,7 @@ pub(super) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let key = api.engine.directory().shown_secret(&endpoint)?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }
@@ -104,14 +104,14 @@ pub(super) async fn rotate(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, caller, keys).await?;
+    let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let key = fields.signing_key("key");
     let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);
     fields.finish()?;
     let rotation = Rotation { key, grace: Duration::from_secs(grace) };
-    let key = api.engine.directory().rotate_key(&endpoint, rotation, once).await?;
+    let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }
 

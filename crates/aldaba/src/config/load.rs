@@ -1,7 +1,7 @@
 //! From flags, variables, file and defaults to a configuration.
 
 use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting};
-use crate::policy_command;
+use crate::reach;
 use aldaba_delivery::policy::{OverrideError, Overrides};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ fn as_text(value: &toml::Value) -> String {
 fn warnings(config: &Config, variables: &BTreeMap<String, String>) -> Vec<String> {
     let known = |name: &str| {
         name == CONFIG_VARIABLE
-            || policy_command::VARIABLES.contains(&name)
+            || reach::VARIABLES.contains(&name)
             || SETTINGS.iter().any(|s| s.variable() == name)
     };
     let unread = variables.keys().filter(|name| name.starts_with(PREFIX) && !known(name));

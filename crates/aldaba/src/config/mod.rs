@@ -40,6 +40,8 @@ pub struct Config {
     pub jwt_secret: Option<Secret<String>>,
     /// `None`: derived from the JWT secret where that is set, else the one in the data folder.
     pub encryption_key: Option<Secret<[u8; 32]>>,
+    /// `None`: as requests name it.
+    pub public_url: Option<String>,
     pub allow_networks: Vec<IpNet>,
     pub egress_proxy: Option<EgressProxy>,
     /// Certificates that are trusted besides the public ones, as PEM.
@@ -93,6 +95,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8071)),
             jwt_secret: None,
             encryption_key: None,
+            public_url: None,
             allow_networks: Vec::new(),
             egress_proxy: None,
             ca_file: None,

@@ -2,6 +2,7 @@
 
 use super::values::{days, encryption_key, networks, size};
 use super::{Config, LogFormat, PREFIX, Secret};
+use crate::api_client::api_url;
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -115,6 +116,14 @@ pub const SETTINGS: &[Setting] = &[
          set, else `encryption.key` in the data folder, made at the first start. A server with another key \
          than the one its database was made with refuses to start.",
         |c, v| encryption_key(v).map(|key| c.encryption_key = Some(Secret(key))),
+    ),
+    text(
+        "public_url",
+        "",
+        "the beginning of a URL, such as https://hooks.example.com",
+        "Where browsers reach this server, for links into the portal. Unset: `http://` and the host that the \
+         request names.",
+        |c, v| api_url(v).ok().map(|_| c.public_url = Some(v.to_owned())),
     ),
     text(
         "allow_networks",
@@ -325,6 +334,13 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| {
             c.engine.retention.counters = days(n);
         },
+    ),
+    number(
+        "audit_days",
+        "365",
+        (1, 3650),
+        "How long rows of the audit log are kept. Then they are removed, a few at a time.",
+        |c, n| c.engine.retention.audit = days(n),
     ),
     number(
         "endpoints_per_application",

@@ -10,7 +10,7 @@ mod stall;
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 
-use crate::api::{Api, DeliveryIds, Parts as ApiParts, Rooms, router};
+use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rooms, router};
 use crate::config::Config;
 use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
@@ -77,7 +77,7 @@ impl Server {
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
         let policies = Policies::new(&config.overrides)?;
         let folder = DataFolder::open(config.data())?;
-        let tokens = Tokens::new(keys::jwt_secret(&config, &folder, &*entropy)?.as_bytes());
+        let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
         let vault = Vault::new(keys::encryption_key(&config, &folder, &*entropy)?);
         let options = WireOptions {
             allow_networks: config.allow_networks.clone(),
@@ -88,6 +88,7 @@ impl Server {
         };
         let wire = Wire::new(options)?;
         let store = Arc::new(open(&config, clock.clone()).await?);
+        folder.set_address(address);
         let parts = Parts {
             store: store.clone(),
             transport: Arc::new(wire.clone()),
@@ -99,9 +100,19 @@ impl Server {
         let engine = Engine::start(parts, config.engine.clone()).await?;
         let delivery_ids =
             DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
+        let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
         let (guard, limits, rooms) =
             (wire.guard(), config.limits.clone(), Rooms::new(config.limits.body_bytes));
-        let api = Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, delivery_ids, rooms });
+        let public_url = PublicUrl { told: config.public_url.clone(), address };
+        let api = Api::new(ApiParts {
+            engine: engine.clone(),
+            tokens,
+            guard,
+            limits,
+            delivery_ids,
+            rooms,
+            public_url,
+        });
         Ok(Self { listener, address, store, wire, engine, api, config })
     }
 
@@ -154,8 +165,12 @@ pub async fn api(
     let delivery_ids = DeliveryIds::of(&**engine.store(), entropy).await?;
     let secret = config.jwt_secret.as_ref().map_or("", |secret| secret.0.as_str());
     let (limits, rooms) = (config.limits.clone(), Rooms::new(config.limits.body_bytes));
-    let (tokens, guard) = (Tokens::new(secret.as_bytes()), Guard::new(config.allow_networks.clone()));
-    Ok(router(Api::new(ApiParts { engine: engine.clone(), tokens, guard, limits, delivery_ids, rooms })))
+    let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
+    let guard = Guard::new(config.allow_networks.clone());
+    let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
+    let engine = engine.clone();
+    let parts = ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, public_url };
+    Ok(router(Api::new(parts)))
 }
 
 /// The issuers that the operator trusts besides the public ones.

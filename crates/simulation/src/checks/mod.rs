@@ -1,5 +1,6 @@
 //! What must hold after a run: the disk, the wire and the client's notes tell one story.
 
+mod audit;
 mod by_hand;
 mod gates;
 mod hands;
@@ -59,6 +60,7 @@ impl AddAssign for Volume {
 pub fn verdict(world: &World) -> Vec<Violation> {
     let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
+    audit::every_change_has_its_row(&disk, &mut found);
     let by_hand = by_hand::requests(&disk, &whole);
     by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
     by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);

@@ -149,6 +149,7 @@ impl Disk {
             }
         }
         self.keep_notices(&record.notices);
+        self.note_deed(record.audit.as_deref(), 1);
         Recorded::Applied
     }
 
@@ -159,11 +160,12 @@ impl Disk {
         }
     }
 
-    pub(super) fn resent(&mut self, resent: &Resent) {
-        let Resent { endpoint, message, attempt, at } = resent;
+    /// `false`: nothing was written.
+    pub(super) fn resent(&mut self, resent: &Resent) -> bool {
+        let Resent { endpoint, message, attempt, at, .. } = resent;
         let app = self.endpoints.get(endpoint).map(|row| row.app);
         if app.is_none_or(|app| !self.messages.contains_key(&(app, *message))) {
-            return;
+            return false;
         }
         let delivered = DeliveryState::Delivered { at: *at };
         let rounds = self.of_message.entry(*message).or_default();
@@ -197,6 +199,7 @@ impl Disk {
             None => Seq(0),
         };
         self.attempts.insert(attempt.id, attempt_row((seq, *endpoint, *message), attempt));
+        true
     }
 }
 

@@ -11,7 +11,7 @@ use aldaba_store::{
 impl Disk {
     pub(super) fn change(&mut self, change: &Change) -> Changed {
         let changed = self.make(change);
-        if changed.took_effect() {
+        if changed.is_change() {
             self.keep_notices(change.notices());
         }
         changed
@@ -75,6 +75,16 @@ impl Disk {
             Change::CreateProfile { profile } => self.create_profile(profile),
             Change::ReplaceProfile { profile } => self.replace_profile(profile),
             Change::DeleteProfile { org, name } => self.delete_profile(*org, name),
+            Change::CreateApiKey { key, idempotency } => {
+                let (owner, id) = (*key.org.as_bytes(), *key.id.as_bytes());
+                self.once(owner, *idempotency, key.created_at, id, |disk| disk.create_api_key(key))
+            }
+            Change::RenameApiKey { org, id, name } => self.rename_api_key(*org, *id, name),
+            Change::RevokeApiKey { org, id } => self.revoke_api_key(*org, *id),
+            Change::NoteKeyUses { uses } => self.note_key_uses(uses),
+            Change::GrantPortalAccess { app } => self.grant_portal_access(*app),
+            Change::EndPortalTokens { app, cuts, at } => self.end_portal_tokens(*app, cuts, *at),
+            Change::RevokeToken { token } => self.revoke_token(token),
         }
     }
 

@@ -5,9 +5,10 @@ use super::disk::Disk;
 use super::queue::Op;
 use aldaba_delivery::{AppId, EndpointId};
 use aldaba_store::{
-    Attempt, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryStatus,
-    DeliveryView, Done, Error, LastAttempt, Order, Phase, Place, Read, Seq,
+    Attempt, AuditEntry, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryList, DeliveryState,
+    DeliveryStatus, DeliveryView, Done, Error, LastAttempt, Order, Phase, Place, Read, Seq,
 };
+use std::sync::Arc;
 
 impl Deliveries for SimStore {
     fn delivery_views(&self, app: AppId, seqs: Vec<Seq>) -> Read<Vec<DeliveryView>> {
@@ -18,11 +19,11 @@ impl Deliveries for SimStore {
         self.read(move |disk| disk.delivery_list(&query))
     }
 
-    fn discard(&self, app: AppId, deliveries: Vec<Seq>, done: Done<usize>) {
+    fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>) {
         if self.busy() {
             return done.call(Err(Error::Busy));
         }
-        self.put(Op::Discard(app, deliveries, done));
+        self.put(Op::Discard(app, deliveries, audit, done));
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::retention::Archive;
 use aldaba_delivery::{
-    AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
+    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId,
+    Timestamp,
 };
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message, Notice,
-    NoticeNumber, OwnPolicy, OwnProfile, Replay, ReplayState, Seq, Turn, Waiting,
+    ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message,
+    Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState, RevokedToken, Seq, Turn,
+    Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +38,10 @@ pub struct Disk {
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) notices: BTreeMap<NoticeNumber, Notice>,
     pub(super) last_notice: i64,
+    pub(super) api_keys: BTreeMap<ApiKeyId, ApiKey>,
+    pub(super) revoked_tokens: BTreeMap<[u8; 32], RevokedToken>,
+    pub(super) portal_cuts: BTreeSet<PortalCut>,
+    pub(super) audit: BTreeMap<AuditId, AuditEntry>,
     pub(super) last_seq: i64,
     pub(super) last_message: i64,
     pub(super) archive: Archive,

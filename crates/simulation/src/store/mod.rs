@@ -4,7 +4,9 @@
 //! batches. Reads are snapshots that may be late and old.
 
 mod apply;
+mod audit;
 mod change;
+mod credentials;
 mod deliveries;
 mod disk;
 mod faults;

@@ -2,11 +2,12 @@
 
 use aldaba_delivery::AppId;
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, Done, Error, Record, Recorded, Removal, Removed, ReplayStep,
-    ReplayStepped, Resent, Seq,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
+    ReplayStep, ReplayStepped, Resent, Seq,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 #[derive(Debug)]
@@ -14,10 +15,10 @@ pub(super) enum Op {
     Record(Vec<Record>, Done<Vec<Recorded>>),
     Resent(Box<Resent>, Done<()>),
     Accept(Vec<Accept>, Done<Vec<Accepted>>),
-    Change(Box<Change>, Done<Changed>),
+    Change(Box<Change>, Option<Arc<AuditEntry>>, Done<Changed>),
     StepReplay(ReplayStep, Done<ReplayStepped>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
-    Discard(AppId, Vec<Seq>, Done<usize>),
+    Discard(AppId, Vec<Seq>, Option<Arc<AuditEntry>>, Done<usize>),
     Remove(Removal, Done<Removed>),
 }
 
@@ -94,10 +95,10 @@ impl Op {
             Self::Record(_, done) => done.call(Err(error)),
             Self::Resent(_, done) => done.call(Err(error)),
             Self::Accept(_, done) => done.call(Err(error)),
-            Self::Change(_, done) => done.call(Err(error)),
+            Self::Change(_, _, done) => done.call(Err(error)),
             Self::StepReplay(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
-            Self::Discard(_, _, done) => done.call(Err(error)),
+            Self::Discard(_, _, _, done) => done.call(Err(error)),
             Self::Remove(_, done) => done.call(Err(error)),
         }
     }

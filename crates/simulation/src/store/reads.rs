@@ -7,11 +7,12 @@ use crate::entropy::Dice;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
 use aldaba_store::{
-    Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
-    Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key, Lanes,
-    LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read, Tenant,
-    Turn, Waiting, WhichApplication,
+    Application, Attempt, AttemptsQuery, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus,
+    Directory, Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key,
+    Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read,
+    Tenant, Turn, Waiting, WhichApplication,
 };
+use std::sync::Arc;
 
 impl Lanes for SimStore {
     fn due(&self, query: DueQuery) -> Read<Vec<Waiting>> {
@@ -82,11 +83,11 @@ fn dead_row(disk: &Disk, query: DueQuery, rows: &[Waiting]) -> Option<Waiting> {
 }
 
 impl Directory for SimStore {
-    fn change(&self, change: Change, done: Done<Changed>) {
+    fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>) {
         if self.busy() {
             return done.call(Err(Error::Busy));
         }
-        self.put(Op::Change(Box::new(change), done));
+        self.put(Op::Change(Box::new(change), audit, done));
     }
 
     fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>> {

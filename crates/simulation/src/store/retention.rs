@@ -217,7 +217,19 @@ impl Disk {
             Stale::Application(id) if self.is_application_unused(*id) => {
                 self.applications.remove(id);
                 counts.applications += 1;
+                let cuts = self.portal_cuts.len();
+                self.portal_cuts.retain(|cut| cut.app != *id);
+                counts.revocations += (cuts - self.portal_cuts.len()) as u64;
             }
+            Stale::Audit(id) => counts.audit += u64::from(self.audit.remove(id).is_some()),
+            Stale::RevokedToken(mark, before) => {
+                let row = self.revoked_tokens.get(mark);
+                if row.is_some_and(|row| row.expires_at.is_some_and(|until| until < *before)) {
+                    self.revoked_tokens.remove(mark);
+                    counts.revocations += 1;
+                }
+            }
+            Stale::PortalCut(cut) => counts.revocations += u64::from(self.portal_cuts.remove(cut)),
             Stale::Endpoint(_) | Stale::Application(_) => {}
         }
     }
@@ -339,6 +351,14 @@ impl Retention for SimStore {
 
     fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
         self.read(move |disk| disk.ended_replays(before, limit))
+    }
+
+    fn old_audit(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |disk| disk.old_audit(before, limit))
+    }
+
+    fn needless_revocations(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
+        self.read(move |disk| disk.needless_revocations(before, limit))
     }
 
     fn remove(&self, removal: Removal, done: Done<Removed>) {

@@ -75,7 +75,9 @@ impl SimStore {
                 Reply::Record(done, outcome)
             }
             Op::Resent(resent, done) => {
-                disk.resent(&resent);
+                if disk.resent(&resent) {
+                    disk.note_deed(resent.audit.as_deref(), 1);
+                }
                 log.note(at, || format!("resent {} {}", resent.message, resent.attempt.success));
                 Reply::Resent(done)
             }
@@ -84,7 +86,13 @@ impl SimStore {
                     accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
                 Reply::Accept(done, outcome)
             }
-            Op::Change(change, done) => Reply::Change(done, self.change_one(&change, disk, &mut log, at)),
+            Op::Change(change, audit, done) => {
+                let changed = self.change_one(&change, disk, &mut log, at);
+                if let Some(entry) = audit.filter(|_| changed.is_change()) {
+                    disk.note_deed(Some(&entry), entry.count);
+                }
+                Reply::Change(done, changed)
+            }
             Op::StepReplay(step, done) => {
                 let stepped = disk.step_replay(&step);
                 log.note(at, || format!("replay {} opens {:?}", step.id, stepped.opened));
@@ -95,7 +103,13 @@ impl SimStore {
             Op::SettleSetting(name, value, done) => {
                 Reply::SettleSetting(done, disk.settle_setting(name, &value))
             }
-            Op::Discard(app, deliveries, done) => Reply::Discard(done, disk.discard(app, &deliveries)),
+            Op::Discard(app, deliveries, audit, done) => {
+                let discarded = disk.discard(app, &deliveries);
+                if discarded > 0 {
+                    disk.note_deed(audit.as_deref(), discarded as u32);
+                }
+                Reply::Discard(done, discarded)
+            }
             Op::Remove(removal, done) => Reply::Remove(done, self.remove_slice(&removal, disk, &mut log, at)),
         };
         batch.into_iter().map(commit).collect()

@@ -1,0 +1,145 @@
+use aldaba_delivery::{AppId, OrgId, Timestamp};
+use aldaba_store::{PortalCut, RevokedToken};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a token that names a session counts, whatever it says itself: the end of a session need not be
+/// remembered for longer.
+pub const LONGEST_SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Signed tokens that count no longer. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Revocations(Arc<RwLock<Memory>>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    tokens: HashMap<[u8; 32], RevokedToken>,
+    cuts: HashMap<AppId, Vec<PortalCut>>,
+}
+
+impl Revocations {
+    /// How many revoked tokens of one organization are remembered at once.
+    pub const MOST_TOKENS: usize = 100_000;
+    /// How many ends of portal tokens one application may have at once: of sessions, and of all with a delay.
+    pub const MOST_CUTS: usize = 10_000;
+
+    pub fn is_revoked(&self, mark: &[u8; 32]) -> bool {
+        self.0.read().tokens.contains_key(mark)
+    }
+
+    /// Whether a portal token has been ended.
+    pub fn has_ended(
+        &self,
+        app: AppId,
+        session: Option<&str>,
+        issued_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
+        let memory = self.0.read();
+        let Some(cuts) = memory.cuts.get(&app) else { return false };
+        cuts.iter().any(|cut| concerns(cut, session) && cut.ends(issued_at, now))
+    }
+
+    /// A token that is issued at this moment is not among those that were ended: a clock may have been set back
+    /// since then.
+    pub fn issue_at(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
+        let memory = self.0.read();
+        let cuts = memory.cuts.get(&app).into_iter().flatten();
+        let last = cuts.filter(|cut| concerns(cut, session)).map(|cut| cut.issued_before).max();
+        last.map_or(now, |last| last.max(now))
+    }
+
+    /// Whether one more token of the organization can be remembered.
+    pub(crate) fn has_room_for_token(&self, org: OrgId) -> bool {
+        let memory = self.0.read();
+        memory.tokens.len() < Self::MOST_TOKENS
+            || memory.tokens.values().filter(|token| token.org == org).count() < Self::MOST_TOKENS
+    }
+
+    pub(crate) fn has_room_for_cuts(&self, app: AppId, more: usize) -> bool {
+        self.0.read().cuts.get(&app).map_or(0, Vec::len).saturating_add(more) <= Self::MOST_CUTS
+    }
+
+    /// As it is on disk.
+    pub fn add_token(&self, token: RevokedToken) {
+        self.0.write().tokens.insert(token.mark, token);
+    }
+
+    /// As the store does it. Without a moment: as it was read.
+    pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
+        let mut memory = self.0.write();
+        let cuts = memory.cuts.entry(new.app).or_default();
+        if let Some(now) = now {
+            if cuts.iter().any(|old| old.covers(&new, now)) {
+                return;
+            }
+            cuts.retain(|old| !new.covers(old, now));
+        }
+        cuts.push(new);
+    }
+
+    pub(super) fn forget_token(&self, mark: &[u8; 32]) {
+        self.0.write().tokens.remove(mark);
+    }
+
+    pub(super) fn forget_cut(&self, gone: &PortalCut) {
+        let mut memory = self.0.write();
+        if let Some(cuts) = memory.cuts.get_mut(&gone.app) {
+            cuts.retain(|cut| cut != gone);
+            if cuts.is_empty() {
+                memory.cuts.remove(&gone.app);
+            }
+        }
+    }
+
+    pub(super) fn forget_application(&self, app: AppId) {
+        self.0.write().cuts.remove(&app);
+    }
+}
+
+fn concerns(cut: &PortalCut, session: Option<&str>) -> bool {
+    cut.session.is_none() || cut.session.as_deref() == session
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(1_780_000_000_000 + seconds * 1000)
+    }
+
+    fn cut(session: Option<&str>, issued_before: i64, ends_at: i64) -> PortalCut {
+        PortalCut {
+            app: AppId::first_at(at(0)),
+            session: session.map(Into::into),
+            issued_before: at(issued_before),
+            ends_at: at(ends_at),
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn a_cut_of_a_session_ends_no_other_and_one_for_all_ends_all() {
+        let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
+        let ended = |session, issued| revocations.has_ended(app, session, Some(at(issued)), at(50));
+        revocations.add_cut(cut(Some("ana"), 10, 10), Some(at(10)));
+        assert!(ended(Some("ana"), 9));
+        assert!(!ended(Some("ana"), 10) && !ended(Some("eva"), 9) && !ended(None, 9));
+        revocations.add_cut(cut(None, 20, 20), Some(at(20)));
+        assert!(ended(Some("ana"), 19) && ended(Some("eva"), 19) && ended(None, 19));
+        assert!(!ended(None, 20));
+        assert!(!revocations.has_ended(AppId::last_at(at(0)), None, None, at(50)), "another application's");
+    }
+
+    #[test]
+    fn what_is_issued_after_a_cut_counts_though_the_clock_was_set_back() {
+        let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
+        revocations.add_cut(cut(None, 100, 100), Some(at(100)));
+        let issued = revocations.issue_at(app, None, at(40));
+        assert!(!revocations.has_ended(app, None, Some(issued), at(120)));
+        assert_eq!(revocations.issue_at(app, None, at(140)), at(140));
+    }
+}

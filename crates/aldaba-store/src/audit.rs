@@ -1,0 +1,239 @@
+//! Who changed what: one row for each change that somebody made, in the commit of the change.
+
+use crate::{Change, Order, Page, Read};
+use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};
+use std::borrow::Cow;
+
+/// Who makes a change, and in whose name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    pub org: OrgId,
+    pub who: Who,
+}
+
+impl Actor {
+    pub fn command_line(org: OrgId) -> Self {
+        Self { org, who: Who::CommandLine }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// As it was called when it was used.
+    Key { id: ApiKeyId, prefix: String, name: String },
+    /// A token that is signed with the server's secret, for the whole organization.
+    OrganizationToken,
+    /// The same for one application.
+    PortalToken { app: AppId, session: Option<String> },
+    /// Somebody with access to the data folder.
+    CommandLine,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActorKind {
+    Key,
+    OrganizationToken,
+    PortalToken,
+    CommandLine,
+}
+
+impl ActorKind {
+    pub const ALL: [Self; 4] = [Self::Key, Self::OrganizationToken, Self::PortalToken, Self::CommandLine];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Key => "api_key",
+            Self::OrganizationToken => "organization_token",
+            Self::PortalToken => "portal_token",
+            Self::CommandLine => "command_line",
+        }
+    }
+}
+
+impl Who {
+    pub fn kind(&self) -> ActorKind {
+        match self {
+            Self::Key { .. } => ActorKind::Key,
+            Self::OrganizationToken => ActorKind::OrganizationToken,
+            Self::PortalToken { .. } => ActorKind::PortalToken,
+            Self::CommandLine => ActorKind::CommandLine,
+        }
+    }
+}
+
+/// What was done, without who did it. Values are never part of it, only the names of fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// What kind of thing, and what became of it: `endpoint.update`.
+    pub action: Cow<'static, str>,
+    pub app: Option<AppId>,
+    pub endpoint: Option<EndpointId>,
+    /// The id or the name of the thing. Empty: it was about several.
+    pub resource: String,
+    /// The fields that have another value now, where that is known.
+    pub fields: Vec<String>,
+}
+
+impl Deed {
+    pub fn new(action: &'static str, resource: impl ToString) -> Self {
+        let (app, endpoint, fields) = (None, None, Vec::new());
+        Self { action: action.into(), app, endpoint, resource: resource.to_string(), fields }
+    }
+
+    #[must_use]
+    pub fn of_app(self, app: AppId) -> Self {
+        Self { app: Some(app), ..self }
+    }
+
+    #[must_use]
+    pub fn with_fields(self, fields: &[&str]) -> Self {
+        Self { fields: fields.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    #[must_use]
+    pub fn at_endpoint(self, endpoint: EndpointId) -> Self {
+        Self { endpoint: Some(endpoint), ..self }
+    }
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// It has the time.
+    pub id: AuditId,
+    pub actor: Actor,
+    pub deed: Deed,
+    /// How many things it was about. The store counts, where it is a write that may leave some of them alone.
+    pub count: u32,
+}
+
+impl AuditEntry {
+    pub fn new(now: Timestamp, random: [u8; 15], actor: &Actor, deed: Deed) -> Self {
+        Self { id: AuditId::new(now, random), actor: actor.clone(), deed, count: 1 }
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.id.created_at()
+    }
+}
+
+/// Whose changes a reader wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActorFilter {
+    Kind(ActorKind),
+    Key(ApiKeyId),
+    /// Portal tokens of an application.
+    Portal(AppId),
+}
+
+impl ActorFilter {
+    pub fn takes(self, who: &Who) -> bool {
+        match (self, who) {
+            (Self::Kind(kind), who) => kind == who.kind(),
+            (Self::Key(key), Who::Key { id, .. }) => key == *id,
+            (Self::Portal(app), Who::PortalToken { app: of, .. }) => app == *of,
+            (Self::Key(_) | Self::Portal(_), _) => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct AuditQuery {
+    pub org: OrgId,
+    pub app: Option<AppId>,
+    pub action: Option<String>,
+    pub actor: Option<ActorFilter>,
+    /// Rows of this moment and later.
+    pub after: Option<Timestamp>,
+    /// Rows from before this moment.
+    pub before: Option<Timestamp>,
+    pub page: Page<AuditId>,
+    pub order: Order,
+    /// How many rows to look at, at most.
+    pub walk: usize,
+}
+
+impl AuditQuery {
+    /// The rows between these two, without them. Nobody has an id whose random part is nothing but zeros.
+    pub fn bounds(&self) -> (Option<AuditId>, Option<AuditId>) {
+        let (from, until) = (self.after.map(AuditId::first_at), self.before.map(AuditId::first_at));
+        match (self.order, self.page.after) {
+            (_, None) => (from, until),
+            (Order::Ascending, Some(cursor)) => (Some(from.map_or(cursor, |from| from.max(cursor))), until),
+            (Order::Descending, Some(cursor)) => {
+                (from, Some(until.map_or(cursor, |until| until.min(cursor))))
+            }
+        }
+    }
+
+    /// Whether the filters that no index knows take a row.
+    pub fn takes(&self, entry: &AuditEntry) -> bool {
+        self.action.as_ref().is_none_or(|action| *action == entry.deed.action)
+            && self.actor.is_none_or(|actor| actor.takes(&entry.actor.who))
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditPage {
+    pub found: Vec<AuditEntry>,
+    /// Looking was given up here, and may go on from here.
+    pub stopped: Option<AuditId>,
+}
+
+pub trait Audits {
+    fn audit(&self, query: AuditQuery) -> Read<AuditPage>;
+}
+
+impl Change {
+    /// How the change is called in the audit log, and what it is about.
+    pub fn deed(&self) -> Deed {
+        match self {
+            Self::CreateApplication { application, .. } => {
+                Deed::new("application.create", application.id).of_app(application.id)
+            }
+            Self::UpdateApplication { application, .. } => {
+                Deed::new("application.update", application.id).of_app(application.id)
+            }
+            Self::DeleteApplication { app, .. } => Deed::new("application.delete", app).of_app(*app),
+            Self::CreateEndpoint { endpoint, .. } => {
+                of_endpoint("endpoint.create", endpoint.app, endpoint.id)
+            }
+            Self::UpdateEndpoint { endpoint, .. } => {
+                of_endpoint("endpoint.update", endpoint.app, endpoint.id)
+            }
+            Self::ResumeEndpoint { app, endpoint, .. } => of_endpoint("endpoint.resume", *app, *endpoint),
+            Self::DeleteEndpoint { app, endpoint, .. } => of_endpoint("endpoint.delete", *app, *endpoint),
+            Self::ReplaceSecrets { app, endpoint, .. } => of_endpoint("endpoint.secrets", *app, *endpoint),
+            Self::ReleaseGates { gates } => {
+                let origin = gates.first().map_or("", |(origin, _)| origin.as_str());
+                let app = gates.iter().find_map(|(_, scope)| match scope {
+                    GateScope::Host => None,
+                    GateScope::Application(app) => Some(*app),
+                });
+                Deed { app, ..Deed::new("host.release", origin) }
+            }
+            Self::StartReplay { replay, .. } => {
+                Deed::new("replay.start", replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
+            }
+            Self::CancelReplay { replay, .. } => Deed::new("replay.cancel", replay),
+            Self::ForgetNotices { .. } => Deed::new("notice.forget", ""),
+            Self::CreatePolicy { policy } => Deed::new("policy.create", &policy.policy.name),
+            Self::ReplacePolicy { policy } => Deed::new("policy.update", &policy.policy.name),
+            Self::DeletePolicy { name, .. } => Deed::new("policy.delete", name),
+            Self::CreateProfile { profile } => Deed::new("profile.create", &profile.name),
+            Self::ReplaceProfile { profile } => Deed::new("profile.update", &profile.name),
+            Self::DeleteProfile { name, .. } => Deed::new("profile.delete", name),
+            Self::CreateApiKey { key, .. } => Deed { app: key.app, ..Deed::new("api_key.create", key.id) },
+            Self::RenameApiKey { id, .. } => Deed::new("api_key.update", id).with_fields(&["name"]),
+            Self::RevokeApiKey { id, .. } => Deed::new("api_key.revoke", id),
+            Self::NoteKeyUses { .. } => Deed::new("api_key.use", ""),
+            Self::GrantPortalAccess { app } => Deed::new("portal_access.create", app).of_app(*app),
+            Self::EndPortalTokens { app, .. } => Deed::new("portal_access.expire", app).of_app(*app),
+            Self::RevokeToken { .. } => Deed::new("token.revoke", ""),
+        }
+    }
+}
+
+fn of_endpoint(action: &'static str, app: AppId, endpoint: EndpointId) -> Deed {
+    Deed::new(action, endpoint).of_app(app).at_endpoint(endpoint)
+}

@@ -1,0 +1,142 @@
+//! Keys that callers show, and tokens that count no longer.
+
+use crate::Read;
+use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
+
+/// What a key may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything.
+    Admin,
+    /// Sending messages, and nothing else.
+    Send,
+    /// Looking at things, secrets apart.
+    Read,
+}
+
+impl Scope {
+    pub const ALL: [Self; 3] = [Self::Admin, Self::Send, Self::Read];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Send => "send",
+            Self::Read => "read",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// An API key, as it is kept: the key itself is known to its holder alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    pub id: ApiKeyId,
+    pub org: OrgId,
+    /// `None`: it is for the whole organization.
+    pub app: Option<AppId>,
+    pub name: String,
+    /// The part of the key that may be shown. No two keys have the same.
+    pub prefix: String,
+    /// SHA-256 of the key's text.
+    pub digest: [u8; 32],
+    pub scope: Scope,
+    pub created_at: Timestamp,
+    /// From then on it counts no longer.
+    pub expires_at: Option<Timestamp>,
+    /// About when it was last used.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// How many an organization may have. All of them are in memory.
+    pub const MOST: usize = 1000;
+
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+}
+
+/// A signed token that counts no longer, though its time is not over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RevokedToken {
+    pub org: OrgId,
+    /// A digest of what is signed in it.
+    pub mark: [u8; 32],
+    /// When it would have ended anyway; the row is not needed any more then. `None`: never.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The end of portal tokens of an application: those of one session, or all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortalCut {
+    pub app: AppId,
+    pub session: Option<String>,
+    /// It is about those that were issued before this moment…
+    pub issued_before: Timestamp,
+    /// …and they count until this one.
+    pub ends_at: Timestamp,
+    /// When they would have ended anyway. `None`: some may never, so it is kept with its application.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl PortalCut {
+    /// Whether a token that was issued at a moment is one that it has ended.
+    pub fn ends(&self, issued_at: Option<Timestamp>, now: Timestamp) -> bool {
+        now >= self.ends_at && issued_at.is_none_or(|issued_at| issued_at < self.issued_before)
+    }
+
+    /// Whether `other` ends nothing, now or later, that this one does not end as early.
+    pub fn covers(&self, other: &Self, now: Timestamp) -> bool {
+        (self.app, &self.session) == (other.app, &other.session)
+            && self.issued_before >= other.issued_before
+            && self.ends_at.max(now) <= other.ends_at.max(now)
+    }
+}
+
+/// All of them, for whoever keeps them in memory.
+pub trait Credentials {
+    /// By id.
+    fn api_keys(&self) -> Read<Vec<ApiKey>>;
+
+    fn revoked_tokens(&self) -> Read<Vec<RevokedToken>>;
+
+    fn portal_cuts(&self) -> Read<Vec<PortalCut>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn cut(issued_before: i64, ends_at: i64) -> PortalCut {
+        let (app, session) = (AppId::first_at(moment(0)), None);
+        let (issued_before, ends_at) = (moment(issued_before), moment(ends_at));
+        PortalCut { app, session, issued_before, ends_at, expires_at: None }
+    }
+
+    #[test]
+    fn a_cut_ends_what_was_issued_before_it_once_its_time_has_come() {
+        let cut = cut(10, 60);
+        assert!(cut.ends(Some(moment(9)), moment(60)));
+        assert!(!cut.ends(Some(moment(9)), moment(59)), "not yet");
+        assert!(!cut.ends(Some(moment(10)), moment(99)), "issued after it");
+        assert!(cut.ends(None, moment(60)), "nobody knows when it was issued");
+    }
+
+    #[test]
+    fn a_cut_covers_another_that_ends_nothing_more_or_earlier() {
+        let now = moment(20);
+        assert!(cut(20, 20).covers(&cut(10, 10), now), "both have come");
+        assert!(!cut(10, 10).covers(&cut(20, 20), now));
+        assert!(!cut(20, 90).covers(&cut(10, 10), now), "what has ended would live again");
+        assert!(cut(20, 90).covers(&cut(10, 91), now));
+        let other = PortalCut { session: Some("s".into()), ..cut(10, 10) };
+        assert!(!cut(20, 20).covers(&other, now));
+    }
+}

@@ -1,0 +1,108 @@
+//! What a signed token says.
+
+use super::caller::{Caller, Shown};
+use super::capability::{Capabilities, Capability};
+use super::issue::COMMAND_LINE;
+use super::{LEEWAY_SECONDS, Refused};
+use aldaba_delivery::{AppId, Timestamp};
+use aldaba_engine::{LONGEST_SESSION, Revocations};
+use aldaba_store::{Actor, Who};
+use serde::Deserialize;
+use serde_json::{Number, Value};
+
+/// Whoever has the secret signs what they like: beyond what decides, nothing makes a token invalid that was
+/// valid before it was known.
+#[derive(Deserialize)]
+pub(super) struct Claims {
+    sub: Option<String>,
+    org: Option<String>,
+    exp: Option<Number>,
+    nbf: Option<Number>,
+    iat: Option<Value>,
+    feature_flags: Option<Value>,
+    capabilities: Option<Value>,
+    session_id: Option<Value>,
+    by: Option<Value>,
+}
+
+/// A token that was signed by us, and when it counts.
+#[derive(Clone, Debug)]
+pub(super) struct Checked {
+    caller: Caller,
+    from: f64,
+    until: f64,
+    mark: [u8; 32],
+    portal: Option<Portal>,
+}
+
+#[derive(Clone, Debug)]
+struct Portal {
+    app: AppId,
+    issued_at: Option<Timestamp>,
+    session: Option<String>,
+}
+
+impl Claims {
+    pub(super) fn read(self, mark: [u8; 32]) -> Result<Checked, Refused> {
+        let time = |claim: Option<Number>, otherwise| claim.map_or(Some(otherwise), |time| time.as_f64());
+        let from = time(self.nbf, f64::NEG_INFINITY).ok_or(Refused::Invalid)?;
+        let mut until = time(self.exp, f64::INFINITY).ok_or(Refused::Invalid)?;
+        let sub = self.sub.ok_or(Refused::Invalid)?;
+        let Some(org) = self.org else {
+            let org = sub.parse().map_err(|_| Refused::NoOrganization)?;
+            let who = match self.by {
+                Some(Value::String(by)) if by == COMMAND_LINE => Who::CommandLine,
+                _ => Who::OrganizationToken,
+            };
+            let shown = Shown::Token { mark, expires_at: moment(until) };
+            let caller = Caller::of_organization(Actor { org, who }, shown);
+            return Ok(Checked { caller, from, until, mark, portal: None });
+        };
+        let (Ok(org), Ok(app)) = (org.parse(), sub.parse::<AppId>()) else {
+            return Err(Refused::NoApplication);
+        };
+        let issued = self.iat.as_ref().and_then(Value::as_f64);
+        let session = self.session_id.and_then(|session| Some(session.as_str()?.to_owned()));
+        if session.is_some() {
+            // The end of a session is remembered for so long. A token that does not say when it was issued cannot
+            // be held to it.
+            until = until.min(issued.unwrap_or(f64::NEG_INFINITY) + LONGEST_SESSION.as_secs_f64());
+        }
+        let capabilities = self.capabilities.map_or_else(Capabilities::all, |names| {
+            texts(&names).filter_map(Capability::from_name).collect()
+        });
+        let flags = self.feature_flags.iter().flat_map(texts).map(str::to_owned).collect();
+        let actor = Actor { org, who: Who::PortalToken { app, session: session.clone() } };
+        let shown = Shown::Token { mark, expires_at: moment(until) };
+        let caller = Caller::of_portal(actor, app, capabilities, flags, shown);
+        let portal = Some(Portal { app, issued_at: issued.and_then(moment), session });
+        Ok(Checked { caller, from, until, mark, portal })
+    }
+}
+
+impl Checked {
+    /// Whether it counts at a moment, and whom it speaks for.
+    pub(super) fn at(&self, now: Timestamp, revocations: &Revocations) -> Result<&Caller, Refused> {
+        let seconds = now.millis() as f64 / 1000.0;
+        if !(self.from - LEEWAY_SECONDS..=self.until + LEEWAY_SECONDS).contains(&seconds) {
+            return Err(Refused::Invalid);
+        }
+        let ended = self.portal.as_ref().is_some_and(|Portal { app, issued_at, session }| {
+            revocations.has_ended(*app, session.as_deref(), *issued_at, now)
+        });
+        if ended || revocations.is_revoked(&self.mark) {
+            return Err(Refused::Ended);
+        }
+        Ok(&self.caller)
+    }
+}
+
+/// `None`: it is too far away to be one.
+fn moment(seconds: f64) -> Option<Timestamp> {
+    let millis = (seconds * 1000.0).round();
+    (millis.abs() < i64::MAX as f64).then(|| Timestamp::from_millis(millis as i64))
+}
+
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}

@@ -1,0 +1,124 @@
+//! Who speaks: JWTs signed with HS256, and API keys.
+
+mod caller;
+mod capability;
+mod claims;
+mod issue;
+
+pub(crate) use caller::{Caller, Rights, Shown};
+pub(crate) use capability::{Capabilities, Capability};
+pub use issue::issue_token;
+pub(crate) use issue::{NewPortalToken, issue_command_token};
+
+use aldaba_delivery::Timestamp;
+use aldaba_engine::{Credentials, KEY_PREFIX, digest_of};
+use claims::{Checked, Claims};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::fmt;
+
+/// The organization of tokens that name none.
+pub const DEFAULT_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
+
+const ISSUER: &str = "aldaba";
+/// How far the clocks of those who issue tokens may be off.
+const LEEWAY_SECONDS: f64 = 15.0 * 60.0;
+/// Tokens whose check is remembered. When more are in use, all are forgotten and checked again.
+const REMEMBERED: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Not ours, not valid now, or no token at all.
+    Invalid,
+    /// A key whose time is over.
+    Expired,
+    /// A token that was ended before its time.
+    Ended,
+    /// What was sent is the secret that signs tokens.
+    IsTheSecret,
+    /// Ours, but it names no organization.
+    NoOrganization,
+    /// Ours, with an `org`, but it names no application of an organization.
+    NoApplication,
+}
+
+/// Checks tokens and keys. A key costs a digest and a lookup, a token that has passed before as well.
+pub(crate) struct Tokens {
+    /// Compared in place of the secret, so that the time it takes tells nothing.
+    secret_digest: [u8; 32],
+    key: DecodingKey,
+    signing: EncodingKey,
+    validation: Validation,
+    passed: RwLock<HashMap<[u8; 32], Checked>>,
+    credentials: Credentials,
+}
+
+impl Tokens {
+    pub(crate) fn new(secret: &[u8], credentials: Credentials) -> Self {
+        let mut validation = Validation::new(Algorithm::HS256);
+        // Times are checked here, against the engine's clock. Issuer and audience bind nobody.
+        validation.required_spec_claims.clear();
+        validation.validate_exp = false;
+        validation.validate_nbf = false;
+        validation.validate_aud = false;
+        Self {
+            secret_digest: digest_of(secret),
+            key: DecodingKey::from_secret(secret),
+            signing: EncodingKey::from_secret(secret),
+            validation,
+            passed: RwLock::default(),
+            credentials,
+        }
+    }
+
+    pub(crate) fn check(&self, token: &[u8], now: Timestamp) -> Result<Caller, Refused> {
+        let digest = digest_of(token);
+        if token.starts_with(KEY_PREFIX.as_bytes()) {
+            let held = self.credentials.keys.find(&digest).ok_or(Refused::Invalid)?;
+            if held.key().has_expired(now) {
+                return Err(Refused::Expired);
+            }
+            held.used(now);
+            return Ok(Caller::of_key(&held));
+        }
+        let revocations = &self.credentials.revocations;
+        if let Some(checked) = self.passed.read().get(&digest) {
+            return checked.at(now, revocations).cloned();
+        }
+        let checked = self.decode(token, &digest)?;
+        let caller = checked.at(now, revocations).cloned();
+        let mut passed = self.passed.write();
+        if passed.len() >= REMEMBERED {
+            passed.clear();
+        }
+        passed.insert(digest, checked);
+        caller
+    }
+
+    pub(crate) fn issue_portal(&self, new: &NewPortalToken) -> String {
+        issue::portal(&self.signing, new)
+    }
+
+    fn decode(&self, token: &[u8], digest: &[u8; 32]) -> Result<Checked, Refused> {
+        match jsonwebtoken::decode::<Claims>(token, &self.key, &self.validation) {
+            // What is signed, and not the signature: that may be written in more than one way.
+            Ok(data) => {
+                let signed = token.iter().rposition(|byte| *byte == b'.').unwrap_or(token.len());
+                data.claims.read(digest_of(&token[..signed]))
+            }
+            // Whoever sends it has it; the answer is for the one who mixed the two up.
+            Err(_) if *digest == self.secret_digest => Err(Refused::IsTheSecret),
+            Err(_) => Err(Refused::Invalid),
+        }
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tokens")
+    }
+}
+
+#[cfg(test)]
+mod tests;

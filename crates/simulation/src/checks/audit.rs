@@ -1,0 +1,40 @@
+//! Who changed what: everything that somebody did is in the audit log once, and nothing else is.
+
+use super::Findings;
+use crate::store::Disk;
+use aldaba_delivery::Reason;
+use aldaba_store::{DeliveryState, DeliveryStatus, Trigger};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn every_change_has_its_row(disk: &Disk, found: &mut Findings) {
+    let mut rows: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for entry in disk.audited() {
+        *rows.entry((&entry.deed.action, &entry.deed.resource)).or_default() += entry.count;
+    }
+    let counted = |action: &str, resource: &str| rows.get(&(action, resource)).copied().unwrap_or(0);
+    for endpoint in disk.endpoints() {
+        let id = endpoint.id.to_string();
+        found.require(counted("endpoint.create", &id) == 1, "audit", || {
+            format!("{id} was made, and the audit log says so {} times", counted("endpoint.create", &id))
+        });
+        let deleted = counted("endpoint.delete", &id);
+        found.require(deleted == u32::from(endpoint.deleted), "audit", || {
+            format!("{id} is deleted: {}; the audit log says so {deleted} times", endpoint.deleted)
+        });
+    }
+    // What waits for an endpoint that is deleted ends so too.
+    let gone: BTreeSet<_> =
+        disk.endpoints().filter(|endpoint| endpoint.deleted).map(|endpoint| endpoint.id).collect();
+    let is_cancelled = |delivery: &&DeliveryStatus| {
+        matches!(delivery.state, DeliveryState::Dead { reason: Reason::Cancelled, .. })
+            && !gone.contains(&delivery.endpoint)
+    };
+    let cancelled = disk.all_deliveries().filter(is_cancelled).count();
+    let by_hand = disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Manual).count();
+    for (action, made) in [("delivery.cancel", cancelled), ("message.resend", by_hand)] {
+        let noted = counted(action, "");
+        // What was cancelled may have been opened again, or delivered by hand.
+        let fits = if action == "delivery.cancel" { noted as usize >= made } else { noted as usize == made };
+        found.require(fits, "audit", || format!("{action}: {made} were made, the audit log has {noted}"));
+    }
+}
