@@ -76,7 +76,9 @@ async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'static str, 
     client.post("/profile", profile).await.expect(201);
     let ear = json!({"url": "https://example.com/"}).to_string();
     let ear = text(&client.post("/operational-webhook/endpoint", ear).await.expect(201)["id"]);
+    let key = client.post("/api-key", r#"{"name": "theirs", "scope": "read"}"#).await.expect(201);
     BTreeMap::from([
+        ("key_id", text(&key["id"])),
         ("app_id", app),
         ("endpoint_id", endpoint),
         ("msg_id", message),
@@ -144,7 +146,7 @@ async fn an_applications_token_reaches_its_own_application_only() {
     let theirs = tenant(&server.client, &receiver).await;
     let own = server.application().await;
     let portal = server.client.with_token(&application_token(&own));
-    let of_organization = ["read-organization", "send", "erase", "administer"];
+    let of_organization = ["read-organization", "send", "erase", "administer", "admit", "govern"];
     for operation in operations(&server).await {
         if operation.access == "open" || operation.access == "known" {
             continue;
@@ -158,6 +160,32 @@ async fn an_applications_token_reaches_its_own_application_only() {
             _ => continue,
         };
         assert_eq!(reply.status, expected, "{} {path}: {:?}", operation.method, reply.body);
+    }
+}
+
+#[tokio::test]
+async fn a_key_does_what_its_scope_says_on_every_route_and_nothing_else() {
+    let server = Running::delivering().await;
+    let receiver = Receiver::answering(200, "").await;
+    let ids = tenant(&server.client, &receiver).await;
+    for (scope, allowed) in
+        [("send", &["send", "known"][..]), ("read", &["read", "read-organization", "known"][..])]
+    {
+        let made = json!({"name": scope, "scope": scope}).to_string();
+        let made = server.client.post("/api-key", made).await.expect(201);
+        let caller = server.client.with_token(made["key"].as_str().unwrap());
+        for operation in operations(&server).await {
+            // It ends the key itself.
+            if operation.path == "/auth/logout" {
+                continue;
+            }
+            let path = operation.filled(&ids_for(&operation, &ids));
+            let reply = operation.call(&caller, &path).await;
+            let may = operation.access == "open" || allowed.contains(&operation.access.as_str());
+            let place = format!("{scope}: {} {path}: {:?}", operation.method, reply.body);
+            assert_eq!(reply.status != 403, may, "{place}");
+            assert_ne!(reply.status, 401, "{place}");
+        }
     }
 }
 
