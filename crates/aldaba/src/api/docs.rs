@@ -14,6 +14,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use utoipa_swagger_ui::Config;
 
+const INDEX: &str = "index.html";
+/// The page's own, before it gets ours.
+const TITLE: &str = "<title>Swagger UI</title>";
 const DOCUMENT: &str = "/api/v1/openapi.json";
 /// The page styles itself with inline style attributes, and shows pictures from `data:`.
 const POLICY: &str =
@@ -33,14 +36,18 @@ pub(super) fn router(document: &Value) -> Router<Api> {
 
 fn serve(file: &str, page: Arc<Config<'static>>) -> Response {
     match utoipa_swagger_ui::serve(file, page) {
-        Ok(Some(file)) => {
+        Ok(Some(mut found)) => {
+            if file == INDEX {
+                let page = String::from_utf8_lossy(&found.bytes).replace(TITLE, "<title>Aldaba API</title>");
+                found.bytes = page.into_bytes().into();
+            }
             let headers: [(HeaderName, &str); 4] = [
-                (CONTENT_TYPE, &file.content_type),
+                (CONTENT_TYPE, &found.content_type),
                 (CONTENT_SECURITY_POLICY, POLICY),
                 (X_CONTENT_TYPE_OPTIONS, "nosniff"),
                 (CACHE_CONTROL, "max-age=3600"),
             ];
-            (headers, file.bytes.into_owned()).into_response()
+            (headers, found.bytes.into_owned()).into_response()
         }
         Ok(None) => Error::not_found("The documentation has no such file").into_response(),
         Err(error) => {

@@ -9,6 +9,7 @@ mod dead_letter;
 mod delays;
 mod delivery;
 mod discard;
+mod docs;
 mod egress;
 mod explain;
 mod filters;

@@ -1,0 +1,62 @@
+//! The API's document and the page that shows it.
+
+use crate::running::Running;
+use http::Method;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+#[tokio::test]
+async fn the_page_comes_whole_out_of_the_server() {
+    let server = Running::start().await;
+    let nobody = server.client.anonymous();
+    let page = nobody.get("//docs/index.html").await;
+    assert_eq!(page.status, 200);
+    let html = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(html.contains("<title>Aldaba API</title>"));
+    assert!(!html.contains("http://") && !html.contains("https://"), "nothing is loaded from elsewhere");
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("default-src 'self'") && !policy.contains("http"), "{policy}");
+    let files: BTreeSet<_> = html.split('"').filter_map(|part| part.strip_prefix("./")).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    for file in files {
+        assert_eq!(nobody.get(&format!("//docs/{file}")).await.status, 200, "{file}");
+    }
+    assert_eq!(nobody.get("//docs/no-such-file.js").await.status, 404);
+    for (from, to) in [("/", "/docs"), ("/docs", "/docs/index.html"), ("/docs/", "/docs/index.html")] {
+        let moved = nobody.get(&format!("/{from}")).await;
+        assert_eq!((moved.status.as_u16(), moved.headers["location"].to_str().unwrap()), (307, to));
+    }
+}
+
+#[tokio::test]
+async fn the_document_names_every_operation_once_and_everything_it_refers_to() {
+    let server = Running::start().await;
+    let document = server.client.anonymous().get("/openapi.json").await.expect(200);
+    let mut ids = BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let place = format!("{method} {path}");
+            let method: Method = method.to_uppercase().parse().unwrap();
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
+                "{place}: its id is taken"
+            );
+            assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{place}");
+            let answers = operation["responses"].as_object().unwrap();
+            assert!(answers.keys().any(|status| status.starts_with('2')), "{place}: no success");
+            assert!(method != Method::GET || operation.get("requestBody").is_none(), "{place}");
+        }
+    }
+    let text = document.to_string();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for part in text.split("\"$ref\":\"").skip(1) {
+        let name = part.split('"').next().unwrap().strip_prefix("#/components/schemas/").unwrap();
+        assert!(schemas.contains_key(name), "no schema {name}");
+    }
+    let described = |schema: &Value| {
+        schema.get("type").is_some() || schema.get("allOf").is_some() || schema.get("oneOf").is_some()
+    };
+    for (name, schema) in schemas {
+        assert!(described(schema), "{name}: {schema}");
+    }
+}
