@@ -1,6 +1,7 @@
 //! The server: a data folder, an engine and an API on a socket that the caller brings.
 
 mod accept;
+mod cors;
 mod drain;
 mod lag;
 mod places;

@@ -1,3 +1,4 @@
+use super::cors;
 use super::drain::Drained;
 use super::lag::Lag;
 use super::places::Places;
@@ -32,7 +33,19 @@ impl Requests {
         Self { router, lag, places }
     }
 
-    pub(super) async fn answer(mut self, mut request: Request<Incoming>) -> Response {
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Response {
+        if let Some(leave) = cors::leave(&request) {
+            return leave;
+        }
+        let from_a_page = cors::concerns(&request);
+        let mut response = self.answer_anyone(request).await;
+        if from_a_page {
+            cors::allow(response.headers_mut());
+        }
+        response
+    }
+
+    async fn answer_anyone(mut self, mut request: Request<Incoming>) -> Response {
         if let Some(uri) = without_trailing_slash(request.uri()) {
             *request.uri_mut() = uri;
         }

@@ -60,3 +60,25 @@ async fn the_document_names_every_operation_once_and_everything_it_refers_to() {
         assert!(described(schema), "{name}: {schema}");
     }
 }
+
+#[tokio::test]
+async fn a_page_of_any_origin_may_use_the_api_with_a_token() {
+    let server = Running::start().await;
+    let asks = [
+        ("origin", "https://page.example"),
+        ("access-control-request-method", "PUT"),
+        ("access-control-request-headers", "authorization,content-type,x-a"),
+    ];
+    let nobody = server.client.anonymous();
+    let leave = nobody.send(Method::OPTIONS, "/app/x", &asks, "".into()).await;
+    assert_eq!(leave.status, 200);
+    assert_eq!(leave.headers["access-control-allow-headers"], asks[2].1);
+    assert_eq!(leave.headers["access-control-max-age"], "600");
+    assert!(leave.headers["access-control-allow-methods"].to_str().unwrap().contains("PUT"));
+    for client in [&server.client, &nobody] {
+        let reply = client.send(Method::GET, "/app", &asks[..1], "".into()).await;
+        assert_eq!(reply.headers["access-control-allow-origin"], "*", "errors can be read too");
+        assert!(!reply.headers.contains_key("access-control-allow-credentials"));
+    }
+    assert!(!server.client.get("/app").await.headers.contains_key("access-control-allow-origin"));
+}
