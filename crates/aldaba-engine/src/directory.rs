@@ -215,6 +215,7 @@ impl Directory {
             uid: new.uid,
             name: new.name,
             throttle_rate: new.throttle_rate,
+            alert_email: None,
             metadata: new.metadata,
             created_at: now,
             updated_at: now,
@@ -241,11 +242,27 @@ impl Directory {
         current: &Application,
         new: NewApplication,
     ) -> Result<Application, ChangeError> {
-        // Two changes never have the same moment: it tells one from the other.
-        let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let NewApplication { org, uid, name, throttle_rate, metadata } = new;
-        let (id, created_at) = (current.id, current.created_at);
-        let application = Application { id, org, uid, name, throttle_rate, metadata, created_at, updated_at };
+        let application = Application { org, uid, name, throttle_rate, metadata, ..current.clone() };
+        self.replace_application(current, application).await
+    }
+
+    /// Where the people of an application want to be told when something is wrong.
+    pub async fn set_alert_email(
+        &self,
+        current: &Application,
+        alert_email: Option<String>,
+    ) -> Result<Application, ChangeError> {
+        self.replace_application(current, Application { alert_email, ..current.clone() }).await
+    }
+
+    async fn replace_application(
+        &self,
+        current: &Application,
+        mut application: Application,
+    ) -> Result<Application, ChangeError> {
+        // Two changes never have the same moment: it tells one from the other.
+        application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
         let deed = change.deed().with_fields(&application.changed_since(current));
         self.change_as(deed, change).await?;

@@ -18,6 +18,8 @@ pub struct Application {
     pub uid: Option<String>,
     pub name: String,
     pub throttle_rate: Option<u16>,
+    /// Where its people want to be told when something is wrong.
+    pub alert_email: Option<String>,
     /// A JSON object of strings.
     pub metadata: String,
     pub created_at: Timestamp,
@@ -31,6 +33,7 @@ impl Application {
             ("uid", self.uid != before.uid),
             ("name", self.name != before.name),
             ("throttleRate", self.throttle_rate != before.throttle_rate),
+            ("alertEmail", self.alert_email != before.alert_email),
             ("metadata", self.metadata != before.metadata),
         ];
         fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()

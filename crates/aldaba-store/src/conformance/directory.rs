@@ -49,6 +49,7 @@ pub async fn an_application_is_replaced_only_by_who_has_read_it(store: Arc<dyn S
         uid: Some("mar".into()),
         name: "Otro".into(),
         throttle_rate: None,
+        alert_email: None,
         metadata: "{}".into(),
         updated_at: at(9),
         ..first.clone()

@@ -59,6 +59,7 @@ impl Scene {
             uid: None,
             name: "Panadería Sol".into(),
             throttle_rate: Some(50),
+            alert_email: Some("avisos@example.com".into()),
             metadata: r#"{"plan":"gold"}"#.into(),
             created_at: at(0),
             updated_at: at(0),

@@ -121,8 +121,9 @@ fn create_application(connection: &Connection, application: &Application) -> rus
         }
     }
     let mut insert = connection.prepare_cached(
-        "INSERT INTO application (id, org, uid, name, throttle_rate, version, created_at, updated_at, metadata)
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+        "INSERT INTO application (id, org, uid, name, throttle_rate, version, created_at, updated_at, metadata,
+             alert_email)
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
     )?;
     let inserted = insert.execute((
         application.id.as_bytes(),
@@ -133,6 +134,7 @@ fn create_application(connection: &Connection, application: &Application) -> rus
         application.created_at.millis(),
         application.updated_at.millis(),
         &application.metadata,
+        &application.alert_email,
     ))?;
     Ok(made(inserted, application.id.as_bytes()))
 }
@@ -158,7 +160,7 @@ fn update_application(
         }
     }
     let mut update = connection.prepare_cached(
-        "UPDATE application SET uid = ?2, name = ?3, throttle_rate = ?4, updated_at = ?5, metadata = ?6,
+        "UPDATE application SET uid = ?2, name = ?3, throttle_rate = ?4, updated_at = ?5, metadata = ?6, alert_email = ?7,
              version = version + 1
          WHERE id = ?1",
     )?;
@@ -169,6 +171,7 @@ fn update_application(
         application.throttle_rate,
         application.updated_at.millis(),
         &application.metadata,
+        &application.alert_email,
     ))?;
     Ok(Changed::Done { removed: Vec::new() })
 }

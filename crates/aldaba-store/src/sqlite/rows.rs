@@ -13,7 +13,8 @@ use rusqlite::types::Type;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const APPLICATION: &str = "id, org, uid, name, throttle_rate, metadata, created_at, updated_at";
+pub(super) const APPLICATION: &str =
+    "id, org, uid, name, throttle_rate, metadata, created_at, updated_at, alert_email";
 
 pub(super) fn application(row: &Row<'_>) -> rusqlite::Result<Application> {
     Ok(Application {
@@ -22,6 +23,7 @@ pub(super) fn application(row: &Row<'_>) -> rusqlite::Result<Application> {
         uid: row.get(2)?,
         name: row.get(3)?,
         throttle_rate: row.get(4)?,
+        alert_email: row.get(8)?,
         metadata: row.get(5)?,
         created_at: moment(row, 6)?,
         updated_at: moment(row, 7)?,

@@ -48,6 +48,14 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<ApplicationPatch>()
             .answers::<ApplicationOut<'_>>(StatusCode::OK)
             .may_conflict(),
+        Route::patch("/app/{app_id}/alert-email", Access::Administer, set_alert_email)
+            .named(
+                "v1.application.patch-alert-email",
+                "Sets where the application's people are told that something is wrong",
+            )
+            .takes::<AlertEmailIn>()
+            .answers_nothing()
+            .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
             .named("v1.application.delete", "Removes an application and its endpoints")
             .answers_nothing(),
@@ -67,6 +75,14 @@ struct ApplicationIn {
     metadata: Option<std::collections::BTreeMap<String, String>>,
 }
 
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct AlertEmailIn {
+    /// Null: nobody.
+    #[schema(max_length = 254)]
+    email: Option<String>,
+}
+
 /// Fields of an application that change; null clears one.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
@@ -81,6 +97,7 @@ struct ApplicationPatch {
 }
 
 const LONGEST_NAME: usize = 4096;
+const LONGEST_ADDRESS: usize = 254;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +111,9 @@ struct ApplicationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_limit: Option<u16>,
     throttle_rate: Option<u16>,
+    /// Where its people are told that something is wrong; absent where nobody is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alert_email: Option<&'a str>,
     #[schema(value_type = Object)]
     metadata: &'a RawValue,
     #[serde(serialize_with = "json::time")]
@@ -111,6 +131,7 @@ fn render(application: &Application) -> ApplicationOut<'_> {
         name: &application.name,
         rate_limit: application.throttle_rate,
         throttle_rate: application.throttle_rate,
+        alert_email: application.alert_email.as_deref(),
         metadata: json::raw(&application.metadata),
         created_at: application.created_at,
         updated_at: application.updated_at,
@@ -283,6 +304,38 @@ async fn patch(
         }
     }
     Err(ChangeError::Unsettled.into())
+}
+
+async fn set_alert_email(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<StatusCode, Error> {
+    api.application(&caller, key.clone()).await?;
+    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let email = fields.string("email");
+    let email = fields.checked("email", email, |email| is_address(email));
+    fields.finish()?;
+    for _ in 0..TRIES {
+        let current = api.application(&caller, key.clone()).await?;
+        match api.directory(&caller).set_alert_email(&current, email.clone()).await {
+            Err(ChangeError::Unsettled) => {}
+            changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
+        }
+    }
+    Err(ChangeError::Unsettled.into())
+}
+
+/// Whether mail can be sent there is for a mail server to say; this only keeps out what is no address.
+fn is_address(text: &str) -> Result<(), String> {
+    let plain = |part: &str| !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control());
+    let bracket = text.contains(['<', '>', ',', ';', '"', '\\']);
+    match text.rsplit_once('@') {
+        _ if text.len() > LONGEST_ADDRESS => Err(format!("may be {LONGEST_ADDRESS} bytes long at most")),
+        Some((name, host)) if plain(name) && plain(host) && !bracket && !name.contains('@') => Ok(()),
+        _ => Err("must be one plain mail address, such as people@example.com".into()),
+    }
 }
 
 pub(super) async fn delete(

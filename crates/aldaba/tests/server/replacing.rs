@@ -95,3 +95,21 @@ async fn a_put_endpoint_keeps_its_secret_and_headers_and_nothing_else() {
         assert_eq!(refused["detail"][0]["loc"], json!(["body", place]));
     }
 }
+
+#[tokio::test]
+async fn an_alert_address_is_set_kept_and_cleared() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let path = format!("/app/{app}/alert-email");
+    server.client.patch(&path, json!({"email": "people@example.com"}).to_string()).await.expect(204);
+    let shown = server.client.get(&format!("/app/{app}")).await.expect(200);
+    assert_eq!(shown["alertEmail"], "people@example.com");
+    let put =
+        server.client.put(&format!("/app/{app}"), json!({"name": "other"}).to_string()).await.expect(200);
+    assert_eq!(put["alertEmail"], "people@example.com", "it has a route of its own");
+    for wrong in ["people", "a@", "@b", "a b@c", "a@b\r\nbcc: x@y", "A <a@b>", "a@b,c@d", &"x".repeat(300)] {
+        server.client.patch(&path, json!({"email": wrong}).to_string()).await.expect(422);
+    }
+    server.client.patch(&path, json!({"email": null}).to_string()).await.expect(204);
+    assert!(server.client.get(&format!("/app/{app}")).await.expect(200).get("alertEmail").is_none());
+}
