@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 /// The application and its endpoints are one version: they are read in one transaction.
 pub(super) fn tenant(connection: &Connection, which: &WhichApplication) -> rusqlite::Result<Option<Tenant>> {
     let snapshot = connection.unchecked_transaction()?;
-    let read = |row: &Row<'_>| Ok((rows::application(row)?, row.get::<_, i64>(8)?));
+    let read = |row: &Row<'_>| Ok((rows::application(row)?, row.get::<_, i64>("version")?));
     let Some((application, version)) = find_application(&snapshot, which, read)? else {
         return Ok(None);
     };

@@ -19,6 +19,7 @@ fn tenant(endpoints: usize) -> Tenant {
         uid: None,
         name: String::new(),
         throttle_rate: None,
+        alert_email: None,
         metadata: "{}".into(),
         created_at: NOW,
         updated_at: NOW,
