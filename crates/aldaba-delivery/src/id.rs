@@ -56,6 +56,8 @@ id_kinds! {
     ApiKeyKind, ApiKeyId, "key_";
     /// One row of the audit log.
     AuditKind, AuditId, "audit_";
+    /// A kind of event. Callers never see it: they call event types by their names.
+    EventTypeKind, EventTypeId, "evtype_";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -29,7 +29,8 @@ pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
 pub use id::{
-    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, Id, IdError, IdKind, MessageId, OrgId, ReplayId,
+    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
+    ReplayId,
 };
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{Answer, Failure, FailureKind, Outcome};

@@ -4,11 +4,13 @@
 //! matched by, and the store refuses it if that is no longer the one.
 
 mod credentials;
+mod event_types;
 mod hands;
 mod profiles;
 mod secrets;
 mod tenants;
 
+pub use event_types::{NewEventType, Put};
 pub use hands::Outage;
 pub use secrets::Rotation;
 pub(crate) use tenants::Tenants;
@@ -18,13 +20,14 @@ use crate::dispatcher::{Event, Inbox};
 use crate::operational::Listeners;
 use crate::replay::Replays;
 use crate::vault::{Secrets, Vault, VaultError};
-use crate::{Clock, EndpointHeaders, Entropy, Policies, Profiles};
+use crate::{Clock, EndpointHeaders, Entropy, EventTypes, Policies, Profiles};
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Actor, Application, AuditEntry, Change, Changed, Deed, Done, Endpoint, EndpointConfig, Error, Fence,
     IdempotencyKey, Notice, Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
 };
+use event_types::EventTypeNews;
 use profiles::ProfileNews;
 use serde_json::json;
 use std::fmt;
@@ -87,6 +90,10 @@ pub enum ChangeError {
     TooManyRevocations(usize),
     #[error("the request has been made before, and its answer cannot be given again")]
     Repeated,
+    #[error("the organization has as many event types as it may have")]
+    TooManyEventTypes,
+    #[error("the schemas of the organization are larger than they may be together")]
+    SchemasTooLarge,
     #[error("it keeps being changed by others")]
     Unsettled,
     #[error("an endpoint uses it")]
@@ -161,6 +168,7 @@ pub struct Core {
     vault: Vault,
     policies: Policies,
     profiles: Profiles,
+    event_types: EventTypes,
     inbox: Inbox,
     replays: Replays,
     tenants: Tenants,
@@ -178,6 +186,7 @@ impl Core {
         vault: Vault,
         policies: Policies,
         profiles: Profiles,
+        event_types: EventTypes,
         inbox: Inbox,
         replays: Replays,
         tenants: Tenants,
@@ -192,6 +201,7 @@ impl Core {
             vault,
             policies,
             profiles,
+            event_types,
             inbox,
             replays,
             tenants,
@@ -446,6 +456,7 @@ impl Directory {
         let policies = PolicyNews::of(&change, &self.policies);
         let profiles = ProfileNews::of(&change, &self.profiles);
         let credentials = News::of(&change, &self.credentials);
+        let event_types = EventTypeNews::of(&change, &self.event_types);
         let concerns_lanes = altered.is_some()
             || emptied.is_some()
             || resumed.is_some()
@@ -467,6 +478,9 @@ impl Directory {
                 }
                 if let Some(news) = profiles {
                     news.take_effect(&inbox);
+                }
+                if let Some(news) = event_types {
+                    news.take_effect();
                 }
                 if let Some(news) = credentials {
                     news.take_effect();

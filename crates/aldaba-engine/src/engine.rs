@@ -15,7 +15,7 @@ use crate::resend::{Places, ResendError, Resender};
 use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
-use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
+use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::AppId;
 use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
 use std::fmt;
@@ -61,6 +61,7 @@ struct Inner {
     replays: Replays,
     resender: Resender,
     profiles: Profiles,
+    event_types: EventTypes,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     inbox: Inbox,
@@ -84,6 +85,10 @@ impl Engine {
         }
         let listeners = Listeners::read(&*store).await?;
         let credentials = Credentials::read(&*store).await?;
+        let event_types = EventTypes::default();
+        for event_type in store.event_types().await? {
+            event_types.put(Arc::new(event_type));
+        }
         // The last that can fail: from here on the engine runs.
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
@@ -96,6 +101,7 @@ impl Engine {
             vault.clone(),
             policies.clone(),
             profiles.clone(),
+            event_types.clone(),
             inbox.clone(),
             replays.clone(),
             Tenants::new(options.tenants, options.tenant_endpoints),
@@ -168,6 +174,7 @@ impl Engine {
             entropy: entropy.clone(),
             inbox: inbox.clone(),
             contents,
+            event_types: event_types.clone(),
             idempotency_kept: options.idempotency_kept,
         });
         let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
@@ -184,6 +191,7 @@ impl Engine {
             store,
             policies,
             profiles,
+            event_types,
             replays,
             resender,
             clock,
@@ -224,6 +232,10 @@ impl Engine {
 
     pub fn profiles(&self) -> &Profiles {
         &self.0.profiles
+    }
+
+    pub fn event_types(&self) -> &EventTypes {
+        &self.0.event_types
     }
 
     /// One attempt by hand, whatever the delivery's state; `true`: the receiver took it.

@@ -4,7 +4,8 @@ use crate::content::Contents;
 use crate::directory::{DirectoryAccess, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::wanting;
-use crate::{Clock, Entropy};
+use crate::schema::Unfit;
+use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{EndpointId, MessageId, SkipReason, Timestamp};
 use aldaba_store::{
@@ -25,6 +26,9 @@ const DOUBTS: usize = 2;
 /// How far ahead an event may be handed in.
 const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
+/// Bytes of a payload that are checked against a schema on the thread that has them; more would make others wait.
+const CHECKED_AT_ONCE: usize = 16 << 10;
+
 /// An event as its sender hands it in.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -42,6 +46,8 @@ pub struct NewEvent {
     pub event_id: Option<String>,
     /// Nothing goes out before this moment; one that is over means at once.
     pub deliver_at: Option<Timestamp>,
+    /// The one endpoint that it is for, if that wants it; others do not get it.
+    pub only_for: Option<EndpointId>,
     pub once: Once,
 }
 
@@ -57,6 +63,7 @@ impl NewEvent {
             headers: Vec::new(),
             event_id: None,
             deliver_at: None,
+            only_for: None,
             once: None,
         }
     }
@@ -97,6 +104,8 @@ pub enum SendError {
     /// It would go to these ordered endpoints, which cannot wait for it.
     #[error("a delayed message would go to ordered endpoints")]
     Ordered(Vec<EndpointId>),
+    #[error("the payload does not fit its event type")]
+    Unfit(Unfit),
     #[error("the application's configuration keeps changing")]
     Unsettled,
     #[error(transparent)]
@@ -110,6 +119,7 @@ pub(crate) struct Intake {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
     pub(crate) contents: Contents,
+    pub(crate) event_types: EventTypes,
     pub(crate) idempotency_kept: Duration,
 }
 
@@ -120,6 +130,7 @@ impl Intake {
             payload: event.payload.clone(),
             version: event.version.clone(),
         });
+        let unfit = self.check(which, &event).await.err();
         let mut doubts = DOUBTS;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
@@ -127,6 +138,9 @@ impl Intake {
             let message = MessageId::new(now, self.entropy.bytes());
             let deliver_at = event.deliver_at.filter(|at| *at > now);
             let accept = self.accept(&tenant, message, &event, &content, (now, deliver_at));
+            if let Some(unfit) = unfit {
+                return self.refuse(accept, &content, SendError::Unfit(unfit)).await;
+            }
             if let Err(refusal) = can_wait(&accept) {
                 if doubts > 0 && matches!(refusal, SendError::Ordered(_)) {
                     // What is kept may be old, and no commit will say so.
@@ -146,6 +160,22 @@ impl Intake {
         Err(SendError::Unsettled)
     }
 
+    /// Whether the payload can be sent as an event of its type. A type that nobody has described takes everything.
+    async fn check(&self, which: &WhichApplication, event: &NewEvent) -> Result<(), Unfit> {
+        let Some(schemas) = self.event_types.checked(which.org, &event.event_type) else {
+            return Ok(());
+        };
+        let (version, payload) = (event.version.clone(), event.payload.clone());
+        let check = move || schemas.check(version.as_deref(), &payload);
+        if event.payload.len() <= CHECKED_AT_ONCE {
+            return check();
+        }
+        match tokio::task::spawn_blocking(check).await {
+            Ok(checked) => checked,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
     fn accept(
         &self,
         tenant: &Tenant,
@@ -155,6 +185,7 @@ impl Intake {
         (now, deliver_at): (Timestamp, Option<Timestamp>),
     ) -> Accept {
         let facts = event.facts();
+        let is_for = |endpoint: &&Subscription| event.only_for.is_none_or(|only| only == endpoint.id);
         let due_at = deliver_at.unwrap_or(now);
         let delivery = |endpoint: &Subscription| NewDelivery {
             endpoint: endpoint.id,
@@ -174,8 +205,9 @@ impl Intake {
                 event_id: event.event_id.clone(),
                 created_at: now,
                 deliver_at,
+                only_for: event.only_for,
             },
-            deliveries: wanting(tenant, &facts).map(delivery).collect(),
+            deliveries: wanting(tenant, &facts).filter(is_for).map(delivery).collect(),
             idempotency: event
                 .once
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),

@@ -17,6 +17,7 @@ mod directory;
 mod dispatcher;
 mod engine;
 mod entropy;
+mod event_types;
 mod gates;
 mod headers;
 mod hosts;
@@ -33,6 +34,7 @@ mod recorder;
 mod replay;
 mod resend;
 mod retention;
+mod schema;
 mod sweep;
 mod target;
 mod transport;
@@ -47,10 +49,12 @@ pub use credentials::{
     make_key,
 };
 pub use directory::{
-    ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, Once, Outage, Rotation,
+    ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
+    Put, Rotation,
 };
 pub use engine::{Engine, Parts, StartError};
 pub use entropy::{Entropy, SystemEntropy};
+pub use event_types::EventTypes;
 pub use headers::{EndpointHeaders, HeaderProblem};
 pub use hosts::{Behind, HeldHost};
 pub use intake::{NewEvent, SendError, Sent};
@@ -64,5 +68,6 @@ pub use profiles::{Profiles, ProfilesError};
 pub use replay::{Counted, MOST_OPENED, NewReplay, Replays};
 pub use resend::ResendError;
 pub use retention::RetentionOptions;
+pub use schema::{Misfit, Problem, Schema, SchemaError, Schemas, Unfit};
 pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
 pub use vault::{Secrets, Vault, VaultError};

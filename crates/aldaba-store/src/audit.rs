@@ -223,6 +223,7 @@ impl Change {
             Self::CreateProfile { profile } => Deed::new("profile.create", &profile.name),
             Self::ReplaceProfile { profile } => Deed::new("profile.update", &profile.name),
             Self::DeleteProfile { name, .. } => Deed::new("profile.delete", name),
+            Self::WriteEventTypes(change) => change.deed(),
             Self::CreateApiKey { key, .. } => Deed { app: key.app, ..Deed::new("api_key.create", key.id) },
             Self::RenameApiKey { id, .. } => Deed::new("api_key.update", id).with_fields(&["name"]),
             Self::RevokeApiKey { id, .. } => Deed::new("api_key.revoke", id),

@@ -1,5 +1,5 @@
 use aldaba_delivery::filter::Facts;
-use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct NewMessage {
     pub created_at: Timestamp,
     /// Nothing of it goes out before this moment; `None`: at once.
     pub deliver_at: Option<Timestamp>,
+    /// The one endpoint that it is for, whoever else subscribes to such messages.
+    pub only_for: Option<EndpointId>,
 }
 
 /// An accepted event as it is read back.
@@ -43,6 +45,14 @@ pub struct Message {
     pub event_id: Option<String>,
     pub created_at: Timestamp,
     pub deliver_at: Option<Timestamp>,
+    pub only_for: Option<EndpointId>,
+}
+
+impl Message {
+    /// Whether it is for an endpoint, as far as its sender has said so.
+    pub fn is_for(&self, endpoint: EndpointId) -> bool {
+        self.only_for.is_none_or(|only| only == endpoint)
+    }
 }
 
 impl Message {

@@ -1,8 +1,8 @@
 //! Applications and their endpoints.
 
 use crate::{
-    ApiKey, AuditEntry, Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Notice,
-    NoticeNumber, Order, Page, PortalCut, Read, Replay, RevokedToken,
+    ApiKey, AuditEntry, Done, EventType, EventTypeChange, HealthChange, HealthChangeNumber, IdempotencyKey,
+    LastError, Notice, NoticeNumber, Order, Page, PortalCut, Read, Replay, RevokedToken,
 };
 use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
@@ -429,6 +429,8 @@ pub enum Change {
     RevokeToken {
         token: RevokedToken,
     },
+    /// Stale if one of them is no longer what it was when the caller read it.
+    WriteEventTypes(EventTypeChange),
 }
 
 impl Change {
@@ -468,7 +470,7 @@ pub enum Changed {
     /// policy or profile has the name.
     UidTaken,
     NotFound,
-    /// The application or endpoint is no longer what the change was made for. Nothing was changed.
+    /// The application, endpoint or event type is no longer what the change was made for. Nothing was changed.
     Stale,
     /// The application has as many endpoints, or running replays, as it may have.
     TooMany,
@@ -559,6 +561,9 @@ pub trait Directory {
 
     /// The oldest notices that nobody has taken care of, in the order of their commits.
     fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
+
+    /// The event types of all organizations, by organization and name.
+    fn event_types(&self) -> Read<Vec<EventType>>;
 
     /// A small value that belongs to the installation as a whole.
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>>;

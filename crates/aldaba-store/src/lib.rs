@@ -25,6 +25,7 @@ mod credentials;
 mod deliveries;
 mod directory;
 mod error;
+mod event_type;
 mod health;
 mod history;
 mod lanes;
@@ -49,6 +50,7 @@ pub use directory::{
     OwnProfile, Recovery, Subscription, Tenant, WhichApplication,
 };
 pub use error::Error;
+pub use event_type::{EventType, EventTypeChange, EventTypeWrite};
 pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};
 pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,

@@ -199,6 +199,7 @@ impl Client {
             headers: Vec::new(),
             event_id: event.has_event_id.then(|| format!("event-{name}")),
             deliver_at: event.deliver_at,
+            only_for: None,
             once: if event.has_key { once("send", name) } else { None },
         };
         let sent = self.engine.send(&which(&self.world.scenario, event.tenant), new).await;

@@ -20,6 +20,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     event.message.created_at = at(7);
     event.message.deliver_at = Some(at(70));
     event.message.headers = vec![("x-empty".into(), String::new()), ("x-region".into(), "ñ, 3:x,".into())];
+    event.message.only_for = Some(scene.id());
     event.message.content = Arc::new(Content {
         event_type: "order.new".into(),
         payload: Bytes::from_static(b"\x00\xff{}"),
@@ -37,6 +38,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
         event_id: message.event_id,
         created_at: message.created_at,
         deliver_at: message.deliver_at,
+        only_for: message.only_for,
     };
     assert_eq!(stored(&scene, &event).await, Some(expected));
 }

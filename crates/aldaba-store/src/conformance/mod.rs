@@ -16,6 +16,7 @@ pub mod credentials;
 pub mod deliveries;
 pub mod directory;
 pub mod endings;
+pub mod event_types;
 pub mod health;
 pub mod history;
 pub mod lanes;
@@ -97,6 +98,11 @@ macro_rules! conformance_tests {
             policies::a_policy_in_use_stays,
             profiles::a_profile_comes_back_as_it_was_given,
             profiles::a_profile_in_use_stays,
+            event_types::an_event_type_comes_back_as_it_was_given,
+            event_types::only_who_has_read_it_changes_it,
+            event_types::all_of_a_change_is_written_or_nothing,
+            event_types::a_repeated_change_writes_nothing_and_names_the_first,
+            event_types::two_organizations_have_event_types_of_one_name,
             directory::an_application_is_found_by_id_and_by_uid,
             directory::another_organization_finds_nothing,
             directory::a_taken_uid_changes_nothing,
@@ -165,6 +171,7 @@ macro_rules! conformance_tests {
             replays::a_filter_looks_at_time_type_channel_tag_and_status,
             replays::what_an_endpoint_does_not_want_is_not_missing,
             replays::what_the_filter_of_an_endpoint_keeps_back_is_not_missing,
+            replays::what_was_for_another_endpoint_is_not_missing,
             replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
             replays::an_attempt_by_hand_settles_with_success_and_else_changes_nothing,
             replays::an_attempt_by_hand_uses_up_none_of_those_of_the_policy,

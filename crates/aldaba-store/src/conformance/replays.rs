@@ -451,6 +451,19 @@ pub async fn what_the_filter_of_an_endpoint_keeps_back_is_not_missing(store: Arc
     assert_eq!(run(&scene, &replay).await, [good.unwrap()]);
 }
 
+pub async fn what_was_for_another_endpoint_is_not_missing(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let replay = everything(&scene, &tenant);
+    let (other, own) = (scene.id(), replay.endpoint);
+    for only_for in [Some(other), Some(own), None] {
+        let mut event = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
+        event.message.only_for = only_for;
+        scene.accepted(&event).await;
+    }
+    assert_eq!(run(&scene, &replay).await.len(), 2);
+}
+
 pub async fn a_replay_ends_with_its_endpoint_and_when_it_is_cancelled(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(2).await;

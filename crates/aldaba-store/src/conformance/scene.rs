@@ -161,6 +161,7 @@ impl Scene {
                 event_id: None,
                 created_at: at(0),
                 deliver_at: None,
+                only_for: None,
             },
             deliveries: tenant.endpoints.iter().map(deliver).collect(),
             idempotency: None,

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
 use crate::{Accept, Accepted, Seq};
-use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::collections::HashMap;
 
@@ -31,8 +31,8 @@ impl<'c> Accepting<'c> {
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
                 "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, tags, version,
-                     deliver_at, headers)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
+                     deliver_at, headers, only_for)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
                 "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
@@ -104,6 +104,7 @@ impl<'c> Accepting<'c> {
             message.content.version.as_deref(),
             message.deliver_at.map(Timestamp::millis),
             names::write_pairs(&message.headers),
+            message.only_for.as_ref().map(EndpointId::as_bytes),
         ))?;
         Ok(inserted == 1)
     }

@@ -3,6 +3,7 @@
 use super::batch::Rules;
 use super::codes::Code;
 use super::credentials;
+use super::event_type;
 use super::health;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
@@ -87,6 +88,12 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
             credentials::end_portal_tokens(connection, *app, cuts, *at)
         }
         Change::RevokeToken { token } => credentials::revoke_token(connection, token),
+        Change::WriteEventTypes(change) => {
+            let owner = change.org.as_bytes();
+            once(connection, owner, change.idempotency.as_ref(), change.at, || {
+                event_type::write(connection, change).map(|changed| (changed, *change.resource.as_bytes()))
+            })
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod credentials;
 mod deliveries;
 mod delivery_list;
 mod directory;
+mod event_type;
 mod failure;
 mod health;
 mod history;
@@ -56,10 +57,10 @@ pub use options::Options;
 use crate::{
     Accept, Accepted, Accepts, ApiKey, Application, Attempt, AttemptsQuery, AuditEntry, AuditPage,
     AuditQuery, Audits, Change, Changed, Content, Credentials, Cut, Deliveries, DeliveriesPage,
-    DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint, GateRecord,
-    HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage, LanesQuery, Message,
-    MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read, Record,
-    Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
+    DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint, EventType,
+    GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage, LanesQuery,
+    Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read,
+    Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
     ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting,
     Walked, WhichApplication,
 };
@@ -254,6 +255,10 @@ impl Directory for SqliteStore {
 
     fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
         self.read(move |connection| notice::oldest(connection, limit))
+    }
+
+    fn event_types(&self) -> Read<Vec<EventType>> {
+        self.read(event_type::all)
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

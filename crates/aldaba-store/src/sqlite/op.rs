@@ -98,6 +98,7 @@ impl Op {
             Self::Resent(resent) => resent.attempt.response.len(),
             Self::Change(change, _) => match &**change {
                 Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
+                Change::WriteEventTypes(change) => change.bytes(),
                 _ => 0,
             },
             Self::StepReplay(_) => 0,

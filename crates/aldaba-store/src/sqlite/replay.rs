@@ -374,6 +374,7 @@ impl<'a> Search<'a> {
                 filter.missing
                     && self.endpoint.lists(event_type, channels)
                     && self.passes(message, event_type, channels)?
+                    && self.is_for_it(message)?
             }
             Some((_, DeliveryState::Waiting { .. })) => false,
             Some((seq, DeliveryState::Delivered { .. })) => {
@@ -433,6 +434,15 @@ impl<'a> Search<'a> {
             }
         }
         Ok(filter.wants_status(None))
+    }
+
+    /// What was sent to one endpoint alone is missing nowhere else.
+    fn is_for_it(&self, message: MessageId) -> rusqlite::Result<bool> {
+        let mut find =
+            self.connection.prepare_cached("SELECT only_for FROM message WHERE app = ?1 AND id = ?2")?;
+        let key = (self.replay.app.as_bytes(), message.as_bytes());
+        let only = find.query_row(key, |row| rows::id_or_none(row, 0)).optional()?.flatten();
+        Ok(only.is_none_or(|only| only == self.endpoint.id))
     }
 
     /// An ordered endpoint takes nothing that is to be delivered later, from a replay neither.

@@ -96,8 +96,7 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, only_for";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -110,6 +109,7 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         tags: list(row, 8)?,
         deliver_at: moment_or_none(row, 9)?,
         headers: headers(row, 10)?,
+        only_for: id_or_none(row, 11)?,
     })
 }
 

@@ -1,7 +1,9 @@
 use super::auth::Access;
 use super::body::Pending;
 use super::condition::{self, HealthOut};
-use super::endpoint_in::{EndpointIn, EndpointPatch, EndpointUpdate, changes, merge, read, turns_off_again};
+use super::endpoint_in::{
+    EndpointIn, EndpointPatch, EndpointUpdate, Offer, changes, merge, read, turns_off_again,
+};
 use super::ids::{self, Ids};
 use super::json;
 use super::page::PageQuery;
@@ -143,7 +145,8 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
     let once = pending.once;
-    let new = read(&api, application.org, &pending.read().await?.bytes)?;
+    let offer = Offer { caller: &caller, asked_before: &[] };
+    let new = read(&api, &offer, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
     let which = WhichApplication { org, key: id.to_string() };
     let (Made::New(made) | Made::Before(made)) =
@@ -197,7 +200,9 @@ pub(super) async fn patch(
     for _ in 0..TRIES {
         let current = api.endpoint(application.id, key.clone()).await?;
         let (merged, given) = merge(&current, &body.bytes)?;
-        let new = read(&api, application.org, merged.as_bytes())?;
+        let asked_before = &current.config.event_types;
+        let offer = Offer { caller: &caller, asked_before };
+        let new = read(&api, &offer, merged.as_bytes())?;
         let credentials = given.contains_key("url").then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
@@ -222,8 +227,11 @@ pub(super) async fn put(
     let (once, body) = (pending.once, pending.read().await?);
     let given = changes(&body.bytes)?;
     for _ in 0..TRIES {
-        let mut new = read(&api, application.org, &body.bytes)?;
-        let Some(current) = api.engine.store().endpoint(application.id, key.clone()).await? else {
+        let current = api.engine.store().endpoint(application.id, key.clone()).await?;
+        let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
+        let offer = Offer { caller: &caller, asked_before };
+        let mut new = read(&api, &offer, &body.bytes)?;
+        let Some(current) = current else {
             new.config.uid = new.config.uid.or(Some(key));
             let which = WhichApplication { org: application.org, key: application.id.to_string() };
             let (Made::New(made) | Made::Before(made)) =

@@ -4,9 +4,10 @@ use super::endpoint::{reads_disabled, some_items};
 use super::ids;
 use super::json::{self, Fields};
 use super::{Api, Error, error::Problem, filter, headers, ordering};
+use crate::token::Caller;
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled};
 use aldaba_engine::wire::Credentials;
-use aldaba_engine::{NewEndpoint, Policies};
+use aldaba_engine::{NewEndpoint, OPERATIONAL_EVENTS, Policies, management};
 use aldaba_store::{Endpoint, EndpointConfig};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -151,7 +152,60 @@ pub(super) struct EndpointPatch {
     metadata: Option<BTreeMap<String, String>>,
 }
 
-pub(super) fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Error> {
+/// The event types that an endpoint can ask for.
+pub(super) struct Offer<'a> {
+    /// What they cannot see is not there.
+    pub(super) caller: &'a Caller,
+    /// It keeps asking for these, whatever has become of them.
+    pub(super) asked_before: &'a [String],
+}
+
+impl Offer<'_> {
+    /// The server's own events need no description.
+    fn is_operational(&self, name: &str) -> bool {
+        self.caller.org() == management() && OPERATIONAL_EVENTS.contains(&name)
+    }
+
+    fn check(&self, api: &Api, fields: &mut Fields, field: &str, names: &[String]) {
+        let (mut missing, mut archived) = (Vec::new(), Vec::new());
+        for name in names.iter().filter(|name| !self.asked_before.contains(name)) {
+            let found = api.engine.event_types().get(self.caller.org(), name);
+            match found.filter(|found| self.caller.sees(found)) {
+                None if self.is_operational(name) => {}
+                None => missing.push(name.as_str()),
+                Some(found) if found.archived => archived.push(name.as_str()),
+                Some(_) => {}
+            }
+        }
+        if !missing.is_empty() {
+            let message = format!(
+                "there is no event type {}; POST /api/v1/event-type makes one, GET lists them",
+                listed(&missing)
+            );
+            fields.problem(field, message);
+        }
+        if !archived.is_empty() {
+            let message = format!(
+                "{} is archived; POST /api/v1/event-type with its name revives it",
+                listed(&archived)
+            );
+            fields.problem(field, message);
+        }
+    }
+}
+
+/// How many names a message has.
+const NAMED: usize = 10;
+
+fn listed(names: &[&str]) -> String {
+    let first: Vec<_> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
+
+pub(super) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpoint, Error> {
+    let org = offer.caller.org();
     let mut fields = Fields::parse(body)?;
     let url = fields.required_string("url");
     let url = fields.checked("url", url, |url| match url.len() {
@@ -184,6 +238,8 @@ pub(super) fn read(api: &Api, org: OrgId, body: &[u8]) -> Result<NewEndpoint, Er
     }
     let event_types = fields.set("eventTypes", MOST_EVENT_TYPES, ids::name);
     let filter_types = fields.set("filterTypes", MOST_EVENT_TYPES, ids::name);
+    offer.check(api, &mut fields, "eventTypes", &event_types);
+    offer.check(api, &mut fields, "filterTypes", &filter_types);
     let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
     let filter = filter::read(&mut fields, body);
     let metadata = fields.metadata();

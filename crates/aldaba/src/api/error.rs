@@ -1,7 +1,7 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
 use aldaba_delivery::EndpointId;
-use aldaba_engine::{ChangeError, ResendError, Rotation, SendError};
+use aldaba_engine::{ChangeError, EventTypes, ResendError, Rotation, SendError};
 use aldaba_store::{ApiKey, Error as StoreError, Obstacle, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -161,6 +161,15 @@ impl From<ChangeError> for Error {
             ChangeError::TooManyReplays => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_replays", too_many_replays())
             }
+            ChangeError::TooManyEventTypes => Self::conflict(format!(
+                "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
+                EventTypes::MOST
+            )),
+            ChangeError::SchemasTooLarge => Self::conflict(format!(
+                "The schemas of all the organization's event types together may have {} bytes. Nothing was changed; \
+                 remove old versions, or event types (DELETE with expunge=true)",
+                EventTypes::SCHEMA_BYTES
+            )),
             ChangeError::TooManyKeys => Self::new(
                 StatusCode::BAD_REQUEST,
                 "limit_reached",
@@ -203,6 +212,7 @@ impl From<SendError> for Error {
             SendError::Ordered(endpoints) => {
                 Problem::value(&["body", "deliverAt"], ordered_endpoints(&endpoints)).into()
             }
+            SendError::Unfit(unfit) => Self::problems(super::unfit::problems(&unfit)),
             SendError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unsettled",

@@ -177,6 +177,9 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
         let text = "Not sent: the endpoint was created after the message was accepted";
         return Why::new("endpoint_newer", text);
     }
+    if !message.is_for(endpoint.id) {
+        return Why::new("for_another_endpoint", "Not sent: the message is an example for another endpoint");
+    }
     let event_type = &message.content.event_type;
     let (reason, text) = match mismatch(&Subscription::from(endpoint), &message.facts()) {
         Some(Mismatch::EventType) => (

@@ -271,6 +271,17 @@ impl Fields {
         }
     }
 
+    /// A JSON object, whatever is in it.
+    pub(super) fn object_value(&mut self, name: &str) -> Option<Value> {
+        match self.optional(name)? {
+            object @ Value::Object(_) => Some(object),
+            other => {
+                self.wrong(name, &other, "a JSON object");
+                None
+            }
+        }
+    }
+
     /// A list of strings as a set: sorted, without repeats. Absent: empty.
     pub(super) fn set(
         &mut self,

@@ -47,7 +47,7 @@ const PAGE_BYTES: usize = 8 << 20;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct MessageOut<'a> {
+pub(super) struct MessageOut<'a> {
     #[serde(serialize_with = "json::text")]
     #[schema(value_type = String)]
     id: MessageId,
@@ -72,7 +72,7 @@ struct MessageOut<'a> {
     deliver_at: Option<Timestamp>,
 }
 
-fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
+pub(super) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
     let payload = std::str::from_utf8(&message.content.payload).unwrap_or("{}");
     MessageOut {
         id: message.id,
@@ -116,6 +116,7 @@ pub(super) async fn create(
         headers: input.headers.clone(),
         event_id: input.event_id.clone(),
         deliver_at: input.deliver_at,
+        only_for: None,
         once,
     };
     let answer = |id, timestamp, deliver_at| {

@@ -19,12 +19,16 @@ mod docs;
 mod endpoint;
 mod endpoint_in;
 mod error;
+mod event_type;
+mod event_type_in;
+mod example;
 mod explain;
 mod filter;
 mod headers;
 mod health;
 mod host;
 mod ids;
+mod import;
 mod json;
 mod message;
 mod message_headers;
@@ -43,6 +47,7 @@ mod replay;
 mod room;
 mod routes;
 mod secret;
+mod unfit;
 mod whoami;
 
 pub(crate) use auth::Access;
@@ -133,6 +138,7 @@ fn routes() -> Vec<Route> {
     let resources = [
         application::routes(),
         endpoint::routes(),
+        example::routes(),
         secret::routes(),
         headers::routes(),
         mtls::routes(),
@@ -145,6 +151,8 @@ fn routes() -> Vec<Route> {
         delivery::routes(),
         discard::routes(),
         host::routes(),
+        event_type::routes(),
+        import::routes(),
         policy::routes(),
         profile::routes(),
         portal::routes(),

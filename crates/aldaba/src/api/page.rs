@@ -62,7 +62,7 @@ pub(super) fn limit(query: &Query) -> Result<usize, Error> {
     fits.ok_or_else(|| problem().into())
 }
 
-impl<Id: Copy + Display> PageQuery<Id> {
+impl<Id: Clone + Display> PageQuery<Id> {
     /// What to ask the store for: one item more than wanted tells whether there are others.
     pub(super) fn ask(&self, order: Order) -> (Page<Id>, Order) {
         let order = match (self.backwards, order) {
@@ -70,7 +70,7 @@ impl<Id: Copy + Display> PageQuery<Id> {
             (true, Order::Ascending) => Order::Descending,
             (true, Order::Descending) => Order::Ascending,
         };
-        (Page { after: self.beside, limit: self.limit + 1 }, order)
+        (Page { after: self.beside.clone(), limit: self.limit + 1 }, order)
     }
 
     /// The same for a list in memory that can be wanted in either order.
@@ -96,10 +96,10 @@ impl<Id: Copy + Display> PageQuery<Id> {
     where
         Id: Ord,
     {
-        match self.beside {
+        match &self.beside {
             None => {}
-            Some(beside) if self.backwards => items.retain(|item| id(item) < beside),
-            Some(beside) => items.retain(|item| id(item) > beside),
+            Some(beside) if self.backwards => items.retain(|item| id(item) < *beside),
+            Some(beside) => items.retain(|item| id(item) > *beside),
         }
         if self.backwards {
             items.reverse();

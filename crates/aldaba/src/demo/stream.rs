@@ -32,6 +32,10 @@ pub(super) async fn set_up(
     let mut client = Client::new(door.clone());
     let application = json!({ "name": "The demo's sample application", "uid": APPLICATION });
     client.post("/app", "application", &application).await?;
+    for kind in Kind::ALL {
+        let described = json!({ "name": kind.name(), "description": "Of the demo" });
+        client.post("/event-type", kind.name(), &described).await?;
+    }
     let mut ids = [EndpointId::from_bytes([0; 20]); LANES];
     for (lane, id) in ids.iter_mut().enumerate() {
         let actor = &CAST[lane];

@@ -4,7 +4,7 @@ use super::capability::{Capabilities, Capability};
 use crate::api::Access;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_engine::{HeldKey, management};
-use aldaba_store::{Actor, Scope};
+use aldaba_store::{Actor, EventType, Scope};
 use std::sync::Arc;
 
 /// Whom a token or a key speaks for.
@@ -100,6 +100,13 @@ impl Caller {
     /// The feature flags whose event types it sees. `None`: all of them.
     pub(crate) fn feature_flags(&self) -> Option<&[String]> {
         self.feature_flags.as_deref()
+    }
+
+    /// Those without flags are for everybody; of the others one flag is enough.
+    pub(crate) fn sees(&self, event_type: &EventType) -> bool {
+        let flags = &event_type.feature_flags;
+        let has = |given: &[String]| flags.is_empty() || flags.iter().any(|flag| given.contains(flag));
+        self.feature_flags().is_none_or(has)
     }
 
     /// Whether an application is one that it speaks for.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The places that a 422 complains about.
 #[track_caller]
-fn places(reply: &Reply) -> Vec<String> {
+pub(crate) fn places(reply: &Reply) -> Vec<String> {
     let problems = reply.expect(422);
     let problems = problems["detail"].as_array().expect("a list of problems");
     for problem in problems {
@@ -214,6 +214,7 @@ async fn endpoint_urls_that_lead_inside_are_refused_in_every_spelling() {
 async fn endpoints_that_are_not_acceptable_are_refused() {
     let server = Running::start().await;
     let app = server.application().await;
+    server.event_type("a").await;
     let large = json!({"metadata": {"a": "x".repeat(4096)}});
     for (more, place) in [
         (json!({"url": null}), "body.url"),
@@ -233,6 +234,7 @@ async fn endpoints_that_are_not_acceptable_are_refused() {
         (json!({"throttleRate": "5"}), "body.throttleRate"),
         (json!({"eventTypes": []}), "body.eventTypes"),
         (json!({"eventTypes": ["a b"]}), "body.eventTypes.[0]"),
+        (json!({"eventTypes": ["a", "nothing"]}), "body.eventTypes"),
         (json!({"eventTypes": ["a"], "filterTypes": ["a"]}), "body.eventTypes"),
         (json!({"channels": ["a/b"]}), "body.channels.[0]"),
         (json!({"metadata": {"a": 1}}), "body.metadata.a"),

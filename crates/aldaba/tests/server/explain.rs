@@ -81,6 +81,7 @@ async fn every_endpoint_says_why_it_got_a_message_or_not() {
     let off = &told["off"];
     assert_eq!((&off["reason"], &off["nextAttempt"]), (&json!("endpoint_disabled"), &Value::Null), "{off}");
     says(off, "turned off");
+    server.event_type("a").await;
     let change = json!({"eventTypes": ["a"]}).to_string();
     server.client.patch(&format!("/app/{app}/endpoint/other-type"), change).await.expect(200);
     until(&server, &app, &message, "other-type", "subscription_changed").await;

@@ -122,6 +122,7 @@ async fn an_endpoint_is_changed_by_the_fields_that_are_given() {
     let made = json!({"url": "https://user:secret@example.com/", "uid": "door", "eventTypes": ["a", "b"]});
     let made = server.endpoint(&app, made).await;
     let path = format!("/app/{app}/endpoint/door");
+    server.event_type("c").await;
     let change = json!({"policy": "quick", "throttleRate": 5, "description": "new", "filterTypes": ["c"]});
     let changed = server.client.patch(&path, change.to_string()).await.expect(200);
     let mut expected = made.clone();

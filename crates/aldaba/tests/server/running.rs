@@ -71,9 +71,20 @@ impl Running {
             .into()
     }
 
+    /// An event type that endpoints can ask for.
+    pub(crate) async fn event_type(&self, name: &str) {
+        let made = self.client.put(&format!("/event-type/{name}"), r#"{"description": ""}"#).await;
+        assert!(made.status.is_success(), "{:?}", made.body);
+    }
+
+    /// With the event types that it asks for.
     pub(crate) async fn endpoint(&self, app: &str, more: Value) -> Value {
         let mut body = json!({"url": "https://example.com/hook"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        for name in ["eventTypes", "filterTypes"].iter().filter_map(|field| body[field].as_array()).flatten()
+        {
+            self.event_type(name.as_str().unwrap()).await;
+        }
         self.client.post(&format!("/app/{app}/endpoint"), body.to_string()).await.expect(201)
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 pub(crate) const OTHER_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
 
-fn signed(claims: &Value) -> String {
+pub(crate) fn signed(claims: &Value) -> String {
     let key = EncodingKey::from_secret(JWT_SECRET.as_bytes());
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &key).unwrap()
 }

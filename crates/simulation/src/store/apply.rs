@@ -77,6 +77,7 @@ impl Disk {
             event_id: message.event_id.clone(),
             created_at: message.created_at,
             deliver_at: message.deliver_at,
+            only_for: message.only_for,
         };
         self.messages.insert((accept.app, message.id), row);
         self.last_message += 1;

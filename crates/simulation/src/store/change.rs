@@ -85,6 +85,10 @@ impl Disk {
             Change::GrantPortalAccess { app } => self.grant_portal_access(*app),
             Change::EndPortalTokens { app, cuts, at } => self.end_portal_tokens(*app, cuts, *at),
             Change::RevokeToken { token } => self.revoke_token(token),
+            Change::WriteEventTypes(change) => {
+                let (owner, id) = (*change.org.as_bytes(), *change.resource.as_bytes());
+                self.once(owner, change.idempotency, change.at, id, |disk| disk.write_event_types(change))
+            }
         }
     }
 

@@ -6,9 +6,9 @@ use aldaba_delivery::{
     Timestamp,
 };
 use aldaba_store::{
-    ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message,
-    Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState, RevokedToken, Seq, Turn,
-    Waiting,
+    ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, EventType,
+    HealthChange, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState,
+    RevokedToken, Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +35,7 @@ pub struct Disk {
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
     pub(super) replays: BTreeMap<ReplayId, Replay>,
     pub(super) profiles: BTreeMap<(OrgId, String), OwnProfile>,
+    pub(super) event_types: BTreeMap<(OrgId, String), EventType>,
     pub(super) settings: BTreeMap<&'static str, Vec<u8>>,
     pub(super) notices: BTreeMap<NoticeNumber, Notice>,
     pub(super) last_notice: i64,

@@ -9,6 +9,7 @@ mod change;
 mod credentials;
 mod deliveries;
 mod disk;
+mod event_types;
 mod faults;
 mod health;
 mod profiles;

@@ -8,9 +8,9 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus,
-    Directory, Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key,
-    Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read,
-    Tenant, Turn, Waiting, WhichApplication,
+    Directory, Done, DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber,
+    History, Key, Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile,
+    Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
 
@@ -143,6 +143,10 @@ impl Directory for SimStore {
         self.read(move |disk| {
             disk.notices.iter().take(limit).map(|(number, notice)| (*number, notice.clone())).collect()
         })
+    }
+
+    fn event_types(&self) -> Read<Vec<EventType>> {
+        self.read(|disk| disk.event_types.values().cloned().collect())
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {

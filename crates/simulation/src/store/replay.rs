@@ -115,13 +115,12 @@ impl Disk {
         if endpoint.ordered && message.deliver_at.is_some_and(|later| later > now) {
             return None;
         }
+        let missing = filter.missing && message.is_for(endpoint.id) && endpoint.wants(&message.facts());
         let delivery = self.deliveries(message.id).into_iter().rfind(|row| row.endpoint == replay.endpoint);
         let Some(delivery) = delivery else {
-            let missing = filter.missing && endpoint.wants(&message.facts());
             return missing.then_some(None);
         };
         if let DeliveryState::Skipped { .. } = delivery.state {
-            let missing = filter.missing && endpoint.wants(&message.facts());
             return missing.then_some(Some(delivery.seq));
         }
         let wanted = match delivery.state {

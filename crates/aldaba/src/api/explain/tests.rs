@@ -132,6 +132,7 @@ fn an_absent_delivery_says_why() {
         tags: Vec::new(),
         headers: Vec::new(),
         deliver_at: None,
+        only_for: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
         content,
@@ -160,4 +161,6 @@ fn an_absent_delivery_says_why() {
          for at least 100 (as it is now)"
     );
     assert_eq!(why(filtered), "filtered");
+    let example = Message { only_for: Some(EndpointId::from_bytes([9; 20])), ..message };
+    assert_eq!(absence(&endpoint(), &example).reason, "for_another_endpoint");
 }

@@ -1,0 +1,270 @@
+//! JSON Schemas of event types, and whether a payload fits one.
+//!
+//! Whoever writes a schema must not be able to stop the server with it. Patterns run in linear time, nothing is
+//! fetched, what goes in circles is refused (`walk`), and a validation that looks too often ends (`meter`).
+
+mod meter;
+mod versions;
+mod walk;
+
+pub use versions::{Schemas, Unfit};
+
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator};
+use meter::{Metered, Prices};
+use serde_json::Value;
+use std::error::Error;
+use std::fmt;
+use walk::Shape;
+
+/// Looks that a validation may take: so many, and so many more for each byte of the payload. A look is some ten
+/// nanoseconds; one at a text that the worst pattern looks at is a hundred times that.
+const LOOKS: u64 = 500_000;
+const LOOKS_PER_BYTE: u64 = 4;
+/// For finding out all that is wrong, which takes more time and memory than finding out that something is.
+const LOOKS_FOR_PROBLEMS: u64 = 100_000;
+/// Problems that are named.
+const MOST_PROBLEMS: usize = 20;
+/// Characters of a value that a problem shows.
+const LONGEST_SHOWN: usize = 60;
+
+/// Bytes of the compiled form of a pattern, at most, and of what it keeps to be quick. The smaller the largest
+/// pattern is, the less its looks cost.
+const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+const PATTERN_CACHE: usize = 256 << 10;
+
+/// A JSON Schema that can be used.
+pub struct Schema {
+    validator: Validator<Metered>,
+    prices: Prices,
+    /// It has alternatives. Why none of them fits is told at length, even by who tells one problem alone.
+    alternatives: bool,
+}
+
+/// What is wrong with a schema, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {why}", place.join("."))]
+pub struct SchemaError {
+    pub place: Vec<String>,
+    pub why: String,
+}
+
+/// Why a payload does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    Problems {
+        problems: Vec<Problem>,
+        /// How many more there are; `None`: nobody has counted.
+        more: Option<usize>,
+    },
+    /// It does not, but saying where would take too long.
+    Somewhere,
+    /// Nobody knows whether it does: finding out would take too long.
+    TooCostly,
+    /// It is no JSON that can be looked into.
+    Unreadable(String),
+}
+
+/// What is wrong with a payload, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub place: Vec<String>,
+    pub why: String,
+}
+
+impl SchemaError {
+    fn new(place: &[String], why: impl Into<String>) -> Self {
+        Self { place: place.to_vec(), why: why.into() }
+    }
+}
+
+impl Schema {
+    pub fn new(schema: &Value) -> Result<Self, Vec<SchemaError>> {
+        let draft = draft(schema)?;
+        let own_name = if draft == Draft::Draft4 { "id" } else { "$id" };
+        let shape = walk::walk(schema, own_name).map_err(|error| vec![error])?;
+        let mut refused = None;
+        for size in PATTERN_SIZES {
+            let patterns = PatternOptions::regex().size_limit(size).dfa_size_limit(PATTERN_CACHE);
+            let built = jsonschema::options_for::<Metered>()
+                .with_draft(draft)
+                .with_pattern_options(patterns)
+                .with_retriever(Nothing)
+                .should_validate_formats(true)
+                .build(schema);
+            match built {
+                Ok(validator) => {
+                    let (prices, alternatives) = (prices(shape, size), shape.alternatives);
+                    return Ok(Self { validator, prices, alternatives });
+                }
+                Err(error) => refused = Some(unusable(&error)),
+            }
+        }
+        Err(refused.into_iter().collect())
+    }
+
+    pub fn check(&self, payload: &[u8]) -> Result<(), Misfit> {
+        let looks = LOOKS.saturating_add(LOOKS_PER_BYTE.saturating_mul(payload.len() as u64));
+        let payload: Value =
+            serde_json::from_slice(payload).map_err(|error| Misfit::Unreadable(error.to_string()))?;
+        match meter::run(&payload, looks, self.prices, |payload| self.validator.is_valid(payload)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self
+                .problems(&payload)
+                .or_else(|| self.first_problem(&payload, looks))
+                .unwrap_or(Misfit::Somewhere)),
+            Err(_) => Err(Misfit::TooCostly),
+        }
+    }
+
+    /// `None`: it would take too long.
+    fn problems(&self, payload: &Value) -> Option<Misfit> {
+        let found = meter::run(payload, LOOKS_FOR_PROBLEMS, self.prices, |payload| {
+            let mut errors = self.validator.iter_errors(payload);
+            let problems: Vec<_> = errors.by_ref().take(MOST_PROBLEMS).map(|error| problem(&error)).collect();
+            (problems, errors.count())
+        });
+        let (problems, more) = found.ok()?;
+        (!problems.is_empty()).then_some(Misfit::Problems { problems, more: Some(more) })
+    }
+
+    fn first_problem(&self, payload: &Value, looks: u64) -> Option<Misfit> {
+        if self.alternatives {
+            return None;
+        }
+        let found = meter::run(payload, looks, self.prices, |payload| {
+            self.validator.validate(payload).err().map(|error| problem(&error))
+        });
+        let first = found.ok().flatten()?;
+        Some(Misfit::Problems { problems: vec![first], more: None })
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Schema")
+    }
+}
+
+/// The draft that a schema is written in, by which it is well formed. One that does not say so is of the newest
+/// draft, or else of draft 7, which some lists of items can only be of.
+fn draft(schema: &Value) -> Result<Draft, Vec<SchemaError>> {
+    if let Some(given) = schema.get("$schema") {
+        let draft = known_draft(given).ok_or_else(|| vec![unknown_draft()])?;
+        return well_formed(schema, draft).map(|()| draft);
+    }
+    match well_formed(schema, Draft::Draft202012) {
+        Ok(()) => Ok(Draft::Draft202012),
+        Err(errors) => well_formed(schema, Draft::Draft7).map(|()| Draft::Draft7).map_err(|_| errors),
+    }
+}
+
+fn known_draft(given: &Value) -> Option<Draft> {
+    let text = given.as_str()?.trim_end_matches('#');
+    let (_, name) = text.split_once("://json-schema.org/")?;
+    Some(match name {
+        "draft-04/schema" => Draft::Draft4,
+        "draft-06/schema" => Draft::Draft6,
+        "draft-07/schema" => Draft::Draft7,
+        "draft/2019-09/schema" => Draft::Draft201909,
+        "draft/2020-12/schema" => Draft::Draft202012,
+        _ => return None,
+    })
+}
+
+fn unknown_draft() -> SchemaError {
+    let why = "is no draft that is known; there are http://json-schema.org/draft-04/schema#, …/draft-06/schema#, \
+               …/draft-07/schema#, https://json-schema.org/draft/2019-09/schema and \
+               https://json-schema.org/draft/2020-12/schema";
+    SchemaError::new(&["$schema".to_owned()], why)
+}
+
+fn well_formed(schema: &Value, draft: Draft) -> Result<(), Vec<SchemaError>> {
+    let of_draft = serde_json::json!({ "$schema": draft_name(draft) });
+    let meta = jsonschema::meta::validator_for(&of_draft).map_err(|error| vec![unusable(&error)])?;
+    let mut errors = Vec::new();
+    for error in meta.iter_errors(schema).map(|error| unusable(&error)) {
+        // Each part of the newest drafts says the same.
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+        if errors.len() == MOST_PROBLEMS {
+            break;
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn draft_name(draft: Draft) -> &'static str {
+    match draft {
+        Draft::Draft4 => "http://json-schema.org/draft-04/schema#",
+        Draft::Draft6 => "http://json-schema.org/draft-06/schema#",
+        Draft::Draft7 => "http://json-schema.org/draft-07/schema#",
+        Draft::Draft201909 => "https://json-schema.org/draft/2019-09/schema",
+        _ => "https://json-schema.org/draft/2020-12/schema",
+    }
+}
+
+fn prices(shape: Shape, pattern_size: usize) -> Prices {
+    let text = (pattern_size / PATTERN_SIZES[0]) as u64;
+    let by_name = if shape.has_property_names { shape.patterns } else { shape.name_patterns };
+    Prices { text, name: text * by_name as u64, step: 1 + shape.silent }
+}
+
+/// Nothing is fetched, whatever a schema names.
+struct Nothing;
+
+impl Retrieve for Nothing {
+    fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        Err("nothing is fetched from elsewhere".into())
+    }
+}
+
+/// What is wrong with a schema, in the words of its draft.
+fn unusable(error: &ValidationError<'_>) -> SchemaError {
+    let place = place(error.instance_path());
+    if matches!(place.last().map(String::as_str), Some("pattern")) && error.instance().is_string() {
+        let why = format!(
+            "cannot be used: {} must be a regular expression without look-around and back-references, whose compiled \
+             form has {} KiB at most; for long texts say `maxLength`",
+            shown(error.instance()),
+            PATTERN_SIZES[PATTERN_SIZES.len() - 1] >> 10
+        );
+        return SchemaError { place, why };
+    }
+    SchemaError { place, why: words(error) }
+}
+
+fn problem(error: &ValidationError<'_>) -> Problem {
+    Problem { place: place(error.instance_path()), why: words(error) }
+}
+
+/// A value is shown if it is short.
+fn words(error: &ValidationError<'_>) -> String {
+    let short = match &**error.instance() {
+        Value::String(text) => text.len() <= LONGEST_SHOWN,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => true,
+    };
+    if short { error.to_string() } else { error.masked_with("the value").to_string() }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST_SHOWN {
+        return text;
+    }
+    text.chars().take(LONGEST_SHOWN).chain(['…']).collect()
+}
+
+fn place(location: &Location) -> Vec<String> {
+    let step = |segment: LocationSegment<'_>| match segment {
+        LocationSegment::Property(name) => name.into_owned(),
+        LocationSegment::Index(index) => format!("[{index}]"),
+    };
+    location.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests;

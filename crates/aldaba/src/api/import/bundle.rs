@@ -1,0 +1,182 @@
+//! A schema out of an OpenAPI document, with all that it refers to, so that it stands on its own.
+
+use super::webhooks::Flaw;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+const SCHEMAS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const ONES: [&str; 12] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+    "items",
+    "additionalItems",
+    "unevaluatedItems",
+    "contains",
+    "contentSchema",
+];
+/// How many references may follow each other, and how many schemas one may need.
+const LONGEST_CHAIN: usize = 32;
+const MOST_PARTS: usize = 1_000;
+
+/// An OpenAPI document that schemas are taken out of.
+pub(super) struct Document<'d> {
+    pub(super) root: &'d Value,
+    /// Schemas are those of OpenAPI 3.0, which has words of its own.
+    pub(super) older: bool,
+}
+
+/// A schema on its own.
+pub(super) struct Bundle {
+    pub(super) schema: Value,
+    /// Where the parts under `$defs` come from.
+    pub(super) origins: BTreeMap<String, Vec<String>>,
+}
+
+impl<'d> Document<'d> {
+    /// What a reference inside the document names, and its place; references that it is itself are followed.
+    pub(super) fn follow(
+        &self,
+        mut value: &'d Value,
+        mut place: Vec<String>,
+    ) -> Result<(&'d Value, Vec<String>), Flaw> {
+        for _ in 0..LONGEST_CHAIN {
+            let Some(reference) = value.get("$ref").and_then(Value::as_str) else {
+                return Ok((value, place));
+            };
+            (value, place) = self.find(reference, &place)?;
+        }
+        Err(Flaw::new(&place, "refers to itself"))
+    }
+
+    fn find(&self, reference: &str, from: &[String]) -> Result<(&'d Value, Vec<String>), Flaw> {
+        let flaw = |why: &str| {
+            let shown: String = reference.chars().take(100).collect();
+            Flaw::new(&[from, &["$ref".to_owned()]].concat(), format!("`{shown}` {why}"))
+        };
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Err(flaw(
+                "is outside of this document, and nothing is fetched; put it into the document",
+            ));
+        };
+        let found = self.root.pointer(pointer).ok_or_else(|| flaw("is not in this document"))?;
+        let unescaped = |token: &str| token.replace("~1", "/").replace("~0", "~");
+        Ok((found, pointer.split('/').skip(1).map(unescaped).collect()))
+    }
+
+    pub(super) fn bundle(&self, schema: &'d Value, place: &[String]) -> Result<Bundle, Flaw> {
+        let mut parts =
+            Parts { document: self, names: BTreeMap::new(), origins: BTreeMap::new(), queue: Vec::new() };
+        // An example at the top is found there, not behind a reference.
+        let alone = schema.as_object().is_some_and(|keywords| keywords.len() == 1);
+        let (schema, place) =
+            if alone { self.follow(schema, place.to_vec())? } else { (schema, place.to_vec()) };
+        let mut root = parts.rewritten(schema, &place)?;
+        let mut defs = Map::new();
+        while let Some((name, part, place)) = parts.queue.pop() {
+            let part = parts.rewritten(part, &place)?;
+            defs.insert(name, part);
+        }
+        if let (Some(keywords), false) = (root.as_object_mut(), defs.is_empty()) {
+            keywords.insert("$defs".into(), Value::Object(defs));
+        }
+        Ok(Bundle { schema: root, origins: parts.origins })
+    }
+}
+
+/// What a bundle is made of, besides its top.
+struct Parts<'a, 'd> {
+    document: &'a Document<'d>,
+    /// By the reference.
+    names: BTreeMap<String, String>,
+    origins: BTreeMap<String, Vec<String>>,
+    /// Those that are still to be rewritten, and where they are in the document.
+    queue: Vec<(String, &'d Value, Vec<String>)>,
+}
+
+impl Parts<'_, '_> {
+    /// A copy whose references lead to `$defs`. In OpenAPI they count from the top of the document.
+    fn rewritten(&mut self, schema: &Value, place: &[String]) -> Result<Value, Flaw> {
+        let Value::Object(keywords) = schema else { return Ok(schema.clone()) };
+        let within = |more: &[&str]| -> Vec<String> {
+            place.iter().cloned().chain(more.iter().map(|part| (*part).to_owned())).collect()
+        };
+        let mut copy = Map::new();
+        for (word, value) in keywords {
+            let rewritten = match (word.as_str(), value) {
+                ("$ref", Value::String(reference)) => self.part(reference, place)?,
+                (word, Value::Object(members)) if SCHEMAS.contains(&word) => {
+                    let mut schemas = Map::new();
+                    for (name, member) in members {
+                        schemas.insert(name.clone(), self.rewritten(member, &within(&[word, name]))?);
+                    }
+                    Value::Object(schemas)
+                }
+                (word, Value::Array(items)) if LISTS.contains(&word) || ONES.contains(&word) => {
+                    let item = |(n, item)| self.rewritten(item, &within(&[word, &format!("[{n}]")]));
+                    Value::Array(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+                }
+                (word, value) if ONES.contains(&word) => self.rewritten(value, &within(&[word]))?,
+                _ => value.clone(),
+            };
+            copy.insert(word.clone(), rewritten);
+        }
+        if self.document.older {
+            modernize(&mut copy);
+        }
+        Ok(Value::Object(copy))
+    }
+
+    fn part(&mut self, reference: &str, place: &[String]) -> Result<Value, Flaw> {
+        let name = match self.names.get(reference) {
+            Some(name) => name.clone(),
+            None => self.name(reference, place)?,
+        };
+        Ok(format!("#/$defs/{name}").into())
+    }
+
+    /// The name under `$defs` of what a reference leads to: its last word, if that is free.
+    fn name(&mut self, reference: &str, place: &[String]) -> Result<String, Flaw> {
+        let (part, origin) = self.document.find(reference, place)?;
+        if self.names.len() >= MOST_PARTS {
+            return Err(Flaw::new(place, format!("needs more than {MOST_PARTS} other schemas")));
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let last: String = origin.last().map_or("schema", String::as_str).chars().map(plain).collect();
+        let numbered = (2..).map(|n| format!("{last}_{n}"));
+        let mut names = std::iter::once(last.clone()).chain(numbered);
+        let name = names.find(|name| !self.origins.contains_key(name)).unwrap_or(last);
+        self.names.insert(reference.to_owned(), name.clone());
+        self.origins.insert(name.clone(), origin.clone());
+        self.queue.push((name.clone(), part, origin));
+        Ok(name)
+    }
+}
+
+/// OpenAPI 3.0 says some things in other words than JSON Schema.
+fn modernize(keywords: &mut Map<String, Value>) {
+    if keywords.remove("nullable") == Some(Value::Bool(true)) {
+        if let Some(Value::String(kind)) = keywords.get("type") {
+            let kinds = json!([kind, "null"]);
+            keywords.insert("type".into(), kinds);
+        }
+        if let Some(Value::Array(values)) = keywords.get_mut("enum")
+            && !values.contains(&Value::Null)
+        {
+            values.push(Value::Null);
+        }
+    }
+    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        let Some(Value::Bool(excluded)) = keywords.get(exclusive).cloned() else { continue };
+        keywords.remove(exclusive);
+        if let (true, Some(limit)) = (excluded, keywords.get(bound).cloned()) {
+            keywords.remove(bound);
+            keywords.insert(exclusive.into(), limit);
+        }
+    }
+}

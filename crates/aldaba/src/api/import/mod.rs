@@ -1,0 +1,159 @@
+//! Event types from an OpenAPI document.
+
+mod bundle;
+#[cfg(test)]
+mod tests;
+mod webhooks;
+mod yaml;
+
+use super::auth::Access;
+use super::body::Pending;
+use super::endpoint::some_items;
+use super::event_type::apart;
+use super::json::{self, Fields};
+use super::routes::Route;
+use super::{Api, Error, error::Problem};
+use crate::token::Caller;
+use aldaba_engine::NewEventType;
+use aldaba_store::EventType;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use webhooks::Flaw;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/event-type/import/openapi", Access::Administer, import)
+            .named(
+                "v1.event-type.import-openapi",
+                "Makes or changes event types by the webhooks of an OpenAPI document",
+            )
+            .takes::<EventTypeImportOpenApiIn>()
+            .answers::<EventTypeImportOpenApiOut<'_>>(StatusCode::OK)
+            .may_conflict(),
+    ]
+}
+
+/// An OpenAPI document, as `spec` or as `specRaw`.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct EventTypeImportOpenApiIn {
+    #[schema(value_type = Option<Object>)]
+    spec: Value,
+    /// YAML or JSON.
+    spec_raw: Option<String>,
+    /// Only say what would be done.
+    dry_run: Option<bool>,
+    /// Archive all event types that are not in the document.
+    replace_all: Option<bool>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct EventTypeImportOpenApiOut<'a> {
+    data: EventTypeImportOpenApiOutData<'a>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct EventTypeImportOpenApiOutData<'a> {
+    /// Those that were made or changed.
+    modified: Vec<&'a str>,
+    /// What a dry run would make of them.
+    to_modify: Option<Vec<EventTypeFromOpenApi<'a>>>,
+    /// Those that were archived, or would be.
+    archived: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EventTypeFromOpenApi<'a> {
+    name: &'a str,
+    description: &'a str,
+    deprecated: bool,
+    #[schema(value_type = Option<Object>)]
+    schemas: Option<&'a RawValue>,
+    feature_flags: Option<&'a [String]>,
+    feature_flag: Option<&'a str>,
+    group_name: Option<&'a str>,
+}
+
+fn render(new: &NewEventType) -> EventTypeFromOpenApi<'_> {
+    EventTypeFromOpenApi {
+        name: &new.name,
+        description: &new.description,
+        deprecated: new.deprecated,
+        schemas: new.schemas.as_deref().map(json::raw),
+        feature_flags: some_items(&new.feature_flags),
+        feature_flag: new.feature_flags.first().map(String::as_str),
+        group_name: new.group_name.as_deref(),
+    }
+}
+
+/// What is asked for.
+struct Import {
+    event_types: Vec<NewEventType>,
+    dry_run: bool,
+    replace_all: bool,
+}
+
+fn read(body: &[u8]) -> Result<Import, Error> {
+    let mut fields = Fields::parse(body)?;
+    let dry_run = fields.boolean_or("dryRun", false);
+    let replace_all = fields.boolean_or("replaceAll", false);
+    let (spec, raw) = (fields.object_value("spec"), fields.string("specRaw"));
+    fields.finish()?;
+    let (field, document) = match (spec, raw) {
+        (Some(spec), None) => ("spec", spec),
+        (None, Some(raw)) => {
+            let wrong =
+                |why: String| Problem::value(&["body", "specRaw"], format!("is no YAML or JSON: {why}"));
+            ("specRaw", parse(&raw).map_err(wrong)?)
+        }
+        _ => {
+            let detail =
+                "Give the document as `spec` (JSON) or as `specRaw` (a text of YAML or JSON): one of the two";
+            return Err(Error::new(StatusCode::BAD_REQUEST, "generic_error", detail));
+        }
+    };
+    let problem = |Flaw { place, why }: Flaw| {
+        let loc: Vec<_> = ["body", field].into_iter().chain(place.iter().map(String::as_str)).collect();
+        Problem::value(&loc, why)
+    };
+    let event_types = webhooks::read(&document)
+        .map_err(|flaws| Error::problems(flaws.into_iter().map(problem).collect()))?;
+    Ok(Import { event_types, dry_run, replace_all })
+}
+
+/// JSON is YAML, too; read as JSON it is read faster, and errors say what JSON lacks.
+fn parse(text: &str) -> Result<Value, String> {
+    match text.trim_start().starts_with('{') {
+        true => serde_json::from_str(text).or_else(|error| yaml::read(text).map_err(|_| error.to_string())),
+        false => yaml::read(text),
+    }
+}
+
+async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
+    let org = caller.org();
+    let (once, body) = (pending.once, pending.read().await?);
+    let import = apart(move || read(&body.bytes)).await?;
+    let new = &import.event_types;
+    let data = if import.dry_run {
+        let left_out = |one: &Arc<EventType>| {
+            import.replace_all && !one.archived && !new.iter().any(|new| new.name == one.name)
+        };
+        let there = api.engine.event_types().of_organization(org);
+        let archived = there.iter().filter(|one| left_out(one)).map(|one| one.name.clone()).collect();
+        let to_modify = Some(new.iter().map(render).collect());
+        EventTypeImportOpenApiOutData { modified: Vec::new(), to_modify, archived }
+    } else {
+        let archived = api.directory(&caller).import_event_types(org, new, import.replace_all, once).await?;
+        let modified = new.iter().map(|new| new.name.as_str()).collect();
+        EventTypeImportOpenApiOutData { modified, to_modify: None, archived }
+    };
+    Ok(json::answer(StatusCode::OK, &EventTypeImportOpenApiOut { data }))
+}
