@@ -1,6 +1,8 @@
 //! The whole server, started in this process (or, in `command_line`, as the program it is) and
 //! spoken to over sockets.
 
+mod api_keys;
+mod audit;
 mod bad_input;
 mod client;
 mod command_line;
@@ -25,6 +27,7 @@ mod overload;
 mod pages;
 mod policies;
 mod policy_command;
+mod portal;
 mod profile_resource;
 mod profiles;
 mod receiver;
@@ -35,4 +38,5 @@ mod retention;
 mod running;
 mod secrets;
 mod secure_receiver;
+mod token_command;
 mod tokens;
