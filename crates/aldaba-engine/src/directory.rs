@@ -17,6 +17,7 @@ pub(crate) use tenants::Tenants;
 
 use crate::credentials::{Credentials, News};
 use crate::dispatcher::{Event, Inbox};
+use crate::entries::Entries;
 use crate::operational::Listeners;
 use crate::replay::Replays;
 use crate::vault::{Secrets, Vault, VaultError};
@@ -24,8 +25,8 @@ use crate::{Clock, EndpointHeaders, Entropy, EventTypes, Policies, Profiles};
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
-    Actor, Application, AuditEntry, Change, Changed, Deed, Done, Endpoint, EndpointConfig, Error, Fence,
-    IdempotencyKey, Notice, Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
+    Actor, Application, Change, Changed, Deed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey,
+    Notice, Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
 };
 use event_types::EventTypeNews;
 use profiles::ProfileNews;
@@ -174,6 +175,7 @@ pub struct Core {
     tenants: Tenants,
     listeners: Listeners,
     credentials: Credentials,
+    entries: Entries,
     idempotency_kept: Duration,
 }
 
@@ -192,6 +194,7 @@ impl Core {
         tenants: Tenants,
         listeners: Listeners,
         credentials: Credentials,
+        entries: Entries,
         idempotency_kept: Duration,
     ) -> Self {
         Self {
@@ -207,6 +210,7 @@ impl Core {
             tenants,
             listeners,
             credentials,
+            entries,
             idempotency_kept,
         }
     }
@@ -425,7 +429,7 @@ impl Directory {
 
     /// The same, where the audit log should say more than the change itself can.
     async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
-        let entry = AuditEntry::new(self.clock.now(), self.entropy.bytes(), &self.actor, deed);
+        let entry = self.entries.entry(&self.actor, deed);
         let (answer, answered) = oneshot::channel();
         let (inbox, replays) = (self.inbox.clone(), self.replays.clone());
         let altered = match &change {
@@ -504,7 +508,7 @@ impl Directory {
             }
             let _ = answer.send(result);
         });
-        self.store.change(change, Some(Arc::new(entry)), done);
+        self.store.change(change, Some(entry), done);
         let changed = answered.await.map_err(|_| Error::Closed)??;
         if concerns_lanes {
             self.lanes_have_heard().await;

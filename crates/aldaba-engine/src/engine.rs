@@ -4,6 +4,7 @@ use crate::content::Contents;
 use crate::credentials::{Credentials, Uses};
 use crate::directory::{Core, DirectoryAccess, Tenants};
 use crate::dispatcher::{Dispatcher, Event, Inbox};
+use crate::entries::Entries;
 use crate::gates::Gates;
 use crate::hosts::HeldHost;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
@@ -63,7 +64,7 @@ struct Inner {
     profiles: Profiles,
     event_types: EventTypes,
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
+    entries: Entries,
     inbox: Inbox,
     failed: watch::Sender<bool>,
     /// What goes on until the end.
@@ -93,7 +94,9 @@ impl Engine {
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
         let kept = options.idempotency_kept;
-        let replays = Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), kept);
+        let entries = Entries::new(clock.clone(), entropy.clone());
+        let replays =
+            Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), entries.clone(), kept);
         let directory = DirectoryAccess::new(Core::new(
             store.clone(),
             clock.clone(),
@@ -107,6 +110,7 @@ impl Engine {
             Tenants::new(options.tenants, options.tenant_endpoints),
             listeners.clone(),
             credentials.clone(),
+            entries.clone(),
             kept,
         ));
         let contents = Contents::new(options.content_bytes);
@@ -171,7 +175,7 @@ impl Engine {
             store: store.clone(),
             directory: directory.clone(),
             clock: clock.clone(),
-            entropy: entropy.clone(),
+            entropy,
             inbox: inbox.clone(),
             contents,
             event_types: event_types.clone(),
@@ -195,7 +199,7 @@ impl Engine {
             replays,
             resender,
             clock,
-            entropy,
+            entries,
             inbox,
             failed,
             background,
@@ -219,7 +223,7 @@ impl Engine {
 
     /// An entry for the audit log. The writes that it is handed to leave one row together.
     pub fn entry(&self, actor: &Actor, deed: Deed) -> Arc<AuditEntry> {
-        Arc::new(AuditEntry::new(self.0.clock.now(), self.0.entropy.bytes(), actor, deed))
+        self.0.entries.entry(actor, deed)
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

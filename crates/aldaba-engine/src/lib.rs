@@ -16,6 +16,7 @@ mod credentials;
 mod directory;
 mod dispatcher;
 mod engine;
+mod entries;
 mod entropy;
 mod event_types;
 mod gates;

@@ -10,11 +10,12 @@ mod turns;
 mod tests;
 
 use crate::dispatcher::{Event, Inbox, Offer};
+use crate::entries::Entries;
 use crate::{ChangeError, Clock, Entropy, Once};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
-    Actor, AuditEntry, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter,
-    ReplayKind, ReplayState, ReplayStep, ReplayStepped, Store,
+    Actor, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind,
+    ReplayState, ReplayStep, ReplayStepped, Store,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +74,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     inbox: Inbox,
+    entries: Entries,
     idempotency_kept: Duration,
     turns: Turns,
     /// Replays begin on the thread that has written them.
@@ -85,11 +87,12 @@ impl Replays {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         inbox: Inbox,
+        entries: Entries,
         idempotency_kept: Duration,
     ) -> Self {
         let turns = Turns::new(AT_ONCE);
         let runtime = Handle::current();
-        Self(Arc::new(Inner { store, clock, entropy, inbox, idempotency_kept, turns, runtime }))
+        Self(Arc::new(Inner { store, clock, entropy, inbox, entries, idempotency_kept, turns, runtime }))
     }
 
     /// Goes on with what a former life of the server has left.
@@ -193,8 +196,8 @@ impl Replays {
             }
             let _ = answer.send(result);
         });
-        let entry = AuditEntry::new(self.0.clock.now(), self.0.entropy.bytes(), actor, change.deed());
-        self.0.store.change(change, Some(Arc::new(entry)), done);
+        let entry = self.0.entries.entry(actor, change.deed());
+        self.0.store.change(change, Some(entry), done);
         answered.await.map_err(|_| Error::Closed)?
     }
 

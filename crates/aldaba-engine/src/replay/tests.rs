@@ -50,7 +50,10 @@ async fn count(folder: &Path, clock: Steps) -> Counted {
         scene.accepted(&Accept { deliveries: Vec::new(), ..scene.event(&tenant) }).await;
     }
     let (inbox, _news) = Inbox::new();
-    let replays = Replays::new(store, Arc::new(clock), Arc::new(SystemEntropy::new()), inbox, Duration::ZERO);
+    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
+        (Arc::new(clock), Arc::new(SystemEntropy::new()));
+    let entries = Entries::new(clock.clone(), entropy.clone());
+    let replays = Replays::new(store, clock, entropy, inbox, entries, Duration::ZERO);
     let new = NewReplay {
         org: scene.org,
         app: tenant.application.id,

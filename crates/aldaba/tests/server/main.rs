@@ -1,6 +1,8 @@
 //! The whole server, started in this process (or, in `command_line`, as the program it is) and
 //! spoken to over sockets.
 
+mod api_keys;
+mod audit;
 mod bad_input;
 mod client;
 mod command_line;
@@ -28,6 +30,7 @@ mod overload;
 mod pages;
 mod policies;
 mod policy_command;
+mod portal;
 mod profile_resource;
 mod profiles;
 mod receiver;
@@ -39,4 +42,5 @@ mod running;
 mod schemas;
 mod secrets;
 mod secure_receiver;
+mod token_command;
 mod tokens;

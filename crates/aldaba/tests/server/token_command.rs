@@ -1,0 +1,124 @@
+//! `aldaba token` as people run it, with a server and without.
+
+use crate::client::Client;
+use crate::command_line::{Started, aldaba, create_token, text};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Output;
+
+/// Runs it: its exit code, and what it has said on both channels.
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = aldaba(folder).arg("token").args(arguments).output().unwrap();
+    (status.code().unwrap(), text(&stdout), text(&stderr))
+}
+
+/// The key that a command has printed, alone.
+fn made(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let (code, out, err) = run(folder, &[&["create"], arguments].concat());
+    assert_eq!(code, 0, "{err}");
+    let key = out.strip_suffix('\n').expect("one line").to_owned();
+    assert!(key.starts_with("aldaba_") && !key.contains(char::is_whitespace), "{key}");
+    assert!(!err.contains(&key), "the key is on standard output alone");
+    (key, err)
+}
+
+fn client(hello: &[String], token: &str) -> Client {
+    let address = hello[0].strip_prefix("Aldaba listens on http://").unwrap().parse().unwrap();
+    Client { address, authorization: None }.with_token(token)
+}
+
+fn prefix(key: &str) -> &str {
+    key.split('_').nth(1).unwrap()
+}
+
+#[tokio::test]
+async fn keys_are_made_listed_and_revoked_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, about) = made(folder.path(), &["--name", "the shop", "--scope", "send", "--expires", "30d"]);
+    assert!(about.contains("`the shop`") && about.contains("scope send"), "{about}");
+    let (plain, _) = made(folder.path(), &["--scope", "read"]);
+    let (code, list, _) = run(folder.path(), &["list"]);
+    assert_eq!(code, 0);
+    assert!(list.contains(prefix(&key)) && list.contains(prefix(&plain)), "{list}");
+    assert!(!list.contains(&key) && !list.contains(&plain), "{list}");
+    let shop = list.lines().find(|line| line.contains("the shop")).unwrap();
+    assert!(shop.contains("send") && shop.contains("all") && shop.contains("never"), "{shop}");
+    let id = list.split_whitespace().find(|word| word.starts_with("key_")).unwrap();
+    assert_eq!(run(folder.path(), &["revoke", id]).0, 0);
+    assert_eq!(run(folder.path(), &["revoke", prefix(&plain)]).0, 0);
+    let (code, _, err) = run(folder.path(), &["revoke", prefix(&plain)]);
+    assert_eq!(code, 1);
+    assert!(err.contains("there is no API key"), "{err}");
+    assert_eq!(run(folder.path(), &["list"]).1.lines().count(), 1, "only the head");
+
+    // What was made without a server counts for it, and so does what it says of it.
+    let (kept, _) = made(folder.path(), &["--name", "kept"]);
+    let (_server, hello) = Started::serve(folder.path(), &[]);
+    let admin = client(&hello, &kept);
+    admin.get("/app").await.expect(200);
+    client(&hello, &key).get("/auth/whoami").await.expect(401);
+    let audit = admin.get("/audit?action=api_key.create").await.expect(200);
+    assert_eq!(audit["data"][0]["actor"]["kind"], "command_line");
+}
+
+#[tokio::test]
+async fn keys_are_made_listed_and_revoked_beside_a_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    // On a port that no setting names: the folder knows it.
+    let (_server, hello) = Started::serve(folder.path(), &[]);
+    let (admin, _) = made(folder.path(), &["--name", "admin"]);
+    let admin = client(&hello, &admin);
+    let app = admin.post("/app", r#"{"name":"a","uid":"shop"}"#).await.expect(201);
+    let (key, about) = made(folder.path(), &["--scope", "send", "--app", "shop"]);
+    assert!(about.contains(app["id"].as_str().unwrap()), "{about}");
+    let sender = client(&hello, &key);
+    sender.post("/app/shop/msg", r#"{"eventType":"a","payload":{}}"#).await.expect(202);
+    let (code, list, err) = run(folder.path(), &["list"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(list.contains(prefix(&key)) && list.contains("made at the command line"), "{list}");
+    assert_eq!(run(folder.path(), &["revoke", prefix(&key)]).0, 0);
+    sender.post("/app/shop/msg", r#"{"eventType":"a","payload":{}}"#).await.expect(401);
+    let (code, _, err) = run(folder.path(), &["revoke", "nothing"]);
+    assert_eq!((code, err.contains("there is no API key `nothing`")), (1, true), "{err}");
+    let (code, _, err) = run(folder.path(), &["create", "--app", "nowhere"]);
+    assert_ne!(code, 0);
+    assert!(err.contains("There is no such application"), "{err}");
+    let audit = admin.get("/audit?actor=command_line").await.expect(200);
+    let actions: Vec<_> =
+        audit["data"].as_array().unwrap().iter().filter_map(|row| row["action"].as_str()).collect();
+    assert_eq!(actions, ["api_key.revoke", "api_key.create", "api_key.create"]);
+}
+
+#[tokio::test]
+async fn without_options_a_signed_token_is_printed_as_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, hello) = Started::serve(folder.path(), &[]);
+    client(&hello, &create_token(folder.path(), &[])).get("/app").await.expect(200);
+    let list: Value = client(&hello, &create_token(folder.path(), &["--data", "aldaba-data"]))
+        .get("/api-key")
+        .await
+        .expect(200);
+    assert_eq!(list["data"], serde_json::json!([]), "no key was made");
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, said) in [
+        (&["create", "--scope", "root"][..], "admin, send or read"),
+        (&["create", "--expires", "soon"][..], "30d"),
+        (&["create", "--expires", "0s"][..], "30d"),
+        (&["create", "--name", ""][..], "1 to 256"),
+        (&["create", "--name", "a\nb"][..], "control characters"),
+        (&["create", "--app", "nowhere"][..], "there is no application `nowhere`"),
+        (&["create", "--url", "http://127.0.0.1:1"][..], "--name"),
+        (&["list", "--data", "nowhere"][..], "there is no data folder nowhere"),
+        (&["revoke", "../etc"][..], "there is no API key"),
+        (&["list", "--url", "http://127.0.0.1:1", "--token", "x"][..], "cannot reach"),
+    ] {
+        let (code, out, err) = run(folder.path(), arguments);
+        assert_ne!(code, 0, "{arguments:?}");
+        assert_eq!(out, "", "{arguments:?}");
+        assert!(err.contains(said), "{arguments:?}: {err}");
+    }
+}
