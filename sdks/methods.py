@@ -12,7 +12,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-BEGIN = "<!-- methods: made by `cargo xtask sdks --write` -->\n"
+BEGIN = "<!-- methods: made by `cargo xtask sdks methods --write` -->\n"
 END = "<!-- end of methods -->\n"
 
 
@@ -75,7 +75,7 @@ def main():
         document.write_text(new)
         print(f"{document.name} is written")
     else:
-        sys.exit(f"{document} is behind: `cargo xtask sdks --write` brings its table up to date")
+        sys.exit(f"{document} is behind: `cargo xtask sdks methods --write` brings its table up to date")
 
 
 main()

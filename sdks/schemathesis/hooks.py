@@ -60,6 +60,8 @@ class Scene:
         self.ids["task_id"] = ask("POST", f"/app/{app}/endpoint/{endpoint}/recover", since)["id"]
         self.ids["policy_name"] = self.policy()
         self.ids["profile_name"] = self.profile()
+        self.ids["key_id"] = self.key()
+        self.ids["operational"] = self.operational()
         self.ids["origin"] = urllib.parse.quote(NOWHERE.rstrip("/"), safe="")
 
     def name(self, kind):
@@ -91,6 +93,15 @@ class Scene:
         body = ask("GET", "/profile/standard")
         return ask("POST", "/profile", {**body, "name": self.name("profile")})["name"]
 
+    def key(self):
+        return ask("POST", "/api-key", {"name": "For schemathesis", "scope": "read"})["id"]
+
+    def operational(self):
+        return ask("POST", "/operational-webhook/endpoint", {"url": NOWHERE})["id"]
+
+    def portal_token(self):
+        return ask("POST", f"/auth/app-portal-access/{self.ids['app_id']}", {})["token"]
+
     def fresh(self, name):
         """A new one, where it is about to be deleted."""
         kinds = {
@@ -100,6 +111,8 @@ class Scene:
             "event_type_name": self.event_type,
             "policy_name": self.policy,
             "profile_name": self.profile,
+            "key_id": self.key,
+            "operational": self.operational,
         }
         return kinds[name]() if name in kinds else self.ids[name]
 
@@ -109,19 +122,30 @@ SCENE = Scene()
 GOOD = {"/policy": ask("GET", "/policy/quick"), "/profile": ask("GET", "/profile/standard")}
 
 
+@schemathesis.auth(refresh_interval=None)
+class Token:
+    def get(self, case, context):
+        # Logging out ends the token that is sent, which must not be ours.
+        return SCENE.portal_token() if case.operation.path.endswith("/auth/logout") else TOKEN
+
+    def set(self, case, data, context):
+        case.headers = {**(case.headers or {}), "Authorization": f"Bearer {data}"}
+
+
 @schemathesis.hook
 def before_call(context, case, **_):
     chance = zlib.crc32(repr((case.path_parameters, case.query, case.body)).encode())
     linked = case.meta is not None and case.meta.phase.name == "stateful"
-    path = case.operation.path
+    path = case.operation.path.removeprefix("/api/v1")
     parameters = case.path_parameters or {}
     for name, value in parameters.items():
         deleted = case.method.upper() == "DELETE" and path.endswith("{" + name + "}")
         known = came_from_an_answer(name, value)
-        if name in SCENE.ids and (deleted and known or chance % 8 and not (linked and known)):
-            parameters[name] = SCENE.fresh(name) if deleted else SCENE.ids[name]
+        kind = "operational" if path.startswith("/operational-webhook") else name
+        if kind in SCENE.ids and (deleted and known or chance % 8 and not (linked and known)):
+            parameters[name] = SCENE.fresh(kind) if deleted else SCENE.ids[kind]
     if isinstance(case.body, dict):
-        good = next((body for start, body in GOOD.items() if path.startswith("/api/v1" + start)), None)
+        good = next((body for start, body in GOOD.items() if path.startswith(start)), None)
         if good and chance % 2:
             name = next(iter(parameters.values()), None) or SCENE.name("made-up")
             case.body = {**good, **dict(list(case.body.items())[: chance % 3]), "name": name}

@@ -14,7 +14,7 @@ const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
-cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust ...] [--write]
+cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
 cargo xtask schemathesis requests made up from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)

@@ -11,6 +11,7 @@ use aldaba_delivery::{AppId, AuditId, EndpointId, Timestamp};
 use aldaba_store::{ActorFilter, ActorKind, AuditEntry, AuditQuery, Order, Who};
 use axum::extract::State;
 use axum::response::Response;
+use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -32,7 +33,8 @@ pub(super) fn routes() -> Vec<Route> {
             .query("before", Form::Moment, "Only what was changed before this moment")
             .query("after", Form::Moment, "Only what was changed at this moment or later")
             .ordered()
-            .lists::<AuditOut<'_>>(),
+            .lists::<AuditOut<'_>>()
+            .or_error(StatusCode::NOT_FOUND),
     ]
 }
 

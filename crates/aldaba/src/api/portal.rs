@@ -42,7 +42,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<AppPortalAccessOut>(StatusCode::OK),
         Route::post("/auth/app/{app_id}/expire-all", Access::Admit, expire_all)
             .named("v1.authentication.expire-all", "Ends the portal tokens that an application has")
-            .takes::<ApplicationTokenExpireIn>()
+            .may_take::<ApplicationTokenExpireIn>()
             .answers_nothing(),
     ]
 }
