@@ -66,7 +66,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ApplicationIn {
+pub(super) struct ApplicationIn {
     #[schema(min_length = 1, max_length = 4096)]
     name: String,
     /// Your own name for it.

@@ -1,3 +1,4 @@
+use super::application;
 use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::some_items;
@@ -16,6 +17,7 @@ use aldaba_engine::{NewEvent, Sent};
 use aldaba_store::{Message, Order, Page};
 use axum::extract::State;
 use axum::response::Response;
+use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -107,9 +109,16 @@ pub(super) async fn create(
             return Err(error);
         }
     };
+    if let Some(inline) = input.application {
+        let inline = serde_json::from_str(inline.get()).ok();
+        application::of_path_or_inline(&api, &caller, which.key.clone(), inline).await?;
+    }
     let event = NewEvent {
         event_type: (&*input.event_type).into(),
-        payload: body.keep(input.payload.get().as_bytes()),
+        payload: match &input.raw_payload {
+            Some(raw) => Bytes::copy_from_slice(raw.as_bytes()),
+            None => body.keep(input.payload.get().as_bytes()),
+        },
         version: input.version.as_deref().map(Into::into),
         channels: input.channels.clone(),
         tags: input.tags.clone(),

@@ -38,6 +38,18 @@ pub(super) struct MessageDocument {
     /// Nothing goes out before this moment.
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<String>,
+    /// Makes the application, if the one in the path is not there; its `uid` must be the name in the path.
+    application: Option<super::application::ApplicationIn>,
+    transformations_params: Option<ParametersDocument>,
+}
+
+/// The body that is sent.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", as = TransformationsParams)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ParametersDocument {
+    /// Sent as it is in the place of the payload. It need not be JSON.
+    raw_payload: Option<String>,
 }
 
 const MOST_CHANNELS: usize = 10;
@@ -45,7 +57,8 @@ const MOST_TAGS: usize = 10;
 /// How deep a payload may be nested.
 const DEEPEST: usize = 128;
 /// Part of the API, not served yet.
-const NOT_YET: [&str; 3] = ["application", "payloadRetentionHours", "transformationsParams"];
+const NOT_YET: [&str; 1] = ["payloadRetentionHours"];
+const PARAMETERS: &str = "transformationsParams";
 /// Days. SDKs of the first generation send it unasked, and nothing is deleted sooner.
 const RETENTION: u64 = 90;
 
@@ -64,7 +77,8 @@ struct Body<'a> {
     #[serde(borrow)]
     version: Option<&'a RawValue>,
     #[serde(default)]
-    application: Option<IgnoredAny>,
+    #[serde(borrow)]
+    application: Option<&'a RawValue>,
     #[serde(default)]
     #[serde(borrow)]
     deliver_at: Option<Cow<'a, str>>,
@@ -79,15 +93,30 @@ struct Body<'a> {
     #[serde(default)]
     payload_retention_hours: Option<IgnoredAny>,
     #[serde(default)]
-    transformations_params: Option<IgnoredAny>,
+    #[serde(borrow)]
+    transformations_params: Option<&'a RawValue>,
+}
+
+/// What else can be given about the body that is sent.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parameters<'a> {
+    #[serde(default, borrow)]
+    raw_payload: Option<Cow<'a, str>>,
+    #[serde(default)]
+    headers: Option<IgnoredAny>,
 }
 
 /// A message whose parts are all acceptable.
 #[derive(Debug)]
 pub(super) struct MessageIn<'a> {
     pub(super) event_type: Cow<'a, str>,
-    /// As it stands in the request: this is what will be signed and sent.
+    /// As it stands in the request: this is what will be signed and sent, if there is no other body.
     pub(super) payload: &'a RawValue,
+    /// The body that is sent in its place. It need not be JSON.
+    pub(super) raw_payload: Option<Cow<'a, str>>,
+    /// To be made, if it is not there.
+    pub(super) application: Option<&'a RawValue>,
     pub(super) event_id: Option<String>,
     /// Of the payload's form. A number is kept as its text.
     pub(super) version: Option<String>,
@@ -105,10 +134,11 @@ impl<'a> MessageIn<'a> {
         match serde_json::from_slice::<Body<'a>>(body) {
             Ok(parsed) if acceptable(&parsed) => {
                 let payload = parsed.payload.get();
-                if payload.len() > most_payload {
+                let raw_payload = parsed.transformations_params.map(raw_payload).transpose()?.flatten();
+                let length = raw_payload.as_ref().map_or(0, |raw| raw.len()).max(payload.len());
+                if length > most_payload {
                     return Err(Error::too_large(format!(
-                        "The payload is {} bytes long; {most_payload} are allowed",
-                        payload.len()
+                        "The payload is {length} bytes long; {most_payload} are allowed"
                     )));
                 }
                 if too_deep(payload.as_bytes()) {
@@ -121,9 +151,19 @@ impl<'a> MessageIn<'a> {
                     Some(given) => message_headers::take(given)?,
                     None => Vec::new(),
                 };
-                let Body { event_type, payload, event_id, channels, tags, .. } = parsed;
-                let (channels, tags) = (set(channels), set(tags));
-                Ok(Self { event_type, payload, event_id, version, channels, tags, headers, deliver_at })
+                let Body { event_type, payload, event_id, channels, tags, application, .. } = parsed;
+                Ok(Self {
+                    event_type,
+                    payload,
+                    raw_payload,
+                    application,
+                    event_id,
+                    version,
+                    channels: set(channels),
+                    tags: set(tags),
+                    headers,
+                    deliver_at,
+                })
             }
             Ok(_) => Err(explain(body, None)),
             Err(error) => Err(explain(body, Some(&error))),
@@ -132,8 +172,7 @@ impl<'a> MessageIn<'a> {
 }
 
 fn acceptable(body: &Body<'_>) -> bool {
-    let not_yet = [&body.application, &body.payload_retention_hours, &body.transformations_params];
-    not_yet.iter().all(|field| field.is_none())
+    body.payload_retention_hours.is_none()
         && body.payload_retention_period.is_none_or(|days| days.get().parse() == Ok(RETENTION))
         && body.deliver_at.as_ref().is_none_or(|text| moment(text).is_ok())
         && ids::name(&body.event_type).is_ok()
@@ -146,6 +185,18 @@ fn acceptable(body: &Body<'_>) -> bool {
         && body.tags.as_ref().is_none_or(|tags| {
             (1..=MOST_TAGS).contains(&tags.len()) && tags.iter().all(|tag| ids::tag(tag).is_ok())
         })
+}
+
+/// The body that is to be sent in the place of the payload.
+fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
+    let wrong = |error: serde_json::Error| Problem::decode(&["body", PARAMETERS], error.to_string());
+    let parameters: Option<Parameters<'_>> = serde_json::from_str(given.get()).map_err(wrong)?;
+    let Some(Parameters { raw_payload, headers }) = parameters else { return Ok(None) };
+    if headers.is_some() {
+        let message = "cannot be set for one message: every request is application/json; leave them out";
+        return Err(Problem::value(&["body", PARAMETERS, "headers"], message).into());
+    }
+    Ok(raw_payload)
 }
 
 /// Sorted, without repeats.

@@ -33,6 +33,7 @@ mod policy_command;
 mod portal;
 mod profile_resource;
 mod profiles;
+mod raw_payload;
 mod receiver;
 mod replacing;
 mod replays;

@@ -113,3 +113,28 @@ async fn an_alert_address_is_set_kept_and_cleared() {
     server.client.patch(&path, json!({"email": null}).to_string()).await.expect(204);
     assert!(server.client.get(&format!("/app/{app}")).await.expect(200).get("alertEmail").is_none());
 }
+
+#[tokio::test]
+async fn a_message_can_bring_its_application_along() {
+    let server = Running::start().await;
+    let body =
+        |application: Value| json!({"eventType": "a", "payload": {}, "application": application}).to_string();
+    let sent =
+        server.client.post("/app/shop/msg", body(json!({"name": "Shop", "uid": "shop"}))).await.expect(202);
+    let app = server.client.get("/app/shop").await.expect(200);
+    assert_eq!(app["name"], "Shop");
+    let path = format!("/app/shop/msg/{}", sent["id"].as_str().unwrap());
+    server.client.get(&path).await.expect(200);
+    // It is there now: what is described is not looked at.
+    server.client.post("/app/shop/msg", body(json!({"name": "Other", "uid": "shop"}))).await.expect(202);
+    assert_eq!(server.client.get("/app/shop").await.expect(200)["name"], "Shop");
+    for (application, kind) in [
+        (json!({"name": "x"}), "application_uid_missing"),
+        (json!({"name": "x", "uid": "y"}), "application_uid_mismatch"),
+        (json!({"uid": "new"}), "value_error.jsondecode"),
+    ] {
+        let refused = server.client.post("/app/new/msg", body(application)).await.expect(422);
+        assert_eq!(refused["detail"][0]["type"], kind);
+    }
+    server.client.get("/app/new").await.expect(404);
+}
