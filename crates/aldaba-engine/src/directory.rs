@@ -457,6 +457,10 @@ impl Directory {
             _ => None,
         };
         let (listeners, noticed) = (self.listeners.clone(), !change.notices().is_empty());
+        let application = match &change {
+            Change::UpdateApplication { application, .. } => Some(application.id),
+            _ => None,
+        };
         let policies = PolicyNews::of(&change, &self.policies);
         let profiles = ProfileNews::of(&change, &self.profiles);
         let credentials = News::of(&change, &self.credentials);
@@ -465,6 +469,7 @@ impl Directory {
             || emptied.is_some()
             || resumed.is_some()
             || released.is_some()
+            || application.is_some()
             || profiles.is_some()
             || policies.is_some();
         let done = Done::new(move |result: Result<Changed, Error>| {
@@ -492,6 +497,9 @@ impl Directory {
                 // Lanes hear of it in the order of the commits, before anything that follows.
                 if let Some(app) = emptied {
                     inbox.send(Event::Removed(app, removed.clone()));
+                }
+                if let Some(app) = application {
+                    inbox.send(Event::ApplicationChanged(app));
                 }
                 if let Some(endpoint) = altered {
                     inbox.send(Event::Altered(endpoint));

@@ -16,7 +16,7 @@ use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use aldaba_store::{
-    AuditEntry, DueQuery, Endpoint, Error, FoundLane, Read, Record, Recorded, Seq, Store, Waiting,
+    AuditEntry, DueQuery, Error, FoundLane, LaneTarget, Read, Record, Recorded, Seq, Store, Waiting,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) struct Offer {
 pub(crate) enum Event {
     Accepted(AppId, Vec<Offer>),
     /// Endpoints of lanes have been read: those asked for, and those there are.
-    Opened(Vec<EndpointId>, Vec<Endpoint>),
+    Opened(Vec<EndpointId>, Vec<LaneTarget>),
     Refilled(DueQuery, Vec<Waiting>),
     Ended(Box<Ended>),
     /// An attempt that had to wait for its payload asks whether it may still start.
@@ -69,6 +69,10 @@ pub(crate) enum Event {
     PolicyChanged(OrgId, String),
     /// A wire profile of an organization was changed.
     ProfileChanged(OrgId, String),
+    /// An application was changed.
+    ApplicationChanged(AppId),
+    /// Since when an endpoint's deliveries wait for its rate.
+    Throttled(EndpointId, oneshot::Sender<Option<Timestamp>>),
     /// A sweep has found lanes with work.
     Found(Vec<FoundLane>),
     /// A sweep is over; `false`: it could not be finished.
@@ -219,6 +223,10 @@ impl Dispatcher {
             Event::Heard(answer) => drop(answer.send(())),
             Event::PolicyChanged(org, name) => self.turns.policy_changed(org, &name),
             Event::ProfileChanged(org, name) => self.turns.profile_changed(org, &name),
+            Event::ApplicationChanged(app) => self.turns.application_changed(app),
+            Event::Throttled(endpoint, answer) => {
+                let _ = answer.send(self.turns.throttled_since(endpoint, now));
+            }
             Event::Found(lanes) => {
                 for FoundLane { endpoint, app, .. } in lanes {
                     self.turns.open(endpoint, app, now);
@@ -260,15 +268,16 @@ impl Dispatcher {
         self.turns.halted = true;
     }
 
-    fn opened(&mut self, asked: &[EndpointId], endpoints: &[Endpoint], now: Timestamp) {
-        for endpoint in endpoints {
-            let target = Target::new(endpoint, &self.policies, &self.profiles, &self.vault);
+    fn opened(&mut self, asked: &[EndpointId], read: &[LaneTarget], now: Timestamp) {
+        for LaneTarget { endpoint, app_rate } in read {
+            let (policies, profiles) = (&self.policies, &self.profiles);
+            let target = Target::of_lane(endpoint, *app_rate, policies, profiles, &self.vault);
             self.turns.opened(endpoint.id, target, endpoint.health.clone(), now);
         }
-        let there = |id: &EndpointId| endpoints.iter().any(|endpoint| endpoint.id == *id);
+        let there = |id: &EndpointId| read.iter().any(|read| read.endpoint.id == *id);
         for id in asked.iter().filter(|id| !there(id)) {
             tracing::error!(endpoint = %id, "deliveries wait for an endpoint that has no row");
-            self.turns.vanished(*id);
+            self.turns.vanished(*id, now);
         }
     }
 
@@ -358,7 +367,7 @@ impl Dispatcher {
         for slice in endpoints.chunks(ENDPOINTS) {
             let (store, inbox, slice) = (self.store.clone(), self.inbox.clone(), slice.to_vec());
             tokio::spawn(async move {
-                if let Some(read) = until_read(|| store.lane_endpoints(slice.clone())).await {
+                if let Some(read) = until_read(|| store.lane_targets(slice.clone())).await {
                     inbox.send(Event::Opened(slice, read));
                 }
             });

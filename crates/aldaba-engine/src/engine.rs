@@ -17,7 +17,7 @@ use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
@@ -311,6 +311,14 @@ impl Engine {
         // Without a dispatcher nothing is sent.
         let nothing = || vec![Outlook { paused: true, ..Outlook::default() }; deliveries.len()];
         answered.await.unwrap_or_else(|_| nothing())
+    }
+
+    /// Since when deliveries that are due have had to wait for the rate of an endpoint, or of its application;
+    /// `None`: none has to.
+    pub async fn throttled_since(&self, endpoint: EndpointId) -> Option<Timestamp> {
+        let (answer, answered) = oneshot::channel();
+        self.0.inbox.send(Event::Throttled(endpoint, answer));
+        answered.await.unwrap_or_default()
     }
 
     /// How many deliveries are on the wire or not yet recorded.

@@ -14,6 +14,8 @@ pub struct Outlook {
     pub hold: Option<HostHold>,
     /// The endpoint has had as many requests as it may have.
     pub throttled_until: Option<Timestamp>,
+    /// All endpoints of the application together have had as many as they may have.
+    pub app_throttled_until: Option<Timestamp>,
     /// Nothing at all is sent: the server stops, or its store cannot be written.
     pub paused: bool,
 }

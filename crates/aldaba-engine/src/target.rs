@@ -16,6 +16,8 @@ pub(crate) struct Target {
     pub(crate) policy: Policy,
     pub(crate) profile: Arc<Profile>,
     pub(crate) throttle_rate: Option<u16>,
+    /// Of the application: to all its endpoints together.
+    pub(crate) app_rate: Option<u16>,
     pub(crate) ordering: Ordering,
     pub(crate) deleted: bool,
     /// Turned off by its operator.
@@ -60,6 +62,16 @@ impl Keys {
 
 impl Target {
     pub(crate) fn new(endpoint: &Endpoint, policies: &Policies, profiles: &Profiles, vault: &Vault) -> Self {
+        Self::of_lane(endpoint, None, policies, profiles, vault)
+    }
+
+    pub(crate) fn of_lane(
+        endpoint: &Endpoint,
+        app_rate: Option<u16>,
+        policies: &Policies,
+        profiles: &Profiles,
+        vault: &Vault,
+    ) -> Self {
         let address = Address::new(endpoint, vault);
         let origin = match &address {
             Ok(address) => origin(&address.url),
@@ -71,6 +83,7 @@ impl Target {
             policy: policies.of(endpoint.org, &endpoint.config.policy),
             profile: profiles.of(endpoint.org, endpoint.config.profile.as_deref()),
             throttle_rate: endpoint.config.throttle_rate,
+            app_rate,
             ordering: endpoint.config.ordering,
             deleted: endpoint.deleted,
             disabled: endpoint.config.disabled,
@@ -131,6 +144,7 @@ impl Target {
             policy: policies.builtin(policy).expect("a built-in policy").clone(),
             profile: Profiles::standard(),
             throttle_rate: None,
+            app_rate: None,
             ordering: Ordering::None,
             deleted: false,
             disabled: false,

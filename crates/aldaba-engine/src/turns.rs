@@ -3,6 +3,7 @@
 //! Nothing here waits or does IO. Every method changes the state and [`Turns::run_once`] says what
 //! to do now; the dispatcher does it.
 
+mod app_throttle;
 mod serve;
 mod shares;
 
@@ -14,6 +15,7 @@ use crate::outlook::{Outlook, Question};
 use crate::target::Target;
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
 use aldaba_store::{DueQuery, Record, Seq, Waiting};
+use app_throttle::AppThrottles;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,6 +34,7 @@ pub(crate) struct Turns {
     ready: [BTreeMap<u64, EndpointId>; Queue::ALL.len()],
     next_ticket: u64,
     alarms: BTreeSet<(Timestamp, EndpointId)>,
+    throttles: AppThrottles,
     /// Deliveries taken and not yet recorded.
     shares: Shares,
     /// How many refills are under way, and the lanes that wait for one to end.
@@ -73,6 +76,7 @@ impl Turns {
             ready: Default::default(),
             next_ticket: 0,
             alarms: BTreeSet::new(),
+            throttles: AppThrottles::default(),
             refills: 0,
             thirsty: VecDeque::new(),
             halted: false,
@@ -86,7 +90,7 @@ impl Turns {
 
     /// When something is next due that no news will announce.
     pub(crate) fn next_alarm(&self) -> Option<Timestamp> {
-        self.alarms.first().map(|(at, _)| *at)
+        self.alarms.first().map(|(at, _)| *at).into_iter().chain(self.throttles.next_alarm()).min()
     }
 
     /// What is known of an endpoint that has something in flight.
@@ -188,6 +192,14 @@ impl Turns {
         self.alter_all(|target| target.org == org && target.profile.name() == name);
     }
 
+    /// The same for an application's rate.
+    pub(crate) fn application_changed(&mut self, app: AppId) {
+        self.alter_all(|target| target.app == app);
+        for endpoint in self.throttles.dissolve(app) {
+            self.leave_line(endpoint);
+        }
+    }
+
     fn alter_all(&mut self, which: impl Fn(&Target) -> bool) {
         let altered = |lane: &Lane| lane.awake.as_ref().is_some_and(|awake| which(&awake.target));
         let mut endpoints: Vec<_> =
@@ -206,13 +218,16 @@ impl Turns {
     }
 
     /// The endpoint has no row: nothing can wait for it.
-    pub(crate) fn vanished(&mut self, endpoint: EndpointId) {
+    pub(crate) fn vanished(&mut self, endpoint: EndpointId, now: Timestamp) {
         if self.lanes.get(&endpoint).is_some_and(|lane| lane.backlog.has_flights()) {
             return;
         }
         self.unclaim(endpoint);
         if let Some(lane) = self.lanes.remove(&endpoint) {
             self.awake -= usize::from(lane.awake.is_some());
+            if lane.token {
+                self.throttles.give_back(lane.app, now);
+            }
             self.unpark(lane.app);
         }
     }
@@ -241,10 +256,18 @@ impl Turns {
         if self.halted || lane.deleted || !current || !lane_open || !self.gates.still_open(start, now) {
             return MayStart::No;
         }
-        match lane.throttle.as_mut().map_or(Ok(()), |throttle| throttle.start(now)) {
-            Ok(()) => MayStart::Yes,
-            Err(at) => MayStart::At(at),
+        let own = lane.throttle.as_mut().map_or(Ok(()), |throttle| throttle.may_start(now));
+        let of_app = start.target.app_rate.map_or(Ok(()), |_| self.throttles.may_start(lane.app, now));
+        if let Err(at) = own.and(of_app) {
+            return MayStart::At(at);
         }
+        if let Some(throttle) = &mut lane.throttle {
+            throttle.started();
+        }
+        if start.target.app_rate.is_some() {
+            self.throttles.started(lane.app);
+        }
+        MayStart::Yes
     }
 
     /// A request has left the wire: its lane may have room for another.
@@ -313,14 +336,29 @@ impl Turns {
         let Question { app, endpoint, seq, origin, policy } = question;
         let lane = self.lanes.get_mut(endpoint);
         let throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
+        let in_line = lane.as_ref().is_some_and(|lane| lane.place == Place::InLine);
         Outlook {
             in_flight: lane.as_ref().is_some_and(|lane| lane.backlog.is_in_flight(*seq)),
             hold: self.gates.hold(origin, *app, policy, now),
             throttled_until: lane
                 .filter(|_| throttle)
                 .and_then(|lane| lane.throttle.as_mut()?.ready(now).err()),
+            app_throttled_until: if in_line {
+                self.throttles.held(*app, now).map(|(_, until)| until)
+            } else {
+                None
+            },
             paused: self.halted,
         }
+    }
+
+    /// Since when deliveries that are due have had to wait for the rate of an endpoint or of its application.
+    pub(crate) fn throttled_since(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<Timestamp> {
+        let lane = self.lanes.get(&endpoint)?;
+        let own = lane.throttle.as_ref().and_then(|throttle| throttle.held_since());
+        let in_line = lane.place == Place::InLine;
+        let of_app = in_line.then(|| self.throttles.held(lane.app, now)).flatten().map(|(since, _)| since);
+        own.into_iter().chain(of_app).min()
     }
 
     /// Puts a lane among the ready ones of its queue, if it is not there.
@@ -336,8 +374,10 @@ impl Turns {
             Place::Ready(now_in, _) if now_in == queue => return,
             // It is woken when a place comes free; one that has come to answer need not wait for it.
             Place::Parked if queue != Queue::Answers => return,
+            // It is called when its turn has come; what ends without being sent need not wait for that.
+            Place::InLine if !lane.deleted => return,
             Place::Ready(now_in, ticket) => drop(self.ready[now_in as usize].remove(&ticket)),
-            Place::Parked | Place::Nowhere => {}
+            Place::Parked | Place::InLine | Place::Nowhere => {}
         }
         lane.place = Place::Ready(queue, self.next_ticket);
         self.ready[queue as usize].insert(self.next_ticket, endpoint);
@@ -360,6 +400,7 @@ impl Turns {
             keep
         });
         self.gates.forget_idle(now);
+        self.throttles.forget_idle(now);
     }
 }
 

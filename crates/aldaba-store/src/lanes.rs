@@ -71,6 +71,14 @@ pub struct FoundLane {
     pub due_at: Timestamp,
 }
 
+/// What a lane reads before it sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneTarget {
+    pub endpoint: Endpoint,
+    /// Of its application: requests a second to all of its endpoints together.
+    pub app_rate: Option<u16>,
+}
+
 /// A gate as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateRecord {
@@ -92,6 +100,9 @@ pub trait Lanes {
 
     /// Endpoints by id, deleted ones included: their waiting deliveries still have to end.
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>>;
+
+    /// The same, with what binds all lanes of an application.
+    fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>>;
 
     fn gates(&self) -> Read<Vec<GateRecord>>;
 }

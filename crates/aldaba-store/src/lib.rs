@@ -56,7 +56,8 @@ pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };
 pub use lanes::{
-    DueQuery, FoundLane, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting,
+    DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn,
+    Waiting,
 };
 pub use notices::{Notice, NoticeNumber};
 pub use replay::{

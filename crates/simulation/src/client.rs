@@ -98,7 +98,7 @@ impl Client {
                 org: scenario.org,
                 uid: Some(uid(tenant)),
                 name: uid(tenant),
-                throttle_rate: None,
+                throttle_rate: scenario.rate_of(tenant),
                 metadata: "{}".into(),
             };
             self.directory().create_application(application, None).await?;

@@ -38,6 +38,22 @@ impl Bucket {
         self.tokens = self.tokens.saturating_sub(TOKEN);
     }
 
+    /// What was taken was not used.
+    pub(crate) fn give_back(&mut self) {
+        self.tokens = self.tokens.saturating_add(TOKEN).min(self.most());
+    }
+
+    /// Nothing more can be saved up.
+    pub(crate) fn is_full(&mut self, now: Timestamp) -> bool {
+        self.fill(now);
+        self.tokens >= self.most()
+    }
+
+    fn most(&self) -> u64 {
+        let burst = u64::try_from(BURST.as_millis()).unwrap_or(u64::MAX) * u64::from(self.rate);
+        burst.max(TOKEN)
+    }
+
     fn fill(&mut self, now: Timestamp) {
         if now < self.filled_at {
             // The clock was set back: what was earned stays, time goes on from here.
@@ -45,8 +61,7 @@ impl Bucket {
         }
         let rate = u64::from(self.rate);
         let millis = u64::try_from(now.since(self.filled_at).as_millis()).unwrap_or(u64::MAX);
-        let burst = u64::try_from(BURST.as_millis()).unwrap_or(u64::MAX) * rate;
-        self.tokens = self.tokens.saturating_add(millis.saturating_mul(rate)).min(burst.max(TOKEN));
+        self.tokens = self.tokens.saturating_add(millis.saturating_mul(rate)).min(self.most());
         self.filled_at = now;
     }
 }

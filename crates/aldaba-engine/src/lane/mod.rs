@@ -38,6 +38,8 @@ pub(crate) struct Lane {
     pub(crate) backlog: Backlog,
     pub(crate) pace: Pace,
     pub(crate) throttle: Option<Box<Throttle>>,
+    /// A token of the application's throttle is taken for its next request.
+    pub(crate) token: bool,
     /// While what was held for the endpoint is let go.
     pub(crate) ramp: Option<Box<Ramp>>,
     /// A probe of a failed endpoint is on its way.
@@ -94,6 +96,8 @@ pub(crate) enum Place {
     Ready(Queue, u64),
     /// Its application has as much in flight as it may have.
     Parked,
+    /// In the line for its application's throttle.
+    InLine,
 }
 
 /// The queues in which ready lanes wait for their turn.
@@ -135,6 +139,7 @@ impl Lane {
             backlog: Backlog::new(options.lane_buffer, room.clone()),
             pace: Pace::new(options.lane_start, options.lane_most),
             throttle: None,
+            token: false,
             ramp: None,
             probing: None,
             place: Place::Nowhere,
@@ -163,7 +168,13 @@ impl Lane {
     /// Everything about the lane itself; gates and the overall cap are the caller's. `held`: how long a
     /// delivery may be held for an endpoint that is not sent to.
     pub(crate) fn readiness(&mut self, now: Timestamp, held: Duration) -> Readiness {
-        let Some(due_at) = self.backlog.next_due() else {
+        let due_at = self.backlog.next_due();
+        if let Some(throttle) = &mut self.throttle
+            && due_at.is_none_or(|due_at| due_at > now)
+        {
+            throttle.holds_nothing();
+        }
+        let Some(due_at) = due_at else {
             return Readiness::Waits;
         };
         if due_at > now && !self.deleted {
@@ -203,9 +214,15 @@ impl Lane {
         if let Some(Err(at)) = self.ramp.as_ref().map(|ramp| ramp.ready(now)) {
             return Readiness::At(at);
         }
-        match self.throttle.as_mut().map_or(Ok(()), |throttle| throttle.ready(now)) {
+        let Some(throttle) = &mut self.throttle else {
+            return Readiness::Ready { probe };
+        };
+        match throttle.ready(now) {
             Ok(()) => Readiness::Ready { probe },
-            Err(at) => Readiness::At(at),
+            Err(at) => {
+                throttle.holds(now);
+                Readiness::At(at)
+            }
         }
     }
 

@@ -1,18 +1,20 @@
 use super::bucket::Bucket;
 use aldaba_delivery::Timestamp;
 
-/// An endpoint's `throttleRate`, kept twice: for turns and for requests. They come apart when a
+/// The `throttleRate` of an endpoint or an application, kept twice: for turns and for requests. They come apart when a
 /// delivery has to wait for its payload after its turn: without a bucket at the point where requests
 /// leave, those that have waited would leave together.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     turns: Bucket,
     starts: Bucket,
+    /// Since when something always waits for it.
+    since: Option<Timestamp>,
 }
 
 impl Throttle {
     pub(crate) fn new(rate: u16, now: Timestamp) -> Self {
-        Self { turns: Bucket::new(rate, now), starts: Bucket::new(rate, now) }
+        Self { turns: Bucket::new(rate, now), starts: Bucket::new(rate, now), since: None }
     }
 
     pub(crate) fn rate(&self) -> u16 {
@@ -33,11 +35,42 @@ impl Throttle {
         }
     }
 
+    /// A turn that was taken came to nothing.
+    pub(crate) fn give_back(&mut self) {
+        self.turns.give_back();
+        self.starts.give_back();
+    }
+
+    /// The request does not leave at once, as was thought.
+    pub(crate) fn starts_later(&mut self) {
+        self.starts.give_back();
+    }
+
     /// Whether a request that had to wait for its payload may leave now, or when it may.
-    pub(crate) fn start(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        self.starts.ready(now)?;
+    pub(crate) fn may_start(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+        self.starts.ready(now)
+    }
+
+    pub(crate) fn started(&mut self) {
         self.starts.take();
-        Ok(())
+    }
+
+    pub(crate) fn is_full(&mut self, now: Timestamp) -> bool {
+        self.turns.is_full(now) && self.starts.is_full(now)
+    }
+
+    /// Something that is due has to wait for it.
+    pub(crate) fn holds(&mut self, now: Timestamp) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Nothing is due.
+    pub(crate) fn holds_nothing(&mut self) {
+        self.since = None;
+    }
+
+    pub(crate) fn held_since(&self) -> Option<Timestamp> {
+        self.since
     }
 }
 
@@ -58,9 +91,10 @@ mod tests {
         assert_eq!(turns, 9);
         let mut now = Timestamp::from_millis(1000);
         for _ in 0..turns {
-            while let Err(at) = throttle.start(now) {
+            while let Err(at) = throttle.may_start(now) {
                 now = at;
             }
+            throttle.started();
         }
         assert_eq!(now, Timestamp::from_millis(1800), "ten a second, from the first on");
     }
@@ -69,7 +103,8 @@ mod tests {
     fn turns_wait_while_requests_are_late() {
         let mut throttle = Throttle::new(10, Timestamp::from_millis(0));
         let now = Timestamp::from_millis(1000);
-        assert!(throttle.start(now).is_ok());
+        assert!(throttle.may_start(now).is_ok());
+        throttle.started();
         assert_eq!(throttle.ready(now), Err(Timestamp::from_millis(1100)));
     }
 }

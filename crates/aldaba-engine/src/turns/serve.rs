@@ -29,6 +29,8 @@ enum Turn {
     Full,
     /// The application's share of it is used up; the lane waits for one of its deliveries to end.
     Parked(AppId),
+    /// The application's rate is used up; the lane stands in the line for it.
+    InLine,
 }
 
 impl Turns {
@@ -36,6 +38,7 @@ impl Turns {
     pub(crate) fn run_once(&mut self, now: Timestamp) -> Vec<Action> {
         let mut actions = Vec::new();
         self.ring(now);
+        self.call(now);
         self.quench();
         // Those have had their turn already; the other queues take turns as well, so that none waits
         // for another to run dry.
@@ -72,12 +75,19 @@ impl Turns {
         if let Some(query) = self.refill(endpoint, now) {
             actions.push(Action::Refill(query));
         }
+        if let Turn::Later | Turn::Full | Turn::Parked(_) = turn {
+            self.give_token_back(endpoint, now);
+        }
         match turn {
             Turn::Act(action) => {
                 actions.push(action);
                 self.wake(endpoint);
             }
             Turn::Wakes | Turn::Fetches => {}
+            Turn::InLine => {
+                self.put(endpoint, Place::InLine);
+                self.rest(endpoint);
+            }
             Turn::Later => {
                 // It may have been woken for a place that it does not use. The next one gets its turn even
                 // if others have filled everything by now: among the ready it waits for them, parked it
@@ -186,6 +196,14 @@ impl Turns {
             && let Some(awake) = &lane.awake
         {
             let (target, released_at) = (awake.target.clone(), awake.health.released_at);
+            if let Some(rate) = target.app_rate
+                && !lane.token
+            {
+                lane.token = self.throttles.enter(app, rate, endpoint, now);
+                if !lane.token {
+                    return Turn::InLine;
+                }
+            }
             return self.send(endpoint, target, released_at, probe, now);
         }
         lane.claims = Some(standing);
@@ -244,6 +262,9 @@ impl Turns {
         };
         entry.waiting = head;
         lane.sends(&entry, probe);
+        if std::mem::take(&mut lane.token) && entry.content.is_none() {
+            self.throttles.starts_later(lane.app);
+        }
         let standing = lane.pace.standing();
         Turn::Act(Action::Attempt(self.start(endpoint, target, entry, standing)))
     }
@@ -303,6 +324,45 @@ impl Turns {
             self.alarms.remove(&(before, endpoint));
         }
         self.alarms.insert((at, endpoint));
+    }
+
+    /// Calls the lanes that stand in the lines of their applications and may go now.
+    fn call(&mut self, now: Timestamp) {
+        while let Some(app) = self.throttles.ring(now) {
+            let (lanes, shares, halted) = (&self.lanes, &self.shares, self.halted);
+            let can_go = |endpoint: EndpointId| {
+                // One that is gone, or has left the line, is passed over below.
+                let lane = lanes.get(&endpoint).filter(|lane| lane.place == Place::InLine);
+                lane.is_none_or(|lane| !halted && shares.any(lane.pace.standing()))
+            };
+            let Some(endpoint) = self.throttles.next(app, now, can_go) else { continue };
+            if self.leave_line(endpoint) {
+                if let Some(lane) = self.lanes.get_mut(&endpoint) {
+                    lane.token = true;
+                }
+                self.throttles.call_again(app, now);
+            } else {
+                self.throttles.give_back(app, now);
+            }
+        }
+    }
+
+    /// Whether a lane stood in the line.
+    pub(super) fn leave_line(&mut self, endpoint: EndpointId) -> bool {
+        let in_line = self.lanes.get(&endpoint).is_some_and(|lane| lane.place == Place::InLine);
+        if in_line {
+            self.put(endpoint, Place::Nowhere);
+            self.wake(endpoint);
+        }
+        in_line
+    }
+
+    fn give_token_back(&mut self, endpoint: EndpointId, now: Timestamp) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && std::mem::take(&mut lane.token)
+        {
+            self.throttles.give_back(lane.app, now);
+        }
     }
 
     /// Wakes as many of the lanes that wait for a refill as may have one.

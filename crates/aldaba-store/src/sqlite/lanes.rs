@@ -2,8 +2,8 @@
 
 use super::rows::{self, count};
 use crate::{
-    Content, DueQuery, Endpoint, FoundLane, GateRecord, LanesCursor, LanesPage, LanesQuery, Seq, Turn,
-    Waiting,
+    Content, DueQuery, Endpoint, FoundLane, GateRecord, LaneTarget, LanesCursor, LanesPage, LanesQuery, Seq,
+    Turn, Waiting,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -100,6 +100,15 @@ pub(super) fn lane_endpoints(connection: &Connection, ids: &[EndpointId]) -> rus
         connection.prepare_cached(&format!("SELECT {} FROM endpoint WHERE id = ?1", rows::ENDPOINT))?;
     let mut endpoint = |id: &EndpointId| find.query_row((id.as_bytes(),), rows::endpoint).optional();
     ids.iter().filter_map(|id| endpoint(id).transpose()).collect()
+}
+
+pub(super) fn lane_targets(connection: &Connection, ids: &[EndpointId]) -> rusqlite::Result<Vec<LaneTarget>> {
+    let mut rate = connection.prepare_cached("SELECT throttle_rate FROM application WHERE id = ?1")?;
+    let mut target = |endpoint: Endpoint| {
+        let app_rate = rate.query_row((endpoint.app.as_bytes(),), |row| row.get(0)).optional()?.flatten();
+        Ok(LaneTarget { endpoint, app_rate })
+    };
+    lane_endpoints(connection, ids)?.into_iter().map(&mut target).collect()
 }
 
 pub(super) fn gates(connection: &Connection) -> rusqlite::Result<Vec<GateRecord>> {

@@ -58,7 +58,7 @@ use crate::{
     Accept, Accepted, Accepts, ApiKey, Application, Attempt, AttemptsQuery, AuditEntry, AuditPage,
     AuditQuery, Audits, Change, Changed, Content, Credentials, Cut, Deliveries, DeliveriesPage,
     DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint, EventType,
-    GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage, LanesQuery,
+    GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, LaneTarget, Lanes, LanesPage, LanesQuery,
     Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read,
     Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
     ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting,
@@ -192,6 +192,10 @@ impl Lanes for SqliteStore {
 
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
         self.read(move |connection| lanes::lane_endpoints(connection, &endpoints))
+    }
+
+    fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>> {
+        self.read(move |connection| lanes::lane_targets(connection, &endpoints))
     }
 
     fn gates(&self) -> Read<Vec<GateRecord>> {

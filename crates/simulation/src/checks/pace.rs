@@ -131,6 +131,16 @@ fn by_lane(log: &Log) -> BTreeMap<(usize, usize), Vec<&Request>> {
     lanes
 }
 
+/// The same by the tenant of the door. Attempts by hand are beside the lanes, and have no rate.
+fn by_tenant<'l>(scenario: &Scenario, log: &'l Log) -> BTreeMap<(usize, usize), Vec<&'l Request>> {
+    let mut tenants: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for request in &log.requests {
+        let tenant = scenario.doors[request.door].tenant;
+        tenants.entry((request.life, tenant)).or_default().push(request);
+    }
+    tenants
+}
+
 pub(super) fn lanes_keep_their_width(scenario: &Scenario, log: &Log, found: &mut Findings) {
     let most = scenario.options.lane_most;
     for ((life, door), requests) in by_lane(log) {
@@ -167,8 +177,14 @@ pub(super) fn throttles_hold(scenario: &Scenario, log: &Log, found: &mut Finding
     const WINDOW: Duration = Duration::from_secs(20);
     /// Requests that were held up by slow reads may leave together.
     const TOGETHER: Duration = Duration::from_secs(6);
-    for ((life, door), requests) in by_lane(log) {
-        let Some(rate) = scenario.doors[door].throttle_rate else {
+    let lanes = by_lane(log).into_iter().map(|((life, door), requests)| {
+        (scenario.doors[door].throttle_rate, format!("door {door} in life {life}"), requests)
+    });
+    let tenants = by_tenant(scenario, log).into_iter().map(|((life, tenant), requests)| {
+        (scenario.rate_of(tenant), format!("tenant {tenant} in life {life}"), requests)
+    });
+    for (rate, whose, requests) in lanes.chain(tenants) {
+        let Some(rate) = rate else {
             continue;
         };
         let most = usize::from(rate) * usize::try_from((WINDOW + TOGETHER).as_secs()).unwrap_or(0) + 1;
@@ -179,9 +195,7 @@ pub(super) fn throttles_hold(scenario: &Scenario, log: &Log, found: &mut Finding
             }
             let count = index - first + 1;
             found.require(count <= most, "I9", || {
-                format!(
-                    "{count} requests within {WINDOW:?} to door {door} in life {life}, at {rate} a second"
-                )
+                format!("{count} requests within {WINDOW:?} to {whose}, at {rate} a second")
             });
         }
     }

@@ -9,7 +9,7 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus,
     Directory, Done, DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber,
-    History, Key, Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile,
+    History, Key, LaneTarget, Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile,
     Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
@@ -42,25 +42,41 @@ impl Lanes for SimStore {
         let sabotage = self.faults.sabotage;
         self.read(move |disk| {
             let mut rows = disk.lane_endpoints(&endpoints);
-            for row in &mut rows {
-                match sabotage {
-                    Some(Sabotage::HideThrottle) => row.config.throttle_rate = None,
-                    Some(Sabotage::HideDelete) => row.deleted = false,
-                    Some(Sabotage::HideOrdering) => row.config.ordering = Ordering::None,
-                    Some(Sabotage::HideBlock) if row.config.ordering.is_fifo() => {
-                        row.config.ordering = Ordering::Fifo(OnExhausted::Skip);
-                    }
-                    Some(Sabotage::HideDisabled) => row.config.disabled = false,
-                    _ => {}
-                }
-            }
+            rows.iter_mut().for_each(|row| sabotaged(row, sabotage));
             rows
+        })
+    }
+
+    fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>> {
+        let sabotage = self.faults.sabotage;
+        self.read(move |disk| {
+            let target = |mut endpoint: Endpoint| {
+                sabotaged(&mut endpoint, sabotage);
+                let app_rate =
+                    disk.applications.get(&endpoint.app).and_then(|row| row.application.throttle_rate);
+                let app_rate = app_rate.filter(|_| sabotage != Some(Sabotage::HideThrottle));
+                LaneTarget { endpoint, app_rate }
+            };
+            disk.lane_endpoints(&endpoints).into_iter().map(target).collect()
         })
     }
 
     fn gates(&self) -> Read<Vec<GateRecord>> {
         let forgets = self.sabotage(Sabotage::ForgetGates);
         self.read(move |disk| if forgets { Vec::new() } else { disk.gates() })
+    }
+}
+
+fn sabotaged(row: &mut Endpoint, sabotage: Option<Sabotage>) {
+    match sabotage {
+        Some(Sabotage::HideThrottle) => row.config.throttle_rate = None,
+        Some(Sabotage::HideDelete) => row.deleted = false,
+        Some(Sabotage::HideOrdering) => row.config.ordering = Ordering::None,
+        Some(Sabotage::HideBlock) if row.config.ordering.is_fifo() => {
+            row.config.ordering = Ordering::Fifo(OnExhausted::Skip);
+        }
+        Some(Sabotage::HideDisabled) => row.config.disabled = false,
+        _ => {}
     }
 }
 
