@@ -180,6 +180,7 @@ impl Engine {
             contents,
             event_types: event_types.clone(),
             idempotency_kept: options.idempotency_kept,
+            quotas: options.quotas,
         });
         let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
         let background = [

@@ -7,10 +7,10 @@ use crate::matching::wanting;
 use crate::schema::Unfit;
 use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
-use aldaba_delivery::{EndpointId, MessageId, SkipReason, Timestamp};
+use aldaba_delivery::{EndpointId, MessageId, OrgId, SkipReason, Timestamp};
 use aldaba_store::{
-    Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Seq, Store,
-    Subscription, Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Quota, QuotaOf, Seq,
+    Store, Subscription, Tenant, Waiting, WhichApplication,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -108,6 +108,9 @@ pub enum SendError {
     Unfit(Unfit),
     #[error("the application's configuration keeps changing")]
     Unsettled,
+    /// So many messages were sent today, as many as may be.
+    #[error("{most} messages were sent today")]
+    OverQuota { whose: QuotaOf, most: u64, until: Timestamp },
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -121,10 +124,45 @@ pub(crate) struct Intake {
     pub(crate) contents: Contents,
     pub(crate) event_types: EventTypes,
     pub(crate) idempotency_kept: Duration,
+    pub(crate) quotas: Quotas,
+}
+
+/// How many messages may be sent on a day (UTC); `None`: any number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// By all applications of an organization together.
+    pub organization: Option<u64>,
+    pub application: Option<u64>,
+}
+
+impl Quotas {
+    fn of(self, org: OrgId) -> Option<Quota> {
+        let Self { organization, application } = self;
+        let any = organization.is_some() || application.is_some();
+        any.then_some(Quota { org, organization, application })
+    }
 }
 
 impl Intake {
     pub(crate) async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
+        self.send_within(which, event, self.quotas).await
+    }
+
+    /// What the server itself has to say counts for nobody.
+    pub(crate) async fn send_uncounted(
+        &self,
+        which: &WhichApplication,
+        event: NewEvent,
+    ) -> Result<Sent, SendError> {
+        self.send_within(which, event, Quotas::default()).await
+    }
+
+    async fn send_within(
+        &self,
+        which: &WhichApplication,
+        event: NewEvent,
+        quotas: Quotas,
+    ) -> Result<Sent, SendError> {
         let content = Arc::new(Content {
             event_type: event.event_type.clone(),
             payload: event.payload.clone(),
@@ -137,7 +175,8 @@ impl Intake {
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
             let deliver_at = event.deliver_at.filter(|at| *at > now);
-            let accept = self.accept(&tenant, message, &event, &content, (now, deliver_at));
+            let mut accept = self.accept(&tenant, message, &event, &content, (now, deliver_at));
+            accept.quota = quotas.of(tenant.application.org);
             if let Some(unfit) = unfit {
                 return self.refuse(accept, &content, SendError::Unfit(unfit)).await;
             }
@@ -155,6 +194,7 @@ impl Intake {
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
                 Accepted::EventIdTaken { message } => return Err(SendError::EventIdTaken(message)),
                 Accepted::Stale => self.directory.forget(which, &tenant),
+                Accepted::OverQuota(whose) => return Err(self.over_quota(whose, now)),
             }
         }
         Err(SendError::Unsettled)
@@ -211,7 +251,16 @@ impl Intake {
             idempotency: event
                 .once
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
+            quota: None,
         }
+    }
+
+    fn over_quota(&self, whose: QuotaOf, now: Timestamp) -> SendError {
+        let most = match whose {
+            QuotaOf::Organization => self.quotas.organization,
+            QuotaOf::Application => self.quotas.application,
+        };
+        SendError::OverQuota { whose, most: most.unwrap_or_default(), until: Quota::next_day(now) }
     }
 
     /// Whoever asks again under a key that was accepted hears of that, whatever has changed since. The store

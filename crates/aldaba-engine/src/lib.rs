@@ -58,7 +58,7 @@ pub use entropy::{Entropy, SystemEntropy};
 pub use event_types::EventTypes;
 pub use headers::{EndpointHeaders, HeaderProblem};
 pub use hosts::{Behind, HeldHost};
-pub use intake::{NewEvent, SendError, Sent};
+pub use intake::{NewEvent, Quotas, SendError, Sent};
 pub use matching::{Mismatch, mismatch};
 pub use operational::{OPERATIONAL_EVENTS, management};
 pub use options::Options;

@@ -156,7 +156,7 @@ impl Operational {
         let payload = json!({"type": notice.event, "data": data}).to_string();
         let event_id = Some(format!("notice-{}", number.0));
         let event = NewEvent { event_id, ..NewEvent::new(&notice.event, Bytes::from(payload)) };
-        match self.intake.send(&which, event).await {
+        match self.intake.send_uncounted(&which, event).await {
             // It has been sent before a crash, or nobody wants it any more.
             Ok(_) | Err(SendError::EventIdTaken(_) | SendError::NotFound) => Ok(()),
             Err(SendError::Store(error)) => Err(error),

@@ -38,6 +38,7 @@ pub struct Options {
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
     pub retention: crate::RetentionOptions,
+    pub quotas: crate::Quotas,
 }
 
 impl Default for Options {
@@ -60,6 +61,7 @@ impl Default for Options {
             held: Duration::from_secs(30 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),
+            quotas: crate::Quotas::default(),
         }
     }
 }

@@ -69,8 +69,8 @@ pub use retention::{
     Walked,
 };
 pub use write::{
-    Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
-    Resent,
+    Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Quota, QuotaOf, Record,
+    Recorded, Records, Resent,
 };
 
 use std::pin::Pin;

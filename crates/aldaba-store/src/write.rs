@@ -2,7 +2,7 @@
 
 use crate::{AuditEntry, Error, GateRecord, NewMessage, Notice, Seq, Trigger};
 use aldaba_delivery::{
-    AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, SkipReason, Timestamp, Transition,
+    AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
 };
 use bytes::Bytes;
 use std::fmt;
@@ -44,6 +44,41 @@ pub struct Accept {
     pub message: NewMessage,
     pub deliveries: Vec<NewDelivery>,
     pub idempotency: Option<IdempotencyKey>,
+    /// `None`: it counts for nobody.
+    pub quota: Option<Quota>,
+}
+
+/// How many messages may be sent on a day. Those that are accepted are counted in the same commit, so that no
+/// crash forgets one or counts one twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub org: OrgId,
+    /// All applications of the organization together; `None`: any number.
+    pub organization: Option<u64>,
+    pub application: Option<u64>,
+}
+
+/// Whose quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaOf {
+    Organization,
+    Application,
+}
+
+impl Quota {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    /// Days since 1970, UTC.
+    pub fn day_of(at: Timestamp) -> i64 {
+        let day = i64::try_from(Self::DAY.as_millis()).unwrap_or(i64::MAX);
+        at.millis().div_euclid(day)
+    }
+
+    /// When the day of this moment is over.
+    pub fn next_day(at: Timestamp) -> Timestamp {
+        let day = i64::try_from(Self::DAY.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis((Self::day_of(at) + 1).saturating_mul(day))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +109,8 @@ pub enum Accepted {
     EventIdTaken { message: MessageId },
     /// The application has changed or is gone: match again. Nothing was stored.
     Stale,
+    /// As many messages as may be were sent today. Nothing was stored.
+    OverQuota(QuotaOf),
 }
 
 /// Records what happened to deliveries.

@@ -3,8 +3,8 @@
 use super::scene::{ask, filter, made};
 use super::{Scene, at};
 use crate::{
-    Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Order, Page, Store, Subscription,
-    WhichApplication,
+    Application, Change, Changed, Endpoint, Fence, IdempotencyKey, LaneTarget, Order, Page, Store,
+    Subscription, WhichApplication,
 };
 use aldaba_delivery::{Health, HealthStatus, OnExhausted, Ordering, WhenDisabled};
 use std::sync::Arc;
@@ -184,6 +184,10 @@ pub async fn an_endpoint_comes_back_as_it_was_given(store: Arc<dyn Store>) {
     }
     let in_lanes = scene.store.lane_endpoints(vec![endpoint.id]).await.unwrap();
     assert_eq!(in_lanes, std::slice::from_ref(&endpoint));
+    let targets = scene.store.lane_targets(vec![endpoint.id, scene.id()]).await.unwrap();
+    let with_rate = LaneTarget { endpoint: endpoint.clone(), app_rate: application.throttle_rate };
+    assert!(with_rate.app_rate.is_some());
+    assert_eq!(targets, [with_rate]);
     assert_eq!(scene.store.endpoint(scene.id(), endpoint.id.to_string()).await.unwrap(), None);
     assert_eq!(scene.tenant(application.id).await.unwrap().endpoints, [Subscription::from(&endpoint)]);
 }

@@ -25,6 +25,7 @@ pub mod order;
 pub mod ordering;
 pub mod policies;
 pub mod profiles;
+pub mod quotas;
 pub mod recording;
 pub mod replays;
 pub mod retention;
@@ -64,6 +65,10 @@ macro_rules! conformance_tests {
             accepting::one_conflict_never_fails_its_neighbours,
             accepting::the_same_message_twice_is_stored_once,
             accepting::a_large_payload_comes_back_whole,
+            quotas::an_application_sends_so_many_messages_a_day_and_no_more,
+            quotas::an_organization_sends_so_many_messages_a_day_and_no_more,
+            quotas::a_new_day_begins_with_none,
+            quotas::what_is_not_stored_is_not_counted,
             recording::a_delivered_message_is_settled_with_its_attempt,
             recording::a_retry_moves_the_delivery_and_counts_the_attempt,
             recording::an_ending_without_an_attempt_counts_none,

@@ -165,6 +165,7 @@ impl Scene {
             },
             deliveries: tenant.endpoints.iter().map(deliver).collect(),
             idempotency: None,
+            quota: None,
         }
     }
 

@@ -62,6 +62,12 @@ impl<'c> Accepting<'c> {
         {
             return Ok(Accepted::EventIdTaken { message: MessageId::from_bytes(first) });
         }
+        if let Some(quota) = &accept.quota
+            && !self.exists(accept)?
+            && let Some(whose) = counters.messages.count(self.connection, accept, quota)?
+        {
+            return Ok(Accepted::OverQuota(whose));
+        }
         if !self.insert_message(accept)? {
             // The very same message was handed in twice.
             return Ok(Accepted::Repeated { message: message.id });
@@ -75,6 +81,12 @@ impl<'c> Accepting<'c> {
         }
         counters.accepted(accept);
         Ok(Accepted::New { first })
+    }
+
+    /// The very same message was handed in before.
+    fn exists(&self, accept: &Accept) -> rusqlite::Result<bool> {
+        let mut find = self.connection.prepare_cached("SELECT 1 FROM message WHERE app = ?1 AND id = ?2")?;
+        find.exists((accept.app.as_bytes(), accept.message.id.as_bytes()))
     }
 
     fn version(&mut self, app: AppId) -> rusqlite::Result<Option<u64>> {

@@ -2,6 +2,7 @@
 //! raw rows. They are summed up in memory over a batch and written in the same commit as what they
 //! count.
 
+use super::quota::Counts;
 use super::rows::count;
 use crate::{Accept, NewAttempt, Record, Resent};
 use aldaba_delivery::{Ending, EndpointId, Transition};
@@ -44,6 +45,8 @@ pub(super) struct Counters {
     minutes: BTreeMap<(EndpointId, i64), Minute>,
     /// How many more deliveries wait than before the batch.
     waiting: i64,
+    /// Of the day, by whose they are.
+    pub(super) messages: Counts,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +99,7 @@ impl Counters {
                 .prepare_cached("UPDATE total SET value = value + ?1 WHERE name = 'waiting'")?
                 .execute((self.waiting,))?;
         }
+        self.messages.write(connection)?;
         if self.minutes.is_empty() {
             return Ok(());
         }

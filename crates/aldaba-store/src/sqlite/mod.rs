@@ -37,6 +37,7 @@ mod plan;
 mod policy;
 mod profile;
 mod queue;
+mod quota;
 mod readers;
 mod record;
 mod remove;

@@ -72,6 +72,9 @@ pub(super) struct ApplicationIn {
     /// Your own name for it.
     #[schema(min_length = 1, max_length = 256, pattern = "^(?!app_)[a-zA-Z0-9\\-_.]+$")]
     uid: Option<String>,
+    /// Requests a second at most, to all of its endpoints together.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
     metadata: Option<std::collections::BTreeMap<String, String>>,
 }
 
@@ -93,6 +96,9 @@ struct ApplicationPatch {
     /// Your own name for it.
     #[schema(min_length = 1, max_length = 256, pattern = "^(?!app_)[a-zA-Z0-9\\-_.]+$")]
     uid: Option<String>,
+    /// Requests a second at most, to all of its endpoints together.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
     metadata: Option<std::collections::BTreeMap<String, String>>,
 }
 
@@ -150,9 +156,10 @@ fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
     let uid = fields.string("uid");
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "app_"));
     let metadata = fields.metadata();
-    fields.not_yet(&["throttleRate", "rateLimit"]);
+    let (throttle_rate, rate_limit) = (fields.count("throttleRate"), fields.count("rateLimit"));
+    let throttle_rate = throttle_rate.or(rate_limit);
     fields.finish()?;
-    Ok(NewApplication { org, uid, name: name.unwrap_or_default(), throttle_rate: None, metadata })
+    Ok(NewApplication { org, uid, name: name.unwrap_or_default(), throttle_rate, metadata })
 }
 
 /// `get_if_exists`: an application with this uid that is there already will do.

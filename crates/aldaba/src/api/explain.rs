@@ -86,6 +86,10 @@ fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
         let text = format!("Due; the endpoint gets at most {rate} requests a second");
         return Why::new("throttled", text).at(until);
     }
+    if let Some(until) = known.outlook.app_throttled_until {
+        let text = "Due; the application's endpoints have had as many requests as its throttleRate allows";
+        return Why::new("application_throttled", text).at(until);
+    }
     Why::new("due", "The endpoint subscribes to it; it is due and waits for its turn").at(due_at)
 }
 

@@ -6,7 +6,7 @@ use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
     Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, NewAttempt,
-    NewMessage, Record, Recorded, Resent, Seq, Waiting,
+    NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
 };
 
 impl Disk {
@@ -33,6 +33,9 @@ impl Disk {
         if self.messages.contains_key(&(accept.app, message.id)) {
             return Accepted::Repeated { message: message.id };
         }
+        if let Some(whose) = accept.quota.and_then(|quota| self.count_message(accept, &quota)) {
+            return Accepted::OverQuota(whose);
+        }
         self.insert_message(accept, message);
         let first = self.insert_deliveries(accept, sabotage == Some(Sabotage::ForgetDelay));
         let resource = *message.id.as_bytes();
@@ -43,6 +46,24 @@ impl Disk {
             self.keys.insert(key, KeyRow { resource, expires_at: Some(expires_at) });
         }
         Accepted::New { first }
+    }
+
+    /// Counts a message, or says whose limit is reached.
+    fn count_message(&mut self, accept: &Accept, quota: &Quota) -> Option<QuotaOf> {
+        let day = Quota::day_of(accept.message.created_at);
+        let of_organization = (QuotaOf::Organization, (day, *quota.org.as_bytes()), quota.organization);
+        let of_application = (QuotaOf::Application, (day, *accept.app.as_bytes()), quota.application);
+        let limited = [of_organization, of_application].into_iter();
+        let limited: Vec<_> = limited.filter_map(|(whose, key, most)| Some((whose, key, most?))).collect();
+        for (whose, key, most) in &limited {
+            if self.message_counts.get(key).is_some_and(|sent| sent >= most) || *most == 0 {
+                return Some(*whose);
+            }
+        }
+        for (_, key, _) in limited {
+            *self.message_counts.entry(key).or_default() += 1;
+        }
+        None
     }
 
     /// The endpoints that should get a message at this moment, found without the engine's help.

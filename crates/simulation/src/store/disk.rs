@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     pub(super) applications: BTreeMap<AppId, ApplicationRow>,
+    /// Messages of a day, by whose they are.
+    pub(super) message_counts: BTreeMap<(i64, [u8; 20]), u64>,
     pub(super) endpoints: BTreeMap<EndpointId, Endpoint>,
     pub(super) messages: BTreeMap<(AppId, MessageId), Message>,
     pub(super) deliveries: BTreeMap<Seq, DeliveryStatus>,

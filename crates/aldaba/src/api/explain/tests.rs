@@ -88,6 +88,10 @@ fn what_waits_says_what_for() {
     let mut case = Case::waiting(-1, 0);
     case.outlook.throttled_until = Some(seconds(1));
     case.says("throttled", Some(1));
+    case.outlook.throttled_until = None;
+    case.outlook.app_throttled_until = Some(seconds(2));
+    case.says("application_throttled", Some(2));
+    case.outlook.app_throttled_until = None;
     case.outlook.paused = true;
     case.says("paused", Some(0));
     case.outlook.in_flight = true;
