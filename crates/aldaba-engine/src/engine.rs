@@ -314,6 +314,12 @@ impl Engine {
         answered.await.unwrap_or_else(|_| nothing())
     }
 
+    /// Which application a caller's name for it means; from memory where possible.
+    pub async fn application_id(&self, which: &WhichApplication) -> Result<Option<AppId>, Error> {
+        let tenant = self.0.directory.tenant(which).await?;
+        Ok(tenant.map(|tenant| tenant.application.id))
+    }
+
     /// Since when deliveries that are due have had to wait for the rate of an endpoint, or of its application;
     /// `None`: none has to.
     pub async fn throttled_since(&self, endpoint: EndpointId) -> Option<Timestamp> {

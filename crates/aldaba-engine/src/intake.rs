@@ -110,7 +110,13 @@ pub enum SendError {
     Unsettled,
     /// So many messages were sent today, as many as may be.
     #[error("{most} messages were sent today")]
-    OverQuota { whose: QuotaOf, most: u64, until: Timestamp },
+    OverQuota {
+        whose: QuotaOf,
+        most: u64,
+        at: Timestamp,
+        /// When the day is over.
+        until: Timestamp,
+    },
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -260,7 +266,8 @@ impl Intake {
             QuotaOf::Organization => self.quotas.organization,
             QuotaOf::Application => self.quotas.application,
         };
-        SendError::OverQuota { whose, most: most.unwrap_or_default(), until: Quota::next_day(now) }
+        let (at, until) = (now, Quota::next_day(now));
+        SendError::OverQuota { whose, most: most.unwrap_or_default(), at, until }
     }
 
     /// Whoever asks again under a key that was accepted hears of that, whatever has changed since. The store

@@ -1,8 +1,9 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
-use aldaba_delivery::EndpointId;
+use super::json;
+use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, EventTypes, ResendError, Rotation, SendError};
-use aldaba_store::{ApiKey, Error as StoreError, Obstacle, Replay};
+use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -14,7 +15,7 @@ pub(crate) struct Error {
     status: StatusCode,
     body: Body,
     /// Seconds after which it is worth trying again.
-    retry_after: Option<u16>,
+    retry_after: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,8 +104,27 @@ impl Error {
         Self::later(StatusCode::SERVICE_UNAVAILABLE, "busy", detail, 1)
     }
 
-    pub(crate) fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u16) -> Self {
+    pub(crate) fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..Self::new(status, code, detail) }
+    }
+
+    pub(crate) fn too_many(code: &'static str, detail: String, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
+    }
+
+    /// A day's messages are used up, until then.
+    fn over_quota(whose: QuotaOf, most: u64, until: Timestamp, now: Timestamp) -> Self {
+        let whose = match whose {
+            QuotaOf::Organization => "organization",
+            QuotaOf::Application => "application",
+        };
+        let seconds = u32::try_from(until.since(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
+        let detail = format!(
+            "The {whose} may send {most} messages a day (UTC), and has sent them. Nothing was stored; it goes on \
+             at {}",
+            json::shown_time(until)
+        );
+        Self::too_many("quota_exceeded", detail, seconds)
     }
 }
 
@@ -219,6 +239,7 @@ impl From<SendError> for Error {
                 "The application's configuration keeps changing. Nothing was stored; try again",
                 1,
             ),
+            SendError::OverQuota { whose, most, until, at } => Self::over_quota(whose, most, until, at),
             SendError::Store(error) => error.into(),
         }
     }

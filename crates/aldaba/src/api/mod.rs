@@ -43,6 +43,8 @@ mod policy;
 mod portal;
 mod profile;
 mod query;
+mod rate_limit_status;
+mod rates;
 mod replay;
 mod room;
 mod routes;
@@ -54,6 +56,7 @@ pub(crate) use auth::Access;
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
 pub(crate) use portal::PublicUrl;
+pub(crate) use rates::Rates;
 pub(crate) use room::Rooms;
 
 use crate::config::Limits;
@@ -83,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) delivery_ids: DeliveryIds,
     /// For the bodies of requests.
     pub(crate) rooms: Rooms,
+    pub(crate) rates: Rates,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,
 }
@@ -143,6 +147,7 @@ fn routes() -> Vec<Route> {
         headers::routes(),
         mtls::routes(),
         condition::routes(),
+        rate_limit_status::routes(),
         replay::routes(),
         operational::routes(),
         message::routes(),

@@ -2,7 +2,7 @@
 //! checks of access and the API's document are all made from this one declaration.
 
 use super::auth::{self, Access};
-use super::{Api, Error};
+use super::{Api, Error, rates};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
@@ -218,16 +218,27 @@ pub(super) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
         let checked = match route.access {
             Access::Open => route.handler,
-            access => route.handler.layer(from_fn_with_state((api.clone(), access), admit)),
+            access => {
+                let of_app = route.path.starts_with("/app/{app_id}");
+                route.handler.layer(from_fn_with_state((api.clone(), access, of_app), admit))
+            }
         };
         router.route(route.path, checked)
     })
 }
 
-/// Nobody reaches a handler whose token does not allow it.
-async fn admit(State((api, access)): State<(Api, Access)>, mut request: Request, next: Next) -> Response {
+/// Nobody reaches a handler whose token does not allow it, or who makes too many requests.
+async fn admit(
+    State((api, access, of_app)): State<(Api, Access, bool)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     match auth::caller(&api, request.headers()).and_then(|caller| auth::allow(caller, access)) {
         Ok(caller) => {
+            let app = of_app.then(|| request.uri());
+            if let Err(refusal) = rates::admit(&api, &caller, request.method(), app).await {
+                return refusal.into_response();
+            }
             request.extensions_mut().insert(caller);
             next.run(request).await
         }

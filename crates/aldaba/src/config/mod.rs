@@ -71,6 +71,16 @@ pub struct Limits {
     pub payload: usize,
     /// Of all request bodies that are in memory at once.
     pub body_bytes: usize,
+    pub rates: RequestRates,
+}
+
+/// Requests a second; 0: any number.
+#[derive(Clone, Debug)]
+pub struct RequestRates {
+    pub organization: u32,
+    pub application: u32,
+    /// How much unused time may be made up for at once.
+    pub burst: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +117,7 @@ impl Default for Config {
                 progress: Duration::from_secs(10),
                 payload: 1 << 20,
                 body_bytes: 64 << 20,
+                rates: RequestRates { organization: 0, application: 0, burst: Duration::from_secs(1) },
             },
             shutdown: Duration::from_secs(30),
             engine: EngineOptions::default(),

@@ -224,6 +224,41 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.limits.body_bytes = size(n),
     ),
     number(
+        "organization_requests",
+        "0",
+        (0, 1_000_000),
+        "Requests a second to the API that an organization may make; one that only reads (`GET`) counts as a \
+         quarter, a batch of messages as its messages. Beyond: 429 `rate_limited` with `Retry-After`, nothing is \
+         done. 0: any number.",
+        |c, n| c.limits.rates.organization = u32::try_from(n).unwrap_or(u32::MAX),
+    ),
+    number(
+        "application_requests",
+        "0",
+        (0, 1_000_000),
+        "The same for each application: requests whose path names it.",
+        |c, n| c.limits.rates.application = u32::try_from(n).unwrap_or(u32::MAX),
+    ),
+    number(
+        "request_burst_seconds",
+        "1",
+        (1, 3600),
+        "How many seconds' worth of requests may be made at once by who has made none for so long.",
+        |c, n| c.limits.rates.burst = Duration::from_secs(n),
+    ),
+    number(
+        "organization_messages_per_day",
+        "0",
+        (0, 1 << 48),
+        "Messages that an organization may send on a day (UTC). They are counted in the commit that stores them, \
+         from when this is set. Beyond: 429 `quota_exceeded` with `Retry-After` until the day is over, nothing is \
+         stored. 0: any number.",
+        |c, n| c.engine.quotas.organization = (n > 0).then_some(n),
+    ),
+    number("application_messages_per_day", "0", (0, 1 << 48), "The same for each application.", |c, n| {
+        c.engine.quotas.application = (n > 0).then_some(n)
+    }),
+    number(
         "shutdown_seconds",
         "30",
         (0, 3600),

@@ -11,7 +11,7 @@ mod stall;
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 
-use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rooms, router};
+use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rates, Rooms, router};
 use crate::config::Config;
 use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
@@ -112,6 +112,7 @@ impl Server {
             limits,
             delivery_ids,
             rooms,
+            rates: Rates::new(&config.limits.rates),
             public_url,
         });
         Ok(Self { listener, address, store, wire, engine, api, config })
@@ -170,7 +171,8 @@ pub async fn api(
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();
-    let parts = ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, public_url };
+    let rates = Rates::new(&config.limits.rates);
+    let parts = ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, rates, public_url };
     Ok(router(Api::new(parts)))
 }
 

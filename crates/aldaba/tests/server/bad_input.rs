@@ -279,7 +279,9 @@ async fn applications_that_are_not_acceptable_are_refused() {
         (json!({"name": "a", "uid": "a b"}), "body.uid"),
         (json!({"name": "a", "uid": "x".repeat(257)}), "body.uid"),
         (json!({"name": "a", "metadata": {"a": null}}), "body.metadata.a"),
-        (json!({"name": "a", "throttleRate": 5}), "body.throttleRate"),
+        (json!({"name": "a", "throttleRate": 0}), "body.throttleRate"),
+        (json!({"name": "a", "throttleRate": 65536}), "body.throttleRate"),
+        (json!({"name": "a", "rateLimit": "5"}), "body.rateLimit"),
     ] {
         assert_eq!(places(&server.client.post("/app", body.to_string()).await), [place], "{body}");
     }

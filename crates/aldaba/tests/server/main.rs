@@ -21,6 +21,7 @@ mod health;
 mod hmac;
 mod hosts;
 mod idempotency;
+mod limits;
 mod matrix;
 mod mtls;
 mod openapi_import;
