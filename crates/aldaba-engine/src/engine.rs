@@ -18,7 +18,9 @@ use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
-use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
+use aldaba_store::{
+    Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, Subscription, WhichApplication,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -312,6 +314,31 @@ impl Engine {
         // Without a dispatcher nothing is sent.
         let nothing = || vec![Outlook { paused: true, ..Outlook::default() }; deliveries.len()];
         answered.await.unwrap_or_else(|_| nothing())
+    }
+
+    /// Hands in several events of one application, in one commit, with a result for each.
+    pub async fn send_many(
+        &self,
+        which: &WhichApplication,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
+        self.0.intake.send_many(which, events).await
+    }
+
+    /// Whether an endpoint of the application would get such a message, or might: what a filter says of it is
+    /// not known before. `None`: there is no such application.
+    pub async fn has_subscriber(
+        &self,
+        which: &WhichApplication,
+        event_type: &str,
+        channels: &[String],
+    ) -> Result<Option<bool>, Error> {
+        // Not from memory: there, what is old is noticed only when something is written.
+        let tenant = self.0.store.tenant(which.clone()).await?;
+        let takes = |endpoint: &Subscription| {
+            (!endpoint.disabled || endpoint.holds) && endpoint.lists(event_type, channels)
+        };
+        Ok(tenant.map(|tenant| tenant.endpoints.iter().any(takes)))
     }
 
     /// Which application a caller's name for it means; from memory where possible.

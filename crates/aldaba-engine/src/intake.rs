@@ -1,13 +1,13 @@
 //! Accepting an event: match it to its endpoints, one commit on disk, then the answer.
 
-use crate::content::Contents;
+use crate::content::{Contents, HeldContent};
 use crate::directory::{DirectoryAccess, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::wanting;
 use crate::schema::Unfit;
 use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
-use aldaba_delivery::{EndpointId, MessageId, OrgId, SkipReason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SkipReason, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Quota, QuotaOf, Seq,
     Store, Subscription, Tenant, Waiting, WhichApplication,
@@ -66,6 +66,14 @@ impl NewEvent {
             only_for: None,
             once: None,
         }
+    }
+
+    fn content(&self) -> Arc<Content> {
+        Arc::new(Content {
+            event_type: self.event_type.clone(),
+            payload: self.payload.clone(),
+            version: self.version.clone(),
+        })
     }
 
     /// What filters look at.
@@ -163,17 +171,67 @@ impl Intake {
         self.send_within(which, event, Quotas::default()).await
     }
 
+    /// Hands in several events of one application in one commit, unless its configuration changes meanwhile.
+    /// What becomes of one is of no concern to the others. An error is about all: nothing was stored.
+    pub(crate) async fn send_many(
+        &self,
+        which: &WhichApplication,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
+        let mut results: Vec<Option<Result<Sent, SendError>>> = vec![None; events.len()];
+        let contents: Vec<_> = events.iter().map(NewEvent::content).collect();
+        for _ in 0..MATCHINGS {
+            let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            let now = self.clock.now();
+            let mut batch = Vec::new();
+            for (place, event) in events.iter().enumerate().filter(|(place, _)| results[*place].is_none()) {
+                let message = MessageId::new(now, self.entropy.bytes());
+                let deliver_at = event.deliver_at.filter(|at| *at > now);
+                let mut accept = self.accept(&tenant, message, event, &contents[place], (now, deliver_at));
+                accept.quota = self.quotas.of(tenant.application.org);
+                if can_wait(&accept).is_ok() {
+                    batch.push((place, accept, contents[place].clone()));
+                }
+            }
+            let places: Vec<_> = batch.iter().map(|(place, accept, _)| (*place, accept.message.id)).collect();
+            let batch = batch.into_iter().map(|(_, accept, content)| (accept, content)).collect();
+            let mut stale = false;
+            for ((place, message), accepted) in places.into_iter().zip(self.commit_all(batch).await?) {
+                let deliver_at = events[place].deliver_at.filter(|at| *at > now);
+                results[place] = match accepted {
+                    Accepted::New { .. } => Some(Ok(Sent::New { message, at: now, deliver_at })),
+                    Accepted::Repeated { message } => Some(Ok(Sent::Before { message })),
+                    Accepted::EventIdTaken { message } => Some(Err(SendError::EventIdTaken(message))),
+                    Accepted::OverQuota(whose) => Some(Err(self.over_quota(whose, now))),
+                    Accepted::Stale => {
+                        stale = true;
+                        None
+                    }
+                };
+            }
+            if !stale {
+                break;
+            }
+            self.directory.forget(which, &tenant);
+        }
+        // Those that cannot wait as they should are refused one by one, with all the care that this takes.
+        let mut all = Vec::with_capacity(events.len());
+        for (event, result) in events.into_iter().zip(results) {
+            all.push(match result {
+                Some(result) => result,
+                None => self.send(which, event).await,
+            });
+        }
+        Ok(all)
+    }
+
     async fn send_within(
         &self,
         which: &WhichApplication,
         event: NewEvent,
         quotas: Quotas,
     ) -> Result<Sent, SendError> {
-        let content = Arc::new(Content {
-            event_type: event.event_type.clone(),
-            payload: event.payload.clone(),
-            version: event.version.clone(),
-        });
+        let content = event.content();
         let unfit = self.check(which, &event).await.err();
         let mut doubts = DOUBTS;
         for _ in 0..MATCHINGS {
@@ -287,33 +345,68 @@ impl Intake {
         }
     }
 
-    /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears.
     async fn commit(&self, accept: Accept, content: &Arc<Content>) -> Result<Accepted, Error> {
+        let mut accepted = self.commit_all(vec![(accept, content.clone())]).await?;
+        Ok(accepted.pop().unwrap_or(Accepted::Stale))
+    }
+
+    /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears.
+    async fn commit_all(&self, batch: Vec<(Accept, Arc<Content>)>) -> Result<Vec<Accepted>, Error> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
-        let (app, message, now) = (accept.app, accept.message.id, accept.message.created_at);
-        let due_at = accept.message.deliver_at.unwrap_or(now);
-        // What waits for long is read again at its turn: the memory is for what goes out now.
-        let held = if due_at > now { None } else { self.contents.hold(content) };
-        let deliveries: Vec<_> = accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect();
+        let news: Vec<_> = batch.iter().map(|(accept, content)| self.news(accept, content)).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
-            let result = result.map(|mut results| results.pop().unwrap_or(Accepted::Stale));
-            if let Ok(Accepted::New { first }) = result
-                && !deliveries.is_empty()
-            {
-                let numbered = deliveries.into_iter().zip(first.0..);
-                let to_send = numbered.filter(|((_, skipped), _)| skipped.is_none());
-                let offer = |((endpoint, _), seq)| Offer {
-                    endpoint,
-                    waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
-                    content: held.clone(),
-                };
-                inbox.send(Event::Accepted(app, to_send.map(offer).collect()));
+            if let Ok(accepted) = &result {
+                for (news, accepted) in news.into_iter().zip(accepted) {
+                    if let Accepted::New { first } = accepted
+                        && !news.deliveries.is_empty()
+                    {
+                        inbox.send(news.event(*first));
+                    }
+                }
             }
             let _ = answer.send(result);
         });
-        self.store.accept(vec![accept], done);
+        self.store.accept(batch.into_iter().map(|(accept, _)| accept).collect(), done);
         answered.await.map_err(|_| Error::Closed)?
+    }
+
+    fn news(&self, accept: &Accept, content: &Arc<Content>) -> News {
+        let now = accept.message.created_at;
+        let due_at = accept.message.deliver_at.unwrap_or(now);
+        News {
+            app: accept.app,
+            message: accept.message.id,
+            due_at,
+            // What waits for long is read again at its turn: the memory is for what goes out now.
+            held: if due_at > now { None } else { self.contents.hold(content) },
+            deliveries: accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect(),
+        }
+    }
+}
+
+/// What the lanes hear of a message that is on disk.
+struct News {
+    app: AppId,
+    message: MessageId,
+    due_at: Timestamp,
+    held: Option<Arc<HeldContent>>,
+    deliveries: Vec<(EndpointId, Option<SkipReason>)>,
+}
+
+impl News {
+    fn event(self, first: Seq) -> Event {
+        let Self { app, message, due_at, held, deliveries } = self;
+        let to_send = deliveries.into_iter().zip(first.0..).filter(|((_, skipped), _)| skipped.is_none());
+        let offer = |((endpoint, _), seq)| Offer {
+            endpoint,
+            waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
+            content: held.clone(),
+        };
+        Event::Accepted(app, to_send.map(offer).collect())
     }
 }
 

@@ -41,6 +41,11 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// Lets go of the body and keeps its room, for what was made of it.
+    pub(super) fn into_room(self) -> Room {
+        self._room
+    }
+
     /// A part of the body to keep.
     pub(super) fn keep(&self, part: &[u8]) -> Bytes {
         if self.own { self.bytes.slice_ref(part) } else { Bytes::copy_from_slice(part) }
@@ -59,6 +64,11 @@ impl FromRequest<Api> for Pending {
 }
 
 impl Pending {
+    /// For the few routes that take more than a message.
+    pub(super) fn up_to(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
     pub(super) async fn read(self) -> Result<Received, Error> {
         let whole = self.progress * PIECES_OF_TIME;
         tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))

@@ -9,6 +9,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use std::borrow::Cow;
+use utoipa::ToSchema;
 
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -305,6 +306,26 @@ fn not_orderable(obstacle: Obstacle) -> String {
         Obstacle::OneIsDelayed => "A message with deliverAt waits for this endpoint, and in order all that \
              come later would have to wait for it. Nothing was changed; try again when it is delivered"
             .to_owned(),
+    }
+}
+
+/// An error as a part of an answer about several things.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Part {
+    /// As the answer would have that were about this alone.
+    #[serde(skip)]
+    pub(crate) status: u16,
+    #[schema(value_type = Object)]
+    error: Body,
+    /// Seconds after which it is worth trying again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
+}
+
+impl From<Error> for Part {
+    fn from(Error { status, body, retry_after }: Error) -> Self {
+        Self { status: status.as_u16(), error: body, retry_after }
     }
 }
 

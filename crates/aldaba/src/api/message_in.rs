@@ -52,7 +52,7 @@ struct ParametersDocument {
     raw_payload: Option<String>,
 }
 
-const MOST_CHANNELS: usize = 10;
+pub(super) const MOST_CHANNELS: usize = 10;
 const MOST_TAGS: usize = 10;
 /// How deep a payload may be nested.
 const DEEPEST: usize = 128;

@@ -31,6 +31,7 @@ mod ids;
 mod import;
 mod json;
 mod message;
+mod message_batch;
 mod message_headers;
 mod message_in;
 mod mtls;
@@ -41,6 +42,7 @@ mod ordering;
 mod page;
 mod policy;
 mod portal;
+mod precheck;
 mod profile;
 mod query;
 mod rate_limit_status;
@@ -151,6 +153,8 @@ fn routes() -> Vec<Route> {
         replay::routes(),
         operational::routes(),
         message::routes(),
+        message_batch::routes(),
+        precheck::routes(),
         destination::routes(),
         attempt::routes(),
         delivery::routes(),

@@ -402,7 +402,7 @@ pub const SETTINGS: &[Setting] = &[
     number(
         "queue_operations",
         "65536",
-        (512, 1 << 24),
+        (1024, 1 << 24),
         "Writes that may wait for the disk. Beyond: 503 with `Retry-After`, nothing is stored.",
         |c, n| c.store.queue_operations = size(n),
     ),

@@ -4,6 +4,7 @@
 mod api_keys;
 mod audit;
 mod bad_input;
+mod batches;
 mod client;
 mod command_line;
 mod connections;

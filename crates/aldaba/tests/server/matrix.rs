@@ -15,6 +15,7 @@ struct Operation {
     path: String,
     /// The word for who may use it.
     access: String,
+    has_body: bool,
 }
 
 impl Operation {
@@ -43,7 +44,9 @@ async fn operations(server: &Running) -> Vec<Operation> {
         for (method, operation) in methods.as_object().unwrap() {
             let access = operation["security"][0]["token"][0].as_str().unwrap_or("open").to_owned();
             let method = method.to_uppercase().parse().unwrap();
-            found.push(Operation { method, path: path.strip_prefix("/api/v1").unwrap().into(), access });
+            let (path, has_body) =
+                (path.strip_prefix("/api/v1").unwrap().into(), operation["requestBody"].is_object());
+            found.push(Operation { method, path, access, has_body });
         }
     }
     assert!(found.len() > 50, "the document has {} operations", found.len());
@@ -103,6 +106,36 @@ fn ids_for<'a>(operation: &Operation, ids: &BTreeMap<&'a str, String>) -> BTreeM
         ids.insert("endpoint_id", ear);
     }
     ids
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_too_deep_or_no_json_is_refused_on_every_route() {
+    let server = Running::delivering().await;
+    let receiver = Receiver::answering(200, "").await;
+    let ids = tenant(&server.client, &receiver).await;
+    let deep = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+    let small = |body: String| (body, vec![422]);
+    let bodies = [
+        small(deep(200)),
+        small(deep(200_000)),
+        small("{".repeat(200)),
+        small("\u{0}".into()),
+        (" ".repeat((1 << 20) + (64 << 10) + 1), vec![413]),
+    ];
+    // Deletions last: they take away what others are about.
+    let mut all = operations(&server).await;
+    all.sort_by_key(|operation| (operation.method == Method::DELETE, operation.path.matches('{').count()));
+    for operation in all.iter().filter(|operation| operation.has_body) {
+        let path = operation.filled(&ids_for(operation, &ids));
+        for (body, expected) in &bodies {
+            let reply = server.client.send(operation.method.clone(), &path, &[], body.clone().into()).await;
+            // A batch may be larger, and is then no JSON.
+            let expected = if path.ends_with("/msg/batch") { &vec![422] } else { expected };
+            let status = reply.status.as_u16();
+            assert!(expected.contains(&status), "{} {path}: {status} {:?}", operation.method, reply.body);
+        }
+    }
+    server.stop().await;
 }
 
 #[tokio::test]

@@ -1,0 +1,158 @@
+//! Many messages in one request: one commit, and a result for each.
+
+use super::auth::Access;
+use super::body::Pending;
+use super::error::{Part, Problem};
+use super::ids::Ids;
+use super::json::Fields;
+use super::message_in::{MessageDocument, MessageIn};
+use super::routes::Route;
+use super::{Api, Error, json, rates};
+use crate::token::Caller;
+use aldaba_delivery::MessageId;
+use aldaba_engine::{NewEvent, Once, Sent};
+use aldaba_store::WhichApplication;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+/// Messages, and bytes, of one request.
+const MOST_MESSAGES: usize = 1000;
+const MOST_BYTES: usize = 16 << 20;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/app/{app_id}/msg/batch", Access::Send, create)
+            .named("v1.message.create-batch", "Accepts many messages at once, each with its own result")
+            .takes::<MessageBatchIn>()
+            .answers::<MessageBatchOut>(StatusCode::ACCEPTED),
+    ]
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document; the messages are read one by one")]
+struct MessageBatchIn {
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Vec<MessageDocument>,
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MessageBatchOut {
+    /// How many of them were accepted.
+    accepted: usize,
+    /// One for each message, in their order.
+    results: Vec<MessageBatchResult>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MessageBatchResult {
+    /// What the answer to this message alone would have: 202 where it was accepted.
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::optional_text")]
+    #[schema(value_type = Option<String>)]
+    id: Option<MessageId>,
+    /// What that answer would say, where it was not accepted.
+    #[serde(flatten)]
+    part: Option<Part>,
+}
+
+impl MessageBatchResult {
+    fn accepted(id: MessageId) -> Self {
+        Self { status: StatusCode::ACCEPTED.as_u16(), id: Some(id), part: None }
+    }
+
+    fn refused(error: Error) -> Self {
+        let part = Part::from(error);
+        Self { status: part.status, id: None, part: Some(part) }
+    }
+}
+
+async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, key).await?;
+    let once = pending.once;
+    let body = pending.up_to(MOST_BYTES).read().await?;
+    let messages = messages(&body.bytes)?;
+    rates::charge(&api, application.org, application.id, messages.len() - 1);
+    let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
+    let (mut events, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+    for (place, message) in messages.into_iter().enumerate() {
+        match MessageIn::parse(message.get().as_bytes(), api.limits.payload) {
+            Ok(input) => {
+                events.push(event(input, once_of(once, place)));
+                places.push(place);
+                results.push(None);
+            }
+            Err(error) => results.push(Some(MessageBatchResult::refused(error))),
+        }
+    }
+    // Each payload is a copy, so that one that waits long does not keep all of the body.
+    let room = body.into_room();
+    let which = WhichApplication { org: application.org, key: application.id.to_string() };
+    for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
+        results[place] = Some(match sent {
+            Ok(Sent::New { message, .. } | Sent::Before { message }) => MessageBatchResult::accepted(message),
+            Err(error) => MessageBatchResult::refused(error.into()),
+        });
+    }
+    drop(room);
+    let results: Vec<_> = results.into_iter().flatten().collect();
+    let accepted = results.iter().filter(|result| result.id.is_some()).count();
+    let size = 64 * results.len();
+    Ok(json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size))
+}
+
+fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
+    let place = ["body", "messages"];
+    let Ok(Body { messages }) = serde_json::from_slice::<Body<'_>>(body) else {
+        let mut fields = Fields::parse(body)?;
+        fields.require("messages");
+        fields.finish()?;
+        return Err(Problem::decode(&place, "expected a list of messages, given once").into());
+    };
+    if !(1..=MOST_MESSAGES).contains(&messages.len()) {
+        let message = format!("must have 1 to {MOST_MESSAGES} items; it has {}", messages.len());
+        return Err(Problem::value(&place, message).into());
+    }
+    Ok(messages)
+}
+
+fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
+    NewEvent {
+        event_type: (&*input.event_type).into(),
+        payload: Bytes::copy_from_slice(input.payload.get().as_bytes()),
+        version: input.version.as_deref().map(Into::into),
+        channels: input.channels,
+        tags: input.tags,
+        headers: input.headers,
+        event_id: input.event_id,
+        deliver_at: input.deliver_at,
+        once,
+    }
+}
+
+/// The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
+fn once_of(once: Once, place: usize) -> Once {
+    let digest = once?;
+    let mut hash = Sha256::new();
+    hash.update(digest);
+    hash.update(u64::try_from(place).unwrap_or(u64::MAX).to_be_bytes());
+    let digest: [u8; 32] = hash.finalize().into();
+    digest.first_chunk().copied()
+}
