@@ -4,6 +4,7 @@
 use crate::{Accept, Quota, QuotaOf};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Counts of former days that one commit takes away.
 const SWEPT: i64 = 100;
@@ -52,12 +53,14 @@ impl Counts {
     }
 
     fn read(&mut self, connection: &Connection, key: Key) -> rusqlite::Result<&mut Count> {
-        if !self.0.contains_key(&key) {
-            let mut count = connection.prepare_cached(COUNT)?;
-            let before: Option<i64> = count.query_row(key, |row| row.get(0)).optional()?;
-            self.0.insert(key, Count { before: before.unwrap_or(0), more: 0 });
+        match self.0.entry(key) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => {
+                let mut count = connection.prepare_cached(COUNT)?;
+                let before: Option<i64> = count.query_row(key, |row| row.get(0)).optional()?;
+                Ok(unknown.insert(Count { before: before.unwrap_or(0), more: 0 }))
+            }
         }
-        Ok(self.0.entry(key).or_insert(Count { before: 0, more: 0 }))
     }
 
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {

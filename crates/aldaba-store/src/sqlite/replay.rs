@@ -395,13 +395,12 @@ impl<'a> Search<'a> {
             .connection
             .prepare_cached("SELECT payload, tags, headers FROM message WHERE app = ?1 AND id = ?2")?;
         let key = (self.replay.app.as_bytes(), message.as_bytes());
-        let passes = find.query_row(key, |row| {
+        find.query_row(key, |row| {
             let (tags, headers) = (rows::list(row, 1)?, rows::headers(row, 2)?);
             let payload = row.get_ref(0)?.as_blob()?;
             let facts = Facts { event_type, channels, tags: &tags, headers: &headers, payload };
             Ok(filters.over(facts).passes(0))
-        });
-        passes
+        })
     }
 
     fn delivery(&self, message: MessageId, rows: &mut usize) -> rusqlite::Result<Option<DeliveryStatus>> {
