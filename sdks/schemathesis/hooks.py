@@ -81,7 +81,6 @@ class Scene:
         return ask("POST", f"/app/{self.ids['app_id']}/msg", body)["id"]
 
     def event_type(self):
-        return "TEMP"
         body = {"name": self.name("invoice"), "description": "An invoice"}
         return ask("POST", "/event-type", body)["name"]
 

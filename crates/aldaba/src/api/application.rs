@@ -31,8 +31,6 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<ApplicationIn>()
             .answers::<ApplicationOut<'_>>(StatusCode::CREATED)
             .answers::<ApplicationOut<'_>>(StatusCode::OK)
-            // What the idempotency key has made is deleted by now.
-            .or_error(StatusCode::NOT_FOUND)
             .may_conflict(),
         Route::get("/app/{app_id}", Access::Read, show)
             .named("v1.application.get", "Shows an application")

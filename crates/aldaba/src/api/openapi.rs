@@ -151,7 +151,8 @@ fn common_errors(route: &Route) -> Vec<StatusCode> {
     if route.access != Access::Open {
         statuses.extend([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS]);
     }
-    if route.path.contains('{') {
+    // What an idempotency key has made may be deleted by now.
+    if route.path.contains('{') || route.method == Method::POST {
         statuses.push(StatusCode::NOT_FOUND);
     }
     if route.body.is_some() || !route.query.is_empty() {
