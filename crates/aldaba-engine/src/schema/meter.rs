@@ -14,12 +14,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Bytes of stack that one validation may use. The threads of the API have 2 MiB each.
 const STACK: usize = 512 * 1024;
 
+/// Bytes of a text.
+pub(super) const PIECE: u64 = 16;
+
 /// What a look costs, by what the schema is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prices {
-    /// Each byte of a text: a pattern may look at all of them, and large patterns look for longer.
+    /// Each [`PIECE`] of a text: a pattern may look at every byte, and large patterns look for longer.
     pub(super) text: u64,
-    /// Each byte of a property's name, where patterns look at those.
+    /// The same of a property's name, where patterns look at those.
     pub(super) name: u64,
     /// Going on to a property or an item: what the schema does there without looking is paid for here.
     pub(super) step: u64,
@@ -134,7 +137,7 @@ impl<'a> Node<'a, Metered> for Looked<'a> {
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.value.as_str();
-        self.pay(|prices| 1 + text.map_or(0, |text| text.len() as u64 * prices.text));
+        self.pay(|prices| 1 + text.map_or(0, |text| text.len() as u64 * prices.text / PIECE));
         text.map(Cow::Borrowed)
     }
 
@@ -217,7 +220,7 @@ impl<'a> Iterator for FieldsIter<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.fields.next()?;
-        self.of.pay(|prices| prices.step + name.len() as u64 * prices.name);
+        self.of.pay(|prices| prices.step + name.len() as u64 * prices.name / PIECE);
         Some((name, self.of.part(value)))
     }
 }

@@ -412,3 +412,29 @@ async fn endpoints_ask_for_event_types_that_there_are_and_keep_those_they_have()
     other.put("/event-type/theirs", r#"{"description": ""}"#).await.expect(201);
     assert!(refused("eventTypes", json!(["theirs"])).await.contains("`theirs`"));
 }
+
+#[tokio::test]
+async fn who_changed_an_event_type_is_in_the_audit_log() {
+    let server = Running::start().await;
+    server.client.post("/event-type", r#"{"name": "a", "description": ""}"#).await.expect(201);
+    server.client.patch("/event-type/a", r#"{"deprecated": true, "groupName": "g"}"#).await.expect(200);
+    server.client.delete("/event-type/a").await.expect(204);
+    server.client.delete("/event-type/a").await.expect(204);
+    server.client.delete("/event-type/a?expunge=true").await.expect(204);
+    let spec = json!({"openapi": "3.1.0", "webhooks": {"b": {"post": {}}, "c": {"post": {}}}});
+    let import = json!({ "spec": spec }).to_string();
+    server.client.post("/event-type/import/openapi", import).await.expect(200);
+    let log = server.client.get("/audit").await.expect(200);
+    let rows = log["data"].as_array().unwrap();
+    let expected = [
+        ("event_type.create", json!([])),
+        ("event_type.update", json!(["deprecated", "groupName"])),
+        ("event_type.update", json!(["archived"])),
+        ("event_type.delete", json!([])),
+        ("event_type.import", json!([])),
+    ];
+    assert_eq!(rows.len(), expected.len(), "{log}");
+    for (action, fields) in expected {
+        assert!(rows.iter().any(|row| row["action"] == action && row["fields"] == fields), "{action}: {log}");
+    }
+}
