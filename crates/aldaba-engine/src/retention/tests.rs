@@ -7,8 +7,8 @@ use aldaba_delivery::{AppId, MessageId, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Change, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter, ReplayKind,
-    ReplayState, Tenant,
+    Accept, Accepted, AuditEntry, Change, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter,
+    ReplayKind, ReplayState, RevokedToken, Tenant,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -234,6 +234,38 @@ fn a_replay_goes_30_days_after_its_end_but_not_before_the_key_it_was_started_wit
         assert_eq!(round(&store, at(30 * DAY + 1)).await, RemovedCounts { replays: 1, ..Default::default() });
         assert_eq!(store.replay(scene.org, first).await, Ok(None));
         assert!(store.replay(scene.org, second).await.is_ok_and(|replay| replay.is_some()));
+    });
+}
+
+#[test]
+fn the_audit_log_is_kept_a_year_and_ended_tokens_until_they_would_have_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    block_on(async {
+        let scene = Scene::new(store.clone());
+        let app = tenant(&scene, &["standard"]).await.application.id;
+        let token =
+            |mark: u8, end: i64| RevokedToken { org: scene.org, mark: [mark; 32], expires_at: Some(at(end)) };
+        for token in [token(1, DAY), token(2, 400 * DAY)] {
+            scene.change(Change::RevokeToken { token }).await;
+        }
+        for moment in [at(0), at(HOUR)] {
+            let change = Change::GrantPortalAccess { app };
+            let entry = AuditEntry { id: scene.id_at(moment), ..(*scene.audit(change.deed())).clone() };
+            scene.change_by(change, Some(Arc::new(entry))).await;
+        }
+        let mut keeper = keeper(store.clone());
+        keeper.credentials = Credentials::read(&*store).await.expect("a read");
+        let revocations = keeper.credentials.revocations.clone();
+        let round = async |keeper: &mut Retention, now| keeper.run_once(now).await.0;
+        let one = |audit, revocations| RemovedCounts { audit, revocations, ..Default::default() };
+        assert_eq!(round(&mut keeper, at(DAY)).await, one(0, 0));
+        assert!(revocations.is_revoked(&[1; 32]));
+        assert_eq!(round(&mut keeper, at(DAY + 1)).await, one(0, 1));
+        assert!(!revocations.is_revoked(&[1; 32]) && revocations.is_revoked(&[2; 32]), "the memory follows");
+        assert_eq!(round(&mut keeper, at(365 * DAY)).await, one(0, 0));
+        assert_eq!(round(&mut keeper, at(365 * DAY + 1)).await, one(1, 0));
+        assert_eq!(store.revoked_tokens().await, Ok(vec![token(2, 400 * DAY)]));
     });
 }
 

@@ -55,6 +55,11 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.authentication.dashboard-access", "portal_access.create"),
     ("v1.authentication.expire-all", "portal_access.expire"),
     ("v1.authentication.logout", "token.revoke"),
+    ("v1.operational-webhook.endpoint.create", "endpoint.create"),
+    ("v1.operational-webhook.endpoint.update", "endpoint.update"),
+    ("v1.operational-webhook.endpoint.delete", "endpoint.delete"),
+    ("v1.operational-webhook.endpoint.rotate-secret", "endpoint.secret.rotate"),
+    ("v1.operational-webhook.endpoint.update-headers", "endpoint.headers.update"),
 ];
 /// Messages are the business itself, and have a history of their own.
 const WITHOUT: &[&str] = &["v1.message.create"];
@@ -118,6 +123,7 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
     client.delete(&path).await.expect(204);
     client.delete(&path).await.expect(404);
     client.delete(&format!("/app/{app}")).await.expect(204);
+    client.post("/operational-webhook/endpoint", r#"{"url":"https://example.com/"}"#).await.expect(201);
 
     let rows = log(&server.client, "&order=ascending").await;
     assert_eq!(
@@ -138,6 +144,8 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
             "portal_access.expire",
             "endpoint.delete",
             "application.delete",
+            "application.create",
+            "endpoint.create",
         ]
     );
     let first = &rows[0];
@@ -223,6 +231,7 @@ async fn the_log_is_filtered_and_paged_and_another_organization_sees_none_of_it(
     }
     let token = server.client.post(&format!("/auth/app-portal-access/{a}"), r#"{"sessionId":"ana"}"#).await;
     let ana = server.client.with_token(token.expect(200)["token"].as_str().unwrap());
+    tokio::time::sleep(Duration::from_millis(8)).await;
     let made = ana.post(&format!("/app/{a}/endpoint"), r#"{"url":"https://example.com/"}"#).await.expect(201);
     let rows = log(&server.client, "").await;
     assert_eq!(rows.len(), 6, "{rows:?}");

@@ -33,8 +33,17 @@ impl Started {
         Self::say_hello(&mut command)
     }
 
+    /// The same with its log in a file.
+    pub(crate) fn logging(command: &mut Command, log: &Path) -> (Self, Vec<String>) {
+        Self::greeted(command.stderr(std::fs::File::create(log).unwrap()))
+    }
+
     fn say_hello(command: &mut Command) -> (Self, Vec<String>) {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::greeted(command.stderr(Stdio::piped()))
+    }
+
+    fn greeted(command: &mut Command) -> (Self, Vec<String>) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(2);
         let lines = lines.map(Result::unwrap).collect();
         (Self(child), lines)

@@ -122,3 +122,29 @@ fn what_cannot_be_done_is_said() {
         assert!(err.contains(said), "{arguments:?}: {err}");
     }
 }
+
+#[tokio::test]
+async fn no_log_holds_a_key_or_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = aldaba(folder.path());
+    command.args(["serve", "--listen", "127.0.0.1:0"]).env("ALDABA_LOG", "trace");
+    let (server, hello) = Started::logging(&mut command, &log);
+    let (key, _) = made(folder.path(), &["--name", "the shop"]);
+    let admin = client(&hello, &key);
+    let app = admin.post("/app", r#"{"name":"a"}"#).await.expect(201)["id"].as_str().unwrap().to_owned();
+    let portal = admin.post(&format!("/auth/app-portal-access/{app}"), "{}").await.expect(200);
+    let token = portal["token"].as_str().unwrap();
+    client(&hello, token).get(&format!("/app/{app}")).await.expect(200);
+    let wrong = format!("{key}x");
+    client(&hello, &wrong).get("/app").await.expect(401);
+    let signed = create_token(folder.path(), &[]);
+    client(&hello, &signed).get("/app").await.expect(200);
+    drop(server);
+    let logged = std::fs::read_to_string(&log).unwrap();
+    assert!(logged.contains("listening"), "it logs: {logged}");
+    let secret = |text: &str| text.rsplit(['_', '.']).next().unwrap().to_owned();
+    for secret in [secret(&key), secret(token), secret(&signed)] {
+        assert!(!logged.contains(&secret), "the log holds {secret}");
+    }
+}
