@@ -59,11 +59,11 @@ use crate::{
     Accept, Accepted, Accepts, ApiKey, Application, Attempt, AttemptsQuery, AuditEntry, AuditPage,
     AuditQuery, Audits, Change, Changed, Content, Credentials, Cut, Deliveries, DeliveriesPage,
     DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint, EventType,
-    GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, LaneTarget, Lanes, LanesPage, LanesQuery,
-    Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read,
-    Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
-    ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting,
-    Walked, WhichApplication,
+    GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, LaneTarget, Lanes, LanesPage,
+    LanesQuery, Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut,
+    Read, Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped,
+    Replays, ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Store, StoredKey, Tenant,
+    Waiting, Walked, WhichApplication,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;

@@ -136,13 +136,14 @@ fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
 fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
     NewEvent {
         event_type: (&*input.event_type).into(),
-        payload: Bytes::copy_from_slice(input.payload.get().as_bytes()),
+        payload: Bytes::copy_from_slice(input.body()),
         version: input.version.as_deref().map(Into::into),
         channels: input.channels,
         tags: input.tags,
         headers: input.headers,
         event_id: input.event_id,
         deliver_at: input.deliver_at,
+        only_for: None,
         once,
     }
 }

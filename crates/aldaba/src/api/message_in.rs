@@ -97,6 +97,16 @@ struct Body<'a> {
     transformations_params: Option<&'a RawValue>,
 }
 
+impl MessageIn<'_> {
+    /// What is sent.
+    pub(super) fn body(&self) -> &[u8] {
+        match &self.raw_payload {
+            Some(raw) => raw.as_bytes(),
+            None => self.payload.get().as_bytes(),
+        }
+    }
+}
+
 /// What else can be given about the body that is sent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

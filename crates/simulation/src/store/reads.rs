@@ -9,8 +9,8 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId
 use aldaba_store::{
     Application, Attempt, AttemptsQuery, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus,
     Directory, Done, DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber,
-    History, Key, LaneTarget, Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile,
-    Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    History, Key, LaneTarget, Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy,
+    OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
 
