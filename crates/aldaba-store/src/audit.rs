@@ -3,6 +3,7 @@
 use crate::{Change, Order, Page, Read};
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};
 use std::borrow::Cow;
+use std::fmt::Display;
 
 /// Who makes a change, and in whose name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub struct Deed {
 }
 
 impl Deed {
-    pub fn new(action: &'static str, resource: impl ToString) -> Self {
+    pub fn new(action: &'static str, resource: &(impl Display + ?Sized)) -> Self {
         let (app, endpoint, fields) = (None, None, Vec::new());
         Self { action: action.into(), app, endpoint, resource: resource.to_string(), fields }
     }
@@ -189,10 +190,10 @@ impl Change {
     pub fn deed(&self) -> Deed {
         match self {
             Self::CreateApplication { application, .. } => {
-                Deed::new("application.create", application.id).of_app(application.id)
+                Deed::new("application.create", &application.id).of_app(application.id)
             }
             Self::UpdateApplication { application, .. } => {
-                Deed::new("application.update", application.id).of_app(application.id)
+                Deed::new("application.update", &application.id).of_app(application.id)
             }
             Self::DeleteApplication { app, .. } => Deed::new("application.delete", app).of_app(*app),
             Self::CreateEndpoint { endpoint, .. } => {
@@ -213,7 +214,7 @@ impl Change {
                 Deed { app, ..Deed::new("host.release", origin) }
             }
             Self::StartReplay { replay, .. } => {
-                Deed::new("replay.start", replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
+                Deed::new("replay.start", &replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
             }
             Self::CancelReplay { replay, .. } => Deed::new("replay.cancel", replay),
             Self::ForgetNotices { .. } => Deed::new("notice.forget", ""),
@@ -224,7 +225,7 @@ impl Change {
             Self::ReplaceProfile { profile } => Deed::new("profile.update", &profile.name),
             Self::DeleteProfile { name, .. } => Deed::new("profile.delete", name),
             Self::WriteEventTypes(change) => change.deed(),
-            Self::CreateApiKey { key, .. } => Deed { app: key.app, ..Deed::new("api_key.create", key.id) },
+            Self::CreateApiKey { key, .. } => Deed { app: key.app, ..Deed::new("api_key.create", &key.id) },
             Self::RenameApiKey { id, .. } => Deed::new("api_key.update", id).with_fields(&["name"]),
             Self::RevokeApiKey { id, .. } => Deed::new("api_key.revoke", id),
             Self::NoteKeyUses { .. } => Deed::new("api_key.use", ""),
@@ -236,5 +237,5 @@ impl Change {
 }
 
 fn of_endpoint(action: &'static str, app: AppId, endpoint: EndpointId) -> Deed {
-    Deed::new(action, endpoint).of_app(app).at_endpoint(endpoint)
+    Deed::new(action, &endpoint).of_app(app).at_endpoint(endpoint)
 }

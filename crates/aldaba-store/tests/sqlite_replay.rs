@@ -70,7 +70,7 @@ fn a_step_ends_by_the_clock_and_always_comes_forward() {
         let store = open(folder.path(), look);
         let replay = replay(&Scene::new(store.clone()));
         ask(|done| {
-            store.change(Change::StartReplay { replay: replay.clone(), idempotency: None }, None, done)
+            store.change(Change::StartReplay { replay: replay.clone(), idempotency: None }, None, done);
         });
         let mut opened = 0;
         for _ in 0..MESSAGES.div_ceil(in_a_step) {

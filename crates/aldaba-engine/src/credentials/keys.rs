@@ -155,7 +155,7 @@ mod tests {
         keys.put(two.clone());
         keys.put(one.clone());
         assert_eq!(keys.find(&[1; 32]).unwrap().key(), &one);
-        assert_eq!(keys.of_organization(org), [one.clone()]);
+        assert_eq!(keys.of_organization(org), std::slice::from_ref(&one));
         assert_eq!(keys.get(org, two.id), None, "another organization's");
         keys.rename(one.id, "new".into());
         let found = keys.find(&[1; 32]).unwrap();

@@ -76,7 +76,7 @@ pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Stor
     for who in actors {
         let fields = vec!["url".to_owned(), "eventTypes".to_owned()];
         let deed =
-            Deed { fields, ..Deed::new("endpoint.update", endpoint).of_app(app).at_endpoint(endpoint) };
+            Deed { fields, ..Deed::new("endpoint.update", &endpoint).of_app(app).at_endpoint(endpoint) };
         let actor = Actor { org: scene.org, who };
         let entry = AuditEntry { id: scene.id(), actor, deed, count: 3 };
         let change = Change::GrantPortalAccess { app };
@@ -125,11 +125,11 @@ pub async fn records_that_share_an_entry_leave_one_row(store: Arc<dyn Store>) {
     let record = Record { attempts_before: 7, ..scene.delivered(&event, seq) };
     scene.record(vec![Record { audit: Some(fenced), ..record }]).await;
     // An attempt by hand.
-    let resend = scene.audit(Deed::new("message.resend", event.message.id));
+    let resend = scene.audit(Deed::new("message.resend", &event.message.id));
     let (endpoint, message, attempt) = (event.deliveries[0].endpoint, event.message.id, scene.attempt());
     let resent = Resent { endpoint, message, attempt, at: at(9), audit: Some(resend.clone()) };
     ask(|done| scene.store.resent(resent.clone(), done)).await.unwrap();
-    let elsewhere = scene.audit(Deed::new("message.resend", event.message.id));
+    let elsewhere = scene.audit(Deed::new("message.resend", &event.message.id));
     let nowhere = Resent { endpoint: scene.id(), audit: Some(elsewhere), attempt: scene.attempt(), ..resent };
     ask(|done| scene.store.resent(nowhere, done)).await.unwrap();
     let cancelled = AuditEntry { count: 2, ..(*cancel).clone() };
@@ -150,7 +150,7 @@ async fn ten(scene: &Scene) -> (Vec<AuditId>, [AppId; 2]) {
         let action = if number < 5 { "a.one" } else { "a.two" };
         let actor = Actor { org: scene.org, who };
         let id = scene.id_at(at(number as i64));
-        let entry = AuditEntry { id, actor, deed: Deed::new(action, number).of_app(app), count: 1 };
+        let entry = AuditEntry { id, actor, deed: Deed::new(action, &number).of_app(app), count: 1 };
         scene.change_by(Change::GrantPortalAccess { app }, Some(Arc::new(entry))).await;
         ids.push(id);
     }

@@ -80,7 +80,7 @@ pub async fn only_its_organization_renames_and_revokes_a_key(store: Arc<dyn Stor
     let revoke = |org| Change::RevokeApiKey { org, id: kept.id };
     assert_eq!(scene.change(rename(stranger)).await, Changed::NotFound);
     assert_eq!(scene.change(revoke(stranger)).await, Changed::NotFound);
-    assert_eq!(keys(&scene).await, [kept.clone()]);
+    assert_eq!(keys(&scene).await, std::slice::from_ref(&kept));
     assert_eq!(scene.change(rename(scene.org)).await, made());
     assert_eq!(keys(&scene).await, [ApiKey { name: "new".into(), ..kept.clone() }]);
     assert_eq!(scene.change(revoke(scene.org)).await, made());

@@ -366,7 +366,7 @@ pub(super) async fn resend(
     let application = api.application(&caller, app).await?;
     let message = api.message(application.id, message).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
-    let deed = Deed::new("message.resend", message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
+    let deed = Deed::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
     let entry = api.engine.entry(caller.actor(), deed);
     if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(entry, endpoint, message)).await {
         ended?;

@@ -22,7 +22,13 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.application.create", "application.create"),
     ("v1.application.update", "application.update"),
     ("v1.application.patch", "application.update"),
+    ("v1.application.patch-alert-email", "application.update"),
     ("v1.application.delete", "application.delete"),
+    ("v1.event-type.create", "event_type.create"),
+    ("v1.event-type.update", "event_type.update"),
+    ("v1.event-type.patch", "event_type.update"),
+    ("v1.event-type.delete", "event_type.update"),
+    ("v1.event-type.import-openapi", "event_type.import"),
     ("v1.endpoint.create", "endpoint.create"),
     ("v1.endpoint.update", "endpoint.update"),
     ("v1.endpoint.patch", "endpoint.update"),
@@ -62,7 +68,7 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.operational-webhook.endpoint.update-headers", "endpoint.headers.update"),
 ];
 /// Messages are the business itself, and have a history of their own.
-const WITHOUT: &[&str] = &["v1.message.create"];
+const WITHOUT: &[&str] = &["v1.message.create", "v1.endpoint.send-example"];
 
 #[tokio::test]
 async fn it_is_known_of_every_route_that_changes_something_which_row_it_leaves() {
@@ -83,6 +89,23 @@ async fn it_is_known_of_every_route_that_changes_something_which_row_it_leaves()
     assert!(gone.is_empty(), "there are no such routes: {gone:?}");
 }
 
+#[test]
+fn the_documentation_names_every_action() {
+    let documented = include_str!("../../../../docs/audit.md");
+    let mut actions = BTreeSet::new();
+    for line in documented.lines() {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let [_, kinds, verbs, _] = cells[..] else { continue };
+        for kind in kinds.split(", ").map(|kind| kind.trim_matches('`')) {
+            let verbs = verbs.split('`').filter(|verb| verb.starts_with('.'));
+            actions.extend(verbs.map(|verb| format!("{kind}{verb}")));
+        }
+    }
+    for (_, action) in ROWS {
+        assert!(actions.contains(*action), "docs/audit.md lacks {action}");
+    }
+}
+
 #[tokio::test]
 async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
     let server = Running::start().await;
@@ -94,6 +117,9 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
     client.post("/app", r#"{"name":"a","uid":"a"}"#).await.expect(409);
     client.post("/app?get_if_exists=true", r#"{"name":"a","uid":"a"}"#).await.expect(200);
     client.patch(&format!("/app/{app}"), r#"{"name":"b"}"#).await.expect(200);
+    client.post("/event-type", r#"{"name":"paid","description":""}"#).await.expect(201);
+    client.post("/event-type", r#"{"name":"paid","description":""}"#).await.expect(409);
+    client.delete("/event-type/paid").await.expect(204);
     let made =
         client.post(&format!("/app/{app}/endpoint"), r#"{"url":"https://example.com/"}"#).await.expect(201);
     let endpoint = made["id"].as_str().unwrap();
@@ -132,6 +158,8 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
             "api_key.create",
             "application.create",
             "application.update",
+            "event_type.create",
+            "event_type.update",
             "endpoint.create",
             "endpoint.update",
             "endpoint.secret.rotate",
@@ -154,11 +182,11 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
     let shop = json!({"kind": "api_key", "id": key["id"], "prefix": key["prefix"], "name": "the shop"});
     assert!(rows[1..].iter().all(|row| row["actor"] == shop), "{rows:?}");
     assert_eq!((&rows[2]["fields"], &rows[2]["appId"]), (&json!(["name"]), &json!(app)));
-    let update = &rows[4];
+    let update = &rows[6];
     assert_eq!(update["fields"], json!(["url", "description"]));
     assert_eq!((&update["endpointId"], &update["resourceId"]), (&json!(endpoint), &json!(endpoint)));
     assert_eq!(update["count"], 1);
-    assert_eq!(rows[8]["resourceId"], "mine");
+    assert_eq!(rows[10]["resourceId"], "mine");
     let whole = json!(rows).to_string();
     for secret in ["quite secret", "pass", "example.com", key["key"].as_str().unwrap(), "whsec"] {
         assert!(!whole.contains(secret), "the log holds {secret}");
