@@ -3,8 +3,8 @@
 use crate::{Done, HealthChange, HealthChangeNumber, IdempotencyKey, LastError, Order, Page, Read, Replay};
 use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
-    AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin, Policy,
-    ReplayId, Timestamp, WhenDisabled,
+    AppId, AttemptId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, MessageId, Ordering,
+    OrgId, Origin, Policy, ReplayId, Timestamp, WhenDisabled,
 };
 use std::sync::Arc;
 
@@ -242,7 +242,8 @@ impl From<&Endpoint> for Fence {
     }
 }
 
-/// A change of the directory. Each raises the version of its application.
+/// A change of the directory, or of what somebody wants to be forgotten. Each of the directory raises the
+/// version of its application.
 #[derive(Clone, Debug)]
 pub enum Change {
     CreateApplication {
@@ -308,6 +309,16 @@ pub enum Change {
         org: OrgId,
         replay: ReplayId,
         at: Timestamp,
+    },
+    /// Deletes the payload of a message. What waits of it is left to whoever ends it.
+    ExpungeMessage {
+        app: AppId,
+        message: MessageId,
+    },
+    /// Deletes what came back to an attempt.
+    ExpungeAttempt {
+        message: MessageId,
+        attempt: AttemptId,
     },
     CreatePolicy {
         policy: OwnPolicy,

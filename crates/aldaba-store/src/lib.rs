@@ -26,8 +26,10 @@ mod error;
 mod health;
 mod history;
 mod lanes;
+mod listing;
 mod replay;
 mod retention;
+mod statistics;
 mod write;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -51,6 +53,10 @@ pub use history::{
 pub use lanes::{
     DueQuery, FoundLane, GateRecord, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn, Waiting,
 };
+pub use listing::{
+    AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,
+    Payloads, Progress, Within,
+};
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,
@@ -59,6 +65,7 @@ pub use retention::{
     Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
     Walked,
 };
+pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Record, Recorded, Records,
     Resent,
@@ -71,7 +78,18 @@ pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// Everything that the server needs of a database.
 pub trait Store:
-    Accepts + Records + Lanes + Directory + History + Deliveries + Replays + Retention + Send + Sync + 'static
+    Accepts
+    + Records
+    + Lanes
+    + Directory
+    + History
+    + Deliveries
+    + Replays
+    + Statistics
+    + Retention
+    + Send
+    + Sync
+    + 'static
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;

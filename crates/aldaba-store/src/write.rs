@@ -6,6 +6,7 @@ use aldaba_delivery::{
 };
 use bytes::Bytes;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What to do once the fate of a write is known.
@@ -137,6 +138,8 @@ pub struct NewAttempt {
     pub trigger: Trigger,
     /// Whether the attempt was a success under the policy.
     pub success: bool,
+    /// What it was about; for the counters.
+    pub event_type: Arc<str>,
 }
 
 impl NewAttempt {

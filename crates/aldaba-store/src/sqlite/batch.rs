@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
-use super::{Monotonic, change, deliveries, remove, replay, setting};
+use super::{Monotonic, change, deliveries, remove, replay, setting, statistics};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -57,8 +57,8 @@ fn apply(
                 Outcome::Record(batch.iter().map(record).collect::<Result<_, _>>()?)
             }
             Op::Resent(resent) => {
-                if prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
-                    counters.resent(resent);
+                if let Some(app) = prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
+                    counters.resent(app, resent);
                 }
                 Outcome::Resent
             }
@@ -76,6 +76,7 @@ fn apply(
             Op::Discard { app, deliveries } => {
                 Outcome::Discard(deliveries::discard(connection, *app, deliveries)?)
             }
+            Op::SumUp(step) => Outcome::SumUp(statistics::sum_up(connection, clock, step)?),
             Op::Remove(removal) => Outcome::Remove(remove::remove(connection, clock, removal)?),
         });
     }

@@ -2,6 +2,7 @@
 
 use super::batch::Rules;
 use super::codes::Code;
+use super::expunge;
 use super::health;
 use super::keys::{KeyKind, Keys, UniqueKey};
 use super::names;
@@ -57,6 +58,8 @@ pub(super) fn apply(connection: &Connection, rules: Rules, change: &Change) -> r
             })
         }
         Change::CancelReplay { org, replay, at } => replay::cancel(connection, *org, *replay, *at),
+        Change::ExpungeMessage { app, message } => expunge::message(connection, *app, *message),
+        Change::ExpungeAttempt { message, attempt } => expunge::attempt(connection, *message, *attempt),
         Change::CreatePolicy { policy } => policy::create(connection, policy),
         Change::ReplacePolicy { policy } => policy::replace(connection, policy),
         Change::DeletePolicy { org, name } => policy::delete(connection, *org, name),

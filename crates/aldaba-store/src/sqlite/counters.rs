@@ -1,16 +1,18 @@
-//! Counters per endpoint and minute, and how many deliveries wait, so that nothing ever has to count
-//! raw rows. They are summed up in memory over a batch and written in the same commit as what they
-//! count.
+//! Counters per endpoint and minute, per application, event type and hour, and how many deliveries wait, so
+//! that nothing ever has to count raw rows. They are summed up in memory over a batch and written in the same
+//! commit as what they count.
 
 use super::rows::count;
-use crate::{Accept, NewAttempt, Record, Resent};
-use aldaba_delivery::{Ending, EndpointId, Transition};
+use super::statistics;
+use crate::{Accept, Hour, NewAttempt, Record, Resent};
+use aldaba_delivery::{AppId, Ending, EndpointId, Timestamp, Transition};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The columns of `endpoint_minute` that are added up, in the order of [`Minute::counts`].
-const COLUMNS: [&str; 18] = [
+pub(super) const COLUMNS: [&str; 18] = [
     "attempts",
     "successes",
     "retries",
@@ -42,6 +44,8 @@ const WITHIN_MILLIS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     minutes: BTreeMap<(EndpointId, i64), Minute>,
+    /// Attempts, and the successes among them.
+    types: BTreeMap<(AppId, Hour, Arc<str>), [i64; 2]>,
     /// How many more deliveries wait than before the batch.
     waiting: i64,
 }
@@ -70,9 +74,17 @@ impl Counters {
         self.waiting += count(deliveries);
     }
 
-    pub(super) fn resent(&mut self, resent: &Resent) {
+    pub(super) fn resent(&mut self, app: AppId, resent: &Resent) {
         let minute = resent.at.millis().div_euclid(60_000);
         self.minutes.entry((resent.endpoint, minute)).or_default().attempted(&resent.attempt);
+        self.of_type(app, resent.at, &resent.attempt);
+    }
+
+    fn of_type(&mut self, app: AppId, at: Timestamp, attempt: &NewAttempt) {
+        let key = (app, Hour::of(at), attempt.event_type.clone());
+        let [attempts, successes] = self.types.entry(key).or_default();
+        *attempts += 1;
+        *successes += i64::from(attempt.success);
     }
 
     pub(super) fn recorded(&mut self, record: &Record) {
@@ -88,6 +100,9 @@ impl Counters {
             Transition::Settle(Ending::Delivered) => counts[DELIVERED] += 1,
             Transition::Settle(Ending::Dead(_)) => counts[DEAD] += 1,
         }
+        if let Some(attempt) = &record.attempt {
+            self.of_type(record.app, record.at, attempt);
+        }
     }
 
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
@@ -99,20 +114,37 @@ impl Counters {
         if self.minutes.is_empty() {
             return Ok(());
         }
-        let mut add = connection.prepare_cached(&statement())?;
+        let begun = statistics::hours_begun(connection)?;
+        let mut add = connection.prepare_cached(&statement("endpoint_minute", "minute"))?;
         for ((endpoint, minute), Minute { counts }) in &self.minutes {
-            let key: [&dyn rusqlite::ToSql; 2] = [endpoint.as_bytes(), minute];
-            add.execute(params_from_iter(key.into_iter().chain(counts.iter().map(|count| count as _))))?;
+            let values = |key| {
+                let key: [&dyn rusqlite::ToSql; 2] = [endpoint.as_bytes(), key];
+                params_from_iter(key.into_iter().chain(counts.iter().map(|count| count as _)))
+            };
+            add.execute(values(minute))?;
+            let hour = minute.div_euclid(60);
+            // It comes late: its hour is summed up, or is about to be.
+            if hour <= begun.0 {
+                connection.prepare_cached(&statement("endpoint_hour", "hour"))?.execute(values(&hour))?;
+            }
+        }
+        let mut add = connection.prepare_cached(TYPES)?;
+        for ((app, hour, event_type), [attempts, successes]) in &self.types {
+            add.execute((app.as_bytes(), hour.0, &**event_type, attempts, successes))?;
         }
         Ok(())
     }
 }
 
-fn statement() -> String {
+const TYPES: &str = "
+    INSERT INTO application_hour (app, hour, event_type, attempts, successes) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET attempts = attempts + excluded.attempts, successes = successes + excluded.successes";
+
+fn statement(table: &str, span: &str) -> String {
     let marks = vec!["?"; COLUMNS.len()].join(", ");
     let sums = COLUMNS.map(|column| format!("{column} = {column} + excluded.{column}")).join(", ");
     format!(
-        "INSERT INTO endpoint_minute (endpoint, minute, {}) VALUES (?, ?, {marks})
+        "INSERT INTO {table} (endpoint, {span}, {}) VALUES (?, ?, {marks})
          ON CONFLICT DO UPDATE SET {sums}",
         COLUMNS.join(", ")
     )

@@ -4,6 +4,7 @@
 //! is syncing goes into the next one, so the disk decides how many operations share an fsync.
 
 mod accept;
+mod attempt_list;
 mod batch;
 mod change;
 mod checkpoint;
@@ -14,12 +15,14 @@ mod counters;
 mod deliveries;
 mod delivery_list;
 mod directory;
+mod expunge;
 mod failure;
 mod health;
 mod history;
 mod keys;
 mod lanes;
 mod lock;
+mod message_list;
 mod migrations;
 mod monotonic;
 mod names;
@@ -41,6 +44,8 @@ mod retention;
 mod rows;
 mod setting;
 mod space;
+mod statistics;
+mod walk;
 mod watchdog;
 mod writer;
 
@@ -51,14 +56,16 @@ pub use open::{OpenError, in_memory};
 pub use options::Options;
 
 use crate::{
-    Accept, Accepted, Accepts, Application, Attempt, AttemptsQuery, Change, Changed, Content, Cut,
-    Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery,
-    Endpoint, GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, Lanes, LanesPage,
-    LanesQuery, Message, MessagesCursor, Order, OwnPolicy, OwnProfile, Page, Read, Record, Recorded, Records,
-    Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent,
-    Retention, Seq, Settled, Stale, Store, StoredKey, Tenant, Waiting, Walked, WhichApplication,
+    Accept, Accepted, Accepts, Application, ApplicationAttemptsQuery, Attempt, AttemptCounts, AttemptsQuery,
+    Change, Changed, Content, Count, Cut, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus,
+    DeliveryView, Directory, Done, DueQuery, Endpoint, EndpointMessage, EndpointMessagesQuery, Found,
+    GateRecord, HealthChange, HealthChangeNumber, History, Hour, KeptEndpoint, Key, Lanes, LanesPage,
+    LanesQuery, Message, MessagesCursor, MessagesQuery, Order, OwnPolicy, OwnProfile, Page, Read, Record,
+    Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
+    ReplaysQuery, Resent, Retention, Seq, Settled, Stale, Statistics, Store, StoredKey, SumUp, Tenant,
+    Waiting, Walked, WhichApplication,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
 use monotonic::Slice;
 use op::Reply;
@@ -67,6 +74,7 @@ use queue::Queue;
 use readers::Readers;
 use rusqlite::Connection;
 use space::Space;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -116,7 +124,20 @@ impl SqliteStore {
     {
         self.readers.read(&self.failure, read)
     }
+
+    /// A read that ends by the clock, with what it has found by then.
+    fn walk<T, F>(&self, walk: F) -> Read<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &Slice<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let clock = self.clock.clone();
+        self.read(move |connection| walk(connection, &Slice::begin(&clock, WALK)))
+    }
 }
+
+/// How long a list is walked in one read, so that others have their turn; the next read goes on from there.
+const WALK: Duration = Duration::from_millis(8);
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
@@ -261,12 +282,24 @@ impl History for SqliteStore {
         self.read(move |connection| history::message(connection, app, &key))
     }
 
-    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>> {
-        self.read(move |connection| history::messages(connection, app, page, order))
+    fn messages(&self, query: MessagesQuery) -> Read<Found<Message, MessageId>> {
+        self.walk(move |connection, slice| message_list::messages(connection, slice, &query))
     }
 
-    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>> {
-        self.read(move |connection| history::attempts(connection, query))
+    fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>> {
+        self.walk(move |connection, slice| attempt_list::attempts(connection, slice, &query))
+    }
+
+    fn count_attempts(&self, query: AttemptsQuery) -> Read<Count> {
+        self.walk(move |connection, slice| attempt_list::count(connection, slice, &query))
+    }
+
+    fn attempt(&self, message: MessageId, attempt: AttemptId) -> Read<Option<Attempt>> {
+        self.read(move |connection| attempt_list::one(connection, message, attempt))
+    }
+
+    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<Found<EndpointMessage, MessageId>> {
+        self.walk(move |connection, slice| message_list::of_endpoint(connection, slice, &query))
     }
 
     fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
@@ -322,6 +355,36 @@ impl Replays for SqliteStore {
     }
 }
 
+impl Statistics for SqliteStore {
+    fn endpoint_attempts(
+        &self,
+        endpoint: EndpointId,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Read<AttemptCounts> {
+        self.read(move |connection| statistics::endpoint_attempts(connection, endpoint, since, until))
+    }
+
+    fn application_attempts(
+        &self,
+        query: ApplicationAttemptsQuery,
+    ) -> Read<Option<BTreeMap<String, AttemptCounts>>> {
+        self.read(move |connection| statistics::application_attempts(connection, &query))
+    }
+
+    fn summed_through(&self) -> Read<Hour> {
+        self.read(statistics::hours_summed)
+    }
+
+    fn unsummed(&self, endpoints: Vec<EndpointId>, through: Hour) -> Read<Vec<EndpointId>> {
+        self.read(move |connection| statistics::unsummed(connection, &endpoints, through))
+    }
+
+    fn sum_up(&self, step: SumUp, done: Done<usize>) {
+        self.write(Op::SumUp(step), Reply::SumUp(done));
+    }
+}
+
 impl Retention for SqliteStore {
     fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>> {
         self.read(move |connection| retention::kept_endpoints(connection, after, limit))
@@ -342,6 +405,15 @@ impl Retention for SqliteStore {
 
     fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
         self.read(move |connection| retention::old_counters(connection, &endpoints, before, limit))
+    }
+
+    fn old_application_counters(
+        &self,
+        apps: Vec<AppId>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::old_application_counters(connection, &apps, before, limit))
     }
 
     fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>> {

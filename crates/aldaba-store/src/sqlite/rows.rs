@@ -95,7 +95,11 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
 }
 
 pub(super) const MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers";
+    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, expunged";
+
+/// The same without its payload.
+pub(super) const BARE_MESSAGE: &str =
+    "id, app, channels, event_id, created_at, event_type, x'', version, tags, deliver_at, headers, expunged";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -108,6 +112,7 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         tags: list(row, 8)?,
         deliver_at: moment_or_none(row, 9)?,
         headers: headers(row, 10)?,
+        expunged: row.get(11)?,
     })
 }
 
@@ -166,6 +171,10 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
 pub(super) const ATTEMPT: &str =
     "id, seq, message, endpoint, started_at, duration, status_code, failure, error,
     response, made_by, success";
+
+/// The same without what came back.
+pub(super) const BARE_ATTEMPT: &str =
+    "id, seq, message, endpoint, started_at, duration, status_code, failure, error, x'', made_by, success";
 
 pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
