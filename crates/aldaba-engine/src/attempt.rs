@@ -99,6 +99,7 @@ impl Sender {
                 }
             }
         };
+        let event_type = held.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
@@ -110,7 +111,7 @@ impl Sender {
             return End::PutBack;
         }
         let took = self.clock.monotonic().saturating_sub(from);
-        let sent = Sent { response, started_at, took };
+        let sent = Sent { response, started_at, took, event_type };
         End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
     }
 
@@ -121,10 +122,11 @@ impl Sender {
 
     /// Sends without a turn.
     pub(crate) async fn send_by_hand(&self, start: &Start, held: Arc<HeldContent>) -> Sent {
+        let event_type = held.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from) }
+        Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
     }
 
     async fn send(&self, start: &Start, held: Arc<HeldContent>) -> WireResponse {

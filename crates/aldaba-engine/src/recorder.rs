@@ -32,6 +32,7 @@ pub(crate) struct Sent {
     pub(crate) response: WireResponse,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
+    pub(crate) event_type: Arc<str>,
 }
 
 impl Conclusion {
@@ -59,7 +60,7 @@ impl Conclusion {
 impl Sent {
     /// As it is kept.
     pub(crate) fn noted(self, trigger: Trigger, success: bool, entropy: &dyn Entropy) -> NewAttempt {
-        let Self { response, started_at, took } = self;
+        let Self { response, started_at, took, event_type } = self;
         NewAttempt {
             id: AttemptId::new(started_at, entropy.bytes()),
             started_at,
@@ -73,6 +74,7 @@ impl Sent {
             response: response.body,
             trigger,
             success,
+            event_type,
         }
     }
 }

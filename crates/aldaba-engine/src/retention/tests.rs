@@ -7,8 +7,8 @@ use aldaba_delivery::{AppId, MessageId, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Change, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter, ReplayKind,
-    ReplayState, Tenant,
+    Accept, Accepted, Change, MessagesQuery, NewDelivery, Order, Page, Record, Recorded, Replay,
+    ReplayFilter, ReplayKind, ReplayState, Tenant,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -89,7 +89,8 @@ async fn events(scene: &Scene, tenant: &Tenant, wanted: &[(usize, End)]) -> Vec<
 
 async fn messages(store: &Arc<dyn Store>, app: AppId) -> BTreeSet<MessageId> {
     let page = Page { after: None, limit: 100_000 };
-    let messages = store.messages(app, page, Order::Ascending).await.expect("a read");
+    let query = MessagesQuery::all(app, page, Order::Ascending);
+    let messages = store.messages(query).await.expect("a read").items;
     messages.into_iter().map(|message| message.id).collect()
 }
 

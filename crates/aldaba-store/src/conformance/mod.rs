@@ -149,7 +149,7 @@ macro_rules! conformance_tests {
             statistics::hours_that_are_summed_up_count_the_same,
             statistics::what_is_counted_late_is_in_the_sum_too,
             statistics::attempts_of_an_application_are_counted_by_event_type_and_hour,
-            statistics::old_counters_are_found_and_removed,
+            statistics::hours_that_are_summed_up_go_with_or_before_their_minutes,
             replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
             replays::what_was_cancelled_or_discarded_is_not_recovered,
             replays::a_resume_recovers_what_has_died_since_the_outage_began,

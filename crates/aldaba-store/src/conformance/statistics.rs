@@ -3,11 +3,12 @@
 use super::scene::ask;
 use super::{Scene, at};
 use crate::{
-    ApplicationAttemptsQuery, AttemptCounts, Hour, NewAttempt, Record, Resent, Stale, Store, SumUp, Tenant,
+    ApplicationAttemptsQuery, AttemptCounts, Hour, NewAttempt, Record, Removal, Resent, Store, SumUp, Tenant,
     Trigger,
 };
 use aldaba_delivery::{Reason, Timestamp};
 use std::sync::Arc;
+use std::time::Duration;
 
 const HOUR: i64 = 3600;
 
@@ -193,31 +194,24 @@ pub async fn attempts_of_an_application_are_counted_by_event_type_and_hour(store
     assert_eq!(of_application(&scene, &tenant, 0, 2, &[], 3).await, None);
 }
 
-pub async fn old_counters_are_found_and_removed(store: Arc<dyn Store>) {
+pub async fn hours_that_are_summed_up_go_with_or_before_their_minutes(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     for hours in 0..3 {
-        for event_type in ["a", "b"] {
-            attempt(&scene, &tenant, minute(hours, 1), true, event_type).await;
-        }
+        attempt(&scene, &tenant, minute(hours, 1), true, "a").await;
     }
     sum_up(&scene, &[&tenant], Hour::of(hour(1))).await;
-    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
-    let old = async |before| {
-        let mut stale = scene.store.old_counters(vec![endpoint], before, 100).await.unwrap();
-        stale.extend(scene.store.old_application_counters(vec![app], before, 100).await.unwrap());
-        stale
-    };
+    let old =
+        async |before| scene.store.old_counters(vec![tenant.endpoints[0].id], before, 100).await.unwrap();
     assert_eq!(old(hour(0)).await, []);
     let stale = old(minute(1, 2)).await;
-    // Hours go when they have begun before, with or before their minutes.
-    assert!(stale.contains(&Stale::ApplicationCounters(app, Hour::of(hour(1)))), "{stale:?}");
-    assert!(!stale.contains(&Stale::ApplicationCounters(app, Hour::of(hour(2)))), "{stale:?}");
-    let removal = crate::Removal { items: stale, now: hour(9), event_ids_kept: std::time::Duration::ZERO };
-    let removed = ask(|done| scene.store.remove(removal, done)).await.unwrap();
-    assert!(removed.counts.counters >= 4, "{removed:?}");
+    let removal = Removal { items: stale, now: hour(9), event_ids_kept: Duration::ZERO };
+    ask(|done| scene.store.remove(removal, done)).await.unwrap();
     assert_eq!(old(minute(1, 2)).await, []);
-    assert_eq!(of_endpoint(&scene, &tenant, hour(0), hour(9)).await, counts(2, 0));
-    let left = of_application(&scene, &tenant, 0, 9, &[], 10).await;
-    assert_eq!(left, Some(vec![("a".into(), counts(1, 0)), ("b".into(), counts(1, 0))]));
+    let left = of_endpoint(&scene, &tenant, hour(2), hour(9)).await;
+    assert_eq!(left, counts(1, 0));
+    assert!(
+        matches!(of_endpoint(&scene, &tenant, hour(0), hour(9)).await.successes, 1..=3),
+        "or none are kept"
+    );
 }

@@ -1,14 +1,14 @@
-//! Counters per endpoint and minute, per application, event type and hour, and how many deliveries wait, so
-//! that nothing ever has to count raw rows. They are summed up in memory over a batch and written in the same
-//! commit as what they count.
+//! Counters per endpoint and minute, and how many deliveries wait, so that nothing ever has to count
+//! raw rows. They are summed up in memory over a batch and written in the same commit as what they
+//! count.
 
 use super::rows::count;
 use super::statistics;
-use crate::{Accept, Hour, NewAttempt, Record, Resent};
-use aldaba_delivery::{AppId, Ending, EndpointId, Timestamp, Transition};
+use super::types::Tally;
+use crate::{Accept, NewAttempt, Record, Resent};
+use aldaba_delivery::{AppId, Ending, EndpointId, Transition};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The columns of `endpoint_minute` that are added up, in the order of [`Minute::counts`].
@@ -44,8 +44,7 @@ const WITHIN_MILLIS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     minutes: BTreeMap<(EndpointId, i64), Minute>,
-    /// Attempts, and the successes among them.
-    types: BTreeMap<(AppId, Hour, Arc<str>), [i64; 2]>,
+    pub(super) types: Tally,
     /// How many more deliveries wait than before the batch.
     waiting: i64,
 }
@@ -77,14 +76,7 @@ impl Counters {
     pub(super) fn resent(&mut self, app: AppId, resent: &Resent) {
         let minute = resent.at.millis().div_euclid(60_000);
         self.minutes.entry((resent.endpoint, minute)).or_default().attempted(&resent.attempt);
-        self.of_type(app, resent.at, &resent.attempt);
-    }
-
-    fn of_type(&mut self, app: AppId, at: Timestamp, attempt: &NewAttempt) {
-        let key = (app, Hour::of(at), attempt.event_type.clone());
-        let [attempts, successes] = self.types.entry(key).or_default();
-        *attempts += 1;
-        *successes += i64::from(attempt.success);
+        self.types.attempted(app, resent.at, &resent.attempt);
     }
 
     pub(super) fn recorded(&mut self, record: &Record) {
@@ -101,7 +93,7 @@ impl Counters {
             Transition::Settle(Ending::Dead(_)) => counts[DEAD] += 1,
         }
         if let Some(attempt) = &record.attempt {
-            self.of_type(record.app, record.at, attempt);
+            self.types.attempted(record.app, record.at, attempt);
         }
     }
 
@@ -128,17 +120,9 @@ impl Counters {
                 connection.prepare_cached(&statement("endpoint_hour", "hour"))?.execute(values(&hour))?;
             }
         }
-        let mut add = connection.prepare_cached(TYPES)?;
-        for ((app, hour, event_type), [attempts, successes]) in &self.types {
-            add.execute((app.as_bytes(), hour.0, &**event_type, attempts, successes))?;
-        }
         Ok(())
     }
 }
-
-const TYPES: &str = "
-    INSERT INTO application_hour (app, hour, event_type, attempts, successes) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET attempts = attempts + excluded.attempts, successes = successes + excluded.successes";
 
 fn statement(table: &str, span: &str) -> String {
     let marks = vec!["?"; COLUMNS.len()].join(", ");

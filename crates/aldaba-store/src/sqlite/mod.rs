@@ -45,6 +45,7 @@ mod rows;
 mod setting;
 mod space;
 mod statistics;
+mod types;
 mod walk;
 mod watchdog;
 mod writer;
@@ -54,6 +55,7 @@ pub use monotonic::Monotonic;
 pub use op::{Op, Outcome};
 pub use open::{OpenError, in_memory};
 pub use options::Options;
+pub use types::Types;
 
 use crate::{
     Accept, Accepted, Accepts, Application, ApplicationAttemptsQuery, Attempt, AttemptCounts, AttemptsQuery,
@@ -89,6 +91,7 @@ pub struct SqliteStore {
     failure: Arc<Failure>,
     log_pages: Arc<AtomicU32>,
     clock: Monotonic,
+    types: Arc<Types>,
     /// How much of the time of a read a count takes before it hands back what it has.
     count_slice: Duration,
     closed: watch::Sender<bool>,
@@ -369,7 +372,8 @@ impl Statistics for SqliteStore {
         &self,
         query: ApplicationAttemptsQuery,
     ) -> Read<Option<BTreeMap<String, AttemptCounts>>> {
-        self.read(move |connection| statistics::application_attempts(connection, &query))
+        let types = Arc::clone(&self.types);
+        self.read(move |connection| types.read(connection, &query))
     }
 
     fn summed_through(&self) -> Read<Hour> {

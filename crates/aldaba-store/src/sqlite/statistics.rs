@@ -64,15 +64,17 @@ const TYPES: &str = "
     SELECT attempts, successes, event_type FROM application_hour
     WHERE app = ?1 AND hour BETWEEN ?2 AND ?3 LIMIT ?4";
 
+/// `None`: there are more than `most` of them.
 pub(super) fn application_attempts(
     connection: &Connection,
     query: &ApplicationAttemptsQuery,
+    most: usize,
 ) -> rusqlite::Result<Option<BTreeMap<String, AttemptCounts>>> {
     let mut find = connection.prepare_cached(TYPES)?;
-    let limit = count(query.most).saturating_add(1);
+    let limit = count(most).saturating_add(1);
     let mut rows = find.query((query.app.as_bytes(), query.first.0, query.last.0, limit))?;
     let mut types: BTreeMap<String, AttemptCounts> = BTreeMap::new();
-    let mut left = query.most;
+    let mut left = most;
     while let Some(row) = rows.next()? {
         let Some(fewer) = left.checked_sub(1) else { return Ok(None) };
         left = fewer;

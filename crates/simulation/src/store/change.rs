@@ -47,6 +47,8 @@ impl Disk {
                 self.once(owner, *idempotency, replay.created_at, id, |disk| disk.start_replay(replay))
             }
             Change::CancelReplay { org, replay, at } => self.cancel_replay(*org, *replay, *at),
+            Change::ExpungeMessage { app, message } => self.expunge_message(*app, *message),
+            Change::ExpungeAttempt { message, attempt } => self.expunge_attempt(*message, *attempt),
             Change::CreatePolicy { policy } => self.create_policy(policy),
             Change::ReplacePolicy { policy } => self.replace_policy(policy),
             Change::DeletePolicy { org, name } => self.delete_policy(*org, name),

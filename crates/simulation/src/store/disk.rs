@@ -5,10 +5,11 @@ use aldaba_delivery::{
     AppId, AttemptId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp,
 };
 use aldaba_store::{
-    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Message, OwnPolicy,
+    Application, Attempt, DeliveryState, DeliveryStatus, Endpoint, HealthChange, Hour, Message, OwnPolicy,
     OwnProfile, Replay, ReplayState, Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
@@ -26,6 +27,10 @@ pub struct Disk {
     /// Dead deliveries that nobody has discarded.
     pub(super) dead_letter: BTreeSet<Seq>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
+    /// Attempts that were counted: when, of whom, and what became of them.
+    pub(super) counted: Vec<Counted>,
+    /// Up to which hour counters would be summed up.
+    pub(super) summed_through: Option<Hour>,
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
     /// With why they are held.
     pub(super) gates: BTreeMap<(Origin, GateScope), (Gate, String)>,
@@ -37,6 +42,15 @@ pub struct Disk {
     pub(super) last_seq: i64,
     pub(super) last_message: i64,
     pub(super) archive: Archive,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) at: Timestamp,
+    pub(super) app: AppId,
+    pub(super) endpoint: EndpointId,
+    pub(super) event_type: Arc<str>,
+    pub(super) success: bool,
 }
 
 #[derive(Clone, Debug)]

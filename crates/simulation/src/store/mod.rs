@@ -7,14 +7,17 @@ mod apply;
 mod change;
 mod deliveries;
 mod disk;
+mod expunge;
 mod faults;
 mod health;
+mod lists;
 mod profiles;
 mod query;
 mod queue;
 mod reads;
 mod replay;
 mod retention;
+mod statistics;
 mod writer;
 
 pub use disk::Disk;

@@ -7,10 +7,9 @@ use crate::entropy::Dice;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
 use aldaba_store::{
-    Application, Attempt, AttemptsQuery, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory,
-    Done, DueQuery, Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, History, Key, Lanes,
-    LanesPage, LanesQuery, Message, Order, OwnPolicy, OwnProfile, Page, Read, Tenant, Turn, Waiting,
-    WhichApplication,
+    Application, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory, Done, DueQuery,
+    Endpoint, Error, GateRecord, HealthChange, HealthChangeNumber, Key, Lanes, LanesPage, LanesQuery, Order,
+    OwnPolicy, OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 
 impl Lanes for SimStore {
@@ -144,27 +143,5 @@ impl Directory for SimStore {
 
     fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>) {
         self.put(Op::SettleSetting(name, value, done));
-    }
-}
-
-impl History for SimStore {
-    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>> {
-        self.read(move |disk| disk.message(app, &key))
-    }
-
-    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>> {
-        self.read(move |disk| disk.messages_of(app, page, order))
-    }
-
-    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>> {
-        self.read(move |disk| disk.attempts(query))
-    }
-
-    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
-        self.read(move |disk| disk.deliveries(message))
-    }
-
-    fn waiting(&self) -> Read<u64> {
-        self.read(Disk::waiting)
     }
 }

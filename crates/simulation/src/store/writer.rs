@@ -96,6 +96,7 @@ impl SimStore {
                 Reply::SettleSetting(done, disk.settle_setting(name, &value))
             }
             Op::Discard(app, deliveries, done) => Reply::Discard(done, disk.discard(app, &deliveries)),
+            Op::SumUp(step, done) => Reply::SumUp(done, disk.sum_up(&step)),
             Op::Remove(removal, done) => Reply::Remove(done, self.remove_slice(&removal, disk, &mut log, at)),
         };
         batch.into_iter().map(commit).collect()
@@ -205,6 +206,7 @@ impl SimStore {
                 | Op::StepReplay(..)
                 | Op::SettleSetting(..)
                 | Op::Discard(..)
+                | Op::SumUp(..)
                 | Op::Remove(..) => {}
             }
         }

@@ -35,7 +35,8 @@ CREATE TABLE endpoint_hour (
 -- counted for such an hour afterwards is added to its sum too.
 INSERT INTO total (name, value) VALUES ('hours_summed', -1), ('hours_begun', -1);
 
--- Attempts of an application by hour and event type.
+-- Attempts of an application by hour and event type. They are written some seconds after what they count:
+-- `types_counted` is the last attempt that is in them.
 CREATE TABLE application_hour (
     app        BLOB    NOT NULL,
     hour       INTEGER NOT NULL,
@@ -44,3 +45,4 @@ CREATE TABLE application_hour (
     successes  INTEGER NOT NULL,
     PRIMARY KEY (app, hour, event_type)
 ) WITHOUT ROWID;
+INSERT INTO total (name, value) VALUES ('types_counted', (SELECT coalesce(max(rowid), 0) FROM attempt));
