@@ -138,7 +138,7 @@ impl Sender {
         let content = held.content();
         // Receivers hold the signed time against their own clocks.
         let now = self.clock.wall();
-        let mut headers = target.profile.headers(&Facts {
+        let headers = target.profile.headers(&Facts {
             message: start.waiting.message,
             event_type: &content.event_type,
             version: content.version.as_deref(),
@@ -149,14 +149,9 @@ impl Sender {
             keys: &address.keys.at(now),
             body: &content.payload,
         });
-        for (name, value) in &address.headers {
-            if !target.profile.sends(name) {
-                headers.insert(name, value.clone());
-            }
-        }
         let request = WireRequest {
             url: address.url.clone(),
-            headers,
+            headers: Target::with_own(&target.profile, address, headers),
             body: held.into_bytes(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,

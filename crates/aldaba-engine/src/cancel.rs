@@ -30,6 +30,7 @@ impl Dispatcher {
     pub(crate) fn cancel(
         &mut self,
         deliveries: Vec<Cancel>,
+        reason: Reason,
         answer: oneshot::Sender<Result<Vec<Cancelled>, Error>>,
         now: Timestamp,
     ) {
@@ -38,7 +39,7 @@ impl Dispatcher {
         for (place, Cancel { app, endpoint, waiting }) in deliveries.into_iter().enumerate() {
             if let Some(waiting) = self.turns.withdraw(endpoint, app, waiting, now) {
                 places.push(place);
-                records.push(cancelled(app, endpoint, &waiting, now));
+                records.push(ended(app, endpoint, &waiting, reason, now));
             }
         }
         if records.is_empty() {
@@ -64,7 +65,7 @@ impl Dispatcher {
     }
 }
 
-fn cancelled(app: AppId, endpoint: EndpointId, waiting: &Waiting, now: Timestamp) -> Record {
+fn ended(app: AppId, endpoint: EndpointId, waiting: &Waiting, reason: Reason, now: Timestamp) -> Record {
     Record {
         seq: waiting.seq,
         app,
@@ -72,7 +73,7 @@ fn cancelled(app: AppId, endpoint: EndpointId, waiting: &Waiting, now: Timestamp
         message: waiting.message,
         attempts_before: waiting.attempts,
         attempt: None,
-        transition: Transition::Settle(Ending::Dead(Reason::Cancelled)),
+        transition: Transition::Settle(Ending::Dead(reason)),
         at: now,
         health: None,
         gates: Vec::new(),

@@ -110,6 +110,14 @@ impl Contents {
         }
     }
 
+    /// A payload that was deleted is not found any more. Whoever holds it is sending it.
+    pub(crate) fn forget(&self, message: MessageId) {
+        let mut read = self.read.lock();
+        for quick in [false, true] {
+            read.remove(&(message, quick));
+        }
+    }
+
     fn try_room(&self, payer: Payer, steps: u32) -> Option<Room> {
         let own = self.own(payer).try_acquire_many_owned(steps.min(self.own_part())).ok()?;
         let all = self.sending(payer).try_acquire_many_owned(steps).ok()?;

@@ -3,6 +3,7 @@
 //! A kept configuration may be old for a moment. That is safe: an accept names the version it was
 //! matched by, and the store refuses it if that is no longer the one.
 
+mod expunge;
 mod hands;
 mod profiles;
 mod secrets;

@@ -77,8 +77,8 @@ pub(crate) enum Event {
     Halt,
     /// The same; say so when nothing is in flight any longer.
     Stop(oneshot::Sender<()>),
-    /// End deliveries that wait, and say what became of each.
-    Cancel(Vec<Cancel>, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
+    /// End deliveries that wait, for this reason, and say what became of each.
+    Cancel(Vec<Cancel>, Reason, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
     /// What was to be ended is on disk as ended, or is not.
     Withdrawn(Vec<(EndpointId, Seq, bool)>),
     /// What deliveries wait for.
@@ -229,7 +229,7 @@ impl Dispatcher {
                 self.halt();
                 self.stopping = Some(stopped);
             }
-            Event::Cancel(deliveries, answer) => self.cancel(deliveries, answer, now),
+            Event::Cancel(deliveries, reason, answer) => self.cancel(deliveries, reason, answer, now),
             Event::Withdrawn(deliveries) => {
                 for (endpoint, seq, ended) in deliveries {
                     self.turns.withdrawn(endpoint, seq, ended, now);

@@ -12,9 +12,10 @@ use crate::replay::Replays;
 use crate::resend::{Places, ResendError, Resender};
 use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
+use crate::target::Target;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, Options, Policies, Profiles, ProfilesError, Transport, Vault};
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, Reason};
 use aldaba_store::{Done, Endpoint, Error, Message, Seq, Store, WhichApplication};
 use std::fmt;
 use std::sync::Arc;
@@ -201,6 +202,15 @@ impl Engine {
         self.0.resender.clone().resend(endpoint, message).await
     }
 
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.0.intake.contents
+    }
+
+    /// What an attempt at an endpoint would be made with.
+    pub(crate) fn target(&self, endpoint: &Endpoint) -> Target {
+        self.0.resender.target(endpoint)
+    }
+
     pub fn replays(&self) -> &Replays {
         &self.0.replays
     }
@@ -230,8 +240,17 @@ impl Engine {
     /// Ends deliveries that wait, before they are sent. When this returns, nothing more leaves for
     /// those that are [`Cancelled::Done`].
     pub async fn cancel(&self, deliveries: Vec<Cancel>) -> Result<Vec<Cancelled>, Error> {
+        self.cancel_as(deliveries, Reason::Cancelled).await
+    }
+
+    /// The same with another reason.
+    pub(crate) async fn cancel_as(
+        &self,
+        deliveries: Vec<Cancel>,
+        reason: Reason,
+    ) -> Result<Vec<Cancelled>, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.inbox.send(Event::Cancel(deliveries, answer));
+        self.0.inbox.send(Event::Cancel(deliveries, reason, answer));
         answered.await.unwrap_or(Err(Error::Closed))
     }
 

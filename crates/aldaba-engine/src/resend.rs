@@ -157,7 +157,7 @@ impl Resender {
         if endpoint.config.disabled { Err(ResendError::Disabled) } else { Ok(endpoint) }
     }
 
-    fn target(&self, endpoint: &Endpoint) -> Target {
+    pub(crate) fn target(&self, endpoint: &Endpoint) -> Target {
         Target::new(endpoint, &self.policies, &self.profiles, &self.vault)
     }
 

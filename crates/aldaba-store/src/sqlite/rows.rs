@@ -94,8 +94,7 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, expunged";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, expunged";
 
 /// The same without its payload.
 pub(super) const BARE_MESSAGE: &str =
