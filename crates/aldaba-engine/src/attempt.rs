@@ -92,6 +92,7 @@ impl Sender {
                 let read = || self.read(start);
                 match self.contents.load(start.waiting.message, start.payer(), read).await {
                     Ok(Some(_)) if !self.still_may_start(start).await => return End::PutBack,
+                    Ok(Some(held)) if held.is_deleted() => return End::ContentGone,
                     Ok(Some(held)) => held,
                     Ok(None) => return End::ContentGone,
                     // A failing read is repeated; this one will never come.

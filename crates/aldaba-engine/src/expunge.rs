@@ -39,7 +39,7 @@ impl Engine {
     async fn end(&self, waiting: &[Cancel]) -> Result<bool, Error> {
         let mut settled = true;
         for slice in waiting.chunks(SLICE) {
-            match self.cancel_as(slice.to_vec(), Reason::Expired).await {
+            match self.cancel_as(slice.to_vec(), Reason::PayloadDeleted).await {
                 Ok(fates) => settled &= !fates.contains(&Cancelled::Changed),
                 Err(Error::Closed) => return Err(Error::Closed),
                 // The payload is gone, and its lanes have let go of it: what is left ends at its turn.

@@ -105,7 +105,7 @@ impl Recorder {
             End::PutBack | End::Abandoned => None,
             End::ContentGone => {
                 let woken = gates.called_off(&start, now);
-                let record = unsent(&start, Reason::Expired, known, now);
+                let record = unsent(&start, Reason::PayloadDeleted, known, now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
             End::Sent(conclusion) => {
@@ -177,7 +177,7 @@ pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Tim
 /// is nobody to wait for.
 fn blocks(start: &Start, transition: &Transition) -> bool {
     let dead = match transition {
-        Transition::Settle(Ending::Dead(reason)) => *reason != Reason::Cancelled,
+        Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
         Transition::Settle(Ending::Delivered) | Transition::Retry { .. } => false,
     };
     dead && start.target.ordering.blocks()

@@ -133,6 +133,9 @@ impl Resender {
             return Err(ResendError::InOrder);
         }
         start.target = Arc::new(self.target(&endpoint));
+        if held.is_deleted() {
+            return Err(ResendError::NoPayload);
+        }
         let sent = self.sender.send_by_hand(&start, held).await;
         let class = Class::of(&start.target.policy, &sent.response.outcome);
         let delivered = class.verdict == Verdict::Delivered;

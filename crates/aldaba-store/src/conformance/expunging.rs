@@ -33,7 +33,7 @@ pub async fn an_expunged_payload_is_gone_and_its_message_stays(store: Arc<dyn St
     assert_eq!(list.items.iter().map(|message| message.expunged).collect::<Vec<_>>(), [true, false]);
     // What waits of it can be ended as ever.
     assert_eq!(scene.due(tenant.endpoints[0].id).await.len(), 2);
-    scene.record(vec![scene.dead(&event, seq, Reason::Expired)]).await;
+    scene.record(vec![scene.dead(&event, seq, Reason::PayloadDeleted)]).await;
     assert_eq!(scene.due(tenant.endpoints[0].id).await.len(), 1);
 }
 

@@ -54,8 +54,8 @@ impl Disk {
         page
     }
 
-    pub(super) fn contents(&self, messages: &[(AppId, MessageId)]) -> Vec<Option<Content>> {
-        let kept = |message: &&Message| !message.expunged;
+    pub(super) fn contents(&self, messages: &[(AppId, MessageId)], all: bool) -> Vec<Option<Content>> {
+        let kept = |message: &&Message| all || !message.expunged;
         let content = |key| self.messages.get(key).filter(kept).map(|message| message.content.clone());
         messages.iter().map(content).collect()
     }

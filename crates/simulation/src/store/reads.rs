@@ -33,7 +33,8 @@ impl Lanes for SimStore {
     }
 
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
-        self.read(move |disk| disk.contents(&messages))
+        let keeps = self.sabotage(Sabotage::KeepDeleted);
+        self.read(move |disk| disk.contents(&messages, keeps))
     }
 
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
