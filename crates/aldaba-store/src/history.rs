@@ -123,6 +123,9 @@ pub trait History {
     /// Newest first when descending.
     fn messages(&self, query: MessagesQuery) -> Read<Found<Message, MessageId>>;
 
+    /// Those of these messages that are there, without their payloads.
+    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>>;
+
     fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>>;
 
     /// How many attempts a query is about, up to the limit of its page.

@@ -158,6 +158,10 @@ pub async fn a_page_of_messages_ends_with_its_bytes_and_comes_without_payloads_i
     assert_eq!((bare.items.len(), bare.stopped), (9, None));
     assert!(bare.items.iter().all(|message| message.content.payload.is_empty() && !message.expunged));
     assert_eq!(bare.items[0].tags, ["on-c"]);
+    let (some, other) = (vec![bare.items[4].id, scene.id(), bare.items[2].id], scene.new_application());
+    let found = scene.store.bare_messages(tenant.application.id, some.clone()).await.unwrap();
+    assert_eq!(found, [bare.items[4].clone(), bare.items[2].clone()]);
+    assert_eq!(scene.store.bare_messages(other.id, some).await.unwrap(), []);
 }
 
 /// Attempts of an endpoint, one of each message, a second apart: successes, and failures of every third.

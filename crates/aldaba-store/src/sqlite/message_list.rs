@@ -36,6 +36,18 @@ pub(super) fn of_endpoint(
     list.walk(&query.part, slice, newest, |message, delivery| EndpointMessage { message, delivery })
 }
 
+pub(super) fn bare(
+    connection: &Connection,
+    app: AppId,
+    messages: &[MessageId],
+) -> rusqlite::Result<Vec<Message>> {
+    let select = format!("SELECT {} FROM message WHERE app = ?1 AND id = ?2", rows::BARE_MESSAGE);
+    let mut find = connection.prepare_cached(&select)?;
+    let mut message =
+        |id: &MessageId| find.query_row((app.as_bytes(), id.as_bytes()), rows::message).optional();
+    messages.iter().filter_map(|id| message(id).transpose()).collect()
+}
+
 struct List<'a> {
     connection: &'a Connection,
     app: AppId,

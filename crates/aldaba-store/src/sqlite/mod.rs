@@ -289,6 +289,10 @@ impl History for SqliteStore {
         self.walk(move |connection, slice| message_list::messages(connection, slice, &query))
     }
 
+    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>> {
+        self.read(move |connection| message_list::bare(connection, app, &messages))
+    }
+
     fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>> {
         self.walk(move |connection, slice| attempt_list::attempts(connection, slice, &query))
     }

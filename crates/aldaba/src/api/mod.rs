@@ -5,6 +5,7 @@
 
 mod application;
 mod attempt;
+mod attempt_list;
 mod auth;
 mod body;
 mod condition;
@@ -16,17 +17,21 @@ mod discard;
 mod docs;
 mod endpoint;
 mod endpoint_in;
+mod endpoint_message;
 mod error;
 mod explain;
 mod filter;
 mod headers;
 mod health;
+mod history_query;
 mod host;
 mod ids;
 mod json;
 mod message;
+mod message_content;
 mod message_headers;
 mod message_in;
+mod message_search;
 mod mtls;
 mod named;
 mod openapi;
@@ -39,6 +44,7 @@ mod replay;
 mod room;
 mod routes;
 mod secret;
+mod stats;
 
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
@@ -119,8 +125,13 @@ fn routes() -> Vec<Route> {
         condition::routes(),
         replay::routes(),
         message::routes(),
+        message_search::routes(),
+        message_content::routes(),
+        endpoint_message::routes(),
         destination::routes(),
+        attempt_list::routes(),
         attempt::routes(),
+        stats::routes(),
         delivery::routes(),
         discard::routes(),
         host::routes(),

@@ -130,6 +130,13 @@ impl History for SimStore {
         self.read(move |disk| disk.message_list(&query))
     }
 
+    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>> {
+        self.read(move |disk| {
+            let found = messages.iter().filter_map(|id| disk.messages.get(&(app, *id)));
+            found.map(|message| shown(message, Payloads::Without)).collect()
+        })
+    }
+
     fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>> {
         self.read(move |disk| disk.attempt_list(&query))
     }
