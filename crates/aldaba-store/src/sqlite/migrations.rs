@@ -22,6 +22,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0014_event_type.sql"),
     include_str!("schema/0015_api_keys.sql"),
     include_str!("schema/0016_audit.sql"),
+    include_str!("schema/0012_history.sql"),
     include_str!("schema/0017_filter.sql"),
     include_str!("schema/0018_message_count.sql"),
     include_str!("schema/0019_notice.sql"),

@@ -15,7 +15,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
     for route in routes {
         let shapes = route.answers.iter().filter_map(|(_, answer)| match answer {
             Answer::Json(shape) | Answer::List(shape) => Some(shape),
-            Answer::Nothing | Answer::Bytes(_) | Answer::Error => None,
+            Answer::Nothing | Answer::Error => None,
         });
         for (name, schema) in shapes.chain(&route.body).flat_map(|shape| &shape.schemas) {
             schemas.insert(name.clone(), serde_json::to_value(schema).unwrap_or_default());
@@ -179,7 +179,6 @@ fn content(status: StatusCode, answer: &Answer) -> Value {
         Answer::Nothing => {}
         Answer::Json(shape) => described["content"] = body(json, reference(&shape.name)),
         Answer::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
-        Answer::Bytes(media) => described["content"] = body(media, json!({})),
         Answer::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
             described["content"] = body(json, reference("Problems"));
         }

@@ -58,8 +58,6 @@ pub(super) enum Answer {
     Json(Shape),
     /// In pages.
     List(Shape),
-    /// Bytes of this media type.
-    Bytes(&'static str),
     /// The body of errors.
     Error,
 }
@@ -192,10 +190,6 @@ impl Route {
 
     pub(super) fn answers_nothing(self) -> Self {
         self.answer(StatusCode::NO_CONTENT, Answer::Nothing)
-    }
-
-    pub(super) fn answers_bytes(self, media: &'static str) -> Self {
-        self.answer(StatusCode::OK, Answer::Bytes(media))
     }
 
     /// An error beyond those that every route of its kind has.
