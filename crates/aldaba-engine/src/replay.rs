@@ -14,7 +14,7 @@ use crate::entries::Entries;
 use crate::{ChangeError, Clock, Entropy, Once};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
-    Actor, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind,
+    Actor, Change, Changed, Deed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind,
     ReplayState, ReplayStep, ReplayStepped, Store,
 };
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Replays {
                 replays.run(&begins);
             }
         };
-        match self.change(actor, change, begin).await? {
+        match self.change(actor, change.deed(), change, begin).await? {
             Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
                 let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
@@ -148,7 +148,8 @@ impl Replays {
     pub async fn cancel(&self, actor: &Actor, replay: &Replay) -> Result<bool, ChangeError> {
         let at = self.0.clock.now();
         let change = Change::CancelReplay { org: replay.org, replay: replay.id, at };
-        match self.change(actor, change, |_| ()).await? {
+        let deed = change.deed().of_app(replay.app).at_endpoint(replay.endpoint);
+        match self.change(actor, deed, change, |_| ()).await? {
             Changed::Done { .. } => Ok(true),
             Changed::Stale => Ok(false),
             _ => Err(ChangeError::NotFound),
@@ -186,6 +187,7 @@ impl Replays {
     async fn change(
         &self,
         actor: &Actor,
+        deed: Deed,
         change: Change,
         then: impl FnOnce(&Changed) + Send + 'static,
     ) -> Result<Changed, Error> {
@@ -196,7 +198,7 @@ impl Replays {
             }
             let _ = answer.send(result);
         });
-        let entry = self.0.entries.entry(actor, change.deed());
+        let entry = self.0.entries.entry(actor, deed);
         self.0.store.change(change, Some(entry), done);
         answered.await.map_err(|_| Error::Closed)?
     }

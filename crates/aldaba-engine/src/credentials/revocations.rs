@@ -16,8 +16,11 @@ pub struct Revocations(Arc<RwLock<Memory>>);
 #[derive(Debug, Default)]
 struct Memory {
     tokens: HashMap<[u8; 32], RevokedToken>,
-    cuts: HashMap<AppId, Vec<PortalCut>>,
+    cuts: HashMap<AppId, Cuts>,
 }
+
+/// Those of an application, by session; `None`: those for all.
+type Cuts = HashMap<Option<String>, Vec<PortalCut>>;
 
 impl Revocations {
     /// How many revoked tokens of one organization are remembered at once.
@@ -38,16 +41,14 @@ impl Revocations {
         now: Timestamp,
     ) -> bool {
         let memory = self.0.read();
-        let Some(cuts) = memory.cuts.get(&app) else { return false };
-        cuts.iter().any(|cut| concerns(cut, session) && cut.ends(issued_at, now))
+        memory.concerning(app, session).any(|cut| cut.ends(issued_at, now))
     }
 
     /// A token that is issued at this moment is not among those that were ended: a clock may have been set back
     /// since then.
     pub fn issue_at(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
         let memory = self.0.read();
-        let cuts = memory.cuts.get(&app).into_iter().flatten();
-        let last = cuts.filter(|cut| concerns(cut, session)).map(|cut| cut.issued_before).max();
+        let last = memory.concerning(app, session).map(|cut| cut.issued_before).max();
         last.map_or(now, |last| last.max(now))
     }
 
@@ -59,7 +60,9 @@ impl Revocations {
     }
 
     pub(crate) fn has_room_for_cuts(&self, app: AppId, more: usize) -> bool {
-        self.0.read().cuts.get(&app).map_or(0, Vec::len).saturating_add(more) <= Self::MOST_CUTS
+        let memory = self.0.read();
+        let there: usize = memory.cuts.get(&app).into_iter().flat_map(HashMap::values).map(Vec::len).sum();
+        there.saturating_add(more) <= Self::MOST_CUTS
     }
 
     /// As it is on disk.
@@ -70,7 +73,7 @@ impl Revocations {
     /// As the store does it. Without a moment: as it was read.
     pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
         let mut memory = self.0.write();
-        let cuts = memory.cuts.entry(new.app).or_default();
+        let cuts = memory.cuts.entry(new.app).or_default().entry(new.session.clone()).or_default();
         if let Some(now) = now {
             if cuts.iter().any(|old| old.covers(&new, now)) {
                 return;
@@ -86,11 +89,13 @@ impl Revocations {
 
     pub(super) fn forget_cut(&self, gone: &PortalCut) {
         let mut memory = self.0.write();
-        if let Some(cuts) = memory.cuts.get_mut(&gone.app) {
+        let Some(sessions) = memory.cuts.get_mut(&gone.app) else { return };
+        if let Some(cuts) = sessions.get_mut(&gone.session) {
             cuts.retain(|cut| cut != gone);
-            if cuts.is_empty() {
-                memory.cuts.remove(&gone.app);
-            }
+        }
+        sessions.retain(|_, cuts| !cuts.is_empty());
+        if sessions.is_empty() {
+            memory.cuts.remove(&gone.app);
         }
     }
 
@@ -99,8 +104,15 @@ impl Revocations {
     }
 }
 
-fn concerns(cut: &PortalCut, session: Option<&str>) -> bool {
-    cut.session.is_none() || cut.session.as_deref() == session
+impl Memory {
+    /// Those that a token of an application is subject to.
+    fn concerning(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalCut> {
+        let cuts = self.cuts.get(&app);
+        let of =
+            move |session: Option<String>| cuts.and_then(|cuts| cuts.get(&session)).into_iter().flatten();
+        let of_session = session.filter(|_| cuts.is_some()).map(|session| of(Some(session.to_owned())));
+        of(None).chain(of_session.into_iter().flatten())
+    }
 }
 
 #[cfg(test)]

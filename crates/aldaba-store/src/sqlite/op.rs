@@ -83,7 +83,11 @@ impl Op {
             }
             Self::Record(batch) => batch.len().max(1),
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
-            Self::Change(..) | Self::Resent(_) | Self::SettleSetting { .. } => 1,
+            Self::Change(change, _) => match &**change {
+                Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
+                _ => 1,
+            },
+            Self::Resent(_) | Self::SettleSetting { .. } => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }

@@ -119,14 +119,16 @@ impl Api {
         reached.ok_or_else(|| Error::not_found("There is no such application"))
     }
 
-    /// How to find the application that a message is for. Only one whose key is for a single application has to
-    /// be looked up before.
+    /// How to find the application that a message is for. Whoever is for one application alone finds no other.
     async fn which(&self, caller: &Caller, key: String) -> Result<WhichApplication, Error> {
-        let key = match caller.app() {
-            None => key,
-            Some(_) => self.application(caller, key).await?.id.to_string(),
-        };
-        Ok(WhichApplication { org: caller.org(), key })
+        let which = WhichApplication { org: caller.org(), key };
+        let Some(only) = caller.app() else { return Ok(which) };
+        if which.key == only.to_string() {
+            return Ok(which);
+        }
+        // A name is looked up: what memory knows of it may be old.
+        let application = self.application(caller, which.key).await?;
+        Ok(WhichApplication { org: application.org, key: application.id.to_string() })
     }
 
     /// The directory, in the caller's hands.

@@ -242,6 +242,12 @@ async fn a_key_for_one_application_finds_no_other() {
             client.post(&format!("/app/{app}/msg"), body).await.expect(404);
         }
     }
+    // A name that becomes another's leads nowhere from then on.
+    server.client.patch(&format!("/app/{mine}"), r#"{"uid":"moves"}"#).await.expect(200);
+    send.post("/app/moves/msg", body).await.expect(202);
+    server.client.patch(&format!("/app/{mine}"), r#"{"uid":null}"#).await.expect(200);
+    server.client.patch(&format!("/app/{other}"), r#"{"uid":"moves"}"#).await.expect(200);
+    send.post("/app/moves/msg", body).await.expect(404);
     for client in [&admin, &read] {
         client.get(&format!("/app/{mine}")).await.expect(200);
         for path in ["", "/endpoint", &format!("/endpoint/{}", id(&endpoint)), &format!("/msg/{message}")] {
