@@ -35,10 +35,12 @@ pub enum Reason {
     TargetForbidden,
     Cancelled,
     Expired,
+    /// There was nothing left to send.
+    PayloadDeleted,
 }
 
 impl Reason {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Exhausted,
         Self::Rejected,
         Self::StopDate,
@@ -46,6 +48,7 @@ impl Reason {
         Self::TargetForbidden,
         Self::Cancelled,
         Self::Expired,
+        Self::PayloadDeleted,
     ];
 
     pub fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Reason {
             Self::TargetForbidden => "target_forbidden",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
+            Self::PayloadDeleted => "payload_deleted",
         }
     }
 
@@ -69,8 +73,14 @@ impl Reason {
             Self::EndpointGone => "Endpoint gone",
             Self::TargetForbidden => "Target address not allowed",
             Self::Cancelled => "Cancelled",
-            Self::Expired => "Payload no longer kept",
+            Self::Expired => "Held for too long",
+            Self::PayloadDeleted => "Payload deleted",
         }
+    }
+
+    /// Somebody has ended it, and need not look after it.
+    pub fn is_by_hand(self) -> bool {
+        matches!(self, Self::Cancelled | Self::PayloadDeleted)
     }
 
     /// The reason of that name.

@@ -92,6 +92,7 @@ impl Sender {
                 let read = || self.read(start);
                 match self.contents.load(start.waiting.message, start.payer(), read).await {
                     Ok(Some(_)) if !self.still_may_start(start).await => return End::PutBack,
+                    Ok(Some(held)) if held.is_deleted() => return End::ContentGone,
                     Ok(Some(held)) => held,
                     Ok(None) => return End::ContentGone,
                     // A failing read is repeated; this one will never come.
@@ -99,6 +100,7 @@ impl Sender {
                 }
             }
         };
+        let event_type = held.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
@@ -110,7 +112,7 @@ impl Sender {
             return End::PutBack;
         }
         let took = self.clock.monotonic().saturating_sub(from);
-        let sent = Sent { response, started_at, took };
+        let sent = Sent { response, started_at, took, event_type };
         End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
     }
 
@@ -121,10 +123,11 @@ impl Sender {
 
     /// Sends without a turn.
     pub(crate) async fn send_by_hand(&self, start: &Start, held: Arc<HeldContent>) -> Sent {
+        let event_type = held.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from) }
+        Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
     }
 
     async fn send(&self, start: &Start, held: Arc<HeldContent>) -> WireResponse {
@@ -136,7 +139,7 @@ impl Sender {
         let content = held.content();
         // Receivers hold the signed time against their own clocks.
         let now = self.clock.wall();
-        let mut headers = target.profile.headers(&Facts {
+        let headers = target.profile.headers(&Facts {
             message: start.waiting.message,
             event_type: &content.event_type,
             version: content.version.as_deref(),
@@ -147,14 +150,9 @@ impl Sender {
             keys: &address.keys.at(now),
             body: &content.payload,
         });
-        for (name, value) in &address.headers {
-            if !target.profile.sends(name) {
-                headers.insert(name, value.clone());
-            }
-        }
         let request = WireRequest {
             url: address.url.clone(),
-            headers,
+            headers: Target::with_own(&target.profile, address, headers),
             body: held.into_bytes(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,

@@ -30,8 +30,9 @@ pub enum Cancelled {
 impl Dispatcher {
     pub(crate) fn cancel(
         &mut self,
-        audit: &Arc<AuditEntry>,
+        audit: Option<&Arc<AuditEntry>>,
         deliveries: Vec<Cancel>,
+        reason: Reason,
         answer: oneshot::Sender<Result<Vec<Cancelled>, Error>>,
         now: Timestamp,
     ) {
@@ -40,8 +41,8 @@ impl Dispatcher {
         for (place, Cancel { app, endpoint, waiting }) in deliveries.into_iter().enumerate() {
             if let Some(waiting) = self.turns.withdraw(endpoint, app, waiting, now) {
                 places.push(place);
-                let record = cancelled(app, endpoint, &waiting, now);
-                records.push(Record { audit: Some(audit.clone()), ..record });
+                let record = ended(app, endpoint, &waiting, reason, now);
+                records.push(Record { audit: audit.cloned(), ..record });
             }
         }
         if records.is_empty() {
@@ -67,7 +68,7 @@ impl Dispatcher {
     }
 }
 
-fn cancelled(app: AppId, endpoint: EndpointId, waiting: &Waiting, now: Timestamp) -> Record {
+fn ended(app: AppId, endpoint: EndpointId, waiting: &Waiting, reason: Reason, now: Timestamp) -> Record {
     Record {
         seq: waiting.seq,
         app,
@@ -75,7 +76,7 @@ fn cancelled(app: AppId, endpoint: EndpointId, waiting: &Waiting, now: Timestamp
         message: waiting.message,
         attempts_before: waiting.attempts,
         attempt: None,
-        transition: Transition::Settle(Ending::Dead(Reason::Cancelled)),
+        transition: Transition::Settle(Ending::Dead(reason)),
         at: now,
         health: None,
         gates: Vec::new(),

@@ -13,6 +13,7 @@ use aldaba_delivery::{AppId, MessageId};
 use aldaba_store::{Content, Error};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -43,6 +44,8 @@ pub(crate) struct Contents {
     /// The most steps that one payload counts for.
     most: u32,
     read: Listed,
+    /// What is being read, by how many, and whether it was deleted meanwhile.
+    reading: Arc<Mutex<FixedMap<MessageId, (usize, bool)>>>,
     /// What each application may have of them.
     own: Arc<Mutex<FixedMap<Payer, Weak<Semaphore>>>>,
 }
@@ -52,6 +55,7 @@ pub(crate) struct Contents {
 pub(crate) struct HeldContent {
     content: Arc<Content>,
     _room: Room,
+    deleted: AtomicBool,
     /// Where it is found by other deliveries of the same message.
     listed: Option<((MessageId, bool), Listed)>,
 }
@@ -69,6 +73,7 @@ impl Contents {
             sending: [room(quarter), room(quarter)],
             most: u32::try_from(quarter).unwrap_or(u32::MAX),
             read: Arc::default(),
+            reading: Arc::default(),
             own: Arc::default(),
         }
     }
@@ -76,7 +81,12 @@ impl Contents {
     /// Keeps a payload in memory for deliveries that wait, if the budget allows.
     pub(crate) fn hold(&self, content: &Arc<Content>) -> Option<Arc<HeldContent>> {
         let room = self.waiting.clone().try_acquire_many_owned(self.steps_of(content)).ok()?;
-        Some(Arc::new(HeldContent { content: content.clone(), _room: (room, None), listed: None }))
+        Some(Arc::new(HeldContent {
+            content: content.clone(),
+            _room: (room, None),
+            deleted: AtomicBool::new(false),
+            listed: None,
+        }))
     }
 
     /// The payload of a message that is about to be sent: one read for all its deliveries that go
@@ -91,6 +101,7 @@ impl Contents {
         F: Future<Output = Result<Option<Content>, Error>>,
     {
         let mut room = None;
+        let reading = Reading::begin(self, message);
         loop {
             if let Some(held) = self.read.lock().get(&(message, payer.quick)).and_then(Weak::upgrade) {
                 return Ok(Some(held));
@@ -98,6 +109,9 @@ impl Contents {
             let Some(content) = read().await? else {
                 return Ok(None);
             };
+            if reading.is_deleted() {
+                return Ok(None);
+            }
             let steps = self.steps_of(&content);
             match room.take().or_else(|| self.try_room(payer, steps)) {
                 Some(granted) => return Ok(Some(self.list((message, payer.quick), content, granted))),
@@ -107,6 +121,17 @@ impl Contents {
                     room = Some(self.wait_for_room(payer, steps).await.ok_or(Error::Closed)?);
                 }
             }
+        }
+    }
+
+    /// A payload was deleted: whoever reads it does not get it, and whoever holds what was read is told so.
+    pub(crate) fn forget(&self, message: MessageId) {
+        if let Some((_, deleted)) = self.reading.lock().get_mut(&message) {
+            *deleted = true;
+        }
+        let held = [false, true].map(|quick| self.read.lock().remove(&(message, quick)));
+        for held in held.iter().flatten().filter_map(Weak::upgrade) {
+            held.deleted.store(true, Ordering::Relaxed);
         }
     }
 
@@ -148,7 +173,8 @@ impl Contents {
 
     fn list(&self, key: (MessageId, bool), content: Content, room: Room) -> Arc<HeldContent> {
         let listed = Some((key, self.read.clone()));
-        let held = Arc::new(HeldContent { content: Arc::new(content), _room: room, listed });
+        let deleted = AtomicBool::new(false);
+        let held = Arc::new(HeldContent { content: Arc::new(content), _room: room, deleted, listed });
         self.read.lock().insert(key, Arc::downgrade(&held));
         held
     }
@@ -160,7 +186,41 @@ impl Contents {
     }
 }
 
+/// A read under way, which must hear of it if its message is deleted.
+struct Reading<'a> {
+    contents: &'a Contents,
+    message: MessageId,
+}
+
+impl<'a> Reading<'a> {
+    fn begin(contents: &'a Contents, message: MessageId) -> Self {
+        contents.reading.lock().entry(message).or_default().0 += 1;
+        Self { contents, message }
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.contents.reading.lock().get(&self.message).is_some_and(|(_, deleted)| *deleted)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut reading = self.contents.reading.lock();
+        if let Some((readers, _)) = reading.get_mut(&self.message) {
+            *readers -= 1;
+            if *readers == 0 {
+                reading.remove(&self.message);
+            }
+        }
+    }
+}
+
 impl HeldContent {
+    /// It was deleted after it had been read: it must not go out.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn content(&self) -> &Content {
         &self.content
     }
@@ -194,7 +254,7 @@ impl Drop for HeldContent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     const SLOW: Payer = Payer { app: AppId::from_bytes([1; 20]), quick: false };
 
@@ -229,6 +289,33 @@ mod tests {
         assert_eq!(reads.load(Ordering::Relaxed), 1);
         drop((first, second));
         assert!(contents.read.lock().is_empty(), "nothing is listed that nobody holds");
+    }
+
+    #[tokio::test]
+    async fn what_is_deleted_while_it_is_read_or_held_is_not_sent() {
+        let contents = Contents::new(1 << 20);
+        let (answer, answered) = tokio::sync::oneshot::channel::<()>();
+        let answered = std::cell::Cell::new(Some(answered));
+        let late = || {
+            let answered = answered.take().expect("one read");
+            async {
+                answered.await.expect("an answer");
+                Ok(Some(content(100)))
+            }
+        };
+        let mut reading = Box::pin(contents.load(message(1), SLOW, late));
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        let held = contents.load(message(2), SLOW, || async { Ok(Some(content(100))) }).await;
+        let held = held.expect("a read").expect("content");
+        contents.forget(message(1));
+        contents.forget(message(2));
+        answer.send(()).expect("somebody waits");
+        assert!(reading.await.expect("a read").is_none());
+        assert!(held.is_deleted());
+        assert!(contents.reading.lock().is_empty(), "nothing is remembered that nobody reads");
+        // Another message is not concerned.
+        let other = contents.load(message(3), SLOW, || async { Ok(Some(content(100))) }).await;
+        assert!(!other.expect("a read").expect("content").is_deleted());
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod credentials;
 mod event_types;
+mod expunge;
 mod hands;
 mod profiles;
 mod secrets;

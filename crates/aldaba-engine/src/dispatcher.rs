@@ -83,8 +83,8 @@ pub(crate) enum Event {
     Halt,
     /// The same; say so when nothing is in flight any longer.
     Stop(oneshot::Sender<()>),
-    /// End deliveries that wait, and say what became of each.
-    Cancel(Arc<AuditEntry>, Vec<Cancel>, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
+    /// End deliveries that wait, for this reason, and say what became of each.
+    Cancel(Option<Arc<AuditEntry>>, Vec<Cancel>, Reason, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
     /// What was to be ended is on disk as ended, or is not.
     Withdrawn(Vec<(EndpointId, Seq, bool)>),
     /// What deliveries wait for.
@@ -239,7 +239,9 @@ impl Dispatcher {
                 self.halt();
                 self.stopping = Some(stopped);
             }
-            Event::Cancel(audit, deliveries, answer) => self.cancel(&audit, deliveries, answer, now),
+            Event::Cancel(audit, deliveries, reason, answer) => {
+                self.cancel(audit.as_ref(), deliveries, reason, answer, now);
+            }
             Event::Withdrawn(deliveries) => {
                 for (endpoint, seq, ended) in deliveries {
                     self.turns.withdrawn(endpoint, seq, ended, now);

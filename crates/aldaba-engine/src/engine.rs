@@ -15,9 +15,10 @@ use crate::replay::Replays;
 use crate::resend::{Places, ResendError, Resender};
 use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
+use crate::target::Target;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
-use aldaba_delivery::{AppId, EndpointId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Reason, Timestamp};
 use aldaba_store::{
     Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, Subscription, WhichApplication,
 };
@@ -255,6 +256,15 @@ impl Engine {
         self.0.resender.clone().resend(audit, endpoint, message).await
     }
 
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.0.intake.contents
+    }
+
+    /// What an attempt at an endpoint would be made with.
+    pub(crate) fn target(&self, endpoint: &Endpoint) -> Target {
+        self.0.resender.target(endpoint)
+    }
+
     pub fn replays(&self) -> &Replays {
         &self.0.replays
     }
@@ -288,8 +298,18 @@ impl Engine {
         audit: Arc<AuditEntry>,
         deliveries: Vec<Cancel>,
     ) -> Result<Vec<Cancelled>, Error> {
+        self.cancel_as(Some(audit), deliveries, Reason::Cancelled).await
+    }
+
+    /// The same with another reason.
+    pub(crate) async fn cancel_as(
+        &self,
+        audit: Option<Arc<AuditEntry>>,
+        deliveries: Vec<Cancel>,
+        reason: Reason,
+    ) -> Result<Vec<Cancelled>, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.inbox.send(Event::Cancel(audit, deliveries, answer));
+        self.0.inbox.send(Event::Cancel(audit, deliveries, reason, answer));
         answered.await.unwrap_or(Err(Error::Closed))
     }
 

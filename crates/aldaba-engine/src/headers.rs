@@ -151,7 +151,8 @@ impl fmt::Debug for EndpointHeaders {
     }
 }
 
-fn is_sensitive(name: &str) -> bool {
+/// Whether a header's value is not to be shown.
+pub(crate) fn is_sensitive(name: &str) -> bool {
     SENSITIVE.iter().any(|sensitive| sensitive.eq_ignore_ascii_case(name))
 }
 

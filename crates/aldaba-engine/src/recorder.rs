@@ -36,6 +36,7 @@ pub(crate) struct Sent {
     pub(crate) response: WireResponse,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
+    pub(crate) event_type: Arc<str>,
 }
 
 impl Conclusion {
@@ -63,7 +64,7 @@ impl Conclusion {
 impl Sent {
     /// As it is kept.
     pub(crate) fn noted(self, trigger: Trigger, success: bool, entropy: &dyn Entropy) -> NewAttempt {
-        let Self { response, started_at, took } = self;
+        let Self { response, started_at, took, event_type } = self;
         NewAttempt {
             id: AttemptId::new(started_at, entropy.bytes()),
             started_at,
@@ -77,6 +78,7 @@ impl Sent {
             response: response.body,
             trigger,
             success,
+            event_type,
         }
     }
 }
@@ -107,7 +109,7 @@ impl Recorder {
             End::PutBack | End::Abandoned => None,
             End::ContentGone => {
                 let woken = gates.called_off(&start, now);
-                let record = unsent(&start, Reason::Expired, known, now);
+                let record = unsent(&start, Reason::PayloadDeleted, known, now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
             End::Sent(conclusion) => {
@@ -237,7 +239,7 @@ pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Tim
 /// is nobody to wait for.
 fn blocks(start: &Start, transition: &Transition) -> bool {
     let dead = match transition {
-        Transition::Settle(Ending::Dead(reason)) => *reason != Reason::Cancelled,
+        Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
         Transition::Settle(Ending::Delivered) | Transition::Retry { .. } => false,
     };
     dead && start.target.ordering.blocks()

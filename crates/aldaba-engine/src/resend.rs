@@ -148,6 +148,9 @@ impl Resender {
             return Err(ResendError::InOrder);
         }
         start.target = Arc::new(self.target(&endpoint));
+        if held.is_deleted() {
+            return Err(ResendError::NoPayload);
+        }
         let sent = self.sender.send_by_hand(&start, held).await;
         let class = Class::of(&start.target.policy, &sent.response.outcome);
         let delivered = class.verdict == Verdict::Delivered;
@@ -172,7 +175,7 @@ impl Resender {
         if endpoint.config.disabled { Err(ResendError::Disabled) } else { Ok(endpoint) }
     }
 
-    fn target(&self, endpoint: &Endpoint) -> Target {
+    pub(crate) fn target(&self, endpoint: &Endpoint) -> Target {
         Target::new(endpoint, &self.policies, &self.profiles, &self.vault)
     }
 

@@ -8,12 +8,13 @@
 
 mod newest;
 mod steady;
+mod sums;
 #[cfg(test)]
 mod tests;
 
 use crate::{Clock, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
-use aldaba_delivery::{EndpointId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_store::{
     Cut, Done, Error, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Seq, Settled, Stale,
     Store, StoredKey,
@@ -142,6 +143,13 @@ impl Retention {
     }
 }
 
+/// Where the history of an endpoint ends.
+struct History {
+    app: AppId,
+    deleted: bool,
+    cut: Cut,
+}
+
 struct Round<'a> {
     keeper: &'a mut Retention,
     now: Timestamp,
@@ -154,6 +162,7 @@ impl Round<'_> {
             self.keeper.walks.messages = None;
         }
         self.keeper.walks.rounds = self.keeper.walks.rounds.wrapping_add(1);
+        self.sums().await?;
         self.endpoints().await?;
         self.messages().await?;
         self.keys().await?;
@@ -195,7 +204,7 @@ impl Round<'_> {
     }
 
     /// Where the history of each endpoint of one application ends.
-    async fn cuts(&self, endpoints: Vec<KeptEndpoint>) -> Result<Vec<(Cut, bool)>, Error> {
+    async fn cuts(&self, endpoints: Vec<KeptEndpoint>) -> Result<Vec<History>, Error> {
         let Retention { policies, options, .. } = &*self.keeper;
         let rule = |endpoint: &KeptEndpoint| policies.of(endpoint.org, &endpoint.policy).retention;
         let counted: Vec<(EndpointId, u32)> =
@@ -211,7 +220,7 @@ impl Round<'_> {
                 delivered: cutoffs.delivered.map(place).max(oldest),
                 dead: cutoffs.dead.map(place),
             };
-            (cut, endpoint.deleted)
+            History { app: endpoint.app, deleted: endpoint.deleted, cut }
         };
         Ok(endpoints.into_iter().map(cut).collect())
     }
@@ -227,15 +236,18 @@ impl Round<'_> {
         Ok(newest)
     }
 
-    async fn cut(&mut self, cuts: &[(Cut, bool)]) -> Result<(), Error> {
+    async fn cut(&mut self, histories: &[History]) -> Result<(), Error> {
         let store = self.keeper.store.clone();
-        let endpoints: Vec<EndpointId> = cuts.iter().map(|(cut, _)| cut.endpoint).collect();
-        let cut: Vec<Cut> = cuts.iter().map(|(cut, _)| *cut).collect();
+        let endpoints: Vec<EndpointId> = histories.iter().map(|history| history.cut.endpoint).collect();
+        let cut: Vec<Cut> = histories.iter().map(|history| history.cut).collect();
+        let mut apps: Vec<AppId> = histories.iter().map(|history| history.app).collect();
+        apps.dedup();
         let counters_before = self.now.before(self.keeper.options.counters);
         self.until_gone(|| store.cut_off(cut.clone(), FOUND)).await?;
+        self.until_gone(|| store.old_application_counters(apps.clone(), counters_before, FOUND)).await?;
         self.until_gone(|| store.old_counters(endpoints.clone(), counters_before, FOUND)).await?;
         let deleted: Vec<_> =
-            cuts.iter().filter(|(_, deleted)| *deleted).map(|(cut, _)| cut.endpoint).collect();
+            histories.iter().filter(|history| history.deleted).map(|history| history.cut.endpoint).collect();
         if deleted.is_empty() {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use aldaba_delivery::{AppId, Ordering, OrgId, Origin, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
 use http::header::AUTHORIZATION;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::Arc;
 use url::Url;
@@ -90,6 +90,18 @@ impl Target {
             origin,
             address,
         }
+    }
+}
+
+impl Target {
+    /// The headers of a request: the profile's, and the endpoint's own beside them.
+    pub(crate) fn with_own(profile: &Profile, address: &Address, mut headers: HeaderMap) -> HeaderMap {
+        for (name, value) in &address.headers {
+            if !profile.sends(name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        headers
     }
 }
 

@@ -217,6 +217,8 @@ impl Change {
                 Deed::new("replay.start", &replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
             }
             Self::CancelReplay { replay, .. } => Deed::new("replay.cancel", replay),
+            Self::ExpungeMessage { app, message } => Deed::new("message.expunge", message).of_app(*app),
+            Self::ExpungeAttempt { app, attempt, .. } => Deed::new("attempt.expunge", attempt).of_app(*app),
             Self::ForgetNotices { .. } => Deed::new("notice.forget", ""),
             Self::CreatePolicy { policy } => Deed::new("policy.create", &policy.policy.name),
             Self::ReplacePolicy { policy } => Deed::new("policy.update", &policy.policy.name),

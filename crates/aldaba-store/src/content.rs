@@ -38,7 +38,10 @@ pub struct NewMessage {
 pub struct Message {
     pub id: MessageId,
     pub app: AppId,
+    /// With an empty payload where that was expunged.
     pub content: Content,
+    /// The payload was deleted; nothing of it can be sent any more.
+    pub expunged: bool,
     pub channels: Vec<String>,
     pub tags: Vec<String>,
     pub headers: Vec<(String, String)>,

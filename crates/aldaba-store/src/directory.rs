@@ -6,8 +6,8 @@ use crate::{
 };
 use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
-    ApiKeyId, AppId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, Ordering, OrgId, Origin,
-    Policy, ReplayId, Timestamp, WhenDisabled,
+    ApiKeyId, AppId, AttemptId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, MessageId,
+    Ordering, OrgId, Origin, Policy, ReplayId, Timestamp, WhenDisabled,
 };
 use std::sync::Arc;
 
@@ -301,7 +301,8 @@ impl From<&Endpoint> for Fence {
     }
 }
 
-/// A change of the directory. Each raises the version of its application.
+/// A change of the directory, or of what somebody wants to be forgotten. Each of the directory raises the
+/// version of its application.
 #[derive(Clone, Debug)]
 pub enum Change {
     CreateApplication {
@@ -376,6 +377,17 @@ pub enum Change {
     /// These have been accepted as messages, or there is nobody who wants them.
     ForgetNotices {
         notices: Vec<NoticeNumber>,
+    },
+    /// Deletes the payload of a message. What waits of it is left to whoever ends it.
+    ExpungeMessage {
+        app: AppId,
+        message: MessageId,
+    },
+    /// Deletes what came back to an attempt.
+    ExpungeAttempt {
+        app: AppId,
+        message: MessageId,
+        attempt: AttemptId,
     },
     CreatePolicy {
         policy: OwnPolicy,

@@ -1,6 +1,9 @@
 //! What is read about the past.
 
-use crate::{Key, Message, Read, Seq};
+use crate::{
+    AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, Key, Message, MessagesQuery, Part,
+    Read, Seq,
+};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
 use std::time::Duration;
@@ -49,11 +52,21 @@ pub enum AttemptScope {
     Delivery(MessageId, Seq),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AttemptsQuery {
     pub scope: AttemptScope,
-    pub page: Page<AttemptId>,
-    pub order: Order,
+    pub filter: AttemptFilter,
+    pub part: Part<AttemptId>,
+    /// Whether what came back is wanted; else it is empty.
+    pub responses: bool,
+}
+
+impl AttemptsQuery {
+    /// A page of all attempts, with what came back.
+    pub fn all(scope: AttemptScope, page: Page<AttemptId>, order: Order) -> Self {
+        let (filter, part) = (AttemptFilter::default(), Part::page(page, order));
+        Self { scope, filter, part, responses: true }
+    }
 }
 
 /// Where a delivery stands.
@@ -108,9 +121,21 @@ pub trait History {
     fn message(&self, app: AppId, key: Key) -> Read<Option<Message>>;
 
     /// Newest first when descending.
-    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>>;
+    fn messages(&self, query: MessagesQuery) -> Read<Found<Message, MessageId>>;
 
-    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>>;
+    /// Those of these messages that are there, without their payloads.
+    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>>;
+
+    fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>>;
+
+    /// How many attempts a query is about, up to the limit of its page.
+    fn count_attempts(&self, query: AttemptsQuery) -> Read<Count>;
+
+    /// One attempt of a message.
+    fn attempt(&self, message: MessageId, attempt: AttemptId) -> Read<Option<Attempt>>;
+
+    /// In the order of the messages.
+    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<Found<EndpointMessage, MessageId>>;
 
     /// The deliveries of one message, in the order of their numbers.
     fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>>;

@@ -29,9 +29,11 @@ mod event_type;
 mod health;
 mod history;
 mod lanes;
+mod listing;
 mod notices;
 mod replay;
 mod retention;
+mod statistics;
 mod write;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -59,6 +61,10 @@ pub use lanes::{
     DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn,
     Waiting,
 };
+pub use listing::{
+    AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,
+    Payloads, Progress, Within,
+};
 pub use notices::{Notice, NoticeNumber};
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
@@ -68,6 +74,7 @@ pub use retention::{
     Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
     Walked,
 };
+pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Quota, QuotaOf, Record,
     Recorded, Records, Resent,
@@ -89,6 +96,7 @@ pub trait Store:
     + History
     + Deliveries
     + Replays
+    + Statistics
     + Retention
     + Send
     + Sync

@@ -4,7 +4,7 @@
 //! not feel. Who decides what is kept is the engine; the store makes sure that what is removed still is what
 //! was found, and that nothing goes that waits or is referred to.
 
-use crate::{Done, PortalCut, Read, Seq};
+use crate::{Done, Hour, PortalCut, Read, Seq};
 use aldaba_delivery::{AppId, AuditId, EndpointId, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp};
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -45,6 +45,10 @@ pub enum Stale {
     Key(StoredKey),
     /// The counters of an endpoint for one minute since the Unix epoch.
     Counters(EndpointId, i64),
+    /// The counters of an endpoint for one hour.
+    HourCounters(EndpointId, Hour),
+    /// The counters of an application for one hour, of all event types.
+    ApplicationCounters(AppId, Hour),
     /// A gate that has held nobody since this moment.
     Gate(Origin, GateScope, Timestamp),
     /// A replay that has ended before this moment.
@@ -150,8 +154,13 @@ pub trait Retention {
     /// Settled deliveries that are cut off, of each endpoint the oldest first.
     fn cut_off(&self, cuts: Vec<Cut>, limit: usize) -> Read<Vec<Stale>>;
 
-    /// Counters of these endpoints for minutes that were over before a moment.
+    /// Counters of these endpoints for minutes that were over before a moment, and for hours that began before
+    /// it: an hour must not outlive its minutes, or nobody would find it when its endpoint is gone.
     fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>>;
+
+    /// Counters of these applications for hours that began before a moment.
+    fn old_application_counters(&self, apps: Vec<AppId>, before: Timestamp, limit: usize)
+    -> Read<Vec<Stale>>;
 
     /// Those of these endpoints that are deleted, and that no delivery and no counter refers to.
     fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>>;

@@ -181,6 +181,8 @@ pub struct NewAttempt {
     pub trigger: Trigger,
     /// Whether the attempt was a success under the policy.
     pub success: bool,
+    /// What it was about; for the counters.
+    pub event_type: Arc<str>,
 }
 
 impl NewAttempt {

@@ -4,7 +4,8 @@ use aldaba_delivery::{Gate, GateScope, Health, Origin};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{OpenError, Options, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Accepts, Done, Error, GateRecord, History, Lanes, Order, Page, Record, Store,
+    Accept, Accepted, Accepts, Done, Error, GateRecord, History, Lanes, MessagesQuery, Order, Page, Record,
+    Store,
 };
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
@@ -63,8 +64,9 @@ fn a_reopened_store_has_everything() {
         let again = scene.tenant(tenant.application.id).await.unwrap();
         assert_eq!((again.version, &again.application), (tenant.version, &tenant.application));
         let page = Page { after: None, limit: 10 };
-        let messages = store.messages(tenant.application.id, page, Order::Ascending).await.unwrap();
-        let ids: Vec<_> = messages.iter().map(|message| message.id).collect();
+        let query = MessagesQuery::all(tenant.application.id, page, Order::Ascending);
+        let messages = store.messages(query).await.unwrap();
+        let ids: Vec<_> = messages.items.iter().map(|message| message.id).collect();
         assert_eq!(ids, [first.message.id, second.message.id]);
         let mut repeated = second.clone();
         repeated.message.id = aldaba_delivery::MessageId::new(at(1), [9; 15]);

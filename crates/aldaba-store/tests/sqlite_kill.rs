@@ -3,7 +3,9 @@
 use aldaba_delivery::MessageId;
 use aldaba_store::conformance::Scene;
 use aldaba_store::sqlite::{Options, SqliteStore};
-use aldaba_store::{Accepted, AttemptScope, AttemptsQuery, Done, History, Order, Page, Recorded};
+use aldaba_store::{
+    Accepted, AttemptScope, AttemptsQuery, Done, History, MessagesQuery, Order, Page, Recorded,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -93,14 +95,14 @@ fn assert_kept(folder: &std::path::Path, news: &[String]) {
         for id in &recorded {
             let message: MessageId = id.parse().unwrap();
             let page = Page { after: None, limit: 10 };
-            let query =
-                AttemptsQuery { scope: AttemptScope::Message(message), page, order: Order::Ascending };
-            assert_eq!(store.attempts(query).await.unwrap().len(), 1, "the attempt of {id} was lost");
+            let query = AttemptsQuery::all(AttemptScope::Message(message), page, Order::Ascending);
+            assert_eq!(store.attempts(query).await.unwrap().items.len(), 1, "the attempt of {id} was lost");
         }
         // Nothing in between either: every message has its delivery.
         let mut after = None;
         loop {
-            let messages = store.messages(app, Page { after, limit: 100 }, Order::Ascending).await.unwrap();
+            let query = MessagesQuery::all(app, Page { after, limit: 100 }, Order::Ascending);
+            let messages = store.messages(query).await.unwrap().items;
             let Some(last) = messages.last() else { break };
             after = Some(last.id);
             for message in messages {

@@ -29,6 +29,8 @@ pub struct Notes {
     /// Deliveries that the client wanted to cancel, and those of them that it was told are.
     pub to_cancel: BTreeSet<Seq>,
     pub cancelled: BTreeSet<Seq>,
+    /// Messages whose payloads the client wanted to be deleted.
+    pub to_expunge: BTreeSet<MessageId>,
     /// Answers that no fault explains.
     pub surprises: Vec<String>,
 }
@@ -60,6 +62,7 @@ impl Notes {
             accepted: BTreeMap::new(),
             to_cancel: BTreeSet::new(),
             cancelled: BTreeSet::new(),
+            to_expunge: BTreeSet::new(),
             surprises: Vec::new(),
         }
     }
@@ -179,6 +182,7 @@ impl Client {
                 Err(Error::Closed) => Answer::Unknown,
                 Err(_) => Answer::Refused,
             },
+            What::Expunge { tenant } => self.expunge(*tenant).await,
             What::Resend { door } => self.resend(*door).await,
             What::Resume { door } => self.resume(*door).await,
             What::Disable { door } => self.set_disabled(*door, true).await,
@@ -386,6 +390,43 @@ impl Client {
             self.world.notes.lock().cancelled.extend(done.map(|(seq, _)| *seq));
         }
         Ok(())
+    }
+
+    /// The payload of what waits next, if anything does.
+    async fn expunge(&self, tenant: usize) -> Answer {
+        let store = self.engine.store();
+        let found = async {
+            let Some(application) = store.application(which(&self.world.scenario, tenant)).await? else {
+                return Ok(None);
+            };
+            let found = store.delivery_list(pending(application.id)).await?.found;
+            Ok(found.first().map(|(_, view)| (application.id, view.status.message)))
+        };
+        let (app, message) = match found.await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Answer::Done,
+            Err(error) => return self.changed(Err(ChangeError::Store(error))),
+        };
+        if self.process.is_dead() {
+            return Answer::Unknown;
+        }
+        self.world.notes.lock().to_expunge.insert(message);
+        let expunged = self.engine.expunge_message(&self.actor(), app, message).await;
+        if self.process.is_dead() {
+            return Answer::Unknown;
+        }
+        let mut log = self.world.log.lock();
+        log.note(self.process.now(), || format!("expunge {message}: {expunged:?}"));
+        if expunged.is_ok() {
+            let step = log.step();
+            log.expunged.push((message, step));
+        }
+        drop(log);
+        match expunged {
+            // It has ended and is not kept any more.
+            Err(ChangeError::NotFound) => Answer::Done,
+            other => self.changed(other),
+        }
     }
 
     /// One of those that wait for an endpoint, if there is one.

@@ -25,6 +25,8 @@ pub struct Log {
     pub hands: Vec<Hand>,
     pub openings: Vec<Opening>,
     pub resends: Vec<Resend>,
+    /// Messages whose payloads are deleted, and when that was answered.
+    pub expunged: Vec<(MessageId, Step)>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,

@@ -49,6 +49,8 @@ pub enum Sabotage {
     ForgetDelay,
     /// The engine is told that everything settled is too old to be kept: retention.
     RemoveEarly,
+    /// A payload that was deleted can be read all the same: expunge.
+    KeepDeleted,
     /// The engine is told of every answer as of a success: what is delivered must have arrived.
     PretendSuccess,
 }

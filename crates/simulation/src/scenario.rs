@@ -1,6 +1,7 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
 mod emphasis;
+mod expunging;
 mod hands;
 mod make;
 mod ordering;
@@ -84,6 +85,10 @@ pub enum What {
     Cancel {
         tenant: usize,
     },
+    /// Deletes the payload of what waits next for the endpoints of a tenant.
+    Expunge {
+        tenant: usize,
+    },
     /// Attempts by hand what waits for an endpoint.
     Resend {
         door: usize,
@@ -148,6 +153,7 @@ impl Scenario {
         emphasis::add(&mut scenario);
         ordering::add(&mut scenario);
         hands::add(&mut scenario);
+        expunging::add(&mut scenario);
         scenario
     }
 

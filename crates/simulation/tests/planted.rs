@@ -56,5 +56,6 @@ planted! {
     a_hidden_block_is_caught: HideBlock by "I8";
     a_forgotten_delay_is_caught: ForgetDelay by "deliverAt";
     a_removal_before_its_time_is_caught: RemoveEarly by "retention";
+    a_deleted_payload_that_is_sent_is_caught: KeepDeleted by "expunge";
     a_pretended_success_is_caught: PretendSuccess by "I1";
 }

@@ -79,7 +79,15 @@ impl Profile {
     /// The headers of one attempt. One whose template asks for what the message does not have is left
     /// out.
     pub(crate) fn headers(&self, facts: &Facts<'_>) -> HeaderMap {
-        let filling = Filling::new(self, facts);
+        self.fill(&Filling::new(self, facts))
+    }
+
+    /// The same where the body is not known any more: without a signature, and without what is taken from it.
+    pub(crate) fn headers_without_body(&self, facts: &Facts<'_>) -> HeaderMap {
+        self.fill(&Filling { signature: None, fields: Vec::new(), ..Filling::new(self, facts) })
+    }
+
+    fn fill(&self, filling: &Filling<'_>) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 5);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));

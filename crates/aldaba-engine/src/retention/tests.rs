@@ -7,8 +7,8 @@ use aldaba_delivery::{AppId, MessageId, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, AuditEntry, Change, NewDelivery, Order, Page, Record, Recorded, Replay, ReplayFilter,
-    ReplayKind, ReplayState, RevokedToken, Tenant,
+    Accept, Accepted, AuditEntry, Change, Hour, MessagesQuery, NewDelivery, Order, Page, Record, Recorded,
+    Replay, ReplayFilter, ReplayKind, ReplayState, RevokedToken, Tenant,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -90,7 +90,8 @@ async fn events(scene: &Scene, tenant: &Tenant, wanted: &[(usize, End)]) -> Vec<
 
 async fn messages(store: &Arc<dyn Store>, app: AppId) -> BTreeSet<MessageId> {
     let page = Page { after: None, limit: 100_000 };
-    let messages = store.messages(app, page, Order::Ascending).await.expect("a read");
+    let query = MessagesQuery::all(app, page, Order::Ascending);
+    let messages = store.messages(query).await.expect("a read").items;
     messages.into_iter().map(|message| message.id).collect()
 }
 
@@ -176,10 +177,15 @@ fn what_is_deleted_leaves_nothing_behind() {
         let nobody = Accept { deliveries: Vec::new(), ..scene.event(&tenant) };
         scene.accept(vec![Accept { idempotency: Some(scene.key()), ..nobody }]).await;
         scene.change(Change::DeleteApplication { app, at: at(7) }).await;
-
+        store.close().await.expect("a clean end");
+    });
+    drop(store);
+    let store = open(folder.path());
+    block_on(async {
         // Its idempotency key is over after a day, its counters after 30.
         assert_eq!(round(&store, at(2 * DAY)).await, RemovedCounts { keys: 1, ..Default::default() });
-        assert_eq!(round(&store, at(31 * DAY)).await.counters, 2);
+        // Two minutes, the hours of two endpoints and one of the application.
+        assert_eq!(round(&store, at(31 * DAY)).await.counters, 5);
         // All of it is over after 90 days, though a dead one under `quick` would wait for a hand.
         let rest = RemovedCounts {
             deliveries: 3,
@@ -339,4 +345,39 @@ proptest! {
         let kept = events.iter().zip(&expected).filter(|(_, kept)| **kept).map(|(event, _)| event);
         prop_assert_eq!(left, ids(kept));
     }
+}
+
+#[test]
+fn a_round_sums_up_hours_that_are_over_and_removes_old_counters_of_all_kinds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    block_on(async {
+        let scene = Scene::new(store.clone());
+        let tenant = tenant(&scene, &["standard", "standard"]).await;
+        let hour = Hour::of(at(0)).next();
+        let start = (hour.start().millis() - at(0).millis()) / 1000;
+        let wanted: Vec<_> = (0..6).map(|n| (n % 2, End::Delivered(start + n as i64 * 1500))).collect();
+        events(&scene, &tenant, &wanted).await;
+        let counted = async || {
+            let (since, until) = (hour.start(), at(start + DAY));
+            let mut attempts = Vec::new();
+            for endpoint in &tenant.endpoints {
+                let counts = store.endpoint_attempts(endpoint.id, since, until).await.expect("a read");
+                attempts.push(counts.successes);
+            }
+            attempts
+        };
+        assert_eq!(counted().await, [3, 3]);
+        round(&store, at(start + HOUR + 299)).await;
+        assert!(store.summed_through().await.expect("a read") < hour, "it may still be counted for");
+        round(&store, at(start + 2 * HOUR + 301)).await;
+        assert_eq!(store.summed_through().await, Ok(hour.next()));
+        assert_eq!(counted().await, [3, 3]);
+        let left = store.unsummed(tenant.endpoints.iter().map(|e| e.id).collect(), hour.next()).await;
+        assert_eq!(left, Ok(Vec::new()));
+        // Six minutes, and one or two hours of each endpoint.
+        let removed = round(&store, at(start + 31 * DAY)).await;
+        assert!(removed.counters >= 10, "{removed:?}");
+        assert_eq!(counted().await, [0, 0]);
+    });
 }

@@ -31,6 +31,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     let expected = Message {
         id: message.id,
         app: event.app,
+        expunged: false,
         content: Content::clone(&message.content),
         channels: message.channels,
         tags: message.tags,

@@ -246,8 +246,8 @@ pub async fn a_delivery_is_shown_with_its_last_attempt(store: Arc<dyn Store>) {
     assert_eq!((last.started_at, last.duration), (at(1), scene.attempt().duration));
     let attempts = async |after, order| {
         let scope = AttemptScope::Delivery(event.message.id, seq);
-        let query = AttemptsQuery { scope, page: Page { after, limit: 2 }, order };
-        let attempts = scene.store.attempts(query).await.unwrap();
+        let query = AttemptsQuery::all(scope, Page { after, limit: 2 }, order);
+        let attempts = scene.store.attempts(query).await.unwrap().items;
         attempts.iter().map(|attempt| attempt.id).collect::<Vec<_>>()
     };
     assert_eq!(attempts(None, Order::Ascending).await, ids[..2]);

@@ -1,7 +1,7 @@
 //! What is read about the past.
 
 use super::{Scene, at};
-use crate::{AttemptScope, AttemptsQuery, DeliveryState, Order, Page, Record, Seq, Store};
+use crate::{AttemptScope, AttemptsQuery, DeliveryState, MessagesQuery, Order, Page, Record, Seq, Store};
 use aldaba_delivery::Reason;
 use std::sync::Arc;
 
@@ -31,8 +31,9 @@ pub async fn messages_are_listed_both_ways_page_by_page(store: Arc<dyn Store>) {
     }
     let list = async |after, order| {
         let page = Page { after, limit: 2 };
-        let messages = scene.store.messages(tenant.application.id, page, order).await.unwrap();
-        messages.iter().map(|message| message.id).collect::<Vec<_>>()
+        let query = MessagesQuery::all(tenant.application.id, page, order);
+        let messages = scene.store.messages(query).await.unwrap();
+        messages.items.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     assert_eq!(list(None, Order::Ascending).await, ids[..2]);
     assert_eq!(list(Some(ids[1]), Order::Ascending).await, ids[2..4]);
@@ -62,8 +63,8 @@ pub async fn attempts_are_listed_both_ways_page_by_page(store: Arc<dyn Store>) {
     }
     let list = async |scope, after, order| {
         let page = Page { after, limit: 3 };
-        let attempts = scene.store.attempts(AttemptsQuery { scope, page, order }).await.unwrap();
-        attempts.iter().map(|attempt| (attempt.endpoint, attempt.id)).collect::<Vec<_>>()
+        let attempts = scene.store.attempts(AttemptsQuery::all(scope, page, order)).await.unwrap();
+        attempts.items.iter().map(|attempt| (attempt.endpoint, attempt.id)).collect::<Vec<_>>()
     };
     let message = AttemptScope::Message(event.message.id);
     assert_eq!(list(message, None, Order::Ascending).await, made[..3]);

@@ -17,9 +17,11 @@ pub mod deliveries;
 pub mod directory;
 pub mod endings;
 pub mod event_types;
+pub mod expunging;
 pub mod health;
 pub mod history;
 pub mod lanes;
+pub mod lists;
 pub mod notices;
 pub mod order;
 pub mod ordering;
@@ -31,6 +33,7 @@ pub mod replays;
 pub mod retention;
 mod scene;
 pub mod secrets;
+pub mod statistics;
 
 pub use scene::{Scene, at};
 
@@ -161,6 +164,24 @@ macro_rules! conformance_tests {
             history::messages_are_listed_both_ways_page_by_page,
             history::attempts_are_listed_both_ways_page_by_page,
             history::deliveries_of_a_message_come_in_order_with_their_states,
+            lists::messages_are_filtered_by_type_channel_and_tag,
+            lists::messages_are_listed_between_two_moments,
+            lists::a_walk_over_messages_is_given_up_and_can_go_on,
+            lists::a_page_of_messages_ends_with_its_bytes_and_comes_without_payloads_if_wanted,
+            lists::attempts_are_filtered_by_result_status_message_and_time,
+            lists::a_walk_over_attempts_is_given_up_and_can_go_on,
+            lists::one_attempt_is_found_with_its_message_only,
+            lists::attempts_of_a_message_are_filtered_by_endpoint,
+            lists::messages_of_an_endpoint_come_once_with_how_far_they_have_come,
+            expunging::an_expunged_payload_is_gone_and_its_message_stays,
+            expunging::an_expunged_response_is_gone_and_its_attempt_stays,
+            expunging::a_replay_passes_over_what_has_no_payload,
+            statistics::attempts_of_an_endpoint_are_counted_by_result_and_minute,
+            statistics::attempts_by_hand_are_counted_too,
+            statistics::hours_that_are_summed_up_count_the_same,
+            statistics::what_is_counted_late_is_in_the_sum_too,
+            statistics::attempts_of_an_application_are_counted_by_event_type_and_hour,
+            statistics::hours_that_are_summed_up_go_with_or_before_their_minutes,
             replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
             replays::what_was_cancelled_or_discarded_is_not_recovered,
             replays::a_resume_recovers_what_has_died_since_the_outage_began,

@@ -20,7 +20,7 @@ async fn status(scene: &Scene, message: MessageId) -> DeliveryStatus {
 async fn attempts(scene: &Scene, message: MessageId) -> Vec<Attempt> {
     let page = Page { after: None, limit: 100 };
     let scope = AttemptScope::Message(message);
-    scene.store.attempts(AttemptsQuery { scope, page, order: Order::Ascending }).await.unwrap()
+    scene.store.attempts(AttemptsQuery::all(scope, page, Order::Ascending)).await.unwrap().items
 }
 
 fn as_read(record: &Record) -> Attempt {

@@ -559,8 +559,10 @@ pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(st
             ask(|done| scene.store.resent(resent, done)).await.unwrap();
             let scope = AttemptScope::Message(accept.message.id);
             let page = Page { after: None, limit: 1 };
-            let query = AttemptsQuery { scope, page, order: Order::Descending };
-            let [newest] = &scene.store.attempts(query).await.unwrap()[..] else { panic!("an attempt") };
+            let query = AttemptsQuery::all(scope, page, Order::Descending);
+            let [newest] = &scene.store.attempts(query).await.unwrap().items[..] else {
+                panic!("an attempt")
+            };
             assert_eq!((newest.id, newest.trigger, newest.endpoint), (attempt.id, Trigger::Manual, endpoint));
         }
         let state = |accept: &Accept| {

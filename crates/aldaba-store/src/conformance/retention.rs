@@ -43,8 +43,8 @@ fn before(at: Timestamp) -> Option<Settled> {
 }
 
 async fn attempts(scene: &Scene, scope: AttemptScope) -> usize {
-    let query = AttemptsQuery { scope, page: Page { after: None, limit: 1000 }, order: Order::Ascending };
-    scene.store.attempts(query).await.unwrap().len()
+    let query = AttemptsQuery::all(scope, Page { after: None, limit: 1000 }, Order::Ascending);
+    scene.store.attempts(query).await.unwrap().items.len()
 }
 
 async fn has_message(scene: &Scene, event: &Accept) -> bool {

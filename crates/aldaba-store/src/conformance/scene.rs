@@ -196,6 +196,7 @@ impl Scene {
             response: Bytes::from_static(b"ok"),
             trigger: Trigger::Scheduled,
             success: true,
+            event_type: "invoice.paid".into(),
         }
     }
 

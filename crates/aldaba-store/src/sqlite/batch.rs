@@ -5,7 +5,8 @@ use super::counters::Counters;
 use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
-use super::{Monotonic, audit, change, deliveries, remove, replay, setting};
+use super::types::{Tally, Types};
+use super::{Monotonic, audit, change, deliveries, remove, replay, setting, statistics};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -20,12 +21,34 @@ pub fn run_batch(
     connection: &Connection,
     rules: Rules,
     clock: &Monotonic,
+    types: &Types,
     ops: &[Op],
 ) -> Result<Vec<Outcome>, Error> {
     begin(connection)?;
-    apply(connection, rules, clock, ops)
-        .and_then(|outcomes| connection.prepare_cached("COMMIT")?.execute(()).map(|_| outcomes))
-        .map_err(|error| roll_back(connection, &error))
+    let done = types
+        .write(connection, clock, false)
+        .and_then(|()| apply(connection, rules, clock, ops))
+        .and_then(|done| connection.prepare_cached("COMMIT")?.execute(()).map(|_| done));
+    match done {
+        Ok((outcomes, tally)) => {
+            types.ended(clock, Some(tally));
+            Ok(outcomes)
+        }
+        Err(error) => {
+            types.ended(clock, None);
+            Err(roll_back(connection, &error))
+        }
+    }
+}
+
+/// Writes what is counted and was not written yet.
+pub(super) fn write_types(connection: &Connection, clock: &Monotonic, types: &Types) -> Result<(), Error> {
+    begin(connection)?;
+    let done = types
+        .write(connection, clock, true)
+        .and_then(|()| connection.prepare_cached("COMMIT")?.execute(()).map(drop));
+    types.ended(clock, done.is_ok().then(Tally::default));
+    done.map_err(|error| roll_back(connection, &error))
 }
 
 /// What the operations are held to.
@@ -39,7 +62,7 @@ fn apply(
     rules: Rules,
     clock: &Monotonic,
     ops: &[Op],
-) -> rusqlite::Result<Vec<Outcome>> {
+) -> rusqlite::Result<(Vec<Outcome>, Tally)> {
     let mut outcomes = Vec::with_capacity(ops.len());
     let mut accepting = None;
     let mut recording = None;
@@ -57,8 +80,8 @@ fn apply(
                 Outcome::Record(batch.iter().map(record).collect::<Result<_, _>>()?)
             }
             Op::Resent(resent) => {
-                if prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
-                    counters.resent(resent);
+                if let Some(app) = prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
+                    counters.resent(app, resent);
                     if let Some(entry) = &resent.audit {
                         audit::note(connection, entry, 1)?;
                     }
@@ -87,11 +110,12 @@ fn apply(
                 }
                 Outcome::Discard(discarded)
             }
+            Op::SumUp(step) => Outcome::SumUp(statistics::sum_up(connection, clock, step)?),
             Op::Remove(removal) => Outcome::Remove(remove::remove(connection, clock, removal)?),
         });
     }
     counters.write(connection)?;
-    Ok(outcomes)
+    Ok((outcomes, counters.types))
 }
 
 /// Statements are looked up once in a batch, and only where there is work for them.
@@ -145,9 +169,14 @@ mod tests {
     #[test]
     fn a_batch_can_be_run_inline() {
         let connection = in_memory().unwrap();
-        let outcomes = run_batch(&connection, RULES, &Monotonic::default(), &[settle(1), settle(2)]).unwrap();
+        let outcomes =
+            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[settle(1), settle(2)])
+                .unwrap();
         assert_eq!(outcomes, [Outcome::SettleSetting(vec![7]), Outcome::SettleSetting(vec![7])]);
-        assert_eq!(run_batch(&connection, RULES, &Monotonic::default(), &[]), Ok(Vec::new()));
+        assert_eq!(
+            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[]),
+            Ok(Vec::new())
+        );
     }
 
     #[test]
@@ -155,10 +184,12 @@ mod tests {
         let connection = in_memory().unwrap();
         connection.pragma_update_and_check(None, "max_page_count", 100, |_| Ok(())).unwrap();
         assert_eq!(
-            run_batch(&connection, RULES, &Monotonic::default(), &[settle(1 << 20)]),
+            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[settle(1 << 20)]),
             Err(Error::Full)
         );
         assert!(connection.is_autocommit());
-        assert!(run_batch(&connection, RULES, &Monotonic::default(), &[settle(1)]).is_ok());
+        assert!(
+            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[settle(1)]).is_ok()
+        );
     }
 }

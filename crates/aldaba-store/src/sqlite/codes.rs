@@ -64,6 +64,7 @@ codes!(
     TargetForbidden = 5,
     Cancelled = 6,
     Expired = 7,
+    PayloadDeleted = 8,
 );
 
 codes!(

@@ -4,14 +4,16 @@
 
 use super::quota::Counts;
 use super::rows::count;
+use super::statistics;
+use super::types::Tally;
 use crate::{Accept, NewAttempt, Record, Resent};
-use aldaba_delivery::{Ending, EndpointId, Transition};
+use aldaba_delivery::{AppId, Ending, EndpointId, Transition};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The columns of `endpoint_minute` that are added up, in the order of [`Minute::counts`].
-const COLUMNS: [&str; 18] = [
+pub(super) const COLUMNS: [&str; 18] = [
     "attempts",
     "successes",
     "retries",
@@ -43,6 +45,7 @@ const WITHIN_MILLIS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     minutes: BTreeMap<(EndpointId, i64), Minute>,
+    pub(super) types: Tally,
     /// How many more deliveries wait than before the batch.
     waiting: i64,
     /// Of the day, by whose they are.
@@ -73,9 +76,10 @@ impl Counters {
         self.waiting += count(deliveries);
     }
 
-    pub(super) fn resent(&mut self, resent: &Resent) {
+    pub(super) fn resent(&mut self, app: AppId, resent: &Resent) {
         let minute = resent.at.millis().div_euclid(60_000);
         self.minutes.entry((resent.endpoint, minute)).or_default().attempted(&resent.attempt);
+        self.types.attempted(app, resent.at, &resent.attempt);
     }
 
     pub(super) fn recorded(&mut self, record: &Record) {
@@ -91,6 +95,9 @@ impl Counters {
             Transition::Settle(Ending::Delivered) => counts[DELIVERED] += 1,
             Transition::Settle(Ending::Dead(_)) => counts[DEAD] += 1,
         }
+        if let Some(attempt) = &record.attempt {
+            self.types.attempted(record.app, record.at, attempt);
+        }
     }
 
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
@@ -103,20 +110,29 @@ impl Counters {
         if self.minutes.is_empty() {
             return Ok(());
         }
-        let mut add = connection.prepare_cached(&statement())?;
+        let begun = statistics::hours_begun(connection)?;
+        let mut add = connection.prepare_cached(&statement("endpoint_minute", "minute"))?;
         for ((endpoint, minute), Minute { counts }) in &self.minutes {
-            let key: [&dyn rusqlite::ToSql; 2] = [endpoint.as_bytes(), minute];
-            add.execute(params_from_iter(key.into_iter().chain(counts.iter().map(|count| count as _))))?;
+            let values = |key| {
+                let key: [&dyn rusqlite::ToSql; 2] = [endpoint.as_bytes(), key];
+                params_from_iter(key.into_iter().chain(counts.iter().map(|count| count as _)))
+            };
+            add.execute(values(minute))?;
+            let hour = minute.div_euclid(60);
+            // It comes late: its hour is summed up, or is about to be.
+            if hour <= begun.0 {
+                connection.prepare_cached(&statement("endpoint_hour", "hour"))?.execute(values(&hour))?;
+            }
         }
         Ok(())
     }
 }
 
-fn statement() -> String {
+fn statement(table: &str, span: &str) -> String {
     let marks = vec!["?"; COLUMNS.len()].join(", ");
     let sums = COLUMNS.map(|column| format!("{column} = {column} + excluded.{column}")).join(", ");
     format!(
-        "INSERT INTO endpoint_minute (endpoint, minute, {}) VALUES (?, ?, {marks})
+        "INSERT INTO {table} (endpoint, {span}, {}) VALUES (?, ?, {marks})
          ON CONFLICT DO UPDATE SET {sums}",
         COLUMNS.join(", ")
     )

@@ -4,6 +4,7 @@
 use super::codes::Code;
 use super::deliveries::{kind, owner, status, view};
 use super::rows::{self, count, id, moment};
+use super::walk::Direction;
 use crate::{
     DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, Order,
     Phase, Place, Seq,
@@ -34,22 +35,6 @@ struct Walk<'c> {
     /// How many more deliveries may be looked at.
     left: usize,
     page: DeliveriesPage,
-}
-
-/// How an order is written.
-struct Direction {
-    beyond: &'static str,
-    from: &'static str,
-    word: &'static str,
-}
-
-impl Direction {
-    fn of(order: Order) -> Self {
-        match order {
-            Order::Ascending => Self { beyond: ">", from: ">=", word: "ASC" },
-            Order::Descending => Self { beyond: "<", from: "<=", word: "DESC" },
-        }
-    }
 }
 
 impl Walk<'_> {

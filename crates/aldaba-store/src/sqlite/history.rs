@@ -1,10 +1,9 @@
 //! Reads of the past.
 
-use super::directory::list;
 use super::keys::{self, KeyKind};
-use super::rows::{self, count};
-use crate::{Attempt, AttemptScope, AttemptsQuery, DeliveryStatus, Key, Message, Order, Page, Seq};
-use aldaba_delivery::{AppId, AttemptId, MessageId, Timestamp};
+use super::rows;
+use crate::{DeliveryStatus, Key, Message};
+use aldaba_delivery::{AppId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 /// By id first, then by event id.
@@ -25,56 +24,6 @@ pub(super) fn message(connection: &Connection, app: AppId, key: &Key) -> rusqlit
         )
         .optional()?;
     named.map_or(Ok(None), |id| by_id(MessageId::from_bytes(id)))
-}
-
-pub(super) fn messages(
-    connection: &Connection,
-    app: AppId,
-    page: Page<MessageId>,
-    order: Order,
-) -> rusqlite::Result<Vec<Message>> {
-    let select = format!("SELECT {} FROM message WHERE app = ?1", rows::MESSAGE);
-    list(connection, &select, app.as_bytes(), page, order, rows::message)
-}
-
-pub(super) fn attempts(connection: &Connection, query: AttemptsQuery) -> rusqlite::Result<Vec<Attempt>> {
-    match query.scope {
-        AttemptScope::Endpoint(endpoint) => {
-            let select = format!(
-                "SELECT {} FROM attempt INDEXED BY attempt_endpoint WHERE endpoint = ?1",
-                rows::ATTEMPT
-            );
-            list(connection, &select, endpoint.as_bytes(), query.page, query.order, rows::attempt)
-        }
-        AttemptScope::Message(message) => by_message(connection, message, "seq >= ?2", Seq(i64::MIN), query),
-        AttemptScope::Delivery(message, seq) => by_message(connection, message, "seq = ?2", seq, query),
-    }
-}
-
-/// The index has all that the choice needs; only what is chosen is read.
-fn by_message(
-    connection: &Connection,
-    message: MessageId,
-    which: &str,
-    Seq(seq): Seq,
-    query: AttemptsQuery,
-) -> rusqlite::Result<Vec<Attempt>> {
-    let (beyond, direction, start) = match query.order {
-        Order::Ascending => (">", "ASC", AttemptId::from_bytes([0; 20])),
-        Order::Descending => ("<", "DESC", AttemptId::from_bytes([u8::MAX; 20])),
-    };
-    let select = format!(
-        "SELECT {} FROM attempt WHERE rowid IN (
-             SELECT rowid FROM attempt INDEXED BY attempt_message
-             WHERE message = ?1 AND {which} AND id {beyond} ?3 ORDER BY id {direction} LIMIT ?4
-         ) ORDER BY id {direction}",
-        rows::ATTEMPT
-    );
-    let after = query.page.after.unwrap_or(start);
-    connection
-        .prepare_cached(&select)?
-        .query_map((message.as_bytes(), seq, after.as_bytes(), count(query.page.limit)), rows::attempt)?
-        .collect()
 }
 
 pub(super) fn deliveries(

@@ -4,6 +4,7 @@
 //! is syncing goes into the next one, so the disk decides how many operations share an fsync.
 
 mod accept;
+mod attempt_list;
 mod audit;
 mod batch;
 mod change;
@@ -17,12 +18,14 @@ mod deliveries;
 mod delivery_list;
 mod directory;
 mod event_type;
+mod expunge;
 mod failure;
 mod health;
 mod history;
 mod keys;
 mod lanes;
 mod lock;
+mod message_list;
 mod migrations;
 mod monotonic;
 mod names;
@@ -46,6 +49,9 @@ mod retention;
 mod rows;
 mod setting;
 mod space;
+mod statistics;
+mod types;
+mod walk;
 mod watchdog;
 mod writer;
 
@@ -54,18 +60,20 @@ pub use monotonic::Monotonic;
 pub use op::{Op, Outcome};
 pub use open::{OpenError, in_memory};
 pub use options::Options;
+pub use types::Types;
 
 use crate::{
-    Accept, Accepted, Accepts, ApiKey, Application, Attempt, AttemptsQuery, AuditEntry, AuditPage,
-    AuditQuery, Audits, Change, Changed, Content, Credentials, Cut, Deliveries, DeliveriesPage,
-    DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done, DueQuery, Endpoint, EventType,
-    GateRecord, HealthChange, HealthChangeNumber, History, KeptEndpoint, Key, LaneTarget, Lanes, LanesPage,
-    LanesQuery, Message, MessagesCursor, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut,
-    Read, Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped,
-    Replays, ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Store, StoredKey, Tenant,
-    Waiting, Walked, WhichApplication,
+    Accept, Accepted, Accepts, ApiKey, Application, ApplicationAttemptsQuery, Attempt, AttemptCounts,
+    AttemptsQuery, AuditEntry, AuditPage, AuditQuery, Audits, Change, Changed, Content, Count, Credentials,
+    Cut, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done,
+    DueQuery, Endpoint, EndpointMessage, EndpointMessagesQuery, EventType, Found, GateRecord, HealthChange,
+    HealthChangeNumber, History, Hour, KeptEndpoint, Key, LaneTarget, Lanes, LanesPage, LanesQuery, Message,
+    MessagesCursor, MessagesQuery, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read,
+    Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
+    ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Statistics, Store, StoredKey, SumUp,
+    Tenant, Waiting, Walked, WhichApplication,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
 use monotonic::Slice;
 use op::Reply;
@@ -74,6 +82,7 @@ use queue::Queue;
 use readers::Readers;
 use rusqlite::Connection;
 use space::Space;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -88,6 +97,7 @@ pub struct SqliteStore {
     failure: Arc<Failure>,
     log_pages: Arc<AtomicU32>,
     clock: Monotonic,
+    types: Arc<Types>,
     /// How much of the time of a read a count takes before it hands back what it has.
     count_slice: Duration,
     closed: watch::Sender<bool>,
@@ -123,7 +133,20 @@ impl SqliteStore {
     {
         self.readers.read(&self.failure, read)
     }
+
+    /// A read that ends by the clock, with what it has found by then.
+    fn walk<T, F>(&self, walk: F) -> Read<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &Slice<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let clock = self.clock.clone();
+        self.read(move |connection| walk(connection, &Slice::begin(&clock, WALK)))
+    }
 }
+
+/// How long a list is walked in one read, so that others have their turn; the next read goes on from there.
+const WALK: Duration = Duration::from_millis(8);
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
@@ -300,12 +323,28 @@ impl History for SqliteStore {
         self.read(move |connection| history::message(connection, app, &key))
     }
 
-    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>> {
-        self.read(move |connection| history::messages(connection, app, page, order))
+    fn messages(&self, query: MessagesQuery) -> Read<Found<Message, MessageId>> {
+        self.walk(move |connection, slice| message_list::messages(connection, slice, &query))
     }
 
-    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>> {
-        self.read(move |connection| history::attempts(connection, query))
+    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>> {
+        self.read(move |connection| message_list::bare(connection, app, &messages))
+    }
+
+    fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>> {
+        self.walk(move |connection, slice| attempt_list::attempts(connection, slice, &query))
+    }
+
+    fn count_attempts(&self, query: AttemptsQuery) -> Read<Count> {
+        self.walk(move |connection, slice| attempt_list::count(connection, slice, &query))
+    }
+
+    fn attempt(&self, message: MessageId, attempt: AttemptId) -> Read<Option<Attempt>> {
+        self.read(move |connection| attempt_list::one(connection, message, attempt))
+    }
+
+    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<Found<EndpointMessage, MessageId>> {
+        self.walk(move |connection, slice| message_list::of_endpoint(connection, slice, &query))
     }
 
     fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
@@ -361,6 +400,37 @@ impl Replays for SqliteStore {
     }
 }
 
+impl Statistics for SqliteStore {
+    fn endpoint_attempts(
+        &self,
+        endpoint: EndpointId,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Read<AttemptCounts> {
+        self.read(move |connection| statistics::endpoint_attempts(connection, endpoint, since, until))
+    }
+
+    fn application_attempts(
+        &self,
+        query: ApplicationAttemptsQuery,
+    ) -> Read<Option<BTreeMap<String, AttemptCounts>>> {
+        let types = Arc::clone(&self.types);
+        self.read(move |connection| types.read(connection, &query))
+    }
+
+    fn summed_through(&self) -> Read<Hour> {
+        self.read(statistics::hours_summed)
+    }
+
+    fn unsummed(&self, endpoints: Vec<EndpointId>, through: Hour) -> Read<Vec<EndpointId>> {
+        self.read(move |connection| statistics::unsummed(connection, &endpoints, through))
+    }
+
+    fn sum_up(&self, step: SumUp, done: Done<usize>) {
+        self.write(Op::SumUp(step), Reply::SumUp(done));
+    }
+}
+
 impl Retention for SqliteStore {
     fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>> {
         self.read(move |connection| retention::kept_endpoints(connection, after, limit))
@@ -381,6 +451,15 @@ impl Retention for SqliteStore {
 
     fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
         self.read(move |connection| retention::old_counters(connection, &endpoints, before, limit))
+    }
+
+    fn old_application_counters(
+        &self,
+        apps: Vec<AppId>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Read<Vec<Stale>> {
+        self.read(move |connection| retention::old_application_counters(connection, &apps, before, limit))
     }
 
     fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>> {

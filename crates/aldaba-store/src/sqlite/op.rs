@@ -2,7 +2,7 @@
 
 use crate::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
-    ReplayStep, ReplayStepped, Resent, Seq,
+    ReplayStep, ReplayStepped, Resent, Seq, SumUp,
 };
 use aldaba_delivery::AppId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +18,7 @@ pub enum Op {
     StepReplay(ReplayStep),
     SettleSetting { name: &'static str, value: Vec<u8> },
     Discard { app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>> },
+    SumUp(SumUp),
     Remove(Removal),
 }
 
@@ -31,6 +32,7 @@ pub enum Outcome {
     StepReplay(Box<ReplayStepped>),
     SettleSetting(Vec<u8>),
     Discard(usize),
+    SumUp(usize),
     Remove(Removed),
 }
 
@@ -44,6 +46,7 @@ pub(super) enum Reply {
     StepReplay(Done<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>),
     Discard(Done<usize>),
+    SumUp(Done<usize>),
     Remove(Done<Removed>),
 }
 
@@ -68,7 +71,7 @@ impl Op {
             Self::Record(_) | Self::Resent(_) => Class::Result,
             Self::Accept(_) => Class::Accept,
             Self::Change(..) | Self::SettleSetting { .. } | Self::Discard { .. } => Class::Command,
-            Self::StepReplay(_) | Self::Remove(_) => Class::Bulk,
+            Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
         }
     }
 
@@ -82,7 +85,7 @@ impl Op {
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
             Self::Change(..) | Self::Resent(_) | Self::SettleSetting { .. } => 1,
             // However many rows it is about: its time bounds it.
-            Self::StepReplay(_) | Self::Remove(_) => 1,
+            Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }
     }
 
@@ -104,6 +107,7 @@ impl Op {
             Self::StepReplay(_) => 0,
             Self::SettleSetting { value, .. } => value.len(),
             Self::Discard { deliveries, .. } => size_of_val(&deliveries[..]),
+            Self::SumUp(step) => size_of_val(&step.endpoints[..]),
             Self::Remove(removal) => size_of_val(&removal.items[..]),
         }
     }
@@ -120,6 +124,7 @@ impl Reply {
             (Self::StepReplay(done), Ok(Outcome::StepReplay(outcome))) => done.call(Ok(*outcome)),
             (Self::SettleSetting(done), Ok(Outcome::SettleSetting(outcome))) => done.call(Ok(outcome)),
             (Self::Discard(done), Ok(Outcome::Discard(outcome))) => done.call(Ok(outcome)),
+            (Self::SumUp(done), Ok(Outcome::SumUp(outcome))) => done.call(Ok(outcome)),
             (Self::Remove(done), Ok(Outcome::Remove(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
@@ -128,6 +133,7 @@ impl Reply {
             (Self::StepReplay(done), Err(error)) => done.call(Err(error)),
             (Self::SettleSetting(done), Err(error)) => done.call(Err(error)),
             (Self::Discard(done), Err(error)) => done.call(Err(error)),
+            (Self::SumUp(done), Err(error)) => done.call(Err(error)),
             (Self::Remove(done), Err(error)) => done.call(Err(error)),
             (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
         }));

@@ -7,6 +7,7 @@ use super::lock::FolderLock;
 use super::queue::{self, Queue, Room};
 use super::readers::Readers;
 use super::space::{Marks, Space};
+use super::types::Types;
 use super::writer::Writer;
 use super::{Options, SqliteStore, connect, migrations};
 use parking_lot::Mutex;
@@ -66,6 +67,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
     let file = options.folder.join(DATABASE_FILE);
     let connection = connect::writer(&file, options.largest_file_pages)?;
     migrations::migrate(&connection, &file)?;
+    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::database(&file, &error))?);
     let connections =
         (0..options.readers.max(1)).map(|_| connect::reader(&file)).collect::<Result<Vec<_>, _>>()?;
 
@@ -86,6 +88,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
         connection,
         rules: Rules { endpoints_per_application: options.endpoints_per_application },
         clock: options.clock.clone(),
+        types: Arc::clone(&types),
         checkpoints: Checkpoints::new(options.checkpoint_pages, options.longest_log_pages),
         queue: Arc::clone(&queue),
         failure: Arc::clone(&failure),
@@ -108,6 +111,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
         failure,
         log_pages,
         clock: options.clock.clone(),
+        types,
         count_slice: options.read_limit / COUNT_SHARE,
         closed,
         space,

@@ -5,9 +5,9 @@ use super::codes::{Code, State};
 use super::counters::Counters;
 use super::health;
 use super::notice;
-use super::rows::{nanos, scope_bytes};
+use super::rows::{self, nanos, scope_bytes};
 use crate::{GateRecord, NewAttempt, Record, Recorded, Resent, Seq};
-use aldaba_delivery::{Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
+use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 pub(super) struct Recording<'c> {
@@ -81,18 +81,18 @@ impl<'c> Recording<'c> {
         Ok(changed == 1)
     }
 
-    /// An attempt by hand of a delivery that does not wait. `false`: its endpoint or its message has been removed
-    /// meanwhile, and what was written now would stay for ever.
-    pub(super) fn resent(&mut self, resent: &Resent) -> rusqlite::Result<bool> {
+    /// An attempt by hand of a delivery that does not wait, and whose it is. `None`: its endpoint or its message
+    /// has been removed meanwhile, and what was written now would stay for ever.
+    pub(super) fn resent(&mut self, resent: &Resent) -> rusqlite::Result<Option<AppId>> {
         let Resent { endpoint, message, attempt, at, .. } = resent;
         let key = (message.as_bytes(), endpoint.as_bytes());
         let mut kept = self.connection.prepare_cached(
-            "SELECT 1 FROM endpoint JOIN message ON message.app = endpoint.app AND message.id = ?1
+            "SELECT endpoint.app FROM endpoint JOIN message ON message.app = endpoint.app AND message.id = ?1
              WHERE endpoint.id = ?2",
         )?;
-        if !kept.exists(key)? {
-            return Ok(false);
-        }
+        let Some(app) = kept.query_row(key, |row| rows::id(row, 0)).optional()? else {
+            return Ok(None);
+        };
         let mut find = self.connection.prepare_cached(
             "SELECT seq, state FROM delivery WHERE message = ?1 AND endpoint = ?2 ORDER BY seq DESC LIMIT 1",
         )?;
@@ -121,7 +121,7 @@ impl<'c> Recording<'c> {
             None => 0,
         };
         self.insert_attempt((Seq(seq), *endpoint, *message), attempt)?;
-        Ok(true)
+        Ok(Some(app))
     }
 
     fn insert_attempt(

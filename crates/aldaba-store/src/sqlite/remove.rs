@@ -4,7 +4,7 @@ use super::keys::KeyKind;
 use super::monotonic::{Monotonic, Slice};
 use super::retention::{self, DELIVERY_OF, EndpointUnused};
 use super::rows::{self, scope_bytes};
-use crate::{PortalCut, Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
+use crate::{Hour, PortalCut, Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
 use aldaba_delivery::{AppId, AuditId, EndpointId, GateScope, MessageId, Origin, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use std::ops::RangeInclusive;
@@ -12,14 +12,17 @@ use std::time::Duration;
 
 /// How long the writer may be busy with work that nobody waits for, when others wait.
 pub(super) const SLICE: Duration = Duration::from_millis(5);
-/// Attempts that are removed between two looks at the clock.
-const ATTEMPTS: usize = 64;
+/// Rows that are removed between two looks at the clock.
+const PART: usize = 64;
 
 const OTHER_DELIVERY: &str =
     "SELECT 1 FROM delivery INDEXED BY delivery_message WHERE message = ?1 AND seq != ?2";
 const ATTEMPTS_OF: &str = "
     DELETE FROM attempt WHERE rowid IN (SELECT rowid FROM attempt INDEXED BY attempt_message
         WHERE message = ?1 AND seq BETWEEN ?2 AND ?3 LIMIT ?4)";
+const TYPES_OF: &str = "
+    DELETE FROM application_hour WHERE app = ?1 AND hour = ?2 AND event_type IN (
+        SELECT event_type FROM application_hour WHERE app = ?1 AND hour = ?2 LIMIT ?3)";
 /// Those of all rounds, and those made by hand.
 const ANY_ROUND: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 
@@ -56,6 +59,8 @@ impl Remover<'_> {
             Stale::Message(app, message) => return self.message_if_lonely(*app, *message),
             Stale::Key(key) => self.key(key)?,
             Stale::Counters(endpoint, minute) => self.counters(*endpoint, *minute)?,
+            Stale::HourCounters(endpoint, hour) => self.hour_counters(*endpoint, *hour)?,
+            Stale::ApplicationCounters(app, hour) => return self.application_counters(*app, *hour),
             Stale::Gate(origin, scope, before) => self.gate(origin, scope, *before)?,
             Stale::Replay(replay, before) => self.replay(*replay, *before)?,
             Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
@@ -97,11 +102,20 @@ impl Remover<'_> {
     /// Removes attempts of these numbers. `false`: there may be more, and the slice is over.
     fn attempts(&mut self, message: MessageId, numbers: RangeInclusive<i64>) -> rusqlite::Result<bool> {
         let mut delete = self.connection.prepare_cached(ATTEMPTS_OF)?;
+        let which = (message.as_bytes(), *numbers.start(), *numbers.end(), rows::count(PART));
+        self.in_parts(|| delete.execute(which), |counts| &mut counts.attempts)
+    }
+
+    /// Removes a part of the rows again and again. `false`: there may be more, and the slice is over.
+    fn in_parts(
+        &mut self,
+        mut remove: impl FnMut() -> rusqlite::Result<usize>,
+        counted: impl Fn(&mut RemovedCounts) -> &mut u64,
+    ) -> rusqlite::Result<bool> {
         loop {
-            let which = (message.as_bytes(), numbers.start(), numbers.end(), rows::count(ATTEMPTS));
-            let removed = delete.execute(which)?;
-            self.counts.attempts += removed as u64;
-            if removed < ATTEMPTS {
+            let removed = remove()?;
+            *counted(&mut self.counts) += removed as u64;
+            if removed < PART {
                 return Ok(true);
             }
             if self.slice.is_over() {
@@ -175,6 +189,22 @@ impl Remover<'_> {
         Ok(())
     }
 
+    fn hour_counters(&mut self, endpoint: EndpointId, hour: Hour) -> rusqlite::Result<()> {
+        let mut delete =
+            self.connection.prepare_cached("DELETE FROM endpoint_hour WHERE endpoint = ?1 AND hour = ?2")?;
+        self.counts.counters += delete.execute((endpoint.as_bytes(), hour.0))? as u64;
+        Ok(())
+    }
+
+    /// There is one for every event type that was met in the hour.
+    fn application_counters(&mut self, app: AppId, hour: Hour) -> rusqlite::Result<bool> {
+        let mut delete = self.connection.prepare_cached(TYPES_OF)?;
+        self.in_parts(
+            || delete.execute((app.as_bytes(), hour.0, rows::count(PART))),
+            |counts| &mut counts.counters,
+        )
+    }
+
     fn gate(&mut self, origin: &Origin, scope: &GateScope, before: Timestamp) -> rusqlite::Result<()> {
         let mut delete = self
             .connection
@@ -209,6 +239,9 @@ impl Remover<'_> {
             self.counts.applications += delete.execute((app.as_bytes(),))? as u64;
             let mut cuts = self.connection.prepare_cached("DELETE FROM portal_cut WHERE app = ?1")?;
             self.counts.revocations += cuts.execute((app.as_bytes(),))? as u64;
+            let mut counters =
+                self.connection.prepare_cached("DELETE FROM application_hour WHERE app = ?1")?;
+            counters.execute((app.as_bytes(),))?;
         }
         Ok(())
     }

@@ -385,7 +385,8 @@ impl<'a> Search<'a> {
                     && self.has_status(message, seq, rows)?
             }
         };
-        Ok((wanted && !self.would_hold_up_others(message)?).then_some(seq))
+        let can_be_sent = wanted && !self.is_expunged(message)? && !self.would_hold_up_others(message)?;
+        Ok(can_be_sent.then_some(seq))
     }
 
     /// Whether the endpoint's own filter lets the message through.
@@ -442,6 +443,14 @@ impl<'a> Search<'a> {
         let key = (self.replay.app.as_bytes(), message.as_bytes());
         let only = find.query_row(key, |row| rows::id_or_none(row, 0)).optional()?.flatten();
         Ok(only.is_none_or(|only| only == self.endpoint.id))
+    }
+
+    /// Without its payload there is nothing to send.
+    fn is_expunged(&self, message: MessageId) -> rusqlite::Result<bool> {
+        let mut find =
+            self.connection.prepare_cached("SELECT expunged FROM message WHERE app = ?1 AND id = ?2")?;
+        let key = (self.replay.app.as_bytes(), message.as_bytes());
+        Ok(find.query_row(key, |row| row.get(0)).optional()?.unwrap_or(false))
     }
 
     /// An ordered endpoint takes nothing that is to be delivered later, from a replay neither.

@@ -1,7 +1,7 @@
 //! Finds what is no longer kept. Every statement walks an index from a place in it.
 
 use super::rows::{self, count};
-use crate::{Cut, KeptEndpoint, MessagesCursor, Seq, Settled, Stale, StoredKey, Walked};
+use crate::{Cut, Hour, KeptEndpoint, MessagesCursor, Seq, Settled, Stale, StoredKey, Walked};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, Row, Statement};
 
@@ -93,22 +93,56 @@ pub(super) fn cut_off(connection: &Connection, cuts: &[Cut], limit: usize) -> ru
     Ok(stale)
 }
 
-const COUNTERS: &str =
+const MINUTES: &str =
     "SELECT minute FROM endpoint_minute WHERE endpoint = ?1 AND minute < ?2 ORDER BY minute LIMIT ?3";
+const HOURS: &str = "SELECT hour FROM endpoint_hour WHERE endpoint = ?1 AND hour < ?2 ORDER BY hour LIMIT ?3";
 
+/// Of each endpoint the hours first: they must not be left behind when it goes with its last minute.
 pub(super) fn old_counters(
     connection: &Connection,
     endpoints: &[EndpointId],
     before: Timestamp,
     limit: usize,
 ) -> rusqlite::Result<Vec<Stale>> {
-    let mut find = connection.prepare_cached(COUNTERS)?;
-    let first_kept = before.millis().div_euclid(60_000);
+    let (mut hours, mut minutes) = (connection.prepare_cached(HOURS)?, connection.prepare_cached(MINUTES)?);
+    let (first_hour, first_minute) = (first_hour(before), before.millis().div_euclid(60_000));
     let mut stale = Vec::new();
     for endpoint in endpoints {
-        let of = (endpoint.as_bytes(), first_kept, count(limit - stale.len()));
-        for minute in find.query_map(of, |row| row.get(0))? {
+        let of = |kept: i64, room: usize| (endpoint.as_bytes(), kept, count(room));
+        for hour in hours.query_map(of(first_hour, limit - stale.len()), |row| row.get(0))? {
+            stale.push(Stale::HourCounters(*endpoint, Hour(hour?)));
+        }
+        for minute in minutes.query_map(of(first_minute, limit - stale.len()), |row| row.get(0))? {
             stale.push(Stale::Counters(*endpoint, minute?));
+        }
+        if stale.len() >= limit {
+            break;
+        }
+    }
+    Ok(stale)
+}
+
+/// The first that did not begin before a moment.
+fn first_hour(before: Timestamp) -> i64 {
+    let Hour(hour) = Hour::of(Timestamp::from_millis(before.millis().saturating_sub(1)));
+    hour.saturating_add(1)
+}
+
+const APPLICATION_HOURS: &str =
+    "SELECT DISTINCT hour FROM application_hour WHERE app = ?1 AND hour < ?2 ORDER BY hour LIMIT ?3";
+
+pub(super) fn old_application_counters(
+    connection: &Connection,
+    apps: &[AppId],
+    before: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<Stale>> {
+    let mut find = connection.prepare_cached(APPLICATION_HOURS)?;
+    let mut stale = Vec::new();
+    for app in apps {
+        let of = (app.as_bytes(), first_hour(before), count(limit - stale.len()));
+        for hour in find.query_map(of, |row| row.get(0))? {
+            stale.push(Stale::ApplicationCounters(*app, Hour(hour?)));
         }
         if stale.len() >= limit {
             break;
@@ -122,7 +156,8 @@ const ENDPOINT_UNUSED: &str = "
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_delivered WHERE state = 1 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_dead WHERE state >= 2 AND endpoint = e.id)
-    AND NOT EXISTS (SELECT 1 FROM endpoint_minute WHERE endpoint = e.id)";
+    AND NOT EXISTS (SELECT 1 FROM endpoint_minute WHERE endpoint = e.id)
+    AND NOT EXISTS (SELECT 1 FROM endpoint_hour WHERE endpoint = e.id)";
 
 /// Whether endpoints are deleted, with nothing that refers to them.
 pub(super) struct EndpointUnused<'c>(rusqlite::CachedStatement<'c>);
@@ -281,7 +316,9 @@ mod tests {
             NEWEST,
             DELIVERED,
             DEAD,
-            COUNTERS,
+            MINUTES,
+            HOURS,
+            APPLICATION_HOURS,
             ENDPOINT_UNUSED,
             APPLICATIONS,
             APPLICATION_UNUSED,

@@ -96,7 +96,13 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, only_for";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, only_for,
+    expunged";
+
+/// The same without its payload.
+pub(super) const BARE_MESSAGE: &str =
+    "id, app, channels, event_id, created_at, event_type, x'', version, tags, deliver_at, headers, only_for,
+    expunged";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -110,6 +116,7 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         deliver_at: moment_or_none(row, 9)?,
         headers: headers(row, 10)?,
         only_for: id_or_none(row, 11)?,
+        expunged: row.get(12)?,
     })
 }
 
@@ -168,6 +175,10 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
 pub(super) const ATTEMPT: &str =
     "id, seq, message, endpoint, started_at, duration, status_code, failure, error,
     response, made_by, success";
+
+/// The same without what came back.
+pub(super) const BARE_ATTEMPT: &str =
+    "id, seq, message, endpoint, started_at, duration, status_code, failure, error, x'', made_by, success";
 
 pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {

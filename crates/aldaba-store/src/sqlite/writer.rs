@@ -1,13 +1,14 @@
 //! The writer's thread: a thin shell around [`run_batch`].
 
 use super::Monotonic;
-use super::batch::{Rules, run_batch};
+use super::batch::{Rules, run_batch, write_types};
 use super::checkpoint::{self, Checkpoints};
 use super::failure::Failure;
 use super::lock::FolderLock;
 use super::op::{Op, Outcome, Reply};
 use super::queue::Queue;
 use super::readers::{ReaderThreads, Readers};
+use super::types::Types;
 use crate::Error;
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +22,7 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) rules: Rules,
     pub(super) clock: Monotonic,
+    pub(super) types: Arc<Types>,
     pub(super) checkpoints: Checkpoints,
     pub(super) queue: Arc<Queue>,
     pub(super) failure: Arc<Failure>,
@@ -46,7 +48,7 @@ impl Writer {
         if let Some(failed) = self.failure.get() {
             return Err(failed);
         }
-        let run = || run_batch(&self.connection, self.rules, &self.clock, ops);
+        let run = || run_batch(&self.connection, self.rules, &self.clock, &self.types, ops);
         let outcomes = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
         self.note(outcomes)
@@ -75,6 +77,11 @@ impl Writer {
     fn close(self) {
         self.readers.close();
         self.reader_threads.join();
+        if self.failure.get().is_none()
+            && let Err(error) = write_types(&self.connection, &self.clock, &self.types)
+        {
+            tracing::warn!(%error, "the newest attempts are counted at the next start");
+        }
         if self.failure.get().is_none()
             && let Err(error) = checkpoint::last(&self.connection)
         {

@@ -1,17 +1,21 @@
+//! Attempts: one of them, and how they are shown.
+
 use super::auth::Access;
 use super::ids::Ids;
 use super::json;
+use super::message::MessageOut;
 use super::page::{Listed, PageQuery};
 use super::query::WithContent;
 use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp};
-use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Order, Page, Trigger};
+use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Endpoint, Message, Order, Page, Trigger};
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http::StatusCode;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,24 +23,27 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
-    let content = "Whether response bodies are shown; yes, if not given";
+    const ONE: &str = "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}";
+    const HEADERS: &str = "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/headers";
+    const CONTENT: &str = "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content";
     vec![
-        Route::get("/app/{app_id}/attempt/endpoint/{endpoint_id}", Access::Read, of_endpoint)
-            .named("v1.message-attempt.list-by-endpoint", "Lists the attempts at an endpoint, newest first")
-            .with_content(content)
-            .lists::<AttemptOut<'_>>(),
-        Route::get("/app/{app_id}/attempt/msg/{msg_id}", Access::Read, of_message)
-            .named("v1.message-attempt.list-by-msg", "Lists the attempts for a message, newest first")
-            .with_content(content)
-            .lists::<AttemptOut<'_>>(),
+        Route::get(ONE, Access::Read, show)
+            .named("v1.message-attempt.get", "Shows an attempt")
+            .answers::<AttemptOut<'_>>(StatusCode::OK),
+        Route::get(HEADERS, Access::ReadSecrets, headers)
+            .named(
+                "v1.message-attempt.get-headers",
+                "Shows the headers that an attempt was made with, worked out again from how its endpoint is set up now",
+            )
+            .answers::<AttemptHeadersOut>(StatusCode::OK),
+        Route::delete(CONTENT, Access::Erase, expunge)
+            .named("v1.message-attempt.expunge-content", "Deletes what came back to an attempt for good")
+            .answers_nothing(),
     ]
 }
 
-/// Part of the API, not served yet.
-const FILTERS: [&str; 8] =
-    ["status", "status_code_class", "channel", "event_types", "tag", "before", "after", "endpoint_id"];
-
-/// Statuses as they travel: 0 success, 1 pending, 2 fail. (3, sending, is not used.)
+/// Statuses as they travel. An attempt is a success or a failure; a message that waits for its next attempt is
+/// being sent.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Status {
@@ -48,6 +55,8 @@ impl Status {
     pub(super) const SUCCESS: Self = Self { status: 0, status_text: "success" };
     pub(super) const PENDING: Self = Self { status: 1, status_text: "pending" };
     pub(super) const FAIL: Self = Self { status: 2, status_text: "fail" };
+    pub(super) const SENDING: Self = Self { status: 3, status_text: "sending" };
+    pub(super) const CANCELED: Self = Self { status: 4, status_text: "canceled" };
 }
 
 #[derive(Serialize, ToSchema)]
@@ -74,9 +83,21 @@ pub(super) struct AttemptOut<'a> {
     #[serde(serialize_with = "json::time")]
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
+    /// Where it was asked for, without its payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg: Option<MessageOut<'a>>,
 }
 
 pub(super) fn render<'a>(attempt: &'a Attempt, url: &'a str, content: WithContent) -> AttemptOut<'a> {
+    render_with(attempt, url, content, None)
+}
+
+pub(super) fn render_with<'a>(
+    attempt: &'a Attempt,
+    url: &'a str,
+    content: WithContent,
+    msg: Option<MessageOut<'a>>,
+) -> AttemptOut<'a> {
     AttemptOut {
         id: attempt.id,
         msg_id: attempt.message,
@@ -92,12 +113,13 @@ pub(super) fn render<'a>(attempt: &'a Attempt, url: &'a str, content: WithConten
             Trigger::Manual => 1,
         },
         timestamp: attempt.started_at,
+        msg,
     }
 }
 
 /// What came back as text: bytes that are none as base64, and where nothing came, why.
 fn response(attempt: &Attempt) -> Cow<'_, str> {
-    if attempt.status_code.is_none() {
+    if attempt.status_code.is_none() && attempt.response.is_empty() {
         return attempt.error.as_str().into();
     }
     match std::str::from_utf8(&attempt.response) {
@@ -115,7 +137,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
 /// The newest attempts, newest first.
 pub(super) async fn newest(api: &Api, scope: AttemptScope, limit: usize) -> Result<Vec<Attempt>, Error> {
     let page = Page { after: None, limit };
-    Ok(api.engine.store().attempts(AttemptsQuery { scope, page, order: Order::Descending }).await?)
+    Ok(api.engine.store().attempts(AttemptsQuery::all(scope, page, Order::Descending)).await?.items)
 }
 
 pub(super) async fn read(
@@ -124,43 +146,77 @@ pub(super) async fn read(
     query: &PageQuery<AttemptId>,
 ) -> Result<Listed<Attempt>, Error> {
     let (page, order) = query.ask(Order::Descending);
-    let found = api.engine.store().attempts(AttemptsQuery { scope, page, order }).await?;
-    Ok(query.list(found, false, |attempt| attempt.id))
+    let found = api.engine.store().attempts(AttemptsQuery::all(scope, page, order)).await?;
+    Ok(query.list_walked(found.items, found.stopped, |attempt| attempt.id))
 }
 
-pub(super) async fn of_endpoint(
-    State(api): State<Api>,
-    content: WithContent,
-    query: PageQuery<AttemptId>,
-    caller: Caller,
-    Ids((app, endpoint)): Ids<(String, String)>,
-) -> Result<Response, Error> {
-    query.query.not_yet(&FILTERS)?;
-    let application = api.application(&caller, app).await?;
-    let endpoint = api.endpoint(application.id, endpoint).await?;
-    let attempts = read(&api, AttemptScope::Endpoint(endpoint.id), &query).await?;
-    Ok(attempts.render(|attempt| render(attempt, &endpoint.config.url, content)))
+/// An attempt of a message of an application.
+async fn find(
+    api: &Api,
+    caller: &Caller,
+    (app, message, attempt): (String, String, String),
+) -> Result<(Message, Attempt), Error> {
+    let app = api.application(caller, app).await?.id;
+    let message = api.message(app, message).await?;
+    let found = match attempt.parse() {
+        Ok(id) => api.engine.store().attempt(message.id, id).await?,
+        Err(_) => None,
+    };
+    Ok((message, found.ok_or_else(|| Error::not_found("The message has no such attempt"))?))
 }
 
-pub(super) async fn of_message(
+/// Deleted or not.
+async fn endpoint_of(api: &Api, attempt: &Attempt) -> Result<Option<Endpoint>, Error> {
+    Ok(api.engine.store().lane_endpoints(vec![attempt.endpoint]).await?.pop())
+}
+
+async fn show(
     State(api): State<Api>,
-    content: WithContent,
-    query: PageQuery<AttemptId>,
     caller: Caller,
-    Ids((app, message)): Ids<(String, String)>,
+    Ids(keys): Ids<(String, String, String)>,
 ) -> Result<Response, Error> {
-    query.query.not_yet(&FILTERS)?;
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, message).await?;
-    let attempts = read(&api, AttemptScope::Message(message.id), &query).await?;
-    // Those of deleted endpoints too: what happened stays visible.
-    let ids = attempts.items.iter().map(|attempt| attempt.endpoint);
-    let mut ids: Vec<_> = ids.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let endpoints = api.engine.store().lane_endpoints(ids).await?;
-    let urls: BTreeMap<_, _> =
-        endpoints.iter().map(|endpoint| (endpoint.id, endpoint.config.url.as_str())).collect();
-    let url = |id| urls.get(&id).copied().unwrap_or_default();
-    Ok(attempts.render(|attempt| render(attempt, url(attempt.endpoint), content)))
+    let (_, attempt) = find(&api, &caller, keys).await?;
+    let endpoint = endpoint_of(&api, &attempt).await?;
+    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
+    Ok(json::answer(StatusCode::OK, &render(&attempt, url, WithContent(true))))
+}
+
+/// Headers are not kept with an attempt.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttemptHeadersOut {
+    /// As they follow from the attempt, its message and how its endpoint is set up now. Where that was changed since,
+    /// or its secret rotated, they may differ from what was sent; the signature of a deleted payload is not known.
+    sent_headers: BTreeMap<String, String>,
+    /// Always null: they are not kept.
+    response_headers: Option<Vec<Vec<String>>>,
+    /// The names of headers whose values are not shown.
+    sensitive: Vec<String>,
+}
+
+async fn headers(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String, String)>,
+) -> Result<Response, Error> {
+    let (message, attempt) = find(&api, &caller, keys).await?;
+    let endpoint = endpoint_of(&api, &attempt).await?;
+    let endpoint = endpoint.ok_or_else(|| Error::not_found("The attempt's endpoint is not kept any more"))?;
+    let sent = api.engine.sent_headers(&endpoint, &message, &attempt).await?;
+    let out = AttemptHeadersOut {
+        sent_headers: sent.shown.into_iter().collect(),
+        response_headers: None,
+        sensitive: sent.sensitive,
+    };
+    Ok(json::answer(StatusCode::OK, &out))
+}
+
+async fn expunge(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String, String)>,
+) -> Result<StatusCode, Error> {
+    let (message, attempt) = find(&api, &caller, keys).await?;
+    api.engine.expunge_attempt(caller.actor(), message.app, (message.id, attempt.id)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -322,6 +322,19 @@ impl Fields {
         set
     }
 
+    /// The same, where a list may have no items.
+    pub(super) fn set_or_empty(
+        &mut self,
+        name: &str,
+        most: usize,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Vec<String> {
+        if self.fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            return Vec::new();
+        }
+        self.set(name, most, check)
+    }
+
     /// An object of strings. Absent: empty.
     pub(super) fn strings(&mut self, name: &str) -> Vec<(String, String)> {
         let given = self.strings_or_nulls(name);

@@ -14,7 +14,7 @@ use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use aldaba_engine::{NewEvent, Sent};
-use aldaba_store::{Message, Order, Page};
+use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, Within};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -27,6 +27,8 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/msg", Access::Read, list)
             .named("v1.message.list", "Lists the application's messages, newest first")
+            .filtered_by_message()
+            .time_limited()
             .with_content("Whether payloads are shown; yes, if not given")
             .lists::<MessageOut<'_>>(),
         Route::post("/app/{app_id}/msg", Access::Send, create)
@@ -42,9 +44,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Messages that are read at a time, and payload bytes after which a page ends early. A page of the
-/// largest messages would otherwise be a quarter of a gigabyte.
-const SLICE: usize = 16;
+/// Payload bytes after which a page ends early. A page of the largest messages would otherwise be a quarter of a
+/// gigabyte.
 const PAGE_BYTES: usize = 8 << 20;
 
 #[derive(Serialize, ToSchema)]
@@ -55,7 +56,8 @@ pub(super) struct MessageOut<'a> {
     id: MessageId,
     event_id: Option<&'a str>,
     event_type: &'a str,
-    /// The bytes as they came in, not written anew: what callers see is what receivers get.
+    /// The bytes as they came in, not written anew: what callers see is what receivers get. Of a payload that was
+    /// deleted nothing is left but `{"expired": true}`.
     #[schema(value_type = Object)]
     payload: &'a RawValue,
     version: Option<&'a str>,
@@ -75,7 +77,10 @@ pub(super) struct MessageOut<'a> {
 }
 
 pub(super) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
-    let payload = std::str::from_utf8(&message.content.payload).unwrap_or("{}");
+    let payload = match message.expunged {
+        true => r#"{"expired": true}"#,
+        false => std::str::from_utf8(&message.content.payload).unwrap_or("{}"),
+    };
     MessageOut {
         id: message.id,
         event_id: message.event_id.as_deref(),
@@ -171,46 +176,31 @@ pub(super) async fn show(
 pub(super) async fn list(
     State(api): State<Api>,
     content: WithContent,
-    query: PageQuery<MessageId>,
+    mut query: PageQuery<MessageId>,
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    query.query.not_yet(&["channel", "before", "after", "event_types", "tag"])?;
+    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
     let application = api.application(&caller, app).await?;
-    let (page, order) = query.ask(Order::Descending);
-    let (messages, more) = read_page(&api, application.id, page, order, content).await?;
-    Ok(query.list(messages, more, |message| message.id).render(|message| render(message, content)))
+    page(&api, application.id, filter, within, &mut query, content).await
 }
 
-/// Reads a page in slices and ends it early when it gets heavy; says whether it did.
-async fn read_page(
+/// A page of messages, whoever asks for it.
+pub(super) async fn page(
     api: &Api,
     app: AppId,
-    page: Page<MessageId>,
-    order: Order,
+    filter: MessageFilter,
+    within: Within,
+    query: &mut PageQuery<MessageId>,
     content: WithContent,
-) -> Result<(Vec<Message>, bool), Error> {
-    let (mut messages, mut bytes) = (Vec::new(), 0);
-    let mut after = page.after;
-    while messages.len() < page.limit {
-        let limit = SLICE.min(page.limit - messages.len());
-        let slice = api.engine.store().messages(app, Page { after, limit }, order).await?;
-        let (last, full) = (slice.last().map(|message| message.id), slice.len() == limit);
-        for mut message in slice {
-            if content.0 {
-                bytes += message.content.payload.len();
-            } else {
-                message.content.payload = bytes::Bytes::new();
-            }
-            messages.push(message);
-        }
-        if bytes > PAGE_BYTES && full {
-            return Ok((messages, true));
-        }
-        if !full {
-            break;
-        }
-        after = last;
-    }
-    Ok((messages, false))
+) -> Result<Response, Error> {
+    let part = query.part(within, api.engine.clock().now());
+    let ask = MessagesQuery { app, filter, part, payloads: payloads(content) };
+    let found = api.engine.store().messages(ask).await?;
+    let listed = query.list_walked(found.items, found.stopped, |message| message.id);
+    Ok(listed.render(|message| render(message, content)))
+}
+
+pub(super) fn payloads(content: WithContent) -> Payloads {
+    if content.0 { Payloads::UpTo(PAGE_BYTES) } else { Payloads::Without }
 }

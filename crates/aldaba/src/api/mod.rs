@@ -6,6 +6,7 @@
 mod api_key;
 mod application;
 mod attempt;
+mod attempt_list;
 mod audit;
 mod auth;
 mod body;
@@ -18,6 +19,7 @@ mod discard;
 mod docs;
 mod endpoint;
 mod endpoint_in;
+mod endpoint_message;
 mod error;
 mod event_type;
 mod event_type_in;
@@ -26,14 +28,17 @@ mod explain;
 mod filter;
 mod headers;
 mod health;
+mod history_query;
 mod host;
 mod ids;
 mod import;
 mod json;
 mod message;
 mod message_batch;
+mod message_content;
 mod message_headers;
 mod message_in;
+mod message_search;
 mod mtls;
 mod named;
 mod openapi;
@@ -51,6 +56,7 @@ mod replay;
 mod room;
 mod routes;
 mod secret;
+mod stats;
 mod unfit;
 mod whoami;
 
@@ -155,8 +161,13 @@ fn routes() -> Vec<Route> {
         message::routes(),
         message_batch::routes(),
         precheck::routes(),
+        message_search::routes(),
+        message_content::routes(),
+        endpoint_message::routes(),
         destination::routes(),
+        attempt_list::routes(),
         attempt::routes(),
+        stats::routes(),
         delivery::routes(),
         discard::routes(),
         host::routes(),

@@ -11,16 +11,16 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::str::FromStr;
 
-const DEFAULT_LIMIT: usize = 50;
-const MOST: usize = 250;
+pub(super) const DEFAULT_LIMIT: usize = 50;
+pub(super) const MOST: usize = 250;
 
 /// What a list may be asked for. `Id` is how its items are named.
 pub(super) struct PageQuery<Id> {
-    limit: usize,
+    pub(super) limit: usize,
     /// Start beside this item.
-    beside: Option<Id>,
+    pub(super) beside: Option<Id>,
     /// Towards the list's beginning.
-    backwards: bool,
+    pub(super) backwards: bool,
     pub(super) order: Option<Order>,
     pub(super) query: Query,
 }
@@ -31,14 +31,7 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
         let query = Query::of(parts);
         let limit = limit(&query)?;
-        let (beside, backwards) = match query.get("iterator").as_deref() {
-            None | Some("") => (None, false),
-            Some(text) => {
-                let (id, backwards) = text.strip_prefix('-').map_or((text, false), |id| (id, true));
-                let wrong = |error: Id::Err| Problem::value(&["query", "iterator"], error.to_string());
-                (Some(id.parse().map_err(wrong)?), backwards)
-            }
-        };
+        let (beside, backwards) = iterator(query.get("iterator").as_deref(), "query")?;
         let order = match query.get("order").as_deref() {
             None => None,
             Some("ascending") => Some(Order::Ascending),
@@ -50,6 +43,17 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
         };
         Ok(Self { limit, beside, backwards, order, query })
     }
+}
+
+/// An item to start beside, and whether towards the list's beginning. `place` is where it was written.
+pub(super) fn iterator<Id: FromStr<Err: Display>>(
+    text: Option<&str>,
+    place: &str,
+) -> Result<(Option<Id>, bool), Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok((None, false)) };
+    let (id, backwards) = text.strip_prefix('-').map_or((text, false), |id| (id, true));
+    let wrong = |error: Id::Err| Problem::value(&[place, "iterator"], error.to_string());
+    Ok((Some(id.parse().map_err(wrong)?), backwards))
 }
 
 pub(super) fn limit(query: &Query) -> Result<usize, Error> {

@@ -1,8 +1,11 @@
 //! Query strings. What cannot be understood is a 400, what is out of bounds a 422, and a parameter
 //! that nobody knows is ignored: SDKs send some that belong to newer servers.
 
-use super::{Api, Error, error::Problem};
+use super::{Api, Error};
+use aldaba_delivery::Timestamp;
+use aldaba_store::Within;
 use axum::extract::FromRequestParts;
+use http::Uri;
 use http::request::Parts;
 use std::borrow::Cow;
 use url::form_urlencoded;
@@ -12,7 +15,11 @@ pub(super) struct Query(String);
 
 impl Query {
     pub(super) fn of(parts: &Parts) -> Self {
-        Self(parts.uri.query().unwrap_or_default().to_owned())
+        Self::of_uri(&parts.uri)
+    }
+
+    pub(super) fn of_uri(uri: &Uri) -> Self {
+        Self(uri.query().unwrap_or_default().to_owned())
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
@@ -28,17 +35,44 @@ impl Query {
         }
     }
 
-    /// Refuses filters that belong to the API but are not served yet: an answer that ignored them
-    /// would be a wrong one.
-    pub(super) fn not_yet(&self, names: &[&str]) -> Result<(), Error> {
-        let base = |key: &str| key.split('[').next().unwrap_or_default().to_owned();
-        let given = form_urlencoded::parse(self.0.as_bytes()).map(|(key, _)| base(&key));
-        let problem = |name: String| {
-            let message = format!("filtering by `{name}` is not available yet; leave it out");
-            Problem::value(&["query", &name], message)
+    /// A list of names: separated by commas, given several times, or both, also as `name[]` or `name[0]`.
+    pub(super) fn names(&self, name: &str) -> Vec<String> {
+        let is_it = |key: &str| {
+            let index = key.strip_prefix(name).map(|rest| rest.strip_prefix('[').unwrap_or(rest));
+            match index.map(|rest| (rest, rest.strip_suffix(']'))) {
+                Some(("", _)) => true,
+                Some((_, Some(index))) => index.bytes().all(|byte| byte.is_ascii_digit()),
+                _ => false,
+            }
         };
-        let problems: Vec<_> = given.filter(|key| names.contains(&key.as_str())).map(problem).collect();
-        if problems.is_empty() { Ok(()) } else { Err(Error::problems(problems)) }
+        let given = form_urlencoded::parse(self.0.as_bytes()).filter(|(key, _)| is_it(key));
+        let mut names = Vec::new();
+        for (_, value) in given {
+            names.extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+        names
+    }
+
+    pub(super) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Error> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let moment: Result<jiff::Timestamp, _> = text.parse();
+        let expected = "expected a date and time with an offset, such as 2026-01-31T12:00:00Z";
+        let malformed = |_| Error::malformed_query(format!("{name}={text}: {expected}"));
+        moment.map(|moment| Some(Timestamp::from_millis(moment.as_millisecond()))).map_err(malformed)
+    }
+
+    /// `before` and `after`.
+    pub(super) fn within(&self) -> Result<Within, Error> {
+        Ok(Within { before: self.moment("before")?, after: self.moment("after")? })
+    }
+
+    /// One of these numbers.
+    pub(super) fn one_of(&self, name: &str, numbers: &[i64]) -> Result<Option<i64>, Error> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| numbers.contains(number));
+        let expected = || numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let malformed = || Error::malformed_query(format!("{name}={text}: expected one of {}", expected()));
+        number.map(Some).ok_or_else(malformed)
     }
 }
 

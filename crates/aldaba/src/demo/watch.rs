@@ -6,7 +6,9 @@ use super::scene::{CAST, LANES};
 use super::tally::{Fate, Recorded, Standing};
 use aldaba_delivery::{AttemptId, EndpointId, FailureKind, HealthStatus, MessageId, Timestamp};
 use aldaba_engine::Engine;
-use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, Error, Order, Page};
+use aldaba_store::{
+    Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, Error, Found, Order, Page,
+};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -82,15 +84,16 @@ impl Watch {
         let (mut after, mut asked) = (from, 0);
         loop {
             let page = Page { after: Some(after), limit: PAGE };
-            let query = AttemptsQuery { scope, page, order: Order::Ascending };
-            let attempts = self.archive.engine.store().attempts(query).await?;
+            let query = AttemptsQuery::all(scope, page, Order::Ascending);
+            let Found { items: attempts, stopped } = self.archive.engine.store().attempts(query).await?;
             for attempt in &attempts {
                 if self.seen[lane].insert(attempt.id) {
                     self.tell(lane, attempt, &mut asked).await?;
                 }
             }
-            match attempts.last() {
-                Some(last) if attempts.len() == PAGE => after = last.id,
+            match (stopped, attempts.last()) {
+                (Some(stopped), _) => after = stopped,
+                (None, Some(last)) if attempts.len() == PAGE => after = last.id,
                 _ => break,
             }
         }

@@ -5,7 +5,7 @@ use super::ordering::Orderings;
 use super::pace::outcome;
 use super::story::Stories;
 use crate::log::{Hand, Life, Log, RecordCommit};
-use aldaba_delivery::{Class, Ending, EndpointId, Health, Reason, Timestamp, Transition};
+use aldaba_delivery::{Class, Ending, EndpointId, Health, Timestamp, Transition};
 use aldaba_store::Recorded;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -67,7 +67,7 @@ fn gone_through(
             after = after.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
         }
         let died = match record.transition {
-            Transition::Settle(Ending::Dead(reason)) => reason != Reason::Cancelled,
+            Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
             _ => false,
         };
         if died && story.endpoint.config.ordering.blocks() {

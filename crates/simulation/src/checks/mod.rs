@@ -2,6 +2,7 @@
 
 mod audit;
 mod by_hand;
+mod expunging;
 mod gates;
 mod hands;
 mod health;
@@ -65,6 +66,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
     by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);
     by_hand::only_endpoints_that_are_on_get_them(&whole, &by_hand, &mut found);
+    expunging::deleted_payloads_stay_here(&whole, &mut found);
     // From here on what the schedule has made.
     let log = by_hand::without(&whole, &by_hand);
     let stories = Stories::tell(&world.scenario, &disk, &log, &by_hand, &mut found);

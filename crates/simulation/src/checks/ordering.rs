@@ -5,7 +5,7 @@ use super::pace::SLOW_READ;
 use super::story::{Stories, Story};
 use crate::log::{Log, OrderingCommit, RecordCommit, Request, Step};
 use crate::store::Disk;
-use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Reason, Timestamp, Transition};
+use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Timestamp, Transition};
 use aldaba_store::{DeliveryState, Recorded};
 use std::collections::BTreeMap;
 
@@ -105,7 +105,7 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
             let Transition::Settle(Ending::Dead(reason)) = end.transition else { continue };
             let Some(before) = orderings.at(endpoint, end.step) else { continue };
             let decided = end.attempt.as_ref().map_or(end.decided_at, |attempt| attempt.started_at);
-            if reason == Reason::Cancelled || !before.ordering.blocks() || !binds(before, decided) {
+            if reason.is_by_hand() || !before.ordering.blocks() || !binds(before, decided) {
                 continue;
             }
             let passes = |request: &&&Request| {

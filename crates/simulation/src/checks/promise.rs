@@ -72,7 +72,7 @@ fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -
         Reason::StopDate => policy.limit.stop_after.is_some() && delivery.attempts > 0,
         Reason::EndpointGone => last_status == Some(410) && policy.gone_disables,
         Reason::Cancelled => endpoint.deleted || notes.to_cancel.contains(&delivery.seq),
-        // No payload is ever removed: it was held for too long.
+        Reason::PayloadDeleted => notes.to_expunge.contains(&delivery.message),
         Reason::Expired => {
             let applied = story.records.iter().filter(|record| record.result == Recorded::Applied);
             let ended = applied.into_iter().find(|record| matches!(record.transition, Transition::Settle(_)));

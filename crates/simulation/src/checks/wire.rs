@@ -4,11 +4,9 @@ use super::Findings;
 use super::story::Stories;
 use crate::log::{Fate, Log, RecordCommit, Request};
 use aldaba_delivery::policy::{MAX_ATTEMPTS, Redirects};
-use aldaba_delivery::{Ending, FailureKind, Reason, Transition};
+use aldaba_delivery::{Ending, FailureKind, Transition};
 use aldaba_store::{Attempt, DeliveryState, Recorded};
 use std::collections::BTreeSet;
-
-const CANCELLED: Ending = Ending::Dead(Reason::Cancelled);
 
 pub(super) fn nothing_leaves_after_the_end(stories: &Stories<'_>, found: &mut Findings) {
     for story in stories.iter() {
@@ -70,8 +68,11 @@ pub(super) fn attempts_are_requests(stories: &Stories<'_>, log: &Log, found: &mu
                 format!("{story}: two requests at once, from {:?} and {:?}", first.at, second.at)
             });
         }
-        // Whoever cancels may have read the row a while ago.
-        let own = |record: &&&RecordCommit| record.transition != Transition::Settle(CANCELLED);
+        // Whoever ends it may have read the row a while ago.
+        let own = |record: &&&RecordCommit| match record.transition {
+            Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
+            _ => true,
+        };
         for fenced in story.records.iter().filter(own).filter(|record| record.result == Recorded::Fenced) {
             found.add("I5", || {
                 format!("{story}: the only node was fenced at {:?}: it did not know its own row", fenced.at)

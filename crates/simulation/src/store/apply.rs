@@ -92,6 +92,7 @@ impl Disk {
             id: message.id,
             app: accept.app,
             content: (*message.content).clone(),
+            expunged: false,
             channels: message.channels.clone(),
             tags: message.tags.clone(),
             headers: message.headers.clone(),
@@ -161,6 +162,9 @@ impl Disk {
             self.put_in_lane(endpoint, after);
         }
         self.insert_attempt(record);
+        if let Some(attempt) = &record.attempt {
+            self.count(record.app, record.endpoint, record.at, attempt);
+        }
         self.health_after(record);
         for GateRecord { origin, scope, gate, why } in &record.gates {
             let key = (origin.clone(), *scope);
@@ -186,9 +190,9 @@ impl Disk {
     pub(super) fn resent(&mut self, resent: &Resent) -> bool {
         let Resent { endpoint, message, attempt, at, .. } = resent;
         let app = self.endpoints.get(endpoint).map(|row| row.app);
-        if app.is_none_or(|app| !self.messages.contains_key(&(app, *message))) {
+        let Some(app) = app.filter(|app| self.messages.contains_key(&(*app, *message))) else {
             return false;
-        }
+        };
         let delivered = DeliveryState::Delivered { at: *at };
         let rounds = self.of_message.entry(*message).or_default();
         let of_endpoint = |seq: &&Seq| self.deliveries.get(seq).is_some_and(|row| row.endpoint == *endpoint);
@@ -221,6 +225,7 @@ impl Disk {
             None => Seq(0),
         };
         self.attempts.insert(attempt.id, attempt_row((seq, *endpoint, *message), attempt));
+        self.count(app, *endpoint, *at, attempt);
         true
     }
 }

@@ -7,10 +7,11 @@ use aldaba_delivery::{
 };
 use aldaba_store::{
     ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, EventType,
-    HealthChange, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState,
+    HealthChange, Hour, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState,
     RevokedToken, Seq, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
@@ -30,6 +31,10 @@ pub struct Disk {
     /// Dead deliveries that nobody has discarded.
     pub(super) dead_letter: BTreeSet<Seq>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
+    /// Attempts that were counted: when, of whom, and what became of them.
+    pub(super) counted: Vec<Counted>,
+    /// Up to which hour counters would be summed up.
+    pub(super) summed_through: Option<Hour>,
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
     /// With why they are held.
     pub(super) gates: BTreeMap<(Origin, GateScope), (Gate, String)>,
@@ -48,6 +53,15 @@ pub struct Disk {
     pub(super) last_seq: i64,
     pub(super) last_message: i64,
     pub(super) archive: Archive,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) at: Timestamp,
+    pub(super) app: AppId,
+    pub(super) endpoint: EndpointId,
+    pub(super) event_type: Arc<str>,
+    pub(super) success: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -10,14 +10,17 @@ mod credentials;
 mod deliveries;
 mod disk;
 mod event_types;
+mod expunge;
 mod faults;
 mod health;
+mod lists;
 mod profiles;
 mod query;
 mod queue;
 mod reads;
 mod replay;
 mod retention;
+mod statistics;
 mod writer;
 
 pub use disk::Disk;

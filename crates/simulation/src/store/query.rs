@@ -1,11 +1,11 @@
 //! What can be read of the disk.
 
 use super::disk::{ApplicationRow, Disk, UniqueKey};
+use super::expunge::readable;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use aldaba_store::{
-    Application, Attempt, AttemptScope, AttemptsQuery, Content, DeliveryStatus, DueQuery, Endpoint,
-    FoundLane, GateRecord, LanesCursor, LanesPage, LanesQuery, Message, Order, Page, Seq, Subscription,
-    Tenant, Turn, Waiting, WhichApplication,
+    Application, Content, DeliveryStatus, DueQuery, Endpoint, FoundLane, GateRecord, LanesCursor, LanesPage,
+    LanesQuery, Message, Order, Page, Seq, Subscription, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -54,8 +54,10 @@ impl Disk {
         page
     }
 
-    pub(super) fn contents(&self, messages: &[(AppId, MessageId)]) -> Vec<Option<Content>> {
-        messages.iter().map(|key| self.messages.get(key).map(|message| message.content.clone())).collect()
+    pub(super) fn contents(&self, messages: &[(AppId, MessageId)], all: bool) -> Vec<Option<Content>> {
+        let kept = |message: &&Message| all || !message.expunged;
+        let content = |key| self.messages.get(key).filter(kept).map(|message| message.content.clone());
+        messages.iter().map(content).collect()
     }
 
     pub(super) fn lane_endpoints(&self, ids: &[EndpointId]) -> Vec<Endpoint> {
@@ -114,21 +116,7 @@ impl Disk {
             let key = UniqueKey::EventId(*app.as_bytes(), key.to_owned());
             self.key(&key, Timestamp::MIN).and_then(|id| by_id(MessageId::from_bytes(id)))
         };
-        key.parse().ok().and_then(by_id).or_else(named).cloned()
-    }
-
-    pub(super) fn messages_of(&self, app: AppId, page: Page<MessageId>, order: Order) -> Vec<Message> {
-        let rows = self.messages.values().filter(|row| row.app == app);
-        paged(rows, |message| message.id, page, order)
-    }
-
-    pub(super) fn attempts(&self, query: AttemptsQuery) -> Vec<Attempt> {
-        let wanted = |attempt: &&Attempt| match query.scope {
-            AttemptScope::Endpoint(endpoint) => attempt.endpoint == endpoint,
-            AttemptScope::Message(message) => attempt.message == message,
-            AttemptScope::Delivery(_, seq) => attempt.seq == seq,
-        };
-        paged(self.attempts.values().filter(wanted), |attempt| attempt.id, query.page, query.order)
+        key.parse().ok().and_then(by_id).or_else(named).map(readable)
     }
 
     pub(super) fn deliveries(&self, message: MessageId) -> Vec<DeliveryStatus> {

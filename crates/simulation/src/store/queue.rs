@@ -3,7 +3,7 @@
 use aldaba_delivery::AppId;
 use aldaba_store::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
-    ReplayStep, ReplayStepped, Resent, Seq,
+    ReplayStep, ReplayStepped, Resent, Seq, SumUp,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -19,6 +19,7 @@ pub(super) enum Op {
     StepReplay(ReplayStep, Done<ReplayStepped>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
     Discard(AppId, Vec<Seq>, Option<Arc<AuditEntry>>, Done<usize>),
+    SumUp(SumUp, Done<usize>),
     Remove(Removal, Done<Removed>),
 }
 
@@ -32,6 +33,7 @@ pub(super) enum Reply {
     StepReplay(Done<ReplayStepped>, Box<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
     Discard(Done<usize>, usize),
+    SumUp(Done<usize>, usize),
     Remove(Done<Removed>, Removed),
 }
 
@@ -59,7 +61,7 @@ impl Queue {
             Op::Record(..) | Op::Resent(..) => 0,
             Op::Accept(..) => 1,
             Op::Change(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
-            Op::StepReplay(..) | Op::Remove(..) => 3,
+            Op::StepReplay(..) | Op::SumUp(..) | Op::Remove(..) => 3,
         };
         lines.waiting[line].push_back(op);
         self.arrived.notify_one();
@@ -99,6 +101,7 @@ impl Op {
             Self::StepReplay(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
             Self::Discard(_, _, _, done) => done.call(Err(error)),
+            Self::SumUp(_, done) => done.call(Err(error)),
             Self::Remove(_, done) => done.call(Err(error)),
         }
     }
@@ -114,6 +117,7 @@ impl Reply {
             Self::StepReplay(done, outcome) => done.call(Ok(*outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),
             Self::Discard(done, outcome) => done.call(Ok(outcome)),
+            Self::SumUp(done, outcome) => done.call(Ok(outcome)),
             Self::Remove(done, outcome) => done.call(Ok(outcome)),
         }
     }

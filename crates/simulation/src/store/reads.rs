@@ -7,10 +7,10 @@ use crate::entropy::Dice;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
 use aldaba_store::{
-    Application, Attempt, AttemptsQuery, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus,
-    Directory, Done, DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber,
-    History, Key, LaneTarget, Lanes, LanesPage, LanesQuery, Message, Notice, NoticeNumber, Order, OwnPolicy,
-    OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    Application, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory, Done,
+    DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber, Key, LaneTarget,
+    Lanes, LanesPage, LanesQuery, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read, Tenant,
+    Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ impl Lanes for SimStore {
     }
 
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
-        self.read(move |disk| disk.contents(&messages))
+        let keeps = self.sabotage(Sabotage::KeepDeleted);
+        self.read(move |disk| disk.contents(&messages, keeps))
     }
 
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
@@ -171,27 +172,5 @@ impl Directory for SimStore {
 
     fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>) {
         self.put(Op::SettleSetting(name, value, done));
-    }
-}
-
-impl History for SimStore {
-    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>> {
-        self.read(move |disk| disk.message(app, &key))
-    }
-
-    fn messages(&self, app: AppId, page: Page<MessageId>, order: Order) -> Read<Vec<Message>> {
-        self.read(move |disk| disk.messages_of(app, page, order))
-    }
-
-    fn attempts(&self, query: AttemptsQuery) -> Read<Vec<Attempt>> {
-        self.read(move |disk| disk.attempts(query))
-    }
-
-    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
-        self.read(move |disk| disk.deliveries(message))
-    }
-
-    fn waiting(&self) -> Read<u64> {
-        self.read(Disk::waiting)
     }
 }

@@ -112,6 +112,9 @@ impl Disk {
             return None;
         }
         let endpoint = Subscription::from(self.endpoints.get(&replay.endpoint)?);
+        if message.expunged {
+            return None;
+        }
         if endpoint.ordered && message.deliver_at.is_some_and(|later| later > now) {
             return None;
         }

@@ -194,7 +194,7 @@ impl Disk {
                 counts.keys += (before - self.keys.len()) as u64;
             }
             // There are none here.
-            Stale::Counters(..) => {}
+            Stale::Counters(..) | Stale::HourCounters(..) | Stale::ApplicationCounters(..) => {}
             Stale::Gate(origin, scope, before) => {
                 let key = (origin.clone(), *scope);
                 let until = self.gates.get(&key).and_then(|(gate, _)| gate.held_until);
@@ -313,6 +313,10 @@ impl Retention for SimStore {
     }
 
     fn old_counters(&self, _: Vec<EndpointId>, _: Timestamp, _: usize) -> Read<Vec<Stale>> {
+        self.read(|_| Vec::new())
+    }
+
+    fn old_application_counters(&self, _: Vec<AppId>, _: Timestamp, _: usize) -> Read<Vec<Stale>> {
         self.read(|_| Vec::new())
     }
 

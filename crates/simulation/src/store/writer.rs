@@ -9,7 +9,7 @@ use crate::log::{
 };
 use crate::process::pause;
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{Ending, Reason, Timestamp, Transition};
+use aldaba_delivery::{Ending, Timestamp, Transition};
 use aldaba_store::{
     Accept, Accepted, Change, Changed, Error, Record, Recorded, Removal, Removed, RemovedCounts, Stale,
     Trigger,
@@ -110,6 +110,7 @@ impl SimStore {
                 }
                 Reply::Discard(done, discarded)
             }
+            Op::SumUp(step, done) => Reply::SumUp(done, disk.sum_up(&step)),
             Op::Remove(removal, done) => Reply::Remove(done, self.remove_slice(&removal, disk, &mut log, at)),
         };
         batch.into_iter().map(commit).collect()
@@ -175,8 +176,11 @@ impl SimStore {
                         Err(Error::Full)
                     });
                     // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
-                    let cancelled = Transition::Settle(Ending::Dead(Reason::Cancelled));
-                    if records.iter().any(|record| record.transition != cancelled && !is_by_hand(record)) {
+                    let is_ended_by_hand = |record: &Record| match record.transition {
+                        Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
+                        _ => false,
+                    };
+                    if records.iter().any(|record| !is_ended_by_hand(record) && !is_by_hand(record)) {
                         let life = self.process.number;
                         self.log.lock().refusals.push(Refusal { step, at, life });
                     }
@@ -219,6 +223,7 @@ impl SimStore {
                 | Op::StepReplay(..)
                 | Op::SettleSetting(..)
                 | Op::Discard(..)
+                | Op::SumUp(..)
                 | Op::Remove(..) => {}
             }
         }

@@ -1,0 +1,201 @@
+//! Lists of attempts: of an endpoint, of a message, of a delivery.
+
+use super::message_list::Kind;
+use super::monotonic::Slice;
+use super::rows::{self, id};
+use super::walk::{Direction, Walk};
+use crate::{Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Count, Found, MessageFilter, Order, Seq};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId};
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+
+/// What the index of unusual attempts has: the words of the schema, by which SQLite knows that it may use it.
+const UNUSUAL: &str = "(success = 0 OR status_code < 200 OR status_code > 299)";
+
+pub(super) fn attempts(
+    connection: &Connection,
+    slice: &Slice<'_>,
+    query: &AttemptsQuery,
+) -> rusqlite::Result<Found<Attempt, AttemptId>> {
+    let columns = if query.responses { rows::ATTEMPT } else { rows::BARE_ATTEMPT };
+    let mut whole = connection.prepare_cached(&format!("SELECT {columns} FROM attempt WHERE rowid = ?1"))?;
+    walk(connection, slice, query, |rowid, _| {
+        let attempt = whole.query_row((rowid,), rows::attempt)?;
+        Ok(query.part.within.includes(attempt.started_at).then_some(attempt))
+    })
+}
+
+/// The moments of the attempts are those of their ids, to 4 ms: those are in the index.
+pub(super) fn count(
+    connection: &Connection,
+    slice: &Slice<'_>,
+    query: &AttemptsQuery,
+) -> rusqlite::Result<Count> {
+    let within = query.part.within;
+    let found = walk(connection, slice, query, |_, id| Ok(within.includes(id.created_at()).then_some(())))?;
+    let counted = found.items.len();
+    Ok(Count { counted: counted as u64, more: found.stopped.is_some() || counted >= query.part.page.limit })
+}
+
+fn walk<T>(
+    connection: &Connection,
+    slice: &Slice<'_>,
+    query: &AttemptsQuery,
+    mut read: impl FnMut(i64, AttemptId) -> rusqlite::Result<Option<T>>,
+) -> rusqlite::Result<Found<T, AttemptId>> {
+    let part = &query.part;
+    let (lowest, highest) = part.bounds();
+    let mut statement = connection.prepare_cached(&statement(query.scope, &query.filter, part.order))?;
+    let bounds = (lowest.as_bytes(), highest.as_bytes());
+    let mut rows = match query.scope {
+        AttemptScope::Endpoint(endpoint) => statement.query((endpoint.as_bytes(), bounds.0, bounds.1))?,
+        AttemptScope::Message(message) => statement.query((message.as_bytes(), bounds.0, bounds.1))?,
+        AttemptScope::Delivery(message, Seq(seq)) => {
+            statement.query((message.as_bytes(), bounds.0, bounds.1, seq))?
+        }
+    };
+    let mut sieve = Sieve::new(connection, &query.filter)?;
+    let mut walk = Walk::new(part, slice);
+    while let Some(row) = rows.next()? {
+        let (rowid, attempt) = (row.get(0)?, id(row, 1)?);
+        if !walk.goes_on(attempt) {
+            break;
+        }
+        if sieve.lets_through(rowid)?
+            && let Some(item) = read(rowid, attempt)?
+        {
+            walk.find(item);
+        }
+    }
+    Ok(walk.end())
+}
+
+/// Tells whether an attempt is a wanted one.
+struct Sieve<'a> {
+    filter: &'a AttemptFilter,
+    attempt: CachedStatement<'a>,
+    messages: Option<Messages<'a>>,
+}
+
+impl<'a> Sieve<'a> {
+    fn new(connection: &'a Connection, filter: &'a AttemptFilter) -> rusqlite::Result<Self> {
+        let of_message = filter.message.as_ref();
+        Ok(Self {
+            filter,
+            attempt: connection.prepare_cached(
+                "SELECT success, status_code, endpoint, message FROM attempt WHERE rowid = ?1",
+            )?,
+            messages: of_message.map(|(app, kind)| Messages::new(connection, *app, kind)).transpose()?,
+        })
+    }
+
+    fn lets_through(&mut self, rowid: i64) -> rusqlite::Result<bool> {
+        if self.filter.wants_all() {
+            return Ok(true);
+        }
+        let (fits, message) = self.attempt.query_row((rowid,), |row| {
+            let endpoint: EndpointId = id(row, 2)?;
+            Ok((self.filter.wants(row.get(0)?, row.get(1)?, endpoint), id(row, 3)?))
+        })?;
+        match &mut self.messages {
+            Some(messages) if fits => messages.fits(message),
+            _ => Ok(fits),
+        }
+    }
+}
+
+/// The same of its message. Attempts of a message often follow each other, so that the last answer is kept.
+struct Messages<'a> {
+    app: AppId,
+    find: CachedStatement<'a>,
+    kind: Kind<'a>,
+    last: Option<(MessageId, bool)>,
+}
+
+impl<'a> Messages<'a> {
+    fn new(connection: &'a Connection, app: AppId, filter: &'a MessageFilter) -> rusqlite::Result<Self> {
+        Ok(Self {
+            app,
+            find: connection.prepare_cached("SELECT rowid FROM message WHERE app = ?1 AND id = ?2")?,
+            kind: Kind::new(connection, filter)?,
+            last: None,
+        })
+    }
+
+    fn fits(&mut self, message: MessageId) -> rusqlite::Result<bool> {
+        if let Some((_, fits)) = self.last.filter(|(last, _)| *last == message) {
+            return Ok(fits);
+        }
+        let key = (self.app.as_bytes(), message.as_bytes());
+        let fits = match self.find.query_row(key, |row| row.get(0)).optional()? {
+            Some(rowid) => self.kind.fits(rowid)?,
+            // It is not kept any more, and nobody knows what it was.
+            None => false,
+        };
+        self.last = Some((message, fits));
+        Ok(fits)
+    }
+}
+
+/// The attempts of a message are sorted, from the index alone; all others come in their order.
+fn statement(scope: AttemptScope, filter: &AttemptFilter, order: Order) -> String {
+    let Direction { word, .. } = Direction::of(order);
+    let (index, of) = match scope {
+        AttemptScope::Endpoint(_) if filter.wants_only_unusual() => {
+            ("attempt_unusual", format!("{UNUSUAL} AND endpoint = ?1"))
+        }
+        AttemptScope::Endpoint(_) => ("attempt_endpoint", "endpoint = ?1".to_owned()),
+        AttemptScope::Message(_) => ("attempt_message", "message = ?1".to_owned()),
+        AttemptScope::Delivery(..) => ("attempt_message", "message = ?1 AND seq = ?4".to_owned()),
+    };
+    format!(
+        "SELECT rowid, id FROM attempt INDEXED BY {index} WHERE {of} AND id > ?2 AND id < ?3 ORDER BY id {word}"
+    )
+}
+
+const ONE: &str = "rowid FROM attempt INDEXED BY attempt_message WHERE message = ?1 AND id = ?2";
+
+pub(super) fn one(
+    connection: &Connection,
+    message: MessageId,
+    attempt: AttemptId,
+) -> rusqlite::Result<Option<Attempt>> {
+    connection
+        .prepare_cached(&format!("SELECT {} FROM attempt WHERE rowid = (SELECT {ONE})", rows::ATTEMPT))?
+        .query_row((message.as_bytes(), attempt.as_bytes()), rows::attempt)
+        .optional()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::plan::plan;
+
+    #[test]
+    fn attempts_are_walked_in_an_index_from_a_place_in_it() {
+        let (endpoint, message) = (EndpointId::from_bytes([0; 20]), MessageId::from_bytes([0; 20]));
+        let all = AttemptFilter::default();
+        let failed = AttemptFilter { success: Some(false), ..AttemptFilter::default() };
+        for order in [Order::Ascending, Order::Descending] {
+            assert_eq!(
+                plan(&statement(AttemptScope::Endpoint(endpoint), &all, order)),
+                "SEARCH attempt USING COVERING INDEX attempt_endpoint (endpoint=? AND id>? AND id<?)"
+            );
+            assert_eq!(
+                plan(&statement(AttemptScope::Endpoint(endpoint), &failed, order)),
+                "SEARCH attempt USING INDEX attempt_unusual (endpoint=? AND id>? AND id<?)"
+            );
+            assert_eq!(
+                plan(&statement(AttemptScope::Delivery(message, Seq(1)), &all, order)),
+                "SEARCH attempt USING COVERING INDEX attempt_message (message=? AND seq=? AND id>? AND id<?)"
+            );
+            assert_eq!(
+                plan(&statement(AttemptScope::Message(message), &all, order)),
+                "SEARCH attempt USING COVERING INDEX attempt_message (message=?); USE TEMP B-TREE FOR ORDER BY"
+            );
+        }
+        assert_eq!(
+            plan(&format!("SELECT {ONE}")),
+            "SEARCH attempt USING COVERING INDEX attempt_message (message=?)"
+        );
+    }
+}

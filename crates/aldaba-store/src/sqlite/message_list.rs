@@ -1,0 +1,160 @@
+//! Lists of messages: of an application, and of an endpoint. Both walk the application's messages by their
+//! index, from a place in it.
+
+use super::monotonic::Slice;
+use super::rows::{self, id};
+use super::walk::{Direction, Walk};
+use crate::{
+    DeliveryStatus, EndpointMessage, EndpointMessagesQuery, Found, Message, MessageFilter, MessagesQuery,
+    Order, Part, Payloads,
+};
+use aldaba_delivery::{AppId, MessageId};
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+
+pub(super) fn messages(
+    connection: &Connection,
+    slice: &Slice<'_>,
+    query: &MessagesQuery,
+) -> rusqlite::Result<Found<Message, MessageId>> {
+    let list = List { connection, app: query.app, filter: &query.filter, payloads: query.payloads };
+    list.walk(&query.part, slice, |_| Ok(Some(())), |message, ()| message)
+}
+
+/// One step looks at one message, and at all its deliveries.
+pub(super) fn of_endpoint(
+    connection: &Connection,
+    slice: &Slice<'_>,
+    query: &EndpointMessagesQuery,
+) -> rusqlite::Result<Found<EndpointMessage, MessageId>> {
+    let list = List { connection, app: query.app, filter: &query.filter, payloads: query.payloads };
+    let mut rounds = connection.prepare_cached(&rounds_statement())?;
+    let newest = |message: MessageId| {
+        let key = (message.as_bytes(), query.endpoint.as_bytes());
+        let newest: Option<DeliveryStatus> = rounds.query_row(key, rows::delivery).optional()?;
+        Ok(newest.filter(|delivery| query.wants(delivery)))
+    };
+    list.walk(&query.part, slice, newest, |message, delivery| EndpointMessage { message, delivery })
+}
+
+pub(super) fn bare(
+    connection: &Connection,
+    app: AppId,
+    messages: &[MessageId],
+) -> rusqlite::Result<Vec<Message>> {
+    let select = format!("SELECT {} FROM message WHERE app = ?1 AND id = ?2", rows::BARE_MESSAGE);
+    let mut find = connection.prepare_cached(&select)?;
+    let mut message =
+        |id: &MessageId| find.query_row((app.as_bytes(), id.as_bytes()), rows::message).optional();
+    messages.iter().filter_map(|id| message(id).transpose()).collect()
+}
+
+struct List<'a> {
+    connection: &'a Connection,
+    app: AppId,
+    filter: &'a MessageFilter,
+    payloads: Payloads,
+}
+
+impl List<'_> {
+    /// The messages for which `look` finds something, with that.
+    fn walk<L, T>(
+        &self,
+        part: &Part<MessageId>,
+        slice: &Slice<'_>,
+        mut look: impl FnMut(MessageId) -> rusqlite::Result<Option<L>>,
+        item: impl Fn(Message, L) -> T,
+    ) -> rusqlite::Result<Found<T, MessageId>> {
+        let mut messages = self.connection.prepare_cached(&statement(part.order))?;
+        let mut kind = Kind::new(self.connection, self.filter)?;
+        let mut whole = self.connection.prepare_cached(&message_statement(self.payloads))?;
+        let (lowest, highest) = part.bounds();
+        let mut rows = messages.query((self.app.as_bytes(), lowest.as_bytes(), highest.as_bytes()))?;
+        let mut walk = Walk::new(part, slice);
+        let mut bytes = 0;
+        while let Some(row) = rows.next()? {
+            let (rowid, message): (i64, MessageId) = (row.get(0)?, id(row, 1)?);
+            if !walk.goes_on(message) {
+                break;
+            }
+            if !kind.fits(rowid)? {
+                continue;
+            }
+            let Some(looked) = look(message)? else { continue };
+            let message = whole.query_row((rowid,), rows::message)?;
+            if part.within.includes(message.created_at) {
+                bytes += message.content.payload.len();
+                walk.find(item(message, looked));
+                if matches!(self.payloads, Payloads::UpTo(most) if bytes > most) {
+                    walk.give_up();
+                }
+            }
+        }
+        Ok(walk.end())
+    }
+}
+
+/// Tells whether a message is of the wanted kind, and reads no more of it than that takes.
+pub(super) struct Kind<'a> {
+    filter: &'a MessageFilter,
+    read: CachedStatement<'a>,
+}
+
+impl<'a> Kind<'a> {
+    pub(super) fn new(connection: &'a Connection, filter: &'a MessageFilter) -> rusqlite::Result<Self> {
+        // Tags lie behind the payload, and are read only for who asks for them.
+        let tags = if filter.tag.is_some() { "tags" } else { "''" };
+        let select = format!("SELECT event_type, channels, {tags} FROM message WHERE rowid = ?1");
+        Ok(Self { filter, read: connection.prepare_cached(&select)? })
+    }
+
+    pub(super) fn fits(&mut self, rowid: i64) -> rusqlite::Result<bool> {
+        if self.filter.wants_all() {
+            return Ok(true);
+        }
+        self.read.query_row((rowid,), |row| {
+            let (channels, tags) = (rows::list(row, 1)?, rows::list(row, 2)?);
+            Ok(self.filter.wants(row.get_ref(0)?.as_str()?, &channels, &tags))
+        })
+    }
+}
+
+fn statement(order: Order) -> String {
+    let Direction { word, .. } = Direction::of(order);
+    format!(
+        "SELECT rowid, id FROM message INDEXED BY message_app WHERE app = ?1 AND id > ?2 AND id < ?3
+         ORDER BY id {word}"
+    )
+}
+
+fn message_statement(payloads: Payloads) -> String {
+    let columns = match payloads {
+        Payloads::Without => rows::BARE_MESSAGE,
+        Payloads::UpTo(_) => rows::MESSAGE,
+    };
+    format!("SELECT {columns} FROM message WHERE rowid = ?1")
+}
+
+fn rounds_statement() -> String {
+    format!(
+        "SELECT {} FROM delivery INDEXED BY delivery_message WHERE message = ?1 AND endpoint = ?2
+         ORDER BY seq DESC LIMIT 1",
+        rows::DELIVERY
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::plan::plan;
+
+    #[test]
+    fn messages_are_walked_in_their_index_alone_from_a_place_in_it() {
+        for order in [Order::Ascending, Order::Descending] {
+            assert_eq!(
+                plan(&statement(order)),
+                "SEARCH message USING COVERING INDEX message_app (app=? AND id>? AND id<?)"
+            );
+        }
+        assert!(!plan(&rounds_statement()).contains("TEMP B-TREE"));
+    }
+}

@@ -1,0 +1,105 @@
+//! The messages that go, or went, to an endpoint, and how far each has come.
+
+use super::attempt::Status;
+use super::auth::Access;
+use super::history_query::STATUSES;
+use super::ids::Ids;
+use super::json;
+use super::message::{self, MessageOut};
+use super::page::PageQuery;
+use super::query::WithContent;
+use super::routes::{Form, Route};
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{MessageId, Timestamp};
+use aldaba_store::{DeliveryState, EndpointMessage, EndpointMessagesQuery, Progress};
+use axum::extract::State;
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}/msg", Access::Read, list)
+            .named(
+                "v1.message-attempt.list-attempted-messages",
+                "Lists the messages of an endpoint, newest first, and how far each has come",
+            )
+            .query(
+                "status",
+                Form::OneNumberOf(&STATUSES),
+                "0 delivered, 1 not tried yet, 2 ended without success, 3 to be tried again, 4 canceled",
+            )
+            .query(
+                "expanded_statuses",
+                Form::Boolean,
+                "Whether what was canceled is shown as such (4) and not as failed (2)",
+            )
+            .filtered_by_message()
+            .time_limited()
+            .with_content("Whether payloads are shown; yes, if not given")
+            .lists::<EndpointMessageOut<'_>>(),
+    ]
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EndpointMessageOut<'a> {
+    #[serde(flatten)]
+    message: MessageOut<'a>,
+    #[serde(flatten)]
+    status: Status,
+    /// Absent where none is to come.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt: Option<Timestamp>,
+}
+
+fn render(item: &EndpointMessage, content: WithContent, expanded: bool) -> EndpointMessageOut<'_> {
+    let status = match item.delivery.progress() {
+        Some(Progress::Delivered) => Status::SUCCESS,
+        Some(Progress::Pending) => Status::PENDING,
+        Some(Progress::Retrying) => Status::SENDING,
+        Some(Progress::Cancelled) if expanded => Status::CANCELED,
+        Some(Progress::Failed | Progress::Cancelled) | None => Status::FAIL,
+    };
+    let next_attempt = match item.delivery.state {
+        DeliveryState::Waiting { due_at } => Some(due_at),
+        _ => None,
+    };
+    EndpointMessageOut { message: message::render(&item.message, content), status, next_attempt }
+}
+
+/// What a status stands for; nothing: for everything.
+fn progress(status: Option<i64>, expanded: bool) -> Vec<Progress> {
+    match status {
+        Some(0) => vec![Progress::Delivered],
+        Some(1) => vec![Progress::Pending],
+        Some(2) if expanded => vec![Progress::Failed],
+        Some(2) => vec![Progress::Failed, Progress::Cancelled],
+        Some(3) => vec![Progress::Retrying],
+        Some(4) => vec![Progress::Cancelled],
+        _ => Vec::new(),
+    }
+}
+
+async fn list(
+    State(api): State<Api>,
+    content: WithContent,
+    mut query: PageQuery<MessageId>,
+    caller: Caller,
+    Ids((app, endpoint)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let status = query.query.one_of("status", &STATUSES)?;
+    let expanded = query.query.boolean("expanded_statuses", false)?;
+    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
+    let app = api.application(&caller, app).await?.id;
+    let endpoint = api.endpoint(app, endpoint).await?.id;
+    let part = query.part(within, api.engine.clock().now());
+    let progress = progress(status, expanded);
+    let payloads = message::payloads(content);
+    let ask = EndpointMessagesQuery { app, endpoint, progress, filter, part, payloads };
+    let found = api.engine.store().endpoint_messages(ask).await?;
+    let listed = query.list_walked(found.items, found.stopped, |item| item.message.id);
+    Ok(listed.render(|item| render(item, content, expanded)))
+}

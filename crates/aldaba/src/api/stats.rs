@@ -1,0 +1,178 @@
+//! Numbers of attempts. They are counted when results are written, never when somebody asks.
+
+use super::auth::Access;
+use super::history_query::wrong_types;
+use super::ids::Ids;
+use super::json;
+use super::query::Query;
+use super::routes::{Form, Route};
+use super::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::Timestamp;
+use aldaba_store::{ApplicationAttemptsQuery, AttemptCounts, Hour};
+use axum::extract::{FromRequestParts, State};
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// The longest range, and how far clocks may be off.
+const LONGEST: Duration = Duration::from_secs(28 * 24 * 3600);
+const LEEWAY: Duration = Duration::from_secs(5 * 60);
+/// Counters that one answer is made of at most. There is one for every hour and event type.
+const MOST_COUNTERS: usize = 100_000;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        ranged(Route::get("/app/{app_id}/endpoint/{endpoint_id}/stats", Access::Read, of_endpoint))
+            .named(
+                "v1.endpoint.get-stats",
+                "Counts the attempts at an endpoint by how they went, by the minute",
+            )
+            .answers::<EndpointStatsOut>(StatusCode::OK),
+        ranged(Route::get("/app/{app_id}/stats/attempts", Access::Read, of_application))
+            .named(
+                "v1.application.stats.attempts",
+                "Counts the attempts of an application by event type and how they went, by the hour",
+            )
+            .query("event_types", Form::Names, "Only those of these event types")
+            .answers::<ApplicationStatsOut>(StatusCode::OK),
+    ]
+}
+
+fn ranged(route: Route) -> Route {
+    route.query("since", Form::Moment, "From then on; 28 days before `until`, if not given").query(
+        "until",
+        Form::Moment,
+        "Until then; now, if not given",
+    )
+}
+
+/// `since` and `until`, as they are written.
+struct Range {
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    query: Query,
+}
+
+impl FromRequestParts<Api> for Range {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        let query = Query::of(parts);
+        Ok(Self { since: query.moment("since")?, until: query.moment("until")?, query })
+    }
+}
+
+impl Range {
+    fn bounds(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), Error> {
+        let until = self.until.unwrap_or(now);
+        let since = self.since.unwrap_or_else(|| until.before(LONGEST));
+        let wrong = |detail| Err(Error::new(StatusCode::BAD_REQUEST, "invalid_range", detail));
+        if until > now + LEEWAY {
+            return wrong("`until` lies in the future");
+        }
+        if since > until {
+            return wrong("`since` is later than `until`");
+        }
+        if until.since(since) > LONGEST + LEEWAY {
+            return wrong("From `since` to `until` there may be 28 days at most");
+        }
+        Ok((since, until))
+    }
+}
+
+/// Attempts by status. One that is on its way is no attempt yet, so that there are none but successes and failures.
+#[derive(Serialize, ToSchema)]
+struct EndpointStatsOut {
+    success: u64,
+    pending: u64,
+    sending: u64,
+    fail: u64,
+    canceled: u64,
+}
+
+async fn of_endpoint(
+    State(api): State<Api>,
+    range: Range,
+    caller: Caller,
+    Ids((app, endpoint)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let app = api.application(&caller, app).await?.id;
+    let endpoint = api.endpoint(app, endpoint).await?.id;
+    let (since, until) = range.bounds(api.engine.clock().now())?;
+    let counts = api.engine.store().endpoint_attempts(endpoint, since, until).await?;
+    let out = EndpointStatsOut {
+        success: counts.successes,
+        pending: 0,
+        sending: 0,
+        fail: counts.failures,
+        canceled: 0,
+    };
+    Ok(json::answer(StatusCode::OK, &out))
+}
+
+/// Its names are not in the usual spelling; clients know them so.
+#[derive(Serialize, ToSchema)]
+struct ApplicationStatsOut {
+    by_event_type: BTreeMap<String, EventTypeStatsOut>,
+    total_success: u64,
+    total_failure: u64,
+    total_canceled: u64,
+    /// The beginning of the first hour that is counted.
+    #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
+    since: Timestamp,
+    /// The end of the last one.
+    #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
+    until: Timestamp,
+}
+
+#[derive(Serialize, ToSchema)]
+struct EventTypeStatsOut {
+    success: u64,
+    failure: u64,
+    canceled: u64,
+}
+
+impl From<AttemptCounts> for EventTypeStatsOut {
+    fn from(counts: AttemptCounts) -> Self {
+        Self { success: counts.successes, failure: counts.failures, canceled: 0 }
+    }
+}
+
+async fn of_application(
+    State(api): State<Api>,
+    range: Range,
+    caller: Caller,
+    Ids(app): Ids<String>,
+) -> Result<Response, Error> {
+    let event_types = range.query.names("event_types");
+    if let Some(problem) = wrong_types(&event_types, "query") {
+        return Err(problem.into());
+    }
+    let app = api.application(&caller, app).await?.id;
+    let (since, until) = range.bounds(api.engine.clock().now())?;
+    let (first, last) =
+        (Hour::of(since), Hour::of(Timestamp::from_millis(until.millis() - 1)).max(Hour::of(since)));
+    let ask = ApplicationAttemptsQuery { app, first, last, event_types, most: MOST_COUNTERS };
+    let Some(types) = api.engine.store().application_attempts(ask).await? else {
+        let detail = "There are too many event types in this range for one answer; ask for a shorter one";
+        return Err(Error::new(StatusCode::BAD_REQUEST, "invalid_range", detail));
+    };
+    let mut total = AttemptCounts::default();
+    types.values().for_each(|counts| total += *counts);
+    let out = ApplicationStatsOut {
+        by_event_type: types.into_iter().map(|(name, counts)| (name, counts.into())).collect(),
+        total_success: total.successes,
+        total_failure: total.failures,
+        total_canceled: 0,
+        since: first.start(),
+        until: last.next().start(),
+    };
+    Ok(json::answer(StatusCode::OK, &out))
+}
