@@ -8,7 +8,6 @@ use crate::cancel::{Cancel, Cancelled};
 use crate::{ChangeError, Engine};
 use aldaba_delivery::{AppId, AttemptId, MessageId, Reason};
 use aldaba_store::{Actor, DeliveryState, DeliveryStatus, Error, Waiting};
-
 use std::sync::Arc;
 
 /// How many deliveries are ended in one commit.
@@ -21,11 +20,11 @@ impl Engine {
     /// were on the wire already.
     pub async fn expunge_message(
         &self,
-        by: &Arc<Actor>,
+        actor: &Arc<Actor>,
         app: AppId,
         message: MessageId,
     ) -> Result<(), ChangeError> {
-        self.directory().by(by).expunge_message(app, message).await?;
+        self.directory().by(actor).expunge_message(app, message).await?;
         self.contents().forget(message);
         for _ in 0..TRIES {
             let deliveries = self.store().deliveries(message).await?;
@@ -40,11 +39,11 @@ impl Engine {
     /// Deletes what came back to an attempt.
     pub async fn expunge_attempt(
         &self,
-        by: &Arc<Actor>,
-        message: MessageId,
-        attempt: AttemptId,
+        actor: &Arc<Actor>,
+        app: AppId,
+        (message, attempt): (MessageId, AttemptId),
     ) -> Result<(), ChangeError> {
-        self.directory().by(by).expunge_attempt(message, attempt).await
+        self.directory().by(actor).expunge_attempt(app, message, attempt).await
     }
 
     /// Ends what waits; `false`: some of it has changed meanwhile.

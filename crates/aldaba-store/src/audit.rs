@@ -218,7 +218,7 @@ impl Change {
             }
             Self::CancelReplay { replay, .. } => Deed::new("replay.cancel", replay),
             Self::ExpungeMessage { app, message } => Deed::new("message.expunge", message).of_app(*app),
-            Self::ExpungeAttempt { attempt, .. } => Deed::new("attempt.expunge", attempt),
+            Self::ExpungeAttempt { app, attempt, .. } => Deed::new("attempt.expunge", attempt).of_app(*app),
             Self::ForgetNotices { .. } => Deed::new("notice.forget", ""),
             Self::CreatePolicy { policy } => Deed::new("policy.create", &policy.policy.name),
             Self::ReplacePolicy { policy } => Deed::new("policy.update", &policy.policy.name),

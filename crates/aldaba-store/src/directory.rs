@@ -385,6 +385,7 @@ pub enum Change {
     },
     /// Deletes what came back to an attempt.
     ExpungeAttempt {
+        app: AppId,
         message: MessageId,
         attempt: AttemptId,
     },

@@ -96,9 +96,6 @@ pub trait Store:
     + History
     + Deliveries
     + Replays
-    + History
-    + Deliveries
-    + Replays
     + Statistics
     + Retention
     + Send

@@ -9,9 +9,10 @@ impl Directory {
 
     pub(crate) async fn expunge_attempt(
         &self,
+        app: AppId,
         message: MessageId,
         attempt: AttemptId,
     ) -> Result<(), ChangeError> {
-        self.change(Change::ExpungeAttempt { message, attempt }).await.map(drop)
+        self.change(Change::ExpungeAttempt { app, message, attempt }).await.map(drop)
     }
 }

@@ -45,11 +45,11 @@ pub async fn an_expunged_response_is_gone_and_its_attempt_stays(store: Arc<dyn S
     let record = scene.failed(&event, seq, at(5));
     let attempt = record.attempt.as_ref().expect("made with one").id;
     scene.record(vec![record]).await;
-    let message = event.message.id;
+    let (app, message) = (event.app, event.message.id);
     for (message, attempt) in [(scene.id(), attempt), (message, scene.id())] {
-        assert_eq!(scene.change(Change::ExpungeAttempt { message, attempt }).await, Changed::NotFound);
+        assert_eq!(scene.change(Change::ExpungeAttempt { app, message, attempt }).await, Changed::NotFound);
     }
-    assert_eq!(scene.change(Change::ExpungeAttempt { message, attempt }).await, made());
+    assert_eq!(scene.change(Change::ExpungeAttempt { app, message, attempt }).await, made());
     let read = scene.store.attempt(message, attempt).await.unwrap().expect("it is there");
     assert_eq!((&read.response[..], read.status_code), (Attempt::EXPUNGED, Some(503)));
     let query = AttemptsQuery::all(

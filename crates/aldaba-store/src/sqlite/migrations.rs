@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0009_health.sql"),
     include_str!("schema/0010_replay_bounds.sql"),
     include_str!("schema/0011_endpoint_url.sql"),
+    include_str!("schema/0012_history.sql"),
     include_str!("schema/0014_event_type.sql"),
     include_str!("schema/0015_api_keys.sql"),
     include_str!("schema/0016_audit.sql"),

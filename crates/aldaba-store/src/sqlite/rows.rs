@@ -96,10 +96,13 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, expunged, only_for";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, only_for,
+    expunged";
 
 /// The same without its payload.
-pub(super) const BARE_MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, x'', version, tags, deliver_at, headers, expunged, only_for";
+pub(super) const BARE_MESSAGE: &str =
+    "id, app, channels, event_id, created_at, event_type, x'', version, tags, deliver_at, headers, only_for,
+    expunged";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -112,8 +115,8 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         tags: list(row, 8)?,
         deliver_at: moment_or_none(row, 9)?,
         headers: headers(row, 10)?,
-        expunged: row.get(11)?,
-        only_for: id_or_none(row, 12)?,
+        only_for: id_or_none(row, 11)?,
+        expunged: row.get(12)?,
     })
 }
 

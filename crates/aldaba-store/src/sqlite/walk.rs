@@ -19,8 +19,9 @@ impl Direction {
     }
 }
 
-/// Items between two looks at the clock.
-const BETWEEN_LOOKS: usize = 16;
+/// Items that are looked at in vain between two looks at the clock. A walk that finds what it looks at needs none:
+/// its page is full soon.
+const BETWEEN_LOOKS: usize = 64;
 
 pub(super) struct Walk<'a, T, Id> {
     slice: &'a Slice<'a>,
@@ -46,13 +47,14 @@ impl<'a, T, Id: Copy> Walk<'a, T, Id> {
         }
     }
 
-    /// Whether to look at this item, which comes next. It comes forward by one at least, or a slow machine
-    /// would never come to an end.
+    /// Whether to look at this item, which comes next. The walk always comes forward, or a slow machine would never
+    /// come to an end.
     pub(super) fn goes_on(&mut self, next: Id) -> bool {
         if self.found.len() >= self.limit {
             return false;
         }
-        let late = self.looked_at > 0 && self.looked_at.is_multiple_of(BETWEEN_LOOKS) && self.slice.is_over();
+        let in_vain = self.looked_at - self.found.len();
+        let late = in_vain > 0 && in_vain.is_multiple_of(BETWEEN_LOOKS) && self.slice.is_over();
         self.given_up |= late || self.looked_at >= self.most.max(1);
         if self.given_up {
             return false;

@@ -217,6 +217,6 @@ async fn expunge(
     Ids(keys): Ids<(String, String, String)>,
 ) -> Result<StatusCode, Error> {
     let (message, attempt) = find(&api, &caller, keys).await?;
-    api.engine.expunge_attempt(caller.actor(), message.id, attempt.id).await?;
+    api.engine.expunge_attempt(caller.actor(), message.app, (message.id, attempt.id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

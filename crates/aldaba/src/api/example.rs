@@ -111,6 +111,7 @@ async fn send(
         }
     };
     let message = Message {
+        expunged: false,
         id,
         app: application.id,
         content,

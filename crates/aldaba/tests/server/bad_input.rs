@@ -316,29 +316,6 @@ async fn queries_are_checked_once_the_token_is_known() {
 }
 
 #[tokio::test]
-async fn filters_that_are_not_served_yet_are_refused_and_unknown_parameters_ignored() {
-    let server = Running::start().await;
-    let app = server.application().await;
-    let endpoint = server.endpoint(&app, json!({})).await;
-    let message = server.message(&app, "a").await;
-    let of_endpoint = format!("/app/{app}/attempt/endpoint/{}", endpoint["id"].as_str().unwrap());
-    let of_message = format!("/app/{app}/attempt/msg/{message}");
-    for (path, names) in [
-        (&format!("/app/{app}/msg"), &["channel", "before", "after", "event_types", "tag"][..]),
-        (&of_endpoint, &["status", "status_code_class", "channel", "event_types", "before", "after"]),
-        (&of_message, &["status", "status_code_class", "endpoint_id", "before"]),
-    ] {
-        for name in names {
-            let reply = server.client.get(&format!("{path}?{name}=1")).await;
-            assert_eq!(places(&reply), [format!("query.{name}")], "{path}");
-        }
-        server.client.get(&format!("{path}?expanded_statuses=true&with_msg=false&x=y")).await.expect(200);
-    }
-    let listed = server.client.get(&format!("{of_message}?event_types[]=a")).await;
-    assert_eq!(places(&listed), ["query.event_types"]);
-}
-
-#[tokio::test]
 async fn an_event_id_or_a_uid_is_taken_once() {
     let server = Running::start().await;
     let app = server.application().await;

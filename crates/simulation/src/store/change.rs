@@ -70,7 +70,7 @@ impl Disk {
                 Changed::Done { removed: Vec::new() }
             }
             Change::ExpungeMessage { app, message } => self.expunge_message(*app, *message),
-            Change::ExpungeAttempt { message, attempt } => self.expunge_attempt(*message, *attempt),
+            Change::ExpungeAttempt { message, attempt, .. } => self.expunge_attempt(*message, *attempt),
             Change::CreatePolicy { policy } => self.create_policy(policy),
             Change::ReplacePolicy { policy } => self.replace_policy(policy),
             Change::DeletePolicy { org, name } => self.delete_policy(*org, name),

@@ -133,6 +133,7 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
 fn an_absent_delivery_says_why() {
     let content = Content { event_type: "paid".into(), payload: r#"{"amount":5}"#.into(), version: None };
     let message = Message {
+        expunged: false,
         tags: Vec::new(),
         headers: Vec::new(),
         deliver_at: None,
