@@ -20,14 +20,13 @@ const STEPS: &[&str] = &[
     include_str!("schema/0010_replay_bounds.sql"),
     include_str!("schema/0011_endpoint_url.sql"),
     include_str!("schema/0012_history.sql"),
-    include_str!("schema/0014_event_type.sql"),
-    include_str!("schema/0015_api_keys.sql"),
-    include_str!("schema/0016_audit.sql"),
-    include_str!("schema/0012_history.sql"),
-    include_str!("schema/0017_filter.sql"),
-    include_str!("schema/0018_message_count.sql"),
-    include_str!("schema/0019_notice.sql"),
-    include_str!("schema/0020_alert_email.sql"),
+    include_str!("schema/0013_event_type.sql"),
+    include_str!("schema/0014_api_keys.sql"),
+    include_str!("schema/0015_audit.sql"),
+    include_str!("schema/0016_filter.sql"),
+    include_str!("schema/0017_message_count.sql"),
+    include_str!("schema/0018_notice.sql"),
+    include_str!("schema/0019_alert_email.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

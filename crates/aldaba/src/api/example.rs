@@ -121,7 +121,6 @@ async fn send(
         event_id: None,
         created_at,
         deliver_at: None,
-        expunged: false,
         only_for: Some(endpoint.id),
     };
     Ok(answer(&message))

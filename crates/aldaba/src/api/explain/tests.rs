@@ -137,7 +137,6 @@ fn an_absent_delivery_says_why() {
         tags: Vec::new(),
         headers: Vec::new(),
         deliver_at: None,
-        expunged: false,
         only_for: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
