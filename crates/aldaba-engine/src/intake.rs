@@ -4,7 +4,7 @@ use crate::content::{Contents, HeldContent};
 use crate::directory::{DirectoryAccess, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::wanting;
-use crate::schema::Unfit;
+use crate::schema::{Schemas, Unfit};
 use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SkipReason, Timestamp};
@@ -180,6 +180,7 @@ impl Intake {
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         let mut results: Vec<Option<Result<Sent, SendError>>> = vec![None; events.len()];
         let contents: Vec<_> = events.iter().map(NewEvent::content).collect();
+        let unfit = self.check(which, &events).await;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             let now = self.clock.now();
@@ -189,7 +190,7 @@ impl Intake {
                 let deliver_at = event.deliver_at.filter(|at| *at > now);
                 let mut accept = self.accept(&tenant, message, event, &contents[place], (now, deliver_at));
                 accept.quota = self.quotas.of(tenant.application.org);
-                if can_wait(&accept).is_ok() {
+                if unfit[place].is_none() && can_wait(&accept).is_ok() {
                     batch.push((place, accept, contents[place].clone()));
                 }
             }
@@ -214,12 +215,13 @@ impl Intake {
             }
             self.directory.forget(which, &tenant);
         }
-        // Those that cannot wait as they should are refused one by one, with all the care that this takes.
+        // Those that do not fit, or cannot wait as they should, are refused one by one, with all the care that this
+        // takes.
         let mut all = Vec::with_capacity(events.len());
-        for (event, result) in events.into_iter().zip(results) {
+        for ((event, result), unfit) in events.iter().zip(results).zip(unfit) {
             all.push(match result {
                 Some(result) => result,
-                None => self.send(which, event).await,
+                None => self.send_checked(which, event, self.quotas, unfit).await,
             });
         }
         Ok(all)
@@ -231,15 +233,25 @@ impl Intake {
         event: NewEvent,
         quotas: Quotas,
     ) -> Result<Sent, SendError> {
+        let unfit = self.check(which, std::slice::from_ref(&event)).await.pop().flatten();
+        self.send_checked(which, &event, quotas, unfit).await
+    }
+
+    async fn send_checked(
+        &self,
+        which: &WhichApplication,
+        event: &NewEvent,
+        quotas: Quotas,
+        unfit: Option<Unfit>,
+    ) -> Result<Sent, SendError> {
         let content = event.content();
-        let unfit = self.check(which, &event).await.err();
         let mut doubts = DOUBTS;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
             let deliver_at = event.deliver_at.filter(|at| *at > now);
-            let mut accept = self.accept(&tenant, message, &event, &content, (now, deliver_at));
+            let mut accept = self.accept(&tenant, message, event, &content, (now, deliver_at));
             accept.quota = quotas.of(tenant.application.org);
             if let Some(unfit) = unfit {
                 return self.refuse(accept, &content, SendError::Unfit(unfit)).await;
@@ -264,20 +276,33 @@ impl Intake {
         Err(SendError::Unsettled)
     }
 
-    /// Whether the payload can be sent as an event of its type. A type that nobody has described takes everything.
-    async fn check(&self, which: &WhichApplication, event: &NewEvent) -> Result<(), Unfit> {
-        let Some(schemas) = self.event_types.checked(which.org, &event.event_type) else {
-            return Ok(());
+    /// What is wrong with the payloads of events, by their types. A type that nobody has described takes everything.
+    async fn check(&self, which: &WhichApplication, events: &[NewEvent]) -> Vec<Option<Unfit>> {
+        let mut unfit = vec![None; events.len()];
+        let schemas = |event: &NewEvent| self.event_types.checked(which.org, &event.event_type);
+        let checked = events.iter().enumerate().filter_map(|(place, event)| {
+            schemas(event).map(|schemas| (place, schemas, event.version.clone(), event.payload.clone()))
+        });
+        let checked: Vec<_> = checked.collect();
+        let bytes: usize = checked.iter().map(|(_, _, _, payload)| payload.len()).sum();
+        let check = move || {
+            let check =
+                |(place, schemas, version, payload): (usize, Arc<Schemas>, Option<Arc<str>>, Bytes)| {
+                    schemas.check(version.as_deref(), &payload).err().map(|unfit| (place, unfit))
+                };
+            checked.into_iter().filter_map(check).collect::<Vec<_>>()
         };
-        let (version, payload) = (event.version.clone(), event.payload.clone());
-        let check = move || schemas.check(version.as_deref(), &payload);
-        if event.payload.len() <= CHECKED_AT_ONCE {
-            return check();
+        let found = match bytes {
+            ..=CHECKED_AT_ONCE => check(),
+            _ => match tokio::task::spawn_blocking(check).await {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            },
+        };
+        for (place, why) in found {
+            unfit[place] = Some(why);
         }
-        match tokio::task::spawn_blocking(check).await {
-            Ok(checked) => checked,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        unfit
     }
 
     fn accept(

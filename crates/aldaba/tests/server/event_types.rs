@@ -438,3 +438,18 @@ async fn who_changed_an_event_type_is_in_the_audit_log() {
         assert!(rows.iter().any(|row| row["action"] == action && row["fields"] == fields), "{action}: {log}");
     }
 }
+
+#[tokio::test]
+async fn endpoints_of_the_organization_itself_ask_for_the_servers_own_events() {
+    let server = Running::start().await;
+    let path = "/operational-webhook/endpoint";
+    let body = |name: &str| json!({"url": "https://example.com/", "eventTypes": [name]}).to_string();
+    server.client.post(path, body("endpoint.created")).await.expect(201);
+    server.event_type("mine").await;
+    for other in ["endpoint.exploded", "mine"] {
+        assert_eq!(places(&server.client.post(path, body(other)).await), ["body.eventTypes"]);
+    }
+    let app = server.application().await;
+    let refused = server.client.post(&format!("/app/{app}/endpoint"), body("endpoint.created")).await;
+    assert_eq!(places(&refused), ["body.eventTypes"]);
+}

@@ -42,6 +42,45 @@ async fn a_payload_that_does_not_fit_is_refused_with_all_that_is_wrong() {
 }
 
 #[tokio::test]
+async fn what_goes_out_is_what_is_checked() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    described(&server, "order", json!({"1": {"required": ["id"]}})).await;
+    let send = async |raw: &str| {
+        let parameters = json!({ "rawPayload": raw });
+        let body = json!({"eventType": "order", "payload": {"id": 1}, "transformationsParams": parameters});
+        server.client.post(&format!("/app/{app}/msg"), body.to_string()).await
+    };
+    send(r#"{"id": 2}"#).await.expect(202);
+    for unfit in [r#"{"other": 2}"#, "id=2", "<id>2</id>", ""] {
+        assert_eq!(places(&send(unfit).await), ["body.payload"], "{unfit}");
+    }
+}
+
+#[tokio::test]
+async fn every_message_of_a_batch_is_checked() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    described(&server, "order", json!({"1": {"required": ["id"]}})).await;
+    let large = json!({"filling": "x".repeat(20_000)});
+    let messages = json!([
+        {"eventType": "order", "payload": {"id": 1}},
+        {"eventType": "order", "payload": {}},
+        {"eventType": "other", "payload": {}},
+        {"eventType": "order", "payload": large},
+        {"eventType": "order", "payload": {"id": 2}, "version": "7"},
+    ]);
+    let body = json!({ "messages": messages }).to_string();
+    let answer = server.client.post(&format!("/app/{app}/msg/batch"), body).await.expect(202);
+    let results = answer["results"].as_array().unwrap();
+    let statuses: Vec<_> = results.iter().map(|result| result["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [202, 422, 202, 422, 422]);
+    assert_eq!(results[1]["error"]["detail"][0]["loc"], json!(["body", "payload"]));
+    assert_eq!(results[4]["error"]["detail"][0]["loc"], json!(["body", "version"]));
+    assert_eq!(server.stored(&app).await, [1, 0, 2]);
+}
+
+#[tokio::test]
 async fn types_that_do_not_ask_for_it_take_every_payload() {
     let server = Running::start().await;
     let app = server.application().await;

@@ -2,7 +2,7 @@ use super::webhooks;
 use aldaba_engine::NewEventType;
 use serde_json::{Value, json};
 
-fn document(version: &str, section: &str, webhooks: Value, components: Value) -> Value {
+fn document(version: &str, section: &str, webhooks: Value, components: &Value) -> Value {
     let mut document =
         json!({"openapi": version, "info": {"title": "x", "version": "1"}, "components": components});
     document[section] = webhooks;
@@ -41,7 +41,7 @@ fn a_webhook_is_an_event_type_with_what_its_operation_says() {
     let bare = json!({"summary": "Gone", "delete": {}});
     for section in ["webhooks", "x-webhooks"] {
         let webhooks = json!({"pet.new": {"post": operation}, "pet.gone": bare});
-        let found = read(&document("3.1.0", section, webhooks, json!({})));
+        let found = read(&document("3.1.0", section, webhooks, &json!({})));
         let [gone, new] = &found[..] else { panic!("{found:?}") };
         assert_eq!((new.name.as_str(), new.description.as_str()), ("pet.new", "Information about a new pet"));
         assert_eq!((new.deprecated, new.feature_flags.clone()), (true, vec!["beta".into(), "gold".into()]));
@@ -79,14 +79,14 @@ fn what_a_schema_refers_to_comes_with_it() {
     });
     let mut expected = pet.clone();
     expected["$defs"] = json!({"Owner": owner, "Pet": pet});
-    assert_eq!(schema(&document("3.1.0", "webhooks", webhooks, components)), expected);
+    assert_eq!(schema(&document("3.1.0", "webhooks", webhooks, &components)), expected);
 }
 
 #[test]
 fn two_schemas_of_one_name_are_kept_apart() {
     let both = json!({"anyOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/x/A"}]});
     let mut document =
-        document("3.1.0", "webhooks", webhook(&both), json!({"schemas": {"A": {"type": "null"}}}));
+        document("3.1.0", "webhooks", webhook(&both), &json!({"schemas": {"A": {"type": "null"}}}));
     document["x"] = json!({"A": {"type": "object"}});
     let found = schema(&document);
     assert_eq!(found["anyOf"], json!([{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A_2"}]));
@@ -100,7 +100,7 @@ fn the_words_of_openapi_3_0_are_translated() {
         "b": {"type": "integer", "minimum": 3, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false},
         "c": {"nullable": false, "type": "string"},
     }});
-    let found = schema(&document("3.0.3", "x-webhooks", webhook(&older), json!({})));
+    let found = schema(&document("3.0.3", "x-webhooks", webhook(&older), &json!({})));
     assert_eq!(
         found["properties"],
         json!({
@@ -117,7 +117,7 @@ fn examples_beside_a_schema_become_its_own() {
         let mut media = json!({"schema": {"type": "object"}});
         media.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
         let webhooks = json!({"a": {"post": {"requestBody": {"content": {"application/json": media}}}}});
-        schema(&document("3.1.0", "webhooks", webhooks, json!({})))["examples"].clone()
+        schema(&document("3.1.0", "webhooks", webhooks, &json!({})))["examples"].clone()
     };
     assert_eq!(content(json!({"example": {"n": 1}})), json!([{"n": 1}]));
     assert_eq!(
@@ -130,7 +130,7 @@ fn examples_beside_a_schema_become_its_own() {
 #[test]
 fn what_is_wrong_is_named_where_it_is() {
     let with =
-        |webhooks: Value| document("3.1.0", "webhooks", webhooks, json!({"schemas": {"Bad": {"type": 5}}}));
+        |webhooks: Value| document("3.1.0", "webhooks", webhooks, &json!({"schemas": {"Bad": {"type": 5}}}));
     let schema = |schema: Value| with(webhook(&schema));
     let at = "webhooks/pet.new/post/requestBody/content";
     for (wrong, places) in [
