@@ -29,6 +29,13 @@ const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Bytes of a payload that are checked against a schema on the thread that has them; more would make others wait.
 const CHECKED_AT_ONCE: usize = 16 << 10;
 
+/// Events that are checked before others have a turn.
+const CHECKED_IN_A_ROW: usize = 16;
+
+/// Deliveries that several events together may bring into one commit, but for those of the last one: others
+/// wait for it.
+const DELIVERIES_AT_ONCE: usize = 10_000;
+
 /// An event as its sender hands it in.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -171,60 +178,82 @@ impl Intake {
         self.send_within(which, event, Quotas::default()).await
     }
 
-    /// Hands in several events of one application in one commit, unless its configuration changes meanwhile.
-    /// What becomes of one is of no concern to the others. An error is about all: nothing was stored.
+    /// Hands in several events of one application, in one commit unless they go to very many endpoints or its
+    /// configuration changes meanwhile. What becomes of one is of no concern to the others. An error is about
+    /// all: nothing was stored.
     pub(crate) async fn send_many(
         &self,
         which: &WhichApplication,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        let mut results: Vec<Option<Result<Sent, SendError>>> = vec![None; events.len()];
-        let contents: Vec<_> = events.iter().map(NewEvent::content).collect();
-        let unfit = self.check(which, &events).await;
+        let mut many = Many::new(&events);
+        for (place, event) in events.iter().enumerate() {
+            many.fits[place] = self.check(which, event).await.is_ok();
+            if place % CHECKED_IN_A_ROW == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
-            let now = self.clock.now();
-            let mut batch = Vec::new();
-            for (place, event) in events.iter().enumerate().filter(|(place, _)| results[*place].is_none()) {
-                let message = MessageId::new(now, self.entropy.bytes());
-                let deliver_at = event.deliver_at.filter(|at| *at > now);
-                let mut accept = self.accept(&tenant, message, event, &contents[place], (now, deliver_at));
-                accept.quota = self.quotas.of(tenant.application.org);
-                if unfit[place].is_none() && can_wait(&accept).is_ok() {
-                    batch.push((place, accept, contents[place].clone()));
-                }
+            match self.commit_many(&tenant, &events, &mut many).await {
+                Ok(Settled::Yes) => break,
+                Ok(Settled::NotYet) => self.directory.forget(which, &tenant),
+                Err(error) if many.results.iter().all(Option::is_none) => return Err(error.into()),
+                Err(error) => return Ok(many.or(&SendError::Store(error))),
             }
-            let places: Vec<_> = batch.iter().map(|(place, accept, _)| (*place, accept.message.id)).collect();
-            let batch = batch.into_iter().map(|(_, accept, content)| (accept, content)).collect();
-            let mut stale = false;
-            for ((place, message), accepted) in places.into_iter().zip(self.commit_all(batch).await?) {
-                let deliver_at = events[place].deliver_at.filter(|at| *at > now);
-                results[place] = match accepted {
-                    Accepted::New { .. } => Some(Ok(Sent::New { message, at: now, deliver_at })),
-                    Accepted::Repeated { message } => Some(Ok(Sent::Before { message })),
-                    Accepted::EventIdTaken { message } => Some(Err(SendError::EventIdTaken(message))),
-                    Accepted::OverQuota(whose) => Some(Err(self.over_quota(whose, now))),
-                    Accepted::Stale => {
-                        stale = true;
-                        None
-                    }
-                };
-            }
-            if !stale {
-                break;
-            }
-            self.directory.forget(which, &tenant);
         }
-        // Those that do not fit, or cannot wait as they should, are refused one by one, with all the care that this
-        // takes.
+        // What cannot be accepted as it is is refused one by one, with all the care that this takes.
         let mut all = Vec::with_capacity(events.len());
-        for ((event, result), unfit) in events.iter().zip(results).zip(unfit) {
+        for (event, result) in events.into_iter().zip(many.results) {
             all.push(match result {
                 Some(result) => result,
                 None => self.send_checked(which, event, self.quotas, unfit).await,
             });
         }
         Ok(all)
+    }
+
+    /// Those that have no result yet, by one version of the application.
+    async fn commit_many(
+        &self,
+        tenant: &Tenant,
+        events: &[NewEvent],
+        many: &mut Many,
+    ) -> Result<Settled, Error> {
+        let now = self.clock.now();
+        let mut left = (0..events.len()).filter(|place| many.is_open(*place)).collect::<Vec<_>>().into_iter();
+        loop {
+            let (mut places, mut batch, mut deliveries) = (Vec::new(), Vec::new(), 0);
+            for place in left.by_ref() {
+                let (event, content) = (&events[place], &many.contents[place]);
+                let message = MessageId::new(now, self.entropy.bytes());
+                let deliver_at = event.deliver_at.filter(|at| *at > now);
+                let mut accept = self.accept(tenant, message, event, content, (now, deliver_at));
+                accept.quota = self.quotas.of(tenant.application.org);
+                if can_wait(&accept).is_err() {
+                    many.fits[place] = false;
+                    continue;
+                }
+                deliveries += accept.deliveries.len();
+                places.push((place, Sent::New { message, at: now, deliver_at }));
+                batch.push((accept, content.clone()));
+                if deliveries >= DELIVERIES_AT_ONCE {
+                    break;
+                }
+            }
+            if batch.is_empty() {
+                return Ok(Settled::Yes);
+            }
+            for ((place, new), accepted) in places.into_iter().zip(self.commit_all(batch).await?) {
+                many.results[place] = Some(match accepted {
+                    Accepted::New { .. } => Ok(new),
+                    Accepted::Repeated { message } => Ok(Sent::Before { message }),
+                    Accepted::EventIdTaken { message } => Err(SendError::EventIdTaken(message)),
+                    Accepted::OverQuota(whose) => Err(self.over_quota(whose, now)),
+                    Accepted::Stale => return Ok(Settled::NotYet),
+                });
+            }
+        }
     }
 
     async fn send_within(
@@ -411,6 +440,40 @@ impl Intake {
             deliveries: accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect(),
         }
     }
+}
+
+/// How far several events have come.
+struct Many {
+    contents: Vec<Arc<Content>>,
+    /// Whether it can be accepted, as far as that is known before.
+    fits: Vec<bool>,
+    results: Vec<Option<Result<Sent, SendError>>>,
+}
+
+impl Many {
+    fn new(events: &[NewEvent]) -> Self {
+        Self {
+            contents: events.iter().map(NewEvent::content).collect(),
+            fits: vec![true; events.len()],
+            results: vec![None; events.len()],
+        }
+    }
+
+    fn is_open(&self, place: usize) -> bool {
+        self.fits[place] && self.results[place].is_none()
+    }
+
+    /// What is known, and this for the others.
+    fn or(self, error: &SendError) -> Vec<Result<Sent, SendError>> {
+        self.results.into_iter().map(|result| result.unwrap_or_else(|| Err(error.clone()))).collect()
+    }
+}
+
+/// Whether all that can be accepted is.
+enum Settled {
+    Yes,
+    /// The application has changed.
+    NotYet,
 }
 
 /// What the lanes hear of a message that is on disk.

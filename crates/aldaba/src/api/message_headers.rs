@@ -52,7 +52,6 @@ fn wrong(name: &str, value: &str) -> Option<String> {
 }
 
 /// Null where there are none.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference to the field")]
 pub(super) fn write<S: Serializer>(headers: &&[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     if headers.is_empty() {
         return serializer.serialize_none();

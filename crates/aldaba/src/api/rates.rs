@@ -9,6 +9,7 @@ use http::{Method, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// Locks, so that requests of different callers do not wait for each other.
@@ -20,10 +21,26 @@ const MOST_OWNERS: usize = 8192;
 const PARTS: u64 = 4;
 
 /// Whose requests are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Organization(OrgId),
     Application(OrgId, AppId),
+}
+
+impl Owner {
+    fn bytes(&self) -> &[u8; 20] {
+        match self {
+            Self::Organization(org) => org.as_bytes(),
+            Self::Application(_, app) => app.as_bytes(),
+        }
+    }
+}
+
+/// Every request pays for it, so it looks at no more than tells owners apart.
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.bytes());
+    }
 }
 
 #[derive(Debug)]
@@ -71,10 +88,7 @@ impl Rates {
     }
 
     fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, u64>> {
-        let bytes = match owner {
-            Owner::Organization(org) => org.as_bytes(),
-            Owner::Application(_, app) => app.as_bytes(),
-        };
+        let bytes = owner.bytes();
         // The end of an id is random.
         &self.shards[usize::from(bytes[bytes.len() - 1]) % SHARDS]
     }

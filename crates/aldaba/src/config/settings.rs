@@ -256,7 +256,7 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.engine.quotas.organization = (n > 0).then_some(n),
     ),
     number("application_messages_per_day", "0", (0, 1 << 48), "The same for each application.", |c, n| {
-        c.engine.quotas.application = (n > 0).then_some(n)
+        c.engine.quotas.application = (n > 0).then_some(n);
     }),
     number(
         "shutdown_seconds",

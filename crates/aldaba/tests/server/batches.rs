@@ -141,6 +141,52 @@ async fn the_messages_of_a_batch_count_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_message_of_a_batch_is_checked_as_it_would_be_alone() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(200, "").await;
+    server.endpoint(&app, json!({"url": receiver.url("/")})).await;
+    let schema = json!({"1": {"type": "object", "required": ["id"]}});
+    let described = json!({"name": "order", "description": "", "validate": true, "schemas": schema});
+    server.client.post("/event-type", described.to_string()).await.expect(201);
+    let body = batch(&[
+        json!({"eventType": "order", "payload": {"id": 1}}),
+        json!({"eventType": "order", "payload": {}}),
+        json!({"eventType": "other", "payload": {}, "application": {"name": "a", "uid": "a"}}),
+        json!({"eventType": "other", "payload": {}, "transformationsParams": {"rawPayload": "plain text"}}),
+    ]);
+    let path = format!("/app/{app}/msg/batch");
+    let reply = server.client.post_once(&path, "once", body.clone()).await.expect(202);
+    assert_eq!(statuses(&reply), [202, 422, 422, 202], "{reply}");
+    assert_eq!(reply["results"][1]["error"]["detail"][0]["loc"], json!(["body", "payload"]));
+    assert_eq!(reply["results"][2]["error"]["detail"][0]["loc"], json!(["body", "application"]));
+    let mut arrived = [receiver.next().await.body, receiver.next().await.body];
+    arrived.sort_unstable();
+    assert_eq!(arrived, ["plain text", r#"{"id":1}"#]);
+    assert_eq!(server.client.post_once(&path, "once", body).await.expect(202), reply);
+    receiver.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_batch_for_many_endpoints_is_stored_in_parts() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for _ in 0..30 {
+        server.endpoint(&app, json!({"disabled": true})).await;
+    }
+    let messages: Vec<_> = (0..700).map(|n| json!({"eventType": "a", "payload": {"n": n}})).collect();
+    let path = format!("/app/{app}/msg/batch");
+    let reply = server.client.post_once(&path, "once", batch(&messages)).await.expect(202);
+    assert_eq!(reply["accepted"], 700);
+    assert_eq!(server.client.post_once(&path, "once", batch(&messages)).await.expect(202), reply);
+    let last = reply["results"][699]["id"].as_str().unwrap();
+    let told = server.client.get(&format!("/app/{app}/msg/{last}/endpoint?limit=250")).await.expect(200);
+    assert_eq!(told["data"].as_array().unwrap().len(), 30);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn whether_anybody_would_get_a_message_can_be_asked_before() {
     let server = Running::start().await;
     let app = server.application().await;

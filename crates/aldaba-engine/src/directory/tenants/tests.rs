@@ -168,3 +168,14 @@ fn what_is_kept_is_bounded_by_applications_and_by_their_endpoints() {
     assert_eq!(keep("f", 0), (1, 0), "one application too many");
     assert_eq!(keep("g", 50), (1, 50), "larger than the limit: kept alone");
 }
+
+#[test]
+fn a_filter_weighs_as_much_as_it_is_long() {
+    let plain = tenant(3);
+    assert_eq!(plain.weight(), 3);
+    let text = format!("{{\"tag\":{{\"in\":[{}]}}}}", vec![format!("\"{}\"", "x".repeat(100)); 20].join(","));
+    let mut endpoints = plain.endpoints.clone();
+    endpoints[1].filter = Some(aldaba_delivery::Filter::parse(&text).unwrap().into());
+    let filtered = Tenant::new(plain.application.clone(), 1, endpoints);
+    assert_eq!(filtered.weight(), 3 + text.len().div_ceil(256));
+}
