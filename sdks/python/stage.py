@@ -151,11 +151,14 @@ class Receiver:
 RECEIVER = Receiver()
 
 
+CLIENT = client()
+
+
 class Test(unittest.TestCase):
     """A test with an application of its own."""
 
     def setUp(self):
-        self.svix = client()
+        self.svix = CLIENT
         self.app = self.svix.application.create(ApplicationIn(name=self.id())).id
 
     def endpoint(self, hook=None, **more):

@@ -1,5 +1,6 @@
 from svix.api import AppPortalAccessIn, ApplicationIn
 from svix.exceptions import HttpError
+from svix.models import AppPortalCapability
 
 from stage import RECEIVER, Test, client, unique
 
@@ -33,6 +34,15 @@ class Authentication(Test):
         self.assertEqual(portal.endpoint.get(self.app, made.id).id, made.id)
         with self.assertRaises(HttpError) as refused:
             portal.endpoint.delete(self.app, made.id)
+        self.assertEqual(refused.exception.status_code, 403)
+
+    def test_a_portal_does_what_its_capabilities_allow(self):
+        allowed = [AppPortalCapability.VIEW_BASE, AppPortalCapability.CREATE_ATTEMPTS]
+        portal = client(self.access(capabilities=allowed).token)
+        made = self.endpoint(RECEIVER.hook())
+        self.assertEqual(portal.endpoint.get(self.app, made.id).id, made.id)
+        with self.assertRaises(HttpError) as refused:
+            portal.endpoint.get_secret(self.app, made.id)
         self.assertEqual(refused.exception.status_code, 403)
 
     def test_after_logging_out_a_portal_token_is_worth_nothing(self):

@@ -1,6 +1,6 @@
 from svix.api import EventTypeListOptions
 from svix.exceptions import HttpError
-from svix.models import EventTypeIn, EventTypePatch
+from svix.models import EventTypeImportOpenApiIn, EventTypeIn, EventTypePatch
 
 from stage import EVENT_TYPES, RECEIVER, EventTypeUpsert, Test, backwards, pages, put, unique
 
@@ -67,6 +67,14 @@ class EventTypes(Test):
 
         self.assertEqual(schemas(True), SCHEMA)
         self.assertIsNone(schemas(False))
+
+    def test_they_can_be_imported_from_an_openapi_document(self):
+        name = unique("invoice")
+        schema = {"type": "object", "properties": {"invoice": {"type": "integer"}}}
+        webhook = {"post": {"description": "Imported", "requestBody": {"content": {"application/json": {"schema": schema}}}}}
+        spec = {"openapi": "3.1.0", "info": {"title": "Shop", "version": "1"}, "webhooks": {name: webhook}}
+        self.svix.event_type.import_openapi(EventTypeImportOpenApiIn(spec=spec))
+        self.assertEqual(self.svix.event_type.get(name).description, "Imported")
 
     def test_an_endpoint_gets_what_it_is_subscribed_to(self):
         wanted, other = self.event_type(), self.event_type()

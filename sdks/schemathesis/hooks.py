@@ -138,7 +138,7 @@ def before_call(context, case, **_):
     path = case.operation.path.removeprefix("/api/v1")
     parameters = case.path_parameters or {}
     for name, value in parameters.items():
-        deleted = case.method.upper() == "DELETE" and path.endswith("{" + name + "}")
+        deleted = case.method.upper() == "DELETE" and path.removesuffix("/content").endswith("{" + name + "}")
         known = came_from_an_answer(name, value)
         kind = "operational" if path.startswith("/operational-webhook") else name
         if kind in SCENE.ids and (deleted and known or chance % 8 and not (linked and known)):

@@ -193,11 +193,23 @@ pub(super) async fn create(
     }
 }
 
+/// Filters that the API of Svix has besides. SDKs may send them unasked, as false.
+const NOT_SERVED: [&str; 3] = [
+    "exclude_apps_with_no_endpoints",
+    "exclude_apps_with_disabled_endpoints",
+    "exclude_apps_with_svix_play_endpoints",
+];
+
 pub(super) async fn list(
     State(api): State<Api>,
     query: PageQuery<AppId>,
     Organization(org): Organization,
 ) -> Result<Response, Error> {
+    for name in NOT_SERVED {
+        if query.query.boolean(name, false)? {
+            return Err(Problem::value(&["query", name], "is not available; leave it out").into());
+        }
+    }
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
     let found = api.engine.store().applications(org, page, order).await?;
     Ok(query.list(found, false, |application| application.id).render(render))

@@ -9,7 +9,6 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use std::borrow::Cow;
-use utoipa::ToSchema;
 
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -21,7 +20,7 @@ pub(crate) struct Error {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Body {
+pub(crate) enum Body {
     Plain { code: &'static str, detail: Cow<'static, str> },
     Problems { detail: Vec<Problem> },
 }
@@ -310,17 +309,12 @@ fn not_orderable(obstacle: Obstacle) -> String {
 }
 
 /// An error as a part of an answer about several things.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Part {
     /// As the answer would have that were about this alone.
-    #[serde(skip)]
     pub(crate) status: u16,
-    #[schema(value_type = Object)]
-    error: Body,
+    pub(crate) error: Body,
     /// Seconds after which it is worth trying again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u32>,
+    pub(crate) retry_after: Option<u32>,
 }
 
 impl From<Error> for Part {

@@ -2,7 +2,7 @@
 
 use super::auth::Access;
 use super::body::Pending;
-use super::error::{Part, Problem};
+use super::error::{self, Part, Problem};
 use super::ids::Ids;
 use super::json::Fields;
 use super::message_in::{MessageDocument, MessageIn};
@@ -66,18 +66,22 @@ struct MessageBatchResult {
     #[schema(value_type = Option<String>)]
     id: Option<MessageId>,
     /// What that answer would say, where it was not accepted.
-    #[serde(flatten)]
-    part: Option<Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    error: Option<error::Body>,
+    /// Seconds after which it is worth trying again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
 }
 
 impl MessageBatchResult {
     fn accepted(id: MessageId) -> Self {
-        Self { status: StatusCode::ACCEPTED.as_u16(), id: Some(id), part: None }
+        Self { status: StatusCode::ACCEPTED.as_u16(), id: Some(id), error: None, retry_after: None }
     }
 
     fn refused(error: Error) -> Self {
-        let part = Part::from(error);
-        Self { status: part.status, id: None, part: Some(part) }
+        let Part { status, error, retry_after } = Part::from(error);
+        Self { status, id: None, error: Some(error), retry_after }
     }
 }
 

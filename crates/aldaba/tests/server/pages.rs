@@ -120,3 +120,15 @@ async fn a_page_of_large_messages_ends_early() {
     let light = server.client.get(&format!("/app/{app}/msg?limit=250&with_content=false")).await.expect(200);
     assert_eq!((ids(&light).len(), light["done"].clone()), (20, Value::Bool(true)));
 }
+
+#[tokio::test]
+async fn applications_are_not_filtered_and_that_is_said_where_it_would_matter() {
+    let server = Running::start().await;
+    for name in ["no_endpoints", "disabled_endpoints", "svix_play_endpoints"] {
+        let name = format!("exclude_apps_with_{name}");
+        server.client.get(&format!("/app?{name}=false")).await.expect(200);
+        let refused = server.client.get(&format!("/app?{name}=true")).await.expect(422);
+        assert_eq!(refused["detail"][0]["loc"], serde_json::json!(["query", name]));
+        server.client.get(&format!("/app?{name}=1")).await.expect(400);
+    }
+}

@@ -45,6 +45,16 @@ async fn a_portal_token_reaches_its_own_application_only_until_it_logs_out() {
 }
 
 #[tokio::test]
+async fn a_token_tells_whose_it_is() {
+    let scene = Scene::open("Whoami").await;
+    let portal = portal(&scene).await;
+    scene.svix.authentication().whoami().await.unwrap();
+    portal.authentication().whoami().await.unwrap();
+    let nobody = client_with("nobody".into());
+    assert_eq!(refused(nobody.authentication().whoami().await).0, 401);
+}
+
+#[tokio::test]
 async fn all_portal_tokens_of_an_application_can_be_ended() {
     let scene = Scene::open("Ended").await;
     let portal = portal(&scene).await;
