@@ -29,9 +29,6 @@ const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Bytes of a payload that are checked against a schema on the thread that has them; more would make others wait.
 const CHECKED_AT_ONCE: usize = 16 << 10;
 
-/// Events that are checked before others have a turn.
-const CHECKED_IN_A_ROW: usize = 16;
-
 /// Deliveries that several events together may bring into one commit, but for those of the last one: others
 /// wait for it.
 const DELIVERIES_AT_ONCE: usize = 10_000;
@@ -187,11 +184,9 @@ impl Intake {
         events: Vec<NewEvent>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         let mut many = Many::new(&events);
-        for (place, event) in events.iter().enumerate() {
-            many.fits[place] = self.check(which, event).await.is_ok();
-            if place % CHECKED_IN_A_ROW == 0 {
-                tokio::task::yield_now().await;
-            }
+        let unfit = self.check(which, &events).await;
+        for (fits, unfit) in many.fits.iter_mut().zip(&unfit) {
+            *fits = unfit.is_none();
         }
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
@@ -204,7 +199,7 @@ impl Intake {
         }
         // What cannot be accepted as it is is refused one by one, with all the care that this takes.
         let mut all = Vec::with_capacity(events.len());
-        for (event, result) in events.into_iter().zip(many.results) {
+        for ((event, result), unfit) in events.iter().zip(many.results).zip(unfit) {
             all.push(match result {
                 Some(result) => result,
                 None => self.send_checked(which, event, self.quotas, unfit).await,
