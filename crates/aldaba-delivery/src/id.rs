@@ -12,6 +12,8 @@ use std::str::FromStr;
 const EPOCH_SECONDS: i64 = 1_400_000_000;
 /// The last moment that fits; later ones are written as this one, so that order never breaks.
 const LAST_MILLIS: i64 = u32::MAX as i64 * 1000 + 999;
+/// Ids know the moment they were made at to so many milliseconds.
+const STEP_MILLIS: i64 = 4;
 const BYTES: usize = 20;
 const CHARACTERS: usize = 27;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -72,7 +74,7 @@ impl<K: IdKind> Id<K> {
         let seconds = (since_epoch / 1000) as u32;
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&seconds.to_be_bytes());
-        bytes[4] = ((since_epoch % 1000) / 4) as u8;
+        bytes[4] = ((since_epoch % 1000) / STEP_MILLIS) as u8;
         bytes[5..].copy_from_slice(&random);
         Self::from_bytes(bytes)
     }
@@ -105,8 +107,14 @@ impl<K: IdKind> Id<K> {
     /// When the id was made, to 4 ms.
     pub fn created_at(&self) -> Timestamp {
         let seconds = u32::from_be_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]]);
-        let millis = (EPOCH_SECONDS + i64::from(seconds)) * 1000 + i64::from(self.bytes[4]) * 4;
+        let millis = (EPOCH_SECONDS + i64::from(seconds)) * 1000 + i64::from(self.bytes[4]) * STEP_MILLIS;
         Timestamp::from_millis(millis)
+    }
+
+    /// The first and the last moment that it can have been made at.
+    pub fn made_between(&self) -> (Timestamp, Timestamp) {
+        let first = self.created_at();
+        (first, Timestamp::from_millis(first.millis() + STEP_MILLIS - 1))
     }
 
     fn text(&self) -> [u8; CHARACTERS] {

@@ -236,6 +236,9 @@ pub async fn attempts_are_filtered_by_result_status_message_and_time(store: Arc<
     let within = Within { after: Some(at(101)), before: Some(at(104)) };
     list(AttemptFilter::default(), within, &[3, 2]).await;
     list(success(false), within, &[3]).await;
+    let just = |millis: i64| Some(Timestamp::from_millis(at(104).millis() + millis));
+    list(AttemptFilter::default(), Within { after: just(-1), before: just(1) }, &[4]).await;
+    list(AttemptFilter::default(), Within { after: just(0), before: just(3) }, &[]).await;
     list(AttemptFilter { endpoint: Some(endpoint), ..Default::default() }, all, &[8, 7, 6, 5, 4, 3, 2, 1, 0])
         .await;
     list(AttemptFilter { endpoint: Some(scene.id()), ..Default::default() }, all, &[]).await;

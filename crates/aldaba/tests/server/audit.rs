@@ -47,6 +47,8 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.delivery.discard-many", "delivery.discard"),
     ("v1.delivery.discard", "delivery.discard"),
     ("v1.message-attempt.resend", "message.resend"),
+    ("v1.message.expunge-content", "message.expunge"),
+    ("v1.message-attempt.expunge-content", "attempt.expunge"),
     ("v1.host.release", "host.release"),
     ("v1.policy.create", "policy.create"),
     ("v1.policy.update", "policy.update"),
@@ -72,9 +74,14 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.operational-webhook.endpoint.rotate-secret", "endpoint.secret.rotate"),
     ("v1.operational-webhook.endpoint.update-headers", "endpoint.headers.update"),
 ];
-/// Messages are the business itself, and have a history of their own; a precheck changes nothing.
-const WITHOUT: &[&str] =
-    &["v1.message.create", "v1.endpoint.send-example", "v1.message.create-batch", "v1.message.precheck"];
+/// Messages are the business itself, and have a history of their own. Others only read.
+const WITHOUT: &[&str] = &[
+    "v1.message.create",
+    "v1.message.create-batch",
+    "v1.message.precheck",
+    "v1.message.search",
+    "v1.endpoint.send-example",
+];
 
 #[tokio::test]
 async fn it_is_known_of_every_route_that_changes_something_which_row_it_leaves() {
