@@ -194,6 +194,11 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
             let text = "Not sent: the message has none of the endpoint's channels";
             ("channel_not_subscribed", text.to_owned())
         }
+        Some(Mismatch::Filter(_)) if message.expunged => {
+            let text = "Not sent. The endpoint has a filter, and the payload was deleted: what the filter said of it \
+                        cannot be told any more";
+            ("filtered", text.to_owned())
+        }
         Some(Mismatch::Filter(Unmet { place, text })) => {
             ("filtered", format!("Not sent: the endpoint's filter keeps it back. At {place}: {text}"))
         }

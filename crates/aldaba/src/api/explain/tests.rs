@@ -165,7 +165,10 @@ fn an_absent_delivery_says_why() {
         "Not sent: the endpoint's filter keeps it back. At all[0].payload: `$.amount` is 5, and the filter asks \
          for at least 100 (as it is now)"
     );
-    assert_eq!(why(filtered), "filtered");
+    assert_eq!(why(filtered.clone()), "filtered");
+    let deleted = Message { expunged: true, ..message.clone() };
+    let told = absence(&filtered, &deleted);
+    assert!(told.reason == "filtered" && told.explanation.contains("was deleted"), "{told:?}");
     let example = Message { only_for: Some(EndpointId::from_bytes([9; 20])), ..message };
     assert_eq!(absence(&endpoint(), &example).reason, "for_another_endpoint");
 }
