@@ -171,7 +171,9 @@ async fn a_key_is_refused_on_every_route_that_is_not_in_its_scope() {
             if refused {
                 assert_eq!(reply.json()["code"], "insufficient access", "{method} {path}");
             }
-            assert!(scope != "read" || refused || method == Method::GET, "a read key: {method} {path}");
+            // The filters of a search are in its body.
+            let looks = method == Method::GET || path.ends_with("/msg/search");
+            assert!(scope != "read" || refused || looks, "a read key: {method} {path}");
         }
     }
 }

@@ -47,6 +47,8 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.delivery.discard-many", "delivery.discard"),
     ("v1.delivery.discard", "delivery.discard"),
     ("v1.message-attempt.resend", "message.resend"),
+    ("v1.message.expunge-content", "message.expunge"),
+    ("v1.message-attempt.expunge-content", "attempt.expunge"),
     ("v1.host.release", "host.release"),
     ("v1.policy.create", "policy.create"),
     ("v1.policy.update", "policy.update"),
@@ -72,9 +74,14 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.operational-webhook.endpoint.rotate-secret", "endpoint.secret.rotate"),
     ("v1.operational-webhook.endpoint.update-headers", "endpoint.headers.update"),
 ];
-/// Messages are the business itself, and have a history of their own; a precheck changes nothing.
-const WITHOUT: &[&str] =
-    &["v1.message.create", "v1.endpoint.send-example", "v1.message.create-batch", "v1.message.precheck"];
+/// Messages are the business itself, and have a history of their own; and some only look.
+const WITHOUT: &[&str] = &[
+    "v1.message.create",
+    "v1.message.create-batch",
+    "v1.endpoint.send-example",
+    "v1.message.precheck",
+    "v1.message.search",
+];
 
 #[tokio::test]
 async fn it_is_known_of_every_route_that_changes_something_which_row_it_leaves() {
@@ -233,6 +240,11 @@ async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
     let resend = format!("/app/{app}/msg/{}/endpoint/{dying}/resend", messages[0]);
     server.client.post(&resend, "").await.expect(202);
     server.client.delete(&format!("/app/{app}/endpoint/{dying}")).await.expect(204);
+    let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{}", messages[0])).await.expect(200);
+    let attempt = attempts["data"][0]["id"].as_str().unwrap();
+    let path = format!("/app/{app}/msg/{}", messages[0]);
+    server.client.delete(&format!("{path}/attempt/{attempt}/content")).await.expect(204);
+    server.client.delete(&format!("{path}/content")).await.expect(204);
 
     let held = server.endpoint(&app, json!({"disabled": true, "whenDisabled": "hold"})).await;
     let held = held["id"].as_str().unwrap();
@@ -251,6 +263,8 @@ async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
     let resends = of("message.resend");
     assert_eq!(resends.len(), 1);
     assert_eq!((&resends[0]["resourceId"], &resends[0]["endpointId"]), (&json!(messages[0]), &json!(dying)));
+    assert_eq!(of("attempt.expunge")[0]["resourceId"], json!(attempt));
+    assert_eq!(of("message.expunge")[0]["resourceId"], json!(messages[0]));
     let cancels = of("delivery.cancel");
     assert_eq!((cancels.len(), count(cancels[0]), &cancels[0]["endpointId"]), (1, 2, &json!(held)));
 }
