@@ -74,7 +74,6 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.operational-webhook.endpoint.rotate-secret", "endpoint.secret.rotate"),
     ("v1.operational-webhook.endpoint.update-headers", "endpoint.headers.update"),
 ];
-<<<<<<< HEAD
 /// Messages are the business itself, and have a history of their own. Others only read.
 const WITHOUT: &[&str] = &[
     "v1.message.create",
@@ -82,15 +81,6 @@ const WITHOUT: &[&str] = &[
     "v1.message.precheck",
     "v1.message.search",
     "v1.endpoint.send-example",
-=======
-/// Messages are the business itself, and have a history of their own; and some only look.
-const WITHOUT: &[&str] = &[
-    "v1.message.create",
-    "v1.message.create-batch",
-    "v1.endpoint.send-example",
-    "v1.message.precheck",
-    "v1.message.search",
->>>>>>> 4a5782559689fb6e773bd225f1a7b08c00d22804
 ];
 
 #[tokio::test]
