@@ -36,7 +36,7 @@ const ABOUT_THE_CONNECTION: [HeaderName; 8] = [
 ];
 
 /// Without what is meant for the first origin alone: all that the endpoint's owner has added.
-fn for_another_origin(headers: HeaderMap) -> HeaderMap {
+fn for_another_origin(headers: &HeaderMap) -> HeaderMap {
     let kept =
         |(name, value): &(&HeaderName, &HeaderValue)| !value.is_sensitive() && !FOR_THE_ORIGIN.contains(name);
     headers.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -126,7 +126,7 @@ impl Hop {
         let mut identity = self.identity.take();
         if !same_origin {
             identity = None;
-            headers = for_another_origin(headers);
+            headers = for_another_origin(&headers);
         }
         let body = self.body.clone();
         Ok(Some(Self {

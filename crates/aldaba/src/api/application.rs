@@ -233,7 +233,7 @@ pub(super) async fn of_path_or_inline(
 ) -> Result<Application, Error> {
     let which = WhichApplication { org: caller.org(), key: key.clone() };
     let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
-        return api.application(&caller, key).await;
+        return api.application(caller, key).await;
     };
     caller.may(Access::Administer).map_err(Error::forbidden)?;
     let new =
@@ -253,7 +253,7 @@ pub(super) async fn of_path_or_inline(
     match api.directory(caller).create_application(new, None).await {
         Ok(Made::New(made) | Made::Before(made)) => Ok(made),
         // Another request was first.
-        Err(ChangeError::UidTaken) => api.application(&caller, key).await,
+        Err(ChangeError::UidTaken) => api.application(caller, key).await,
         Err(error) => Err(error.into()),
     }
 }

@@ -171,7 +171,7 @@ pub(super) async fn find(
     caller: &Caller,
     (app, endpoint): (String, String),
 ) -> Result<Endpoint, Error> {
-    let application = api.application(&caller, app).await?;
+    let application = api.application(caller, app).await?;
     api.endpoint(application.id, endpoint).await
 }
 
