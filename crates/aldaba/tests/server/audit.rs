@@ -80,6 +80,7 @@ const WITHOUT: &[&str] = &[
     "v1.message.create-batch",
     "v1.message.precheck",
     "v1.message.search",
+    "v1.admin.redrive-dlq",
     "v1.endpoint.send-example",
 ];
 
