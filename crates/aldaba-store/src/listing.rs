@@ -26,7 +26,7 @@ pub struct Part<Id> {
     pub within: Within,
     pub page: Page<Id>,
     pub order: Order,
-    /// How many items to look at, at most.
+    /// How many items to look at, at most, counting what else has to be read to tell whether they fit.
     pub walk: usize,
 }
 

@@ -79,6 +79,13 @@ impl Connection {
         !self.over && clock::now() < self.used_at + FRESH && self.stream.is_open()
     }
 
+    pub(crate) async fn get(&mut self, path: &str) -> io::Result<Answer> {
+        let token = &self.token;
+        let request =
+            format!("GET /api/v1{path} HTTP/1.1\r\nhost: aldaba\r\nauthorization: Bearer {token}\r\n\r\n");
+        self.exchange(&request).await
+    }
+
     pub(crate) async fn post(&mut self, post: &Post) -> io::Result<Answer> {
         let Post { path, key, body } = post;
         let (token, length) = (&self.token, body.len());
@@ -93,6 +100,10 @@ impl Connection {
         }
         request.push_str("\r\n");
         request.push_str(body);
+        self.exchange(&request).await
+    }
+
+    async fn exchange(&mut self, request: &str) -> io::Result<Answer> {
         self.stream.write(request.as_bytes()).await?;
         let head = self.stream.head().await?.ok_or(ErrorKind::UnexpectedEof)?;
         let status = head.second_word().parse().map_err(|_| ErrorKind::InvalidData)?;

@@ -16,6 +16,7 @@ mod interrupt;
 mod load;
 mod name_server;
 mod numbers;
+mod past;
 mod payload;
 mod receiver;
 mod report;

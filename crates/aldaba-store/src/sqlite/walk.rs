@@ -19,16 +19,18 @@ impl Direction {
     }
 }
 
-/// Items that are looked at in vain between two looks at the clock. A walk that finds what it looks at needs none:
-/// its page is full soon.
+/// Rows that are looked at between two looks at the clock. A walk that finds what it looks at needs none: its page is
+/// full soon.
 const BETWEEN_LOOKS: usize = 64;
 
 pub(super) struct Walk<'a, T, Id> {
     slice: &'a Slice<'a>,
     limit: usize,
-    /// How many items may be looked at.
+    /// How many rows may be looked at.
     most: usize,
     looked_at: usize,
+    /// How many had been at the last look at the clock.
+    at_last_look: usize,
     last: Option<Id>,
     given_up: bool,
     found: Vec<T>,
@@ -41,6 +43,7 @@ impl<'a, T, Id: Copy> Walk<'a, T, Id> {
             limit: part.page.limit,
             most: part.walk,
             looked_at: 0,
+            at_last_look: 0,
             last: None,
             given_up: false,
             found: Vec::new(),
@@ -53,15 +56,27 @@ impl<'a, T, Id: Copy> Walk<'a, T, Id> {
         if self.found.len() >= self.limit {
             return false;
         }
-        let in_vain = self.looked_at - self.found.len();
-        let late = in_vain > 0 && in_vain.is_multiple_of(BETWEEN_LOOKS) && self.slice.is_over();
-        self.given_up |= late || self.looked_at >= self.most.max(1);
+        self.given_up |= self.looked_at >= self.most.max(1) || self.is_late();
         if self.given_up {
             return false;
         }
         self.looked_at += 1;
         self.last = Some(next);
         true
+    }
+
+    fn is_late(&mut self) -> bool {
+        let in_vain = self.looked_at > self.found.len();
+        if !in_vain || self.looked_at < self.at_last_look + BETWEEN_LOOKS {
+            return false;
+        }
+        self.at_last_look = self.looked_at;
+        self.slice.is_over()
+    }
+
+    /// It took these rows beside the item's own to tell.
+    pub(super) fn worked(&mut self, rows: usize) {
+        self.looked_at += rows;
     }
 
     /// The item that is looked at belongs on the page.

@@ -3,6 +3,7 @@
 mod backlog;
 mod beside;
 mod black_holes;
+mod history;
 mod many_endpoints;
 mod overload;
 mod saturation;
@@ -44,6 +45,11 @@ pub(crate) const ALL: &[Case] = &[
     Case { name: many_endpoints::NAME, asks: "the memory for 100,000 endpoints", run: many_endpoints::run },
     Case { name: throttle::NAME, asks: "whether a throttled endpoint gets its rate", run: throttle::run },
     Case { name: overload::NAME, asks: "what twice the capacity does", run: overload::run },
+    Case {
+        name: history::NAME,
+        asks: "how long lists and statistics of a million attempts take",
+        run: history::run,
+    },
     Case { name: turns::NAME, asks: "whether endpoints get their turns alike", run: turns::run },
 ];
 
