@@ -14,6 +14,9 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<HealthReport>(StatusCode::OK)
             .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE),
         Route::get("/health/ping", Access::Open, ping).named("v1.health.ping", "Answers").answers_nothing(),
+        Route::post("/admin/redrive-dlq", Access::Administer, ping)
+            .named("v1.admin.redrive-dlq", "Does nothing: no work of the server is ever set aside in a queue")
+            .answers_nothing(),
     ]
 }
 
