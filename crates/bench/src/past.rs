@@ -111,7 +111,7 @@ impl Past<'_> {
     }
 
     fn attempt(&self, number: usize, at: Timestamp, event_type: Arc<str>) -> NewAttempt {
-        let success = number % RARE != 0;
+        let success = !number.is_multiple_of(RARE);
         NewAttempt {
             id: AttemptId::new(at, random(number, 2)),
             started_at: at,
