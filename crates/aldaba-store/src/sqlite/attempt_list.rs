@@ -6,7 +6,7 @@ use super::rows::{self, id};
 use super::walk::{Direction, Walk};
 use crate::{Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Count, Found, MessageFilter, Order, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId};
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 
 /// What the index of unusual attempts has: the words of the schema, by which SQLite knows that it may use it.
 const UNUSUAL: &str = "(success = 0 OR status_code < 200 OR status_code > 299)";
@@ -66,7 +66,7 @@ fn walk<T>(
         if !walk.goes_on(attempt) {
             break;
         }
-        if sieve.lets_through(rowid)?
+        if sieve.lets_through(row, rowid, query.scope)?
             && let Some(item) = read(rowid, attempt)?
         {
             walk.find(item);
@@ -74,6 +74,9 @@ fn walk<T>(
     }
     Ok(walk.end())
 }
+
+/// What of an attempt a filter looks at.
+const FACTS: &str = "success, status_code, endpoint, message";
 
 /// Tells whether an attempt is a wanted one.
 struct Sieve<'a> {
@@ -87,56 +90,50 @@ impl<'a> Sieve<'a> {
         let of_message = filter.message.as_ref();
         Ok(Self {
             filter,
-            attempt: connection.prepare_cached(
-                "SELECT success, status_code, endpoint, message FROM attempt WHERE rowid = ?1",
-            )?,
+            attempt: connection.prepare_cached(&format!("SELECT {FACTS} FROM attempt WHERE rowid = ?1"))?,
             messages: of_message.map(|(app, kind)| Messages::new(connection, *app, kind)).transpose()?,
         })
     }
 
-    fn lets_through(&mut self, rowid: i64) -> rusqlite::Result<bool> {
+    fn lets_through(&mut self, row: &Row<'_>, rowid: i64, scope: AttemptScope) -> rusqlite::Result<bool> {
         if self.filter.wants_all() {
             return Ok(true);
         }
-        let (fits, message) = self.attempt.query_row((rowid,), |row| {
-            let endpoint: EndpointId = id(row, 2)?;
-            Ok((self.filter.wants(row.get(0)?, row.get(1)?, endpoint), id(row, 3)?))
-        })?;
+        let (fits, message) = match scope {
+            // It was sorted by the index alone; the rest is read now.
+            AttemptScope::Message(_) => self.attempt.query_row((rowid,), |row| facts(self.filter, row, 0))?,
+            AttemptScope::Endpoint(_) | AttemptScope::Delivery(..) => facts(self.filter, row, 2)?,
+        };
         match &mut self.messages {
-            Some(messages) if fits => messages.fits(message),
+            Some(messages) if fits => messages.fit(message),
             _ => Ok(fits),
         }
     }
 }
 
+/// Whether an attempt alone is wanted, and its message. [`FACTS`] begin with that column.
+fn facts(filter: &AttemptFilter, row: &Row<'_>, first: usize) -> rusqlite::Result<(bool, MessageId)> {
+    let endpoint: EndpointId = id(row, first + 2)?;
+    Ok((filter.wants(row.get(first)?, row.get(first + 1)?, endpoint), id(row, first + 3)?))
+}
+
 /// The same of its message. Attempts of a message often follow each other, so that the last answer is kept.
 struct Messages<'a> {
     app: AppId,
-    find: CachedStatement<'a>,
     kind: Kind<'a>,
     last: Option<(MessageId, bool)>,
 }
 
 impl<'a> Messages<'a> {
     fn new(connection: &'a Connection, app: AppId, filter: &'a MessageFilter) -> rusqlite::Result<Self> {
-        Ok(Self {
-            app,
-            find: connection.prepare_cached("SELECT rowid FROM message WHERE app = ?1 AND id = ?2")?,
-            kind: Kind::new(connection, filter)?,
-            last: None,
-        })
+        Ok(Self { app, kind: Kind::new(connection, filter)?, last: None })
     }
 
-    fn fits(&mut self, message: MessageId) -> rusqlite::Result<bool> {
+    fn fit(&mut self, message: MessageId) -> rusqlite::Result<bool> {
         if let Some((_, fits)) = self.last.filter(|(last, _)| *last == message) {
             return Ok(fits);
         }
-        let key = (self.app.as_bytes(), message.as_bytes());
-        let fits = match self.find.query_row(key, |row| row.get(0)).optional()? {
-            Some(rowid) => self.kind.fits(rowid)?,
-            // It is not kept any more, and nobody knows what it was.
-            None => false,
-        };
+        let fits = self.kind.message_fits(self.app, message)?;
         self.last = Some((message, fits));
         Ok(fits)
     }
@@ -153,8 +150,12 @@ fn statement(scope: AttemptScope, filter: &AttemptFilter, order: Order) -> Strin
         AttemptScope::Message(_) => ("attempt_message", "message = ?1".to_owned()),
         AttemptScope::Delivery(..) => ("attempt_message", "message = ?1 AND seq = ?4".to_owned()),
     };
+    let facts = match scope {
+        AttemptScope::Endpoint(_) | AttemptScope::Delivery(..) if !filter.wants_all() => format!(", {FACTS}"),
+        _ => String::new(),
+    };
     format!(
-        "SELECT rowid, id FROM attempt INDEXED BY {index} WHERE {of} AND id > ?2 AND id < ?3 ORDER BY id {word}"
+        "SELECT rowid, id{facts} FROM attempt INDEXED BY {index} WHERE {of} AND id > ?2 AND id < ?3 ORDER BY id {word}"
     )
 }
 

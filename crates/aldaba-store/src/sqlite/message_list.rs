@@ -9,7 +9,7 @@ use crate::{
     Order, Part, Payloads,
 };
 use aldaba_delivery::{AppId, MessageId};
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 
 pub(super) fn messages(
     connection: &Connection,
@@ -105,26 +105,43 @@ impl List<'_> {
 /// Tells whether a message is of the wanted kind, and reads no more of it than that takes.
 pub(super) struct Kind<'a> {
     filter: &'a MessageFilter,
-    read: CachedStatement<'a>,
+    by_rowid: CachedStatement<'a>,
+    by_id: CachedStatement<'a>,
 }
 
 impl<'a> Kind<'a> {
     pub(super) fn new(connection: &'a Connection, filter: &'a MessageFilter) -> rusqlite::Result<Self> {
         // Tags lie behind the payload, and are read only for who asks for them.
         let tags = if filter.tag.is_some() { "tags" } else { "''" };
-        let select = format!("SELECT event_type, channels, {tags} FROM message WHERE rowid = ?1");
-        Ok(Self { filter, read: connection.prepare_cached(&select)? })
+        let select = |which: &str| format!("SELECT event_type, channels, {tags} FROM message WHERE {which}");
+        Ok(Self {
+            filter,
+            by_rowid: connection.prepare_cached(&select("rowid = ?1"))?,
+            by_id: connection.prepare_cached(&select("app = ?1 AND id = ?2"))?,
+        })
     }
 
-    pub(super) fn fits(&mut self, rowid: i64) -> rusqlite::Result<bool> {
+    fn fits(&mut self, rowid: i64) -> rusqlite::Result<bool> {
         if self.filter.wants_all() {
             return Ok(true);
         }
-        self.read.query_row((rowid,), |row| {
-            let (channels, tags) = (rows::list(row, 1)?, rows::list(row, 2)?);
-            Ok(self.filter.wants(row.get_ref(0)?.as_str()?, &channels, &tags))
-        })
+        self.by_rowid.query_row((rowid,), |row| is_wanted(self.filter, row))
     }
+
+    /// One that is not kept any more fits nothing: nobody knows what it was.
+    pub(super) fn message_fits(&mut self, app: AppId, message: MessageId) -> rusqlite::Result<bool> {
+        let key = (app.as_bytes(), message.as_bytes());
+        let fits = self.by_id.query_row(key, |row| is_wanted(self.filter, row)).optional()?;
+        Ok(fits.unwrap_or(false))
+    }
+}
+
+fn is_wanted(filter: &MessageFilter, row: &Row<'_>) -> rusqlite::Result<bool> {
+    let (channels, tags) = match (&filter.channel, &filter.tag) {
+        (None, None) => (Vec::new(), Vec::new()),
+        _ => (rows::list(row, 1)?, rows::list(row, 2)?),
+    };
+    Ok(filter.wants(row.get_ref(0)?.as_str()?, &channels, &tags))
 }
 
 fn statement(order: Order) -> String {

@@ -146,7 +146,7 @@ impl SqliteStore {
 }
 
 /// How long a list is walked in one read, so that others have their turn; the next read goes on from there.
-const WALK: Duration = Duration::from_millis(5);
+const WALK: Duration = Duration::from_millis(4);
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
