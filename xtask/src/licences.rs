@@ -5,8 +5,9 @@ use spdx::{Expression, LicenseReq};
 use std::collections::BTreeSet;
 
 /// Permissive licences only.
-const ALLOWED: [&str; 9] = [
+const ALLOWED: [&str; 10] = [
     "MIT",
+    "MIT-0",
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
