@@ -7,7 +7,7 @@ use crate::profile::Facts;
 use crate::recorder::{Conclusion, Sent};
 use crate::target::Target;
 use crate::turns::MayStart;
-use crate::{Clock, Entropy, Transport, WireRequest, WireResponse};
+use crate::{Clock, Entropy, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome};
 use aldaba_store::{Content, Error, Store, Waiting};
 use bytes::Bytes;
@@ -63,6 +63,7 @@ pub(crate) struct Sender {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
     pub(crate) contents: Contents,
+    pub(crate) vault: Vault,
 }
 
 impl Sender {
@@ -137,6 +138,9 @@ impl Sender {
             Err(why) => return own_failure(why),
         };
         let content = held.content();
+        let Ok(own) = self.vault.open_headers(target, start.endpoint, content) else {
+            return own_failure("the message's headers were given for another address");
+        };
         // Receivers hold the signed time against their own clocks.
         let now = self.clock.wall();
         let headers = target.profile.headers(&Facts {
@@ -152,7 +156,7 @@ impl Sender {
         });
         let request = WireRequest {
             url: address.url.clone(),
-            headers: Target::with_own(&target.profile, address, headers),
+            headers: Target::with_own(&target.profile, address, &own, headers),
             body: held.into_bytes(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,

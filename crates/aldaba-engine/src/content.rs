@@ -259,7 +259,12 @@ mod tests {
     const SLOW: Payer = Payer { app: AppId::from_bytes([1; 20]), quick: false };
 
     fn content(bytes: usize) -> Content {
-        Content { event_type: "t".into(), payload: Bytes::from(vec![0; bytes]), version: None }
+        Content {
+            event_type: "t".into(),
+            payload: Bytes::from(vec![0; bytes]),
+            version: None,
+            sealed_headers: None,
+        }
     }
 
     fn message(number: u8) -> MessageId {

@@ -318,6 +318,7 @@ impl Directory {
             created_at: now,
             updated_at: now,
             deleted: false,
+            direct: false,
             health: Health::default(),
             last_error: None,
         };

@@ -124,6 +124,7 @@ impl Engine {
             entropy: entropy.clone(),
             inbox: inbox.clone(),
             contents: contents.clone(),
+            vault: vault.clone(),
         };
         let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
         let resender = Resender {
@@ -254,6 +255,14 @@ impl Engine {
         message: Message,
     ) -> Result<bool, ResendError> {
         self.0.resender.clone().resend(audit, endpoint, message).await
+    }
+
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.0.resender.vault
+    }
+
+    pub(crate) fn intake(&self) -> &Intake {
+        &self.0.intake
     }
 
     pub(crate) fn contents(&self) -> &Contents {

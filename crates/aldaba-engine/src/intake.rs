@@ -9,8 +9,8 @@ use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SkipReason, Timestamp};
 use aldaba_store::{
-    Accept, Accepted, Content, Done, Error, IdempotencyKey, NewDelivery, NewMessage, Quota, QuotaOf, Seq,
-    Store, Subscription, Tenant, Waiting, WhichApplication,
+    Accept, Accepted, Content, Done, Endpoint, Error, IdempotencyKey, NewDelivery, NewMessage, Quota,
+    QuotaOf, Seq, Store, Subscription, Tenant, Waiting, WhichApplication,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -53,6 +53,17 @@ pub struct NewEvent {
     /// The one endpoint that it is for, if that wants it; others do not get it.
     pub only_for: Option<EndpointId>,
     pub once: Once,
+    /// It is dispatched to an address, and is for no endpoint.
+    pub direct: Option<Direct>,
+}
+
+/// Where an event goes that is for no endpoint, and what goes with it.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    pub(crate) address: Box<Endpoint>,
+    /// The job whose end it tells of.
+    pub(crate) job: Option<String>,
+    pub(crate) sealed_headers: Option<Bytes>,
 }
 
 impl NewEvent {
@@ -69,6 +80,7 @@ impl NewEvent {
             deliver_at: None,
             only_for: None,
             once: None,
+            direct: None,
         }
     }
 
@@ -77,6 +89,7 @@ impl NewEvent {
             event_type: self.event_type.clone(),
             payload: self.payload.clone(),
             version: self.version.clone(),
+            sealed_headers: self.direct.as_ref().and_then(|direct| direct.sealed_headers.clone()),
         })
     }
 
@@ -346,6 +359,12 @@ impl Intake {
             ordered: endpoint.ordered,
             skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
         };
+        let deliveries = match &event.direct {
+            Some(Direct { address, .. }) => {
+                vec![NewDelivery { endpoint: address.id, due_at, ordered: false, skipped: None }]
+            }
+            None => wanting(tenant, &facts).filter(is_for).map(delivery).collect(),
+        };
         Accept {
             app: tenant.application.id,
             version: tenant.version,
@@ -358,13 +377,15 @@ impl Intake {
                 event_id: event.event_id.clone(),
                 created_at: now,
                 deliver_at,
-                only_for: event.only_for,
+                only_for: event.direct.as_ref().map(|direct| direct.address.id).or(event.only_for),
+                job: event.direct.as_ref().and_then(|direct| direct.job.clone()),
             },
-            deliveries: wanting(tenant, &facts).filter(is_for).map(delivery).collect(),
+            deliveries,
             idempotency: event
                 .once
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
             quota: None,
+            direct: event.direct.as_ref().map(|direct| direct.address.clone()),
         }
     }
 

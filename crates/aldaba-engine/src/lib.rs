@@ -14,6 +14,7 @@ mod clock;
 mod content;
 mod credentials;
 mod directory;
+mod dispatch;
 mod dispatcher;
 mod engine;
 mod entries;
@@ -55,12 +56,13 @@ pub use directory::{
     ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
     Put, Rotation,
 };
+pub use dispatch::{DispatchError, NewDispatch};
 pub use engine::{Engine, Parts, StartError};
 pub use entropy::{Entropy, SystemEntropy};
 pub use event_types::EventTypes;
 pub use headers::{EndpointHeaders, HeaderProblem};
 pub use hosts::{Behind, HeldHost};
-pub use intake::{NewEvent, Quotas, SendError, Sent};
+pub use intake::{Direct, NewEvent, Quotas, SendError, Sent};
 pub use matching::{Mismatch, mismatch};
 pub use operational::{OPERATIONAL_EVENTS, management};
 pub use options::Options;

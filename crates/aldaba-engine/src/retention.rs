@@ -146,7 +146,8 @@ impl Retention {
 /// Where the history of an endpoint ends.
 struct History {
     app: AppId,
-    deleted: bool,
+    /// It goes with the last of its history.
+    leaves: bool,
     cut: Cut,
 }
 
@@ -220,7 +221,7 @@ impl Round<'_> {
                 delivered: cutoffs.delivered.map(place).max(oldest),
                 dead: cutoffs.dead.map(place),
             };
-            History { app: endpoint.app, deleted: endpoint.deleted, cut }
+            History { app: endpoint.app, leaves: endpoint.deleted || endpoint.direct, cut }
         };
         Ok(endpoints.into_iter().map(cut).collect())
     }
@@ -246,12 +247,12 @@ impl Round<'_> {
         self.until_gone(|| store.cut_off(cut.clone(), FOUND)).await?;
         self.until_gone(|| store.old_application_counters(apps.clone(), counters_before, FOUND)).await?;
         self.until_gone(|| store.old_counters(endpoints.clone(), counters_before, FOUND)).await?;
-        let deleted: Vec<_> =
-            histories.iter().filter(|history| history.deleted).map(|history| history.cut.endpoint).collect();
-        if deleted.is_empty() {
+        let leaving: Vec<_> =
+            histories.iter().filter(|history| history.leaves).map(|history| history.cut.endpoint).collect();
+        if leaving.is_empty() {
             return Ok(());
         }
-        let unused = store.unused_endpoints(deleted).await?;
+        let unused = store.unused_endpoints(leaving).await?;
         self.remove(unused).await
     }
 

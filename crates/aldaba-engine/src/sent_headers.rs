@@ -47,7 +47,9 @@ impl Engine {
             true => target.profile.headers_without_body(&facts),
             false => target.profile.headers(&facts),
         };
-        Ok(SentHeaders::of(&Target::with_own(&target.profile, address, own)))
+        let of_message = self.vault().open_headers(&target, endpoint.id, &message.content);
+        let of_message = of_message.unwrap_or_default();
+        Ok(SentHeaders::of(&Target::with_own(&target.profile, address, &of_message, own)))
     }
 
     /// How many attempts of the policy there were before this one.

@@ -20,6 +20,8 @@ pub(crate) struct Target {
     pub(crate) app_rate: Option<u16>,
     pub(crate) ordering: Ordering,
     pub(crate) deleted: bool,
+    /// An address that something was dispatched to.
+    pub(crate) direct: bool,
     /// Turned off by its operator.
     pub(crate) disabled: bool,
     pub(crate) origin: Origin,
@@ -77,15 +79,18 @@ impl Target {
             Ok(address) => origin(&address.url),
             Err(_) => Origin::new("none", "", 0),
         };
+        let policy = policies.of(endpoint.org, &endpoint.config.policy);
+        let policy = if endpoint.direct { policy.without_owner() } else { policy };
         Self {
             org: endpoint.org,
             app: endpoint.app,
-            policy: policies.of(endpoint.org, &endpoint.config.policy),
+            policy,
             profile: profiles.of(endpoint.org, endpoint.config.profile.as_deref()),
             throttle_rate: endpoint.config.throttle_rate,
             app_rate,
             ordering: endpoint.config.ordering,
             deleted: endpoint.deleted,
+            direct: endpoint.direct,
             disabled: endpoint.config.disabled,
             origin,
             address,
@@ -94,9 +99,14 @@ impl Target {
 }
 
 impl Target {
-    /// The headers of a request: the profile's, and the endpoint's own beside them.
-    pub(crate) fn with_own(profile: &Profile, address: &Address, mut headers: HeaderMap) -> HeaderMap {
-        for (name, value) in &address.headers {
+    /// The headers of a request: the profile's, and beside them the message's own and the endpoint's.
+    pub(crate) fn with_own(
+        profile: &Profile,
+        address: &Address,
+        of_message: &[(HeaderName, HeaderValue)],
+        mut headers: HeaderMap,
+    ) -> HeaderMap {
+        for (name, value) in address.headers.iter().chain(of_message) {
             if !profile.sends(name) {
                 headers.insert(name, value.clone());
             }
@@ -159,6 +169,7 @@ impl Target {
             app_rate: None,
             ordering: Ordering::None,
             deleted: false,
+            direct: false,
             disabled: false,
             origin: Origin::new("https", "example.com", 443),
             address: Err("nothing is sent in this test"),

@@ -1,13 +1,19 @@
 //! Secrets at rest: sealed with XChaCha20-Poly1305, bound to the tenant and the endpoint they
 //! belong to, so that a sealed secret moved to another row does not open.
 
+use crate::target::Target;
 use crate::wire::Identity;
 use crate::{EndpointHeaders, Entropy};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_signature::SigningKey;
+use aldaba_store::Content;
+use bytes::Bytes;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use sha2::Sha256;
 use std::fmt;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -50,6 +56,8 @@ struct Plain {
 #[derive(Clone)]
 pub struct Vault {
     cipher: XChaCha20Poly1305,
+    /// Of which keys are made that nobody has to store.
+    root: Hkdf<Sha256>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +66,7 @@ pub struct VaultError;
 
 impl Vault {
     pub fn new(key: [u8; 32]) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+        Self { cipher: XChaCha20Poly1305::new(&key.into()), root: Hkdf::new(None, &key) }
     }
 
     pub fn seal(
@@ -96,6 +104,60 @@ impl Vault {
         Ok(Secrets { key, old_keys, headers: plain.headers, credentials: plain.credentials, identity })
     }
 
+    /// Seals headers that go out with one message alone, and to one address; `None`: there are none.
+    pub(crate) fn seal_headers(
+        &self,
+        app: AppId,
+        address: EndpointId,
+        headers: &EndpointHeaders,
+        entropy: &dyn Entropy,
+    ) -> Option<Bytes> {
+        if headers.is_empty() {
+            return None;
+        }
+        let plain = Zeroizing::new(serde_json::to_vec(headers).expect("strings serialise"));
+        Some(self.seal_bytes(&bound_to_address(app, address), &plain, entropy).into())
+    }
+
+    /// As they go out. An endpoint that somebody has made gets none: they were given for an address.
+    pub(crate) fn open_headers(
+        &self,
+        target: &Target,
+        address: EndpointId,
+        content: &Content,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, VaultError> {
+        let Some(sealed) = content.sealed_headers.as_ref().filter(|_| target.direct) else {
+            return Ok(Vec::new());
+        };
+        let plain = Zeroizing::new(self.open_bytes(&bound_to_address(target.app, address), sealed)?);
+        let headers: EndpointHeaders = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
+        Ok(headers.on_the_wire())
+    }
+
+    /// What signs whatever an application dispatches without a key of its own. It is always the same.
+    pub(crate) fn dispatch_key(&self, app: AppId) -> SigningKey {
+        SigningKey::generate_hmac(self.derive(&[b"aldaba dispatch key", app.as_bytes()]))
+    }
+
+    /// The id of an address. Who knows the id cannot tell whether a guessed password is in it.
+    pub(crate) fn address_id(&self, app: AppId, parts: &[&str]) -> EndpointId {
+        let lengths: Vec<_> = parts.iter().map(|part| (part.len() as u64).to_be_bytes()).collect();
+        let mut info: Vec<&[u8]> = vec![b"aldaba address", app.as_bytes()];
+        for (length, part) in lengths.iter().zip(parts) {
+            info.extend([&length[..], part.as_bytes()]);
+        }
+        // The first bytes are a moment, and this one has none.
+        let mut id = [0; 20];
+        id[4..].copy_from_slice(&self.derive::<16>(&info));
+        EndpointId::from_bytes(id)
+    }
+
+    fn derive<const N: usize>(&self, info: &[&[u8]]) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.root.expand_multi_info(info, &mut bytes).expect("it is short enough");
+        bytes
+    }
+
     /// A value by which a later start can tell whether it has the same key.
     pub fn check_value(&self, entropy: &dyn Entropy) -> Vec<u8> {
         self.seal_bytes(b"check", CHECK, entropy)
@@ -124,6 +186,13 @@ impl Vault {
         let payload = Payload { msg: boxed, aad: bound_to };
         self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| VaultError)
     }
+}
+
+/// Another length than that of an endpoint's secrets: what is sealed as one does not open as the other.
+fn bound_to_address(app: AppId, address: EndpointId) -> [u8; 41] {
+    let mut bytes = [0; 41];
+    bytes[..40].copy_from_slice(&bound_to(app, address));
+    bytes
 }
 
 fn bound_to(app: AppId, endpoint: EndpointId) -> [u8; 40] {

@@ -1,3 +1,4 @@
+use crate::Subscription;
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
@@ -11,6 +12,14 @@ pub struct Content {
     pub payload: Bytes,
     /// Which version of its type's form the payload has, where its sender said so.
     pub version: Option<Arc<str>>,
+    /// Headers that go out with this message alone, encrypted. The store never looks inside.
+    pub sealed_headers: Option<Bytes>,
+}
+
+impl Content {
+    pub fn new(event_type: &str, payload: impl Into<Bytes>) -> Self {
+        Self { event_type: event_type.into(), payload: payload.into(), version: None, sealed_headers: None }
+    }
 }
 
 /// An event on its way into the store.
@@ -31,6 +40,8 @@ pub struct NewMessage {
     pub deliver_at: Option<Timestamp>,
     /// The one endpoint that it is for, whoever else subscribes to such messages.
     pub only_for: Option<EndpointId>,
+    /// The job whose end it tells of.
+    pub job: Option<String>,
 }
 
 /// An accepted event as it is read back.
@@ -49,12 +60,13 @@ pub struct Message {
     pub created_at: Timestamp,
     pub deliver_at: Option<Timestamp>,
     pub only_for: Option<EndpointId>,
+    pub job: Option<String>,
 }
 
 impl Message {
     /// Whether it is for an endpoint, as far as its sender has said so.
-    pub fn is_for(&self, endpoint: EndpointId) -> bool {
-        self.only_for.is_none_or(|only| only == endpoint)
+    pub fn is_for(&self, endpoint: &Subscription) -> bool {
+        self.only_for.map_or(!endpoint.direct, |only| only == endpoint.id)
     }
 }
 

@@ -142,6 +142,8 @@ pub struct Endpoint {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted: bool,
+    /// Nobody has made it: something was dispatched to its address. It is on no list and hears of no event.
+    pub direct: bool,
     pub health: Health,
     /// The newest failed attempt.
     pub last_error: Option<LastError>,
@@ -229,6 +231,8 @@ pub struct Subscription {
     /// Sorted, without repeats; empty: all.
     pub channels: Box<[String]>,
     pub filter: Option<Arc<Filter>>,
+    /// It gets what is dispatched to it, and nothing else.
+    pub direct: bool,
 }
 
 impl Subscription {
@@ -255,6 +259,7 @@ impl From<&Endpoint> for Subscription {
             event_types: endpoint.config.event_types.clone().into(),
             channels: endpoint.config.channels.clone().into(),
             filter: endpoint.config.filter.clone(),
+            direct: endpoint.direct,
         }
     }
 }

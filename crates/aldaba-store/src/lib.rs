@@ -24,6 +24,7 @@ mod content;
 mod credentials;
 mod deliveries;
 mod directory;
+mod dispatch;
 mod error;
 mod event_type;
 mod health;
@@ -51,6 +52,7 @@ pub use directory::{
     Application, Change, Changed, Directory, Endpoint, EndpointConfig, Fence, Key, Obstacle, OwnPolicy,
     OwnProfile, Recovery, Subscription, Tenant, WhichApplication,
 };
+pub use dispatch::{Dispatch, DispatchState, Dispatched, Dispatches, DispatchesQuery};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeChange, EventTypeWrite};
 pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};
@@ -95,6 +97,7 @@ pub trait Store:
     + Audits
     + History
     + Deliveries
+    + Dispatches
     + Replays
     + Statistics
     + Retention

@@ -24,6 +24,8 @@ pub struct KeptEndpoint {
     pub org: OrgId,
     pub policy: String,
     pub deleted: bool,
+    /// It goes without having been deleted.
+    pub direct: bool,
 }
 
 /// Of one endpoint: settled deliveries before these places are no longer kept.

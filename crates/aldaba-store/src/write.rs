@@ -1,6 +1,6 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
-use crate::{AuditEntry, Error, GateRecord, NewMessage, Notice, Seq, Trigger};
+use crate::{AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Seq, Trigger};
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
 };
@@ -46,6 +46,15 @@ pub struct Accept {
     pub idempotency: Option<IdempotencyKey>,
     /// `None`: it counts for nobody.
     pub quota: Option<Quota>,
+    /// The address that it is dispatched to. It is made where it is not there; its id says all that it is.
+    pub direct: Option<Box<Endpoint>>,
+}
+
+impl Accept {
+    pub fn dispatched(&self) -> Option<Dispatched> {
+        let how = if self.message.job.is_some() { Dispatched::AsJob } else { Dispatched::ByAddress };
+        self.direct.as_ref().map(|_| how)
+    }
 }
 
 /// How many messages may be sent on a day. Those that are accepted are counted in the same commit, so that no

@@ -95,7 +95,12 @@ impl Past<'_> {
             version,
             message: NewMessage {
                 id: MessageId::new(at, random(number, 1)),
-                content: Arc::new(Content { event_type: event_type.into(), payload, version: None }),
+                content: Arc::new(Content {
+                    event_type: event_type.into(),
+                    payload,
+                    version: None,
+                    sealed_headers: None,
+                }),
                 channels: vec![if rare { "rare".into() } else { "usual".into() }],
                 tags: Vec::new(),
                 headers: Vec::new(),

@@ -203,6 +203,7 @@ impl Client {
             headers: Vec::new(),
             event_id: event.has_event_id.then(|| format!("event-{name}")),
             deliver_at: event.deliver_at,
+            direct: None,
             only_for: None,
             once: if event.has_key { once("send", name) } else { None },
         };

@@ -107,6 +107,7 @@ impl World {
     async fn send_for(&self, app: &str, deliver_at: Option<Timestamp>) -> MessageId {
         let event = NewEvent {
             deliver_at,
+            direct: None,
             only_for: None,
             tags: Vec::new(),
             headers: Vec::new(),

@@ -133,6 +133,21 @@ impl Policy {
         Ok(Self(Arc::new(spec)))
     }
 
+    /// The same for an address that is nobody's: nobody could turn on again what failures have turned off.
+    #[must_use]
+    pub fn without_owner(&self) -> Self {
+        if self.endpoint_fails == EndpointFails::Never && !self.gone_disables && self.probe.is_none() {
+            return self.clone();
+        }
+        let spec = PolicySpec {
+            endpoint_fails: EndpointFails::Never,
+            gone_disables: false,
+            probe: None,
+            ..PolicySpec::clone(self)
+        };
+        Self(Arc::new(spec))
+    }
+
     pub fn takes_part_in_gates(&self) -> bool {
         self.gate != GateRule::Apart
     }

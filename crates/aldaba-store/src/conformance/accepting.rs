@@ -21,10 +21,12 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     event.message.deliver_at = Some(at(70));
     event.message.headers = vec![("x-empty".into(), String::new()), ("x-region".into(), "ñ, 3:x,".into())];
     event.message.only_for = Some(scene.id());
+    event.message.job = Some("job-1".into());
     event.message.content = Arc::new(Content {
         event_type: "order.new".into(),
         payload: Bytes::from_static(b"\x00\xff{}"),
         version: Some("2".into()),
+        sealed_headers: Some(Bytes::from_static(b"\x01\x00sealed")),
     });
     scene.accepted(&event).await;
     let message = event.message.clone();
@@ -40,6 +42,7 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
         created_at: message.created_at,
         deliver_at: message.deliver_at,
         only_for: message.only_for,
+        job: message.job,
     };
     assert_eq!(stored(&scene, &event).await, Some(expected));
 }
@@ -233,8 +236,12 @@ pub async fn a_large_payload_comes_back_whole(store: Arc<dyn Store>) {
     let tenant = scene.with_endpoints(2).await;
     let mut event = scene.event(&tenant);
     let payload: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    event.message.content =
-        Arc::new(Content { event_type: "big".into(), payload: payload.into(), version: None });
+    event.message.content = Arc::new(Content {
+        event_type: "big".into(),
+        payload: payload.into(),
+        version: None,
+        sealed_headers: None,
+    });
     let (endpoint, due_at) = (tenant.endpoints[0].id, at(9));
     event.deliveries.push(NewDelivery { endpoint, due_at, ordered: false, skipped: None });
     scene.accepted(&event).await;

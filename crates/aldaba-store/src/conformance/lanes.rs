@@ -164,6 +164,7 @@ pub async fn contents_come_in_the_order_asked_for(store: Arc<dyn Store>) {
             event_type: payload.into(),
             payload: Bytes::from_static(payload.as_bytes()),
             version: Some(payload.into()),
+            sealed_headers: None,
         });
         scene.accepted(event).await;
     }

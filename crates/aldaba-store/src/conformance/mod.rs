@@ -15,6 +15,7 @@ pub mod audit;
 pub mod credentials;
 pub mod deliveries;
 pub mod directory;
+pub mod dispatching;
 pub mod endings;
 pub mod event_types;
 pub mod expunging;
@@ -68,6 +69,13 @@ macro_rules! conformance_tests {
             accepting::one_conflict_never_fails_its_neighbours,
             accepting::the_same_message_twice_is_stored_once,
             accepting::a_large_payload_comes_back_whole,
+            dispatching::an_address_is_made_once_and_is_on_no_list,
+            dispatching::what_was_dispatched_is_found_by_its_state,
+            dispatching::a_job_is_found_by_its_id_with_the_newest_first,
+            dispatching::what_is_dispatched_again_stays_a_dispatch,
+            dispatching::what_waits_of_it_is_among_what_waits,
+            dispatching::an_address_goes_when_nothing_refers_to_it,
+            dispatching::expunging_takes_the_headers_too,
             quotas::an_application_sends_so_many_messages_a_day_and_no_more,
             quotas::an_organization_sends_so_many_messages_a_day_and_no_more,
             quotas::a_new_day_begins_with_none,

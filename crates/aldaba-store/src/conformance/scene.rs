@@ -76,6 +76,7 @@ impl Scene {
             created_at: at(0),
             updated_at: at(0),
             deleted: false,
+            direct: false,
             health: Health::default(),
             last_error: None,
         }
@@ -138,11 +139,7 @@ impl Scene {
     }
 
     pub fn event_due(&self, tenant: &Tenant, due_at: Timestamp) -> Accept {
-        let content = Content {
-            event_type: "invoice.paid".into(),
-            payload: Bytes::from_static(b"{\"n\": 1}"),
-            version: None,
-        };
+        let content = Content::new("invoice.paid", Bytes::from_static(b"{\"n\": 1}"));
         let deliver = |endpoint: &Subscription| NewDelivery {
             endpoint: endpoint.id,
             due_at,
@@ -162,10 +159,12 @@ impl Scene {
                 created_at: at(0),
                 deliver_at: None,
                 only_for: None,
+                job: None,
             },
             deliveries: tenant.endpoints.iter().map(deliver).collect(),
             idempotency: None,
             quota: None,
+            direct: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! An event comes in: message, deliveries and keys.
 
+use super::change;
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::keys::{KeyKind, Keys, UniqueKey};
@@ -31,12 +32,12 @@ impl<'c> Accepting<'c> {
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
                 "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, tags, version,
-                     deliver_at, headers, only_for)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
+                     deliver_at, headers, only_for, sealed_headers, job)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
-                "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered, dispatched, app)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?,
             versions: HashMap::new(),
         })
@@ -71,6 +72,9 @@ impl<'c> Accepting<'c> {
         if !self.insert_message(accept)? {
             // The very same message was handed in twice.
             return Ok(Accepted::Repeated { message: message.id });
+        }
+        if let Some(address) = &accept.direct {
+            change::insert_endpoint(self.connection, address)?;
         }
         let first = self.insert_deliveries(accept)?;
         if let Some(key) = event_id {
@@ -117,6 +121,8 @@ impl<'c> Accepting<'c> {
             message.deliver_at.map(Timestamp::millis),
             names::write_pairs(&message.headers),
             message.only_for.as_ref().map(EndpointId::as_bytes),
+            message.content.sealed_headers.as_deref(),
+            &message.job,
         ))?;
         Ok(inserted == 1)
     }
@@ -125,6 +131,8 @@ impl<'c> Accepting<'c> {
     fn insert_deliveries(&mut self, accept: &Accept) -> rusqlite::Result<Seq> {
         let message = &accept.message;
         let mut first = None;
+        let dispatched = accept.dispatched().map_or(0, Code::code);
+        let app = accept.direct.as_ref().map(|address| *address.app.as_bytes());
         for delivery in &accept.deliveries {
             if let Some(reason) = delivery.skipped {
                 let mut skip = self.connection.prepare_cached(SKIP)?;
@@ -146,6 +154,8 @@ impl<'c> Accepting<'c> {
                 delivery.due_at.millis(),
                 clock_start.millis(),
                 delivery.ordered,
+                dispatched,
+                app,
             ))?;
             first.get_or_insert_with(|| self.connection.last_insert_rowid());
         }

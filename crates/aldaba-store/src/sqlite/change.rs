@@ -225,8 +225,8 @@ fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -
     if !profile::is_known(connection, endpoint.org, endpoint.config.profile.as_deref())? {
         return Ok(Changed::NoSuchProfile);
     }
-    let mut counted =
-        connection.prepare_cached("SELECT count(*) FROM endpoint WHERE app = ?1 AND deleted = 0")?;
+    let mut counted = connection
+        .prepare_cached("SELECT count(*) FROM endpoint WHERE app = ?1 AND deleted = 0 AND direct = 0")?;
     if counted.query_row((app,), |row| row.get::<_, i64>(0))? >= count(rules.endpoints_per_application) {
         return Ok(Changed::TooMany);
     }
@@ -235,16 +235,16 @@ fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -
     Ok(made(inserted, endpoint.id.as_bytes()))
 }
 
-fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Result<usize> {
+pub(super) fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Result<usize> {
     let health = &endpoint.health;
     let mut insert = connection.prepare_cached(
         "INSERT INTO endpoint (id, app, org, uid, disabled, version, throttle_rate, created_at, updated_at,
              health_status, health_failure_count, health_failing_since, health_changed_at,
              health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
              event_types, channels, metadata, sealed, http2, ordering, when_disabled, health_released_at,
-             health_epoch, filter)
+             health_epoch, filter, direct)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)
+             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)
          ON CONFLICT DO NOTHING",
     )?;
     insert.execute(params![
@@ -278,6 +278,7 @@ fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> rusqlite::Re
         health.released_at.map(Timestamp::millis),
         health.epoch,
         endpoint.config.filter.as_ref().map(|filter| filter.as_str()),
+        endpoint.direct,
     ])
 }
 
@@ -289,7 +290,7 @@ fn update_endpoint(
 ) -> rusqlite::Result<Changed> {
     let (id, app) = (endpoint.id.as_bytes(), endpoint.app.as_bytes());
     let mut found = connection.prepare_cached(&format!(
-        "SELECT {} FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0",
+        "SELECT {} FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0",
         rows::ENDPOINT
     ))?;
     let before = match found.query_row((id, app), rows::endpoint).optional()? {
@@ -355,7 +356,7 @@ fn delete_endpoint(
 ) -> rusqlite::Result<Changed> {
     let mut delete = connection.prepare_cached(
         "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?3
-         WHERE id = ?1 AND app = ?2 AND deleted = 0",
+         WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0",
     )?;
     if delete.execute((endpoint.as_bytes(), app.as_bytes(), at.millis()))? == 0 {
         return Ok(Changed::NotFound);
@@ -373,11 +374,12 @@ fn replace_secrets(
 ) -> rusqlite::Result<Changed> {
     let mut replace = connection.prepare_cached(
         "UPDATE endpoint SET sealed = ?4, updated_at = ?5
-         WHERE id = ?1 AND app = ?2 AND deleted = 0 AND sealed = ?3",
+         WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0 AND sealed = ?3",
     )?;
     if replace.execute((endpoint.as_bytes(), app.as_bytes(), was, sealed, at.millis()))? == 0 {
-        let mut there =
-            connection.prepare_cached("SELECT 1 FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0")?;
+        let mut there = connection.prepare_cached(
+            "SELECT 1 FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0",
+        )?;
         let there = there.exists((endpoint.as_bytes(), app.as_bytes()))?;
         return Ok(if there { Changed::Stale } else { Changed::NotFound });
     }

@@ -1,6 +1,6 @@
 //! The numbers that stand for names in the tables. A number that was released keeps its meaning.
 
-use crate::{ActorKind, ReplayKind, ReplayState, Scope, Trigger};
+use crate::{ActorKind, Dispatched, ReplayKind, ReplayState, Scope, Trigger};
 use aldaba_delivery::{
     Condition, ConditionCause, FailureKind, HealthStatus, OnExhausted, Ordering, Reason, SkipReason,
     WhenDisabled,
@@ -84,6 +84,8 @@ codes!(
 );
 
 codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2, Blocked = 3);
+
+codes!(Dispatched, "kind of a dispatched delivery", ByAddress = 1, AsJob = 2);
 
 codes!(ReplayKind, "kind of a replay", Recover = 0, Missing = 1, Bulk = 2);
 

@@ -23,6 +23,17 @@ pub(super) fn list(connection: &Connection, query: &DeliveriesQuery) -> rusqlite
     }
 }
 
+/// What waits in one order.
+#[derive(Clone, Copy)]
+enum PendingLane {
+    Of(EndpointId),
+    /// All that the application has dispatched: the addresses may be very many.
+    Dispatched,
+}
+
+const OF_ENDPOINT: &str = "INDEXED BY delivery_lane WHERE state = 0 AND endpoint = ?1";
+const DISPATCHED: &str = "INDEXED BY delivery_dispatched_due WHERE dispatched > 0 AND state = 0 AND app = ?1";
+
 #[derive(Clone, Copy)]
 enum Owner {
     Application(AppId),
@@ -137,9 +148,14 @@ impl Walk<'_> {
     /// The lanes of the application, merged: the work grows with their number, not with what waits.
     fn pending(mut self, app: AppId) -> rusqlite::Result<DeliveriesPage> {
         let connection = self.connection;
-        let mut next = connection.prepare_cached(&pending_statement(self.query.order))?;
-        let mut next = |endpoint: EndpointId, (at, seq): (i64, i64)| {
-            next.query_row((endpoint.as_bytes(), at, seq), rows::delivery).optional()
+        let mut of_endpoint = connection.prepare_cached(&pending_statement(self.query.order, OF_ENDPOINT))?;
+        let mut dispatched = connection.prepare_cached(&pending_statement(self.query.order, DISPATCHED))?;
+        let mut next = |lane: PendingLane, (at, seq): (i64, i64)| {
+            let (statement, key) = match lane {
+                PendingLane::Of(endpoint) => (&mut of_endpoint, *endpoint.as_bytes()),
+                PendingLane::Dispatched => (&mut dispatched, *app.as_bytes()),
+            };
+            statement.query_row((key, at, seq), rows::delivery).optional()
         };
         let from = match (self.query.from, self.query.order) {
             (Some(Place::Moment(at, Seq(seq))), _) => (at.millis(), seq),
@@ -147,9 +163,9 @@ impl Walk<'_> {
             (_, Order::Descending) => (i64::MAX, i64::MAX),
         };
         let mut heads = BTreeMap::new();
-        for endpoint in self.lanes(app)? {
-            if let Some(head) = next(endpoint, from)? {
-                heads.insert(turn(&head), head);
+        for lane in self.lanes(app)? {
+            if let Some(head) = next(lane, from)? {
+                heads.insert(turn(&head), (lane, head));
             }
         }
         let mut last = self.query.from;
@@ -158,12 +174,12 @@ impl Walk<'_> {
                 Order::Ascending => heads.pop_first(),
                 Order::Descending => heads.pop_last(),
             };
-            let Some(((at, seq), head)) = first else { break };
+            let Some(((at, seq), (lane, head))) = first else { break };
             if !self.goes_on(last) {
                 break;
             }
-            if let Some(follower) = next(head.endpoint, (at, seq))? {
-                heads.insert(turn(&follower), follower);
+            if let Some(follower) = next(lane, (at, seq))? {
+                heads.insert(turn(&follower), (lane, follower));
             }
             let place = Place::Moment(Timestamp::from_millis(at), Seq(seq));
             last = Some(place);
@@ -177,15 +193,16 @@ impl Walk<'_> {
         Ok(self.page)
     }
 
-    fn lanes(&self, app: AppId) -> rusqlite::Result<Vec<EndpointId>> {
+    fn lanes(&self, app: AppId) -> rusqlite::Result<Vec<PendingLane>> {
         if let Some(endpoint) = self.filter().endpoint {
             let owned = owner(self.connection, endpoint)? == Some(app);
-            return Ok(owned.then_some(endpoint).into_iter().collect());
+            return Ok(owned.then_some(PendingLane::Of(endpoint)).into_iter().collect());
         }
-        self.connection
-            .prepare_cached("SELECT id FROM endpoint INDEXED BY endpoint_app WHERE app = ?1 AND deleted = 0")?
-            .query_map((app.as_bytes(),), |row| id(row, 0))?
-            .collect()
+        let mut endpoints = self.connection.prepare_cached(
+            "SELECT id FROM endpoint INDEXED BY endpoint_app WHERE app = ?1 AND deleted = 0 AND direct = 0",
+        )?;
+        let lanes = endpoints.query_map((app.as_bytes(),), |row| id(row, 0).map(PendingLane::Of))?;
+        lanes.chain([Ok(PendingLane::Dispatched)]).collect()
     }
 
     fn by_message(mut self, app: AppId, phase: Phase) -> rusqlite::Result<DeliveriesPage> {
@@ -291,12 +308,9 @@ fn dead_statement(column: &str, order: Order) -> String {
     )
 }
 
-fn pending_statement(order: Order) -> String {
+fn pending_statement(order: Order, which: &str) -> String {
     let Direction { beyond, word, .. } = Direction::of(order);
-    let select = format!(
-        "SELECT {} FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = ?1",
-        rows::DELIVERY
-    );
+    let select = format!("SELECT {} FROM delivery {which}", rows::DELIVERY);
     format!(
         "{select} AND due_at = ?2 AND seq {beyond} ?3
          UNION ALL {select} AND due_at {beyond} ?2

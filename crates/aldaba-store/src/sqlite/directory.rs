@@ -14,7 +14,7 @@ pub(super) fn tenant(connection: &Connection, which: &WhichApplication) -> rusql
     };
     let endpoints = snapshot
         .prepare_cached(&format!(
-            "SELECT {} FROM endpoint WHERE app = ?1 AND deleted = 0 ORDER BY id",
+            "SELECT {} FROM endpoint WHERE app = ?1 AND deleted = 0 AND direct = 0 ORDER BY id",
             rows::SUBSCRIPTION
         ))?
         .query_map((application.id.as_bytes(),), rows::subscription)?
@@ -86,7 +86,7 @@ pub(super) fn endpoints(
     order: Order,
 ) -> rusqlite::Result<Vec<Endpoint>> {
     let select = format!(
-        "SELECT {} FROM endpoint INDEXED BY endpoint_app WHERE app = ?1 AND deleted = 0",
+        "SELECT {} FROM endpoint INDEXED BY endpoint_app WHERE app = ?1 AND deleted = 0 AND direct = 0",
         rows::ENDPOINT
     );
     list(connection, &select, app.as_bytes(), page, order, rows::endpoint)

@@ -5,8 +5,9 @@ use aldaba_delivery::{AppId, AttemptId, MessageId};
 use rusqlite::Connection;
 
 pub(super) fn message(connection: &Connection, app: AppId, message: MessageId) -> rusqlite::Result<Changed> {
-    let mut expunge = connection
-        .prepare_cached("UPDATE message SET payload = x'', expunged = 1 WHERE app = ?1 AND id = ?2")?;
+    let mut expunge = connection.prepare_cached(
+        "UPDATE message SET payload = x'', sealed_headers = NULL, expunged = 1 WHERE app = ?1 AND id = ?2",
+    )?;
     changed(expunge.execute((app.as_bytes(), message.as_bytes()))?)
 }
 

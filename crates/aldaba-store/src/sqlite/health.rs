@@ -221,7 +221,7 @@ pub(super) fn has_endpoints_at(
             "SELECT url FROM endpoint INDEXED BY endpoint_policy WHERE org = ?1 AND deleted = 0",
         )?,
         Some(_) => connection.prepare_cached(
-            "SELECT url FROM endpoint INDEXED BY endpoint_app WHERE app = ?2 AND deleted = 0 AND org = ?1",
+            "SELECT url FROM endpoint INDEXED BY endpoint_walk WHERE app = ?2 AND deleted = 0 AND org = ?1",
         )?,
     };
     let mut rows = match app {

@@ -88,7 +88,7 @@ pub(super) fn contents(
     messages: &[(AppId, MessageId)],
 ) -> rusqlite::Result<Vec<Option<Content>>> {
     let mut find = connection.prepare_cached(
-        "SELECT event_type, payload, version FROM message WHERE app = ?1 AND id = ?2 AND expunged = 0",
+        "SELECT event_type, payload, version, sealed_headers FROM message WHERE app = ?1 AND id = ?2 AND expunged = 0",
     )?;
     let mut content = |(app, message): &(AppId, MessageId)| {
         find.query_row((app.as_bytes(), message.as_bytes()), |row| rows::content(row, 0)).optional()

@@ -27,6 +27,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0017_message_count.sql"),
     include_str!("schema/0018_notice.sql"),
     include_str!("schema/0019_alert_email.sql"),
+    include_str!("schema/0020_dispatch.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

@@ -17,6 +17,7 @@ mod credentials;
 mod deliveries;
 mod delivery_list;
 mod directory;
+mod dispatch;
 mod event_type;
 mod expunge;
 mod failure;
@@ -65,13 +66,13 @@ pub use types::Types;
 use crate::{
     Accept, Accepted, Accepts, ApiKey, Application, ApplicationAttemptsQuery, Attempt, AttemptCounts,
     AttemptsQuery, AuditEntry, AuditPage, AuditQuery, Audits, Change, Changed, Content, Count, Credentials,
-    Cut, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Done,
-    DueQuery, Endpoint, EndpointMessage, EndpointMessagesQuery, EventType, Found, GateRecord, HealthChange,
-    HealthChangeNumber, History, Hour, KeptEndpoint, Key, LaneTarget, Lanes, LanesPage, LanesQuery, Message,
-    MessagesCursor, MessagesQuery, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, PortalCut, Read,
-    Record, Recorded, Records, Removal, Removed, Replay, ReplayCount, ReplayStep, ReplayStepped, Replays,
-    ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale, Statistics, Store, StoredKey, SumUp,
-    Tenant, Waiting, Walked, WhichApplication,
+    Cut, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Dispatch,
+    Dispatches, DispatchesQuery, Done, DueQuery, Endpoint, EndpointMessage, EndpointMessagesQuery, EventType,
+    Found, GateRecord, HealthChange, HealthChangeNumber, History, Hour, KeptEndpoint, Key, LaneTarget, Lanes,
+    LanesPage, LanesQuery, Message, MessagesCursor, MessagesQuery, Notice, NoticeNumber, Order, OwnPolicy,
+    OwnProfile, Page, PortalCut, Read, Record, Recorded, Records, Removal, Removed, Replay, ReplayCount,
+    ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale,
+    Statistics, Store, StoredKey, SumUp, Tenant, Waiting, Walked, WhichApplication,
 };
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use failure::Failure;
@@ -367,6 +368,16 @@ impl Deliveries for SqliteStore {
 
     fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>) {
         self.write(Op::Discard { app, deliveries, audit }, Reply::Discard(done));
+    }
+}
+
+impl Dispatches for SqliteStore {
+    fn dispatches(&self, query: DispatchesQuery) -> Read<Found<Dispatch, MessageId>> {
+        self.read(move |connection| dispatch::list(connection, &query))
+    }
+
+    fn dispatch(&self, app: AppId, message: MessageId) -> Read<Option<Dispatch>> {
+        self.read(move |connection| dispatch::one(connection, app, message))
     }
 }
 

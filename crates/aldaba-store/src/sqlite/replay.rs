@@ -7,8 +7,8 @@ use super::names;
 use super::remove::SLICE;
 use super::rows::{self, count, id, moment};
 use crate::{
-    Changed, DeliveryState, DeliveryStatus, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayState,
-    ReplayStep, ReplayStepped, ReplaysQuery, Seq, Subscription, Waiting,
+    Changed, DeliveryState, DeliveryStatus, Dispatched, Order, Replay, ReplayCount, ReplayEnd, ReplayFilter,
+    ReplayState, ReplayStep, ReplayStepped, ReplaysQuery, Seq, Subscription, Waiting,
 };
 use aldaba_delivery::filter::{Facts, Filters};
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
@@ -442,7 +442,7 @@ impl<'a> Search<'a> {
             self.connection.prepare_cached("SELECT only_for FROM message WHERE app = ?1 AND id = ?2")?;
         let key = (self.replay.app.as_bytes(), message.as_bytes());
         let only = find.query_row(key, |row| rows::id_or_none(row, 0)).optional()?.flatten();
-        Ok(only.is_none_or(|only| only == self.endpoint.id))
+        Ok(only.map_or(!self.endpoint.direct, |only| only == self.endpoint.id))
     }
 
     /// Without its payload there is nothing to send.
@@ -487,10 +487,20 @@ fn reopen(
     }
     connection
         .prepare_cached(
-            "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered)
-             VALUES (?1, ?2, ?3, ?3, (SELECT ordering <> 0 FROM endpoint WHERE id = ?1))",
+            "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered, dispatched, app)
+             SELECT ?1, ?2, ?3, ?3, endpoint.ordering <> 0,
+                 CASE WHEN NOT endpoint.direct THEN 0 WHEN message.job IS NULL THEN ?4 ELSE ?5 END,
+                 CASE WHEN endpoint.direct THEN endpoint.app END
+             FROM endpoint LEFT JOIN message ON message.app = endpoint.app AND message.id = ?2
+             WHERE endpoint.id = ?1",
         )?
-        .execute((endpoint.as_bytes(), message.as_bytes(), now.millis()))?;
+        .execute((
+            endpoint.as_bytes(),
+            message.as_bytes(),
+            now.millis(),
+            Dispatched::ByAddress.code(),
+            Dispatched::AsJob.code(),
+        ))?;
     let seq = Seq(connection.last_insert_rowid());
     Ok(Waiting { seq, message, due_at: now, attempts: 0, clock_start: now })
 }

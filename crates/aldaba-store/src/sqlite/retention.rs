@@ -6,10 +6,10 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, Row, Statement};
 
 const ENDPOINTS: &str = "
-    SELECT app, id, org, policy, deleted FROM endpoint INDEXED BY endpoint_walk
+    SELECT app, id, org, policy, deleted, direct FROM endpoint INDEXED BY endpoint_walk
     WHERE app = ?1 AND id > ?2
     UNION ALL
-    SELECT app, id, org, policy, deleted FROM endpoint INDEXED BY endpoint_walk
+    SELECT app, id, org, policy, deleted, direct FROM endpoint INDEXED BY endpoint_walk
     WHERE app > ?1
     ORDER BY app, id LIMIT ?3";
 
@@ -29,6 +29,7 @@ pub(super) fn kept_endpoints(
             org: rows::id(row, 2)?,
             policy: row.get(3)?,
             deleted: row.get(4)?,
+            direct: row.get(5)?,
         })
     };
     connection.prepare_cached(ENDPOINTS)?.query_map((app, id, count(limit)), endpoint)?.collect()
@@ -152,14 +153,14 @@ pub(super) fn old_application_counters(
 }
 
 const ENDPOINT_UNUSED: &str = "
-    SELECT 1 FROM endpoint AS e WHERE e.id = ?1 AND e.deleted = 1
+    SELECT 1 FROM endpoint AS e WHERE e.id = ?1 AND (e.deleted = 1 OR e.direct = 1)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_delivered WHERE state = 1 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_dead WHERE state >= 2 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM endpoint_minute WHERE endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM endpoint_hour WHERE endpoint = e.id)";
 
-/// Whether endpoints are deleted, with nothing that refers to them.
+/// Whether endpoints are deleted, or were nobody's, with nothing that refers to them.
 pub(super) struct EndpointUnused<'c>(rusqlite::CachedStatement<'c>);
 
 impl<'c> EndpointUnused<'c> {

@@ -35,7 +35,7 @@ pub(super) const ENDPOINT: &str =
     throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
     health_quiet_until, http2, ordering, when_disabled, health_released_at, health_epoch, error_at,
-    error_status, coalesce(error_text, ''), filter";
+    error_status, coalesce(error_text, ''), filter, direct";
 
 pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
@@ -63,6 +63,7 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
         created_at: moment(row, 15)?,
         updated_at: moment(row, 16)?,
         deleted: row.get(17)?,
+        direct: row.get(34)?,
         health: Health {
             status: Code::from_code(row.get(18)?)?,
             failure_count: row.get(19)?,
@@ -82,7 +83,7 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
 }
 
 pub(super) const SUBSCRIPTION: &str =
-    "id, disabled, event_types, channels, ordering <> 0, when_disabled, filter";
+    "id, disabled, event_types, channels, ordering <> 0, when_disabled, filter, direct";
 
 pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
@@ -93,16 +94,17 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
         channels: list(row, 3)?.into(),
         ordered: row.get(4)?,
         filter: filter(row, 6)?,
+        direct: row.get(7)?,
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, tags, deliver_at, headers, only_for,
-    expunged";
+pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, sealed_headers, tags, deliver_at, headers,
+    only_for, expunged, job";
 
 /// The same without its payload.
 pub(super) const BARE_MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, x'', version, tags, deliver_at, headers, only_for,
-    expunged";
+    "id, app, channels, event_id, created_at, event_type, x'', version, NULL, tags, deliver_at, headers,
+    only_for, expunged, job";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -112,11 +114,12 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         event_id: row.get(3)?,
         created_at: moment(row, 4)?,
         content: content(row, 5)?,
-        tags: list(row, 8)?,
-        deliver_at: moment_or_none(row, 9)?,
-        headers: headers(row, 10)?,
-        only_for: id_or_none(row, 11)?,
-        expunged: row.get(12)?,
+        tags: list(row, 9)?,
+        deliver_at: moment_or_none(row, 10)?,
+        headers: headers(row, 11)?,
+        only_for: id_or_none(row, 12)?,
+        expunged: row.get(13)?,
+        job: row.get(14)?,
     })
 }
 
@@ -136,9 +139,14 @@ pub(super) fn headers(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(Str
     Ok(headers)
 }
 
-/// From three columns: `event_type, payload, version`.
+/// From four columns: `event_type, payload, version, sealed_headers`.
 pub(super) fn content(row: &Row<'_>, first: usize) -> rusqlite::Result<Content> {
-    Ok(Content { event_type: row.get(first)?, payload: blob(row, first + 1)?, version: row.get(first + 2)? })
+    Ok(Content {
+        event_type: row.get(first)?,
+        payload: blob(row, first + 1)?,
+        version: row.get(first + 2)?,
+        sealed_headers: row.get::<_, Option<Vec<u8>>>(first + 3)?.map(Bytes::from),
+    })
 }
 
 pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {

@@ -91,8 +91,12 @@ async fn send(
     let (event_type, index) = read(&pending.read().await?.bytes)?;
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
-    let content =
-        Content { event_type: event.event_type.clone(), payload: event.payload.clone(), version: None };
+    let content = Content {
+        event_type: event.event_type.clone(),
+        payload: event.payload.clone(),
+        version: None,
+        sealed_headers: None,
+    };
     let which = WhichApplication { org, key: application.id.to_string() };
     let sent = api.engine.send(&which, event).await.map_err(|error| match error {
         SendError::Unfit(_) => no_example(format!(

@@ -130,6 +130,7 @@ pub(super) async fn create(
         headers: input.headers.clone(),
         event_id: input.event_id.clone(),
         deliver_at: input.deliver_at,
+        direct: None,
         only_for: None,
         once,
     };

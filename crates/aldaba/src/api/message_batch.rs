@@ -161,6 +161,7 @@ fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
         headers: input.headers,
         event_id: input.event_id,
         deliver_at: input.deliver_at,
+        direct: None,
         only_for: None,
         once,
     }

@@ -37,6 +37,9 @@ impl Disk {
             return Accepted::OverQuota(whose);
         }
         self.insert_message(accept, message);
+        if let Some(address) = &accept.direct {
+            self.endpoints.entry(address.id).or_insert_with(|| Endpoint::clone(address));
+        }
         let first = self.insert_deliveries(accept, sabotage == Some(Sabotage::ForgetDelay));
         let resource = *message.id.as_bytes();
         if let Some(key) = event_id {
@@ -82,7 +85,11 @@ impl Disk {
                 payload: &message.content.payload,
             };
             let passes = endpoint.config.filter.as_ref().is_none_or(|filter| filter.holds(&facts));
-            endpoint.app == accept.app && !endpoint.deleted && of_type && of_channel && passes
+            let hears = match &accept.direct {
+                Some(address) => address.id == endpoint.id,
+                None => !endpoint.direct,
+            };
+            endpoint.app == accept.app && !endpoint.deleted && hears && of_type && of_channel && passes
         };
         self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()
     }
@@ -100,6 +107,7 @@ impl Disk {
             created_at: message.created_at,
             deliver_at: message.deliver_at,
             only_for: message.only_for,
+            job: message.job.clone(),
         };
         self.messages.insert((accept.app, message.id), row);
         self.last_message += 1;

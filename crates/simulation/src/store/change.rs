@@ -278,7 +278,7 @@ impl Disk {
     }
 
     fn delete_endpoint(&mut self, app: AppId, id: EndpointId, at: Timestamp) -> Changed {
-        let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| row.app == app && !row.deleted) else {
+        let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| is_owned(row, app)) else {
             return Changed::NotFound;
         };
         remove(endpoint, at);
@@ -295,7 +295,7 @@ impl Disk {
         sealed: &[u8],
         at: Timestamp,
     ) -> Changed {
-        let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| row.app == app && !row.deleted) else {
+        let Some(endpoint) = self.endpoints.get_mut(&id).filter(|row| is_owned(row, app)) else {
             return Changed::NotFound;
         };
         if endpoint.sealed != was {
@@ -308,6 +308,11 @@ impl Disk {
         }
         Changed::Done { removed: Vec::new() }
     }
+}
+
+/// Whether somebody of the application has made it.
+fn is_owned(endpoint: &Endpoint, app: AppId) -> bool {
+    endpoint.app == app && !endpoint.deleted && !endpoint.direct
 }
 
 fn remove(endpoint: &mut Endpoint, at: Timestamp) {

@@ -44,7 +44,7 @@ impl Disk {
         Some(self.view(app, row))
     }
 
-    fn view(&self, app: AppId, row: &DeliveryStatus) -> DeliveryView {
+    pub(super) fn view(&self, app: AppId, row: &DeliveryStatus) -> DeliveryView {
         let message = self.messages.get(&(app, row.message));
         let of_it = |attempt: &&Attempt| attempt.seq == row.seq;
         DeliveryView {

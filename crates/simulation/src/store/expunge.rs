@@ -25,6 +25,7 @@ pub(super) fn readable(message: &Message) -> Message {
     let mut readable = message.clone();
     if readable.expunged {
         readable.content.payload = Bytes::new();
+        readable.content.sealed_headers = None;
     }
     readable
 }

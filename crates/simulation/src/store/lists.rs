@@ -11,7 +11,7 @@ use aldaba_store::{
 use bytes::Bytes;
 
 /// Walks items in the order of their ids; `wanted` makes of one what is listed, with its bytes.
-fn walk<'a, T: 'a, K: IdKind, U>(
+pub(super) fn walk<'a, T: 'a, K: IdKind, U>(
     items: impl DoubleEndedIterator<Item = &'a T>,
     part: &Part<Id<K>>,
     place: impl Fn(&T) -> (Id<K>, Timestamp),

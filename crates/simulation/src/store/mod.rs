@@ -9,6 +9,7 @@ mod change;
 mod credentials;
 mod deliveries;
 mod disk;
+mod dispatch;
 mod event_types;
 mod expunge;
 mod faults;

@@ -82,7 +82,9 @@ impl Disk {
 
     pub(super) fn tenant(&self, which: &WhichApplication) -> Option<Tenant> {
         let row = self.application_row(which)?;
-        let ours = |endpoint: &&Endpoint| endpoint.app == row.application.id && !endpoint.deleted;
+        let ours = |endpoint: &&Endpoint| {
+            endpoint.app == row.application.id && !endpoint.deleted && !endpoint.direct
+        };
         let endpoints = self.endpoints.values().filter(ours).map(Subscription::from).collect();
         Some(Tenant::new(row.application.clone(), row.version, endpoints))
     }
@@ -106,7 +108,7 @@ impl Disk {
     }
 
     pub(super) fn endpoints_of(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Vec<Endpoint> {
-        let rows = self.endpoints.values().filter(|row| row.app == app && !row.deleted);
+        let rows = self.endpoints.values().filter(|row| row.app == app && !row.deleted && !row.direct);
         paged(rows, |endpoint| endpoint.id, page, order)
     }
 

@@ -118,7 +118,7 @@ impl Disk {
         if endpoint.ordered && message.deliver_at.is_some_and(|later| later > now) {
             return None;
         }
-        let missing = filter.missing && message.is_for(endpoint.id) && endpoint.wants(&message.facts());
+        let missing = filter.missing && message.is_for(&endpoint) && endpoint.wants(&message.facts());
         let delivery = self.deliveries(message.id).into_iter().rfind(|row| row.endpoint == replay.endpoint);
         let Some(delivery) = delivery else {
             return missing.then_some(None);

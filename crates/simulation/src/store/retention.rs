@@ -47,7 +47,7 @@ impl Disk {
         let kept = |(_, id): (AppId, EndpointId)| {
             let row = &self.endpoints[&id];
             let (policy, deleted) = (row.config.policy.clone(), row.deleted);
-            KeptEndpoint { app: row.app, id, org: row.org, policy, deleted }
+            KeptEndpoint { app: row.app, id, org: row.org, policy, deleted, direct: row.direct }
         };
         all.into_iter()
             .filter(|place| after.is_none_or(|after| *place > after))
@@ -90,7 +90,7 @@ impl Disk {
     }
 
     fn is_endpoint_unused(&self, id: EndpointId) -> bool {
-        self.endpoints.get(&id).is_some_and(|row| row.deleted)
+        self.endpoints.get(&id).is_some_and(|row| row.deleted || row.direct)
             && !self.deliveries.values().any(|delivery| delivery.endpoint == id)
     }
 

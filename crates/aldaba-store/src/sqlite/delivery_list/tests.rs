@@ -16,11 +16,19 @@ fn no_list_is_sorted_or_read_from_its_beginning() {
             );
         }
         assert_eq!(
-            plan(&pending_statement(order)),
+            plan(&pending_statement(order, OF_ENDPOINT)),
             format!(
                 "MERGE (UNION ALL); LEFT; SEARCH delivery USING INDEX delivery_lane \
                  (endpoint=? AND due_at=? AND rowid{beyond}?); RIGHT; \
                  SEARCH delivery USING INDEX delivery_lane (endpoint=? AND due_at{beyond}?)"
+            )
+        );
+        assert_eq!(
+            plan(&pending_statement(order, DISPATCHED)),
+            format!(
+                "MERGE (UNION ALL); LEFT; SEARCH delivery USING INDEX delivery_dispatched_due \
+                 (app=? AND due_at=? AND rowid{beyond}?); RIGHT; \
+                 SEARCH delivery USING INDEX delivery_dispatched_due (app=? AND due_at{beyond}?)"
             )
         );
         let (messages, deliveries) = message_statements(order, false);
