@@ -108,10 +108,12 @@ impl Past<'_> {
                 created_at: at,
                 deliver_at: None,
                 only_for: None,
+                job: None,
             },
             deliveries: vec![NewDelivery { endpoint, due_at: at, ordered: false, skipped: None }],
             idempotency: None,
             quota: None,
+            direct: None,
         }
     }
 

@@ -6,7 +6,7 @@ use super::json::{self, Fields};
 use super::{Api, Error, error::Problem, filter, headers, ordering};
 use crate::token::Caller;
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled};
-use aldaba_engine::wire::Credentials;
+use aldaba_engine::wire::{Credentials, TargetUrl};
 use aldaba_engine::{NewEndpoint, OPERATIONAL_EVENTS, Policies, management};
 use aldaba_store::{Endpoint, EndpointConfig};
 use serde_json::value::RawValue;
@@ -208,17 +208,7 @@ pub(super) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
     let org = offer.caller.org();
     let mut fields = Fields::parse(body)?;
     let url = fields.required_string("url");
-    let url = fields.checked("url", url, |url| match url.len() {
-        ..=LONGEST_URL => Ok(()),
-        length => Err(format!("may be {LONGEST_URL} bytes long at most; it is {length}")),
-    });
-    let target = url.and_then(|url| match api.guard.parse_url(&url) {
-        Ok(target) => Some(target),
-        Err(refused) => {
-            fields.problem("url", refused.to_string());
-            None
-        }
-    });
+    let target = target(api, &mut fields, "url", url);
     let description = fields.string_or("description", "");
     let description = fields.checked("description", Some(description), |text| match text {
         text if text.len() > LONGEST_DESCRIPTION => {
@@ -275,6 +265,21 @@ pub(super) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
     Ok(NewEndpoint { config, credentials, headers, key })
 }
 
+/// Where a URL leads, if it may be used at all.
+pub(super) fn target(api: &Api, fields: &mut Fields, name: &str, url: Option<String>) -> Option<TargetUrl> {
+    let url = fields.checked(name, url, |url| match url.len() {
+        ..=LONGEST_URL => Ok(()),
+        length => Err(format!("may be {LONGEST_URL} bytes long at most; it is {length}")),
+    });
+    match api.guard.parse_url(&url?) {
+        Ok(target) => Some(target),
+        Err(refused) => {
+            fields.problem(name, refused.to_string());
+            None
+        }
+    }
+}
+
 fn when_disabled(fields: &mut Fields) -> WhenDisabled {
     match fields.string("whenDisabled").as_deref() {
         None | Some("skip") => WhenDisabled::Skip,
@@ -286,7 +291,7 @@ fn when_disabled(fields: &mut Fields) -> WhenDisabled {
     }
 }
 
-fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
+pub(super) fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
     let policies = api.engine.policies();
     let given = fields.string("policy");
     let known = fields.checked("policy", given, |name| match policies.get(org, name) {
@@ -300,7 +305,7 @@ fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
     known.unwrap_or_else(|| Policies::DEFAULT.to_owned())
 }
 
-fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
+pub(super) fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
     let profiles = api.engine.profiles();
     let given = fields.string("profile");
     fields.checked("profile", given, |name| match profiles.get(org, name) {

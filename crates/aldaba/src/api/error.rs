@@ -2,7 +2,7 @@
 
 use super::json;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_engine::{ChangeError, EventTypes, ResendError, Rotation, SendError};
+use aldaba_engine::{ChangeError, DispatchError, EventTypes, ResendError, Rotation, SendError};
 use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -241,6 +241,16 @@ impl From<SendError> for Error {
             ),
             SendError::OverQuota { whose, most, until, at } => Self::over_quota(whose, most, until, at),
             SendError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<DispatchError> for Error {
+    fn from(error: DispatchError) -> Self {
+        match error {
+            DispatchError::UnknownPolicy(name) => ChangeError::UnknownPolicy(name).into(),
+            DispatchError::UnknownProfile(name) => ChangeError::UnknownProfile(name).into(),
+            DispatchError::Send(error) => error.into(),
         }
     }
 }

@@ -125,6 +125,7 @@ async fn send(
         event_id: None,
         created_at,
         deliver_at: None,
+        job: None,
         only_for: Some(endpoint.id),
     };
     Ok(answer(&message))

@@ -181,7 +181,7 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
         let text = "Not sent: the endpoint was created after the message was accepted";
         return Why::new("endpoint_newer", text);
     }
-    if !message.is_for(endpoint.id) {
+    if !message.is_for(&Subscription::from(endpoint)) {
         return Why::new("for_another_endpoint", "Not sent: the message is an example for another endpoint");
     }
     let event_type = &message.content.event_type;

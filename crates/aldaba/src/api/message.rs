@@ -46,7 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Payload bytes after which a page ends early. A page of the largest messages would otherwise be a quarter of a
 /// gigabyte.
-const PAGE_BYTES: usize = 8 << 20;
+pub(super) const PAGE_BYTES: usize = 8 << 20;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -53,9 +53,9 @@ struct ParametersDocument {
 }
 
 pub(super) const MOST_CHANNELS: usize = 10;
-const MOST_TAGS: usize = 10;
+pub(super) const MOST_TAGS: usize = 10;
 /// How deep a payload may be nested.
-const DEEPEST: usize = 128;
+pub(super) const DEEPEST: usize = 128;
 /// Part of the API, not served yet.
 const NOT_YET: [&str; 1] = ["payloadRetentionHours"];
 const PARAMETERS: &str = "transformationsParams";
@@ -264,7 +264,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Whether valid JSON is nested deeper than allowed.
-fn too_deep(json: &[u8]) -> bool {
+pub(super) fn too_deep(json: &[u8]) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for &byte in json {
         if in_string {

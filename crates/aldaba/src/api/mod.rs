@@ -16,6 +16,7 @@ mod delivery_id;
 mod delivery_query;
 mod destination;
 mod discard;
+mod dispatch;
 mod docs;
 mod endpoint;
 mod endpoint_in;
@@ -32,6 +33,7 @@ mod history_query;
 mod host;
 mod ids;
 mod import;
+mod job;
 mod json;
 mod message;
 mod message_batch;
@@ -165,6 +167,8 @@ fn routes() -> Vec<Route> {
         precheck::routes(),
         message_search::routes(),
         message_content::routes(),
+        dispatch::routes(),
+        job::routes(),
         endpoint_message::routes(),
         destination::routes(),
         attempt_list::routes(),

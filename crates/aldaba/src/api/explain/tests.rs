@@ -23,6 +23,7 @@ fn endpoint() -> Endpoint {
         created_at: seconds(-100),
         updated_at: seconds(-100),
         deleted: false,
+        direct: false,
         health: Health::default(),
     }
 }
@@ -131,12 +132,18 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
 
 #[test]
 fn an_absent_delivery_says_why() {
-    let content = Content { event_type: "paid".into(), payload: r#"{"amount":5}"#.into(), version: None };
+    let content = Content {
+        event_type: "paid".into(),
+        payload: r#"{"amount":5}"#.into(),
+        version: None,
+        sealed_headers: None,
+    };
     let message = Message {
         expunged: false,
         tags: Vec::new(),
         headers: Vec::new(),
         deliver_at: None,
+        job: None,
         only_for: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
