@@ -53,7 +53,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Serialize, ToSchema)]
 pub(super) struct SecretOut {
     /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
-    key: String,
+    pub(super) key: String,
 }
 
 #[derive(ToSchema)]

@@ -77,6 +77,8 @@ const ROWS: &[(&str, &str)] = &[
 /// Messages are the business itself, and have a history of their own. Others only read.
 const WITHOUT: &[&str] = &[
     "v1.message.create",
+    "v1.dispatch.create",
+    "v1.job.create",
     "v1.message.create-batch",
     "v1.message.precheck",
     "v1.message.search",

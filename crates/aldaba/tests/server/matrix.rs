@@ -81,7 +81,11 @@ async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'static str, 
     let ear = json!({"url": "https://example.com/"}).to_string();
     let ear = text(&client.post("/operational-webhook/endpoint", ear).await.expect(201)["id"]);
     let key = client.post("/api-key", r#"{"name": "theirs", "scope": "read"}"#).await.expect(201);
+    let job =
+        json!({"jobId": "theirs", "jobType": "t", "status": "completed", "webhookUrl": receiver.url("/")});
+    client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(202);
     BTreeMap::from([
+        ("job_id", "theirs".to_owned()),
         ("key_id", text(&key["id"])),
         ("app_id", app),
         ("endpoint_id", endpoint),

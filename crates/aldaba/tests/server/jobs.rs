@@ -1,0 +1,360 @@
+//! The ends of jobs: document C's own list of tests, against the whole server and over sockets.
+
+use crate::receiver::Receiver;
+use crate::running::{Running, token};
+use crate::tokens::OTHER_ORGANIZATION;
+use aldaba::config::Config;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+fn local(config: &mut Config) {
+    config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+}
+
+async fn tell(server: &Running, app: &str, more: Value) -> Value {
+    let mut job = json!({"jobId": "job-1", "jobType": "email.send", "status": "completed"});
+    job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(202)
+}
+
+/// The record of a job once it is no longer pending.
+async fn ended(server: &Running, app: &str, job: &str) -> Value {
+    for _ in 0..500 {
+        let record = server.client.get(&format!("/app/{app}/job/{job}")).await.expect(200);
+        if record["status"] != "pending" {
+            return record;
+        }
+        assert_eq!(record["completedAt"], Value::Null, "{record}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the webhook of {job} never ended");
+}
+
+/// The URL of something that sends everybody on.
+async fn redirecting(to: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    );
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut read = [0; 4096];
+            let _ = stream.read(&mut read).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    url
+}
+
+fn fields(record: &Value, names: [&str; 5]) -> [Value; 5] {
+    names.map(|name| record[name].clone())
+}
+
+const STATE: [&str; 5] = ["status", "attempts", "maxAttempts", "lastStatusCode", "lastError"];
+
+#[tokio::test]
+async fn without_a_url_nothing_happens_and_nothing_is_wrong() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let job = json!({"jobId": "job-1", "jobType": "email.send", "status": "completed"});
+    for url in [None, Some(Value::Null)] {
+        let mut job = job.clone();
+        if let Some(url) = url {
+            job["webhookUrl"] = url;
+        }
+        let answer = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(200);
+        assert_eq!(answer, json!({"dispatched": false}));
+    }
+    server.client.get(&format!("/app/{app}/job/job-1")).await.expect(404);
+    assert_eq!(server.client.get(&format!("/app/{app}/job")).await.expect(200)["data"], json!([]));
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_success_goes_out_at_once_with_its_payload_headers_and_record() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(201, "thanks").await;
+    let url = receiver.url("/hooks?job=1");
+    let result = json!({"sent": true, "messageId": "abc123"});
+    let began = Instant::now();
+    let told = tell(&server, &app, json!({"webhookUrl": url, "result": result})).await;
+    let arrival = receiver.next().await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+
+    let headers = ["content-type", "x-webhook-event", "x-job-id"];
+    let headers = headers.map(|name| arrival.headers[name].to_str().unwrap());
+    assert_eq!(headers, ["application/json", "job.status", "job-1"]);
+    for absent in ["webhook-signature", "webhook-id", "svix-id"] {
+        assert!(!arrival.headers.contains_key(absent), "{absent}");
+    }
+    let payload: Value = serde_json::from_slice(&arrival.body).unwrap();
+    let completed_at = payload["completedAt"].as_str().unwrap();
+    assert_eq!((completed_at.len(), &completed_at[10..11], &completed_at[23..]), (24, "T", "Z"));
+    assert_eq!(
+        payload,
+        json!({"jobId": "job-1", "jobType": "email.send", "status": "completed", "result": result,
+               "error": null, "completedAt": completed_at})
+    );
+    assert_eq!(arrival.path, "/hooks?job=1");
+
+    assert_eq!(fields(&told, STATE), [json!("pending"), json!(0), json!(3), Value::Null, Value::Null]);
+    assert_eq!((&told["dispatched"], &told["url"], &told["payload"]), (&json!(true), &json!(url), &payload));
+    let record = ended(&server, &app, "job-1").await;
+    assert_eq!(fields(&record, STATE), [json!("success"), json!(1), json!(3), json!(201), Value::Null]);
+    assert!(record["lastAttemptAt"].is_string() && record["completedAt"].is_string());
+    let mut names: Vec<_> = record.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    let mut all = [
+        "id",
+        "jobId",
+        "jobType",
+        "url",
+        "payload",
+        "status",
+        "attempts",
+        "maxAttempts",
+        "lastStatusCode",
+        "lastError",
+        "lastAttemptAt",
+        "createdAt",
+        "completedAt",
+    ];
+    all.sort_unstable();
+    assert_eq!(names, all);
+    for same in ["id", "jobId", "jobType", "url", "payload", "createdAt"] {
+        assert_eq!(record[same], told[same], "{same}");
+    }
+    receiver.nothing_more().await;
+}
+
+#[tokio::test]
+async fn an_http_failure_is_retried_with_growing_delays_until_the_attempts_are_used_up() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(503, "down").await;
+    let error = json!("SMTP said no");
+    let began = Instant::now();
+    tell(&server, &app, json!({"status": "failed", "error": error, "webhookUrl": receiver.url("/")})).await;
+    let mut times = Vec::new();
+    for attempt in 1..=3 {
+        let arrival = receiver.next().await;
+        times.push(began.elapsed().as_secs_f64());
+        let payload: Value = serde_json::from_slice(&arrival.body).unwrap();
+        assert_eq!(
+            (&payload["status"], &payload["error"], &payload["result"]),
+            (&json!("failed"), &error, &Value::Null)
+        );
+        if attempt == 2 {
+            let pending = server.client.get(&format!("/app/{app}/job/job-1")).await.expect(200);
+            assert_eq!(
+                (&pending["status"], &pending["lastError"]),
+                (&json!("pending"), &json!("HTTP 503: Service Unavailable"))
+            );
+        }
+    }
+    let gaps = [times[1] - times[0], times[2] - times[1]];
+    assert!((0.9..1.8).contains(&gaps[0]) && (1.9..2.8).contains(&gaps[1]), "{gaps:?}");
+    let record = ended(&server, &app, "job-1").await;
+    let expected = [json!("failed"), json!(3), json!(3), json!(503), json!("HTTP 503: Service Unavailable")];
+    assert_eq!(fields(&record, STATE), expected);
+    receiver.stays_quiet(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_were() {
+    let server = Running::with(|config| {
+        local(config);
+        config.overrides.job_timeout = Duration::from_millis(200);
+        config.overrides.job_attempts = 2;
+    })
+    .await;
+    let app = server.application().await;
+    // Takes connections and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone: SocketAddr = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let silent = silent.local_addr().map(|address| (silent, address)).unwrap();
+    tell(&server, &app, json!({"jobId": "slow", "webhookUrl": format!("http://{}/", silent.1)})).await;
+    tell(&server, &app, json!({"jobId": "gone", "webhookUrl": format!("http://{gone}/")})).await;
+    let slow = ended(&server, &app, "slow").await;
+    let expected = [json!("failed"), json!(2), json!(2), Value::Null, json!("Request timeout")];
+    assert_eq!(fields(&slow, STATE), expected);
+    let gone = ended(&server, &app, "gone").await;
+    assert_eq!((&gone["status"], &gone["lastStatusCode"]), (&json!("failed"), &Value::Null));
+    assert!(gone["lastError"].as_str().unwrap().to_lowercase().contains("refused"), "{gone}");
+}
+
+#[tokio::test]
+async fn records_are_found_by_status_and_by_job() {
+    let server = Running::with(|config| {
+        local(config);
+        config.overrides.job_attempts = 1;
+    })
+    .await;
+    let app = server.application().await;
+    let good = Receiver::answering(200, "").await;
+    let bad = Receiver::answering(500, "").await;
+    for n in 0..5 {
+        tell(&server, &app, json!({"jobId": format!("good/{n}"), "webhookUrl": good.url("/")})).await;
+    }
+    for _ in 0..2 {
+        tell(&server, &app, json!({"jobId": "bad", "webhookUrl": bad.url("/")})).await;
+    }
+    // An event and a dispatch are no jobs.
+    server.message(&app, "a").await;
+    let dispatch = json!({"url": good.url("/"), "payload": 1}).to_string();
+    server.client.post(&format!("/app/{app}/dispatch"), dispatch).await.expect(202);
+    for n in 0..5 {
+        ended(&server, &app, &format!("good%2F{n}")).await;
+    }
+    ended(&server, &app, "bad").await;
+    let jobs = async |query: &str| {
+        let page = server.client.get(&format!("/app/{app}/job?{query}")).await.expect(200);
+        let data =
+            page["data"].as_array().unwrap().iter().map(|job| job["jobId"].as_str().unwrap().to_owned());
+        data.collect::<Vec<_>>()
+    };
+    let newest_first = ["bad", "bad", "good/4", "good/3", "good/2", "good/1", "good/0"];
+    let mut everything = jobs("").await;
+    assert_eq!(everything.len(), 7);
+    assert_eq!(jobs("status=success").await.len(), 5);
+    for _ in 0..100 {
+        if jobs("status=failed").await.len() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(jobs("status=failed").await, ["bad", "bad"]);
+    assert_eq!(jobs("status=pending").await, Vec::<String>::new());
+    assert_eq!(jobs("jobId=good%2F3").await, ["good/3"]);
+    assert_eq!(jobs("jobId=bad&status=failed").await.len(), 2);
+    assert_eq!(jobs("jobId=bad&status=success").await, Vec::<String>::new());
+    everything.sort();
+    let mut expected = newest_first.map(str::to_owned).to_vec();
+    expected.sort();
+    assert_eq!(everything, expected);
+    // Page by page, forth and back.
+    let (mut paged, mut iterator) = (Vec::new(), String::new());
+    loop {
+        let page = server.client.get(&format!("/app/{app}/job?limit=3{iterator}")).await.expect(200);
+        paged.extend(page["data"].as_array().unwrap().iter().map(|job| job["id"].clone()));
+        if page["done"] == true {
+            break;
+        }
+        iterator = format!("&iterator={}", page["iterator"].as_str().unwrap());
+    }
+    let all = server.client.get(&format!("/app/{app}/job")).await.expect(200);
+    let ids: Vec<_> = all["data"].as_array().unwrap().iter().map(|job| job["id"].clone()).collect();
+    assert_eq!(paged, ids);
+    server.client.get(&format!("/app/{app}/job?status=done")).await.expect(422);
+    server.client.get(&format!("/app/{app}/job?limit=0")).await.expect(422);
+}
+
+#[tokio::test]
+async fn a_repeat_under_its_key_is_one_webhook_and_another_time_is_another() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(200, "").await;
+    let job = json!({"jobId": "j", "jobType": "t", "status": "completed", "webhookUrl": receiver.url("/")});
+    let path = format!("/app/{app}/job");
+    let first = server.client.post_once(&path, "k", job.to_string()).await.expect(202);
+    receiver.next().await;
+    let again = server.client.post_once(&path, "k", job.to_string()).await.expect(202);
+    assert_eq!((&again["id"], &again["dispatched"]), (&first["id"], &json!(true)));
+    receiver.nothing_more().await;
+    let other = server.client.post_once(&path, "l", job.to_string()).await.expect(202);
+    assert_ne!(other["id"], first["id"]);
+    receiver.next().await;
+    let shown = server.client.get(&format!("/app/{app}/job/j")).await.expect(200);
+    assert_eq!(shown["id"], other["id"], "the newest");
+}
+
+#[tokio::test]
+async fn redirects_are_followed_and_each_hop_is_vetted() {
+    let server = Running::with(|config| {
+        local(config);
+        config.overrides.job_attempts = 1;
+    })
+    .await;
+    let app = server.application().await;
+    let mut end = Receiver::answering(200, "").await;
+    let near = redirecting(&end.url("/there")).await;
+    tell(&server, &app, json!({"jobId": "near", "webhookUrl": near})).await;
+    assert_eq!(end.next().await.headers["x-job-id"], "near");
+    assert_eq!(ended(&server, &app, "near").await["status"], "success");
+    let far = redirecting("http://169.254.169.254/latest").await;
+    tell(&server, &app, json!({"jobId": "far", "webhookUrl": far})).await;
+    let record = ended(&server, &app, "far").await;
+    assert_eq!((&record["status"], &record["lastStatusCode"]), (&json!("failed"), &Value::Null), "{record}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let good =
+        json!({"jobId": "j", "jobType": "t", "status": "completed", "webhookUrl": "https://example.com/"});
+    let long = "x".repeat(257);
+    for (field, wrong) in [
+        ("jobId", json!(null)),
+        ("jobId", json!(5)),
+        ("jobId", json!("")),
+        ("jobId", json!(" a")),
+        ("jobId", json!("a\r\nX-Evil: 1")),
+        ("jobId", json!("ñ")),
+        ("jobId", json!(long)),
+        ("jobType", json!("")),
+        ("jobType", json!("a\u{0}")),
+        ("jobType", json!(long)),
+        ("jobType", json!([])),
+        ("status", json!("done")),
+        ("status", json!(true)),
+        ("status", json!(null)),
+        ("error", json!({"message": "no"})),
+        ("error", json!("x".repeat(70_000))),
+        ("webhookUrl", json!("")),
+        ("webhookUrl", json!("ftp://example.com/")),
+        ("webhookUrl", json!("http://127.0.0.1/")),
+        ("webhookUrl", json!("http://169.254.169.254/latest")),
+        ("webhookUrl", json!("http://[::ffff:10.0.0.1]/")),
+        ("webhookUrl", json!(7)),
+        ("completedAt", json!("yesterday")),
+        ("completedAt", json!(1_700_000_000)),
+    ] {
+        let mut job = good.clone();
+        job[field] = wrong.clone();
+        let refused = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(422);
+        assert_eq!(refused["detail"][0]["loc"], json!(["body", field]), "{wrong}");
+    }
+    for field in ["jobId", "jobType", "status"] {
+        let mut job = good.clone();
+        job.as_object_mut().unwrap().remove(field);
+        let refused = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(422);
+        assert_eq!(refused["detail"][0]["loc"], json!(["body", field]));
+    }
+    let deep = format!(
+        "{{\"jobId\":\"j\",\"jobType\":\"t\",\"status\":\"completed\",\"webhookUrl\":\"https://example.com/\",\"result\":{}{}}}",
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let status = server.client.post(&format!("/app/{app}/job"), deep).await.status;
+    assert_eq!(status, 422);
+    let mut large = good.clone();
+    large["result"] = json!("x".repeat(1 << 20));
+    server.client.post(&format!("/app/{app}/job"), large.to_string()).await.expect(413);
+    for body in ["", "[]", "null", "{", "\"x\""] {
+        assert_eq!(server.client.post(&format!("/app/{app}/job"), body).await.status, 422, "{body}");
+    }
+    server.client.post("/app/app_missing/job", good.to_string()).await.expect(404);
+    let other = server.client.with_token(&token(OTHER_ORGANIZATION));
+    other.post(&format!("/app/{app}/job"), good.to_string()).await.expect(404);
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
