@@ -61,6 +61,7 @@ class Scene:
         self.ids["policy_name"] = self.policy()
         self.ids["profile_name"] = self.profile()
         self.ids["key_id"] = self.key()
+        self.ids["job_id"] = self.job()
         self.ids["operational"] = self.operational()
         self.ids["origin"] = urllib.parse.quote(NOWHERE.rstrip("/"), safe="")
 
@@ -75,6 +76,12 @@ class Scene:
         # Deliveries fail at once and are given up at once.
         body = {"url": NOWHERE, "policy": "job-status"}
         return ask("POST", f"/app/{self.ids['app_id']}/endpoint", body)["id"]
+
+    def job(self):
+        name = self.name("job")
+        body = {"jobId": name, "jobType": "export", "status": "completed", "webhookUrl": NOWHERE}
+        ask("POST", f"/app/{self.ids['app_id']}/job", body)
+        return name
 
     def message(self):
         body = {"eventType": "invoice.paid", "payload": {"invoice": 42}}
@@ -148,8 +155,9 @@ def before_call(context, case, **_):
         if good and chance % 2:
             name = next(iter(parameters.values()), None) or SCENE.name("made-up")
             case.body = {**good, **dict(list(case.body.items())[: chance % 3]), "name": name}
-        if ":" in str(case.body.get("url")):
-            case.body["url"] = NOWHERE
+        for field in ("url", "webhookUrl"):
+            if ":" in str(case.body.get(field)):
+                case.body[field] = NOWHERE
 
 
 def came_from_an_answer(name, value):

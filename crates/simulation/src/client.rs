@@ -8,8 +8,8 @@ use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
 use aldaba_delivery::{AppId, EndpointId, Filter, MessageId, Ordering, Timestamp, WhenDisabled};
 use aldaba_engine::{
-    Cancel, Cancelled, ChangeError, Directory, Engine, Made, NewApplication, NewEndpoint, NewEvent,
-    NewReplay, Once, ResendError, SendError, Sent,
+    Cancel, Cancelled, ChangeError, Directory, DispatchError, EndpointHeaders, Engine, Made, NewApplication,
+    NewDispatch, NewEndpoint, NewEvent, NewReplay, Once, ResendError, SendError, Sent,
 };
 use aldaba_store::{
     Actor, AuditEntry, Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus,
@@ -207,7 +207,22 @@ impl Client {
             only_for: None,
             once: if event.has_key { once("send", name) } else { None },
         };
-        let sent = self.engine.send(&which(&self.world.scenario, event.tenant), new).await;
+        let which = which(&self.world.scenario, event.tenant);
+        let sent = match event.address {
+            None => self.engine.send(&which, new).await,
+            Some(door) => match self.engine.dispatch(&which, self.dispatch(door, new)).await {
+                Ok((sent, _)) => Ok(sent),
+                Err(DispatchError::Send(error)) => Err(error),
+                Err(error) => {
+                    self.world
+                        .notes
+                        .lock()
+                        .surprises
+                        .push(format!("event {name} was answered with `{error}`"));
+                    return Answer::Done;
+                }
+            },
+        };
         if self.process.is_dead() {
             return Answer::Unknown;
         }
@@ -232,6 +247,20 @@ impl Client {
                 notes.surprises.push(format!("event {name} was answered with `{error}`"));
                 Answer::Done
             }
+        }
+    }
+
+    fn dispatch(&self, number: usize, event: NewEvent) -> NewDispatch {
+        let door = &self.world.scenario.doors[number];
+        NewDispatch {
+            url: url(number, door),
+            credentials: None,
+            policy: door.policy.into(),
+            profile: None,
+            key: Some(door.key.clone()),
+            headers: EndpointHeaders::default(),
+            job: (number.is_multiple_of(2)).then(|| format!("job-{number}")),
+            event,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
+mod dispatching;
 mod emphasis;
 mod expunging;
 mod hands;
@@ -124,6 +125,8 @@ pub struct Event {
     pub deliver_at: Option<Timestamp>,
     /// Bytes that the payload is filled up with.
     pub padding: usize,
+    /// It is dispatched to the address of this door, and is for no endpoint.
+    pub address: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +157,7 @@ impl Scenario {
         ordering::add(&mut scenario);
         hands::add(&mut scenario);
         expunging::add(&mut scenario);
+        dispatching::add(&mut scenario);
         scenario
     }
 

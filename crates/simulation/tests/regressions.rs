@@ -44,6 +44,7 @@ fn send(scenario: &mut Scenario, millis: u64) {
         again: false,
         deliver_at: None,
         padding: 0,
+        address: None,
     };
     scenario.orders.push(Order { at, what: What::Send(event) });
 }

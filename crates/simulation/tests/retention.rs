@@ -47,6 +47,7 @@ fn day(hours: u32) -> Arc<World> {
             twice: false,
             again: number.is_multiple_of(7),
             padding: 0,
+            address: None,
         }),
     };
     scenario.orders = (0..EVENTS).map(order).collect();

@@ -1,5 +1,6 @@
 //! The ends of jobs: document C's own list of tests, against the whole server and over sockets.
 
+use crate::command_line::{aldaba, text};
 use crate::receiver::Receiver;
 use crate::running::{Running, token};
 use crate::tokens::OTHER_ORGANIZATION;
@@ -357,4 +358,21 @@ async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
     let other = server.client.with_token(&token(OTHER_ORGANIZATION));
     other.post(&format!("/app/{app}/job"), good.to_string()).await.expect(404);
     assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[test]
+fn a_bad_value_of_a_variable_stops_the_start_and_says_what_is_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["WEBHOOK_TIMEOUT_MS", "WEBHOOK_MAX_ATTEMPTS", "WEBHOOK_RETRY_INTERVAL_MS"] {
+        for value in ["ten", "0", "-5", "1.5", "1e3", "99999999999999999999"] {
+            let mut command = aldaba(folder.path());
+            command.args(["serve", "--listen", "127.0.0.1:0"]).env(name, value);
+            let ended = command.output().unwrap();
+            assert_eq!(ended.status.code(), Some(78), "{name}={value}");
+            let said = text(&ended.stderr);
+            assert!(said.contains(&format!("{name}={value}: expected a whole number from 1 to ")), "{said}");
+            assert_eq!(text(&ended.stdout), "");
+        }
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
 }

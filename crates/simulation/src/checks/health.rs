@@ -5,19 +5,31 @@ use super::ordering::Orderings;
 use super::pace::outcome;
 use super::story::Stories;
 use crate::log::{Hand, Life, Log, RecordCommit};
+use crate::store::Disk;
 use aldaba_delivery::{Class, Ending, EndpointId, Health, Timestamp, Transition};
 use aldaba_store::Recorded;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Where a life ended with nothing in flight, its attempts are gone through again in the order in
 /// which they came back. Old news that is written late must not replace newer news.
-pub(super) fn health_is_what_the_attempts_made_it(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
+pub(super) fn health_is_what_the_attempts_made_it(
+    disk: &Disk,
+    stories: &Stories<'_>,
+    log: &Log,
+    found: &mut Findings,
+) {
     let orderings = Orderings::of(log);
     let mut before: &BTreeMap<EndpointId, Health> = &BTreeMap::new();
     for (number, life) in log.lives.iter().enumerate() {
         if !life.end.cuts() {
             let expected = gone_through(stories, log, number, before);
-            compare(number, life, &expected, &orderings, found);
+            compare(
+                number,
+                life,
+                &expected,
+                |id| !orderings.ever_changed(id) && !disk.was_removed(id),
+                found,
+            );
         }
         before = &life.health;
     }
@@ -89,15 +101,16 @@ fn gone_through(
     health
 }
 
-/// Where the ordering has changed on the way, nobody can say which one an attempt was made under.
+/// Where the ordering has changed on the way, nobody can say which one an attempt was made under; and an address
+/// that was made anew has forgotten what was.
 fn compare(
     number: usize,
     life: &Life,
     expected: &BTreeMap<EndpointId, Health>,
-    orderings: &Orderings<'_>,
+    can_be_told: impl Fn(EndpointId) -> bool,
     found: &mut Findings,
 ) {
-    for (endpoint, health) in life.health.iter().filter(|(id, _)| !orderings.ever_changed(**id)) {
+    for (endpoint, health) in life.health.iter().filter(|(id, _)| can_be_told(**id)) {
         let expected = expected.get(endpoint).cloned().unwrap_or_default();
         found.require(*health == expected, "health", || {
             format!("after life {number} {endpoint} is {health:?}; its attempts make it {expected:?}")

@@ -44,7 +44,8 @@ impl<'a> Stories<'a> {
                 found.add("I1", || format!("{:?} goes to an endpoint that has no row", delivery.seq));
                 continue;
             };
-            let policy = policies.builtin(&endpoint.config.policy).expect("a built-in policy").clone();
+            let policy = policies.builtin(&endpoint.config.policy).expect("a built-in policy");
+            let policy = if endpoint.direct { policy.without_owner() } else { policy.clone() };
             let begins = log.rounds.get(&delivery.seq).copied().unwrap_or_default();
             rounds.entry((delivery.message, delivery.endpoint)).or_default().insert(begins, delivery.seq);
             let door = door_number(&endpoint.config.url);

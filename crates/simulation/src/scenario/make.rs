@@ -182,6 +182,7 @@ fn event(dice: &mut Dice, number: usize, tenants: usize) -> Event {
         again: dice.percent(10),
         deliver_at: None,
         padding: dice.index(200),
+        address: None,
     }
 }
 

@@ -72,6 +72,9 @@ impl Disk {
     /// The endpoints that should get a message at this moment, found without the engine's help.
     pub(super) fn subscribers(&self, accept: &Accept) -> Vec<EndpointId> {
         let message = &accept.message;
+        if let Some(address) = &accept.direct {
+            return vec![address.id];
+        }
         let subscribed = |endpoint: &&Endpoint| {
             let of_type = endpoint.config.event_types.is_empty()
                 || endpoint.config.event_types.iter().any(|name| **name == *message.content.event_type);
@@ -85,11 +88,12 @@ impl Disk {
                 payload: &message.content.payload,
             };
             let passes = endpoint.config.filter.as_ref().is_none_or(|filter| filter.holds(&facts));
-            let hears = match &accept.direct {
-                Some(address) => address.id == endpoint.id,
-                None => !endpoint.direct,
-            };
-            endpoint.app == accept.app && !endpoint.deleted && hears && of_type && of_channel && passes
+            endpoint.app == accept.app
+                && !endpoint.deleted
+                && !endpoint.direct
+                && of_type
+                && of_channel
+                && passes
         };
         self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()
     }

@@ -91,7 +91,13 @@ impl Disk {
     }
 
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
-        self.endpoints.values().chain(self.archive.endpoints.values())
+        let gone = |row: &&Endpoint| !self.endpoints.contains_key(&row.id);
+        self.endpoints.values().chain(self.archive.endpoints.values().filter(gone))
+    }
+
+    /// Whether it is an address that was removed: the next dispatch made it anew.
+    pub fn was_removed(&self, address: EndpointId) -> bool {
+        self.archive.endpoints.get(&address).is_some_and(|row| row.direct)
     }
 
     pub fn all_deliveries(&self) -> impl Iterator<Item = &DeliveryStatus> {

@@ -97,8 +97,9 @@ impl Disk {
     /// Which of these endpoints are off, and skip what comes meanwhile.
     pub(super) fn skipping(&self, endpoints: &[EndpointId]) -> Vec<EndpointId> {
         let skips = |id: &&EndpointId| {
-            let row = &self.endpoints[*id];
-            row.config.disabled && row.config.when_disabled == WhenDisabled::Skip
+            // An address is made with what is dispatched to it.
+            let off = |row: &Endpoint| row.config.disabled && row.config.when_disabled == WhenDisabled::Skip;
+            self.endpoints.get(*id).is_some_and(off)
         };
         endpoints.iter().filter(skips).copied().collect()
     }
