@@ -64,8 +64,9 @@ fn light_build() -> Outcome {
 fn units() -> Outcome {
     let pure =
         ["--package", "aldaba-delivery", "--package", "aldaba-signature", "--package", "aldaba-engine"];
+    let embedded = ["--package", "aldaba-embedded"];
     let tools = ["--package", "simulation", "--package", "bench", "--package", "xtask"];
-    show(cargo(&["test", "--locked"]).args(pure).args(tools))
+    show(cargo(&["test", "--locked"]).args(pure).args(embedded).args(tools))
 }
 
 fn stores() -> Outcome {

@@ -13,8 +13,10 @@ pub mod filter;
 mod gate;
 mod health;
 mod id;
+pub mod names;
 mod ordering;
 mod outcome;
+mod payload;
 pub mod policy;
 mod profile;
 mod retry_after;
@@ -34,6 +36,7 @@ pub use id::{
 };
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{Answer, Failure, FailureKind, Outcome};
+pub use payload::{DEEPEST_PAYLOAD, is_too_deep};
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::ops::Add;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A moment, in milliseconds since the Unix epoch. Arithmetic saturates: a receiver's
 /// `Retry-After` or an operator's clock must not be able to cause a panic or a wrap.
@@ -39,8 +39,36 @@ impl Add<Duration> for Timestamp {
     }
 }
 
+/// What lies before the epoch counts as the epoch.
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        Self(0) + time.duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+}
+
+/// The same, for what no clock of the system can show.
+impl From<Timestamp> for SystemTime {
+    fn from(moment: Timestamp) -> Self {
+        UNIX_EPOCH.checked_add(moment.since(Timestamp(0))).unwrap_or(UNIX_EPOCH)
+    }
+}
+
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}ms", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_the_same_one_as_a_time_of_the_system_and_extremes_do_not_panic() {
+        let moment = Timestamp::from_millis(1_780_000_000_123);
+        assert_eq!(Timestamp::from(SystemTime::from(moment)), moment);
+        assert_eq!(SystemTime::from(Timestamp::MIN), UNIX_EPOCH);
+        assert_eq!(Timestamp::from(UNIX_EPOCH - Duration::from_secs(5)), Timestamp::from_millis(0));
+        assert!(SystemTime::from(Timestamp::MAX) >= UNIX_EPOCH);
     }
 }

@@ -13,6 +13,7 @@ mod cancel;
 mod clock;
 mod content;
 mod credentials;
+mod data_folder;
 mod directory;
 mod dispatch;
 mod dispatcher;
@@ -24,6 +25,7 @@ mod expunge;
 mod gates;
 mod headers;
 mod hosts;
+mod installation;
 mod intake;
 mod lane;
 mod matching;
@@ -52,6 +54,7 @@ pub use credentials::{
     Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
     make_key,
 };
+pub use data_folder::{DataFolder, FolderError, key_from_hex};
 pub use directory::{
     ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
     Put, Rotation,
@@ -62,6 +65,7 @@ pub use entropy::{Entropy, SystemEntropy};
 pub use event_types::EventTypes;
 pub use headers::{EndpointHeaders, HeaderProblem};
 pub use hosts::{Behind, HeldHost};
+pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, default_organization};
 pub use intake::{Direct, NewEvent, Quotas, SendError, Sent};
 pub use matching::{Mismatch, mismatch};
 pub use operational::{OPERATIONAL_EVENTS, management};

@@ -16,6 +16,10 @@ impl Actor {
     pub fn command_line(org: OrgId) -> Self {
         Self { org, who: Who::CommandLine }
     }
+
+    pub fn program(org: OrgId) -> Self {
+        Self { org, who: Who::Program }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Who {
     PortalToken { app: AppId, session: Option<String> },
     /// Somebody with access to the data folder.
     CommandLine,
+    /// A program that has the engine inside.
+    Program,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +42,12 @@ pub enum ActorKind {
     OrganizationToken,
     PortalToken,
     CommandLine,
+    Program,
 }
 
 impl ActorKind {
-    pub const ALL: [Self; 4] = [Self::Key, Self::OrganizationToken, Self::PortalToken, Self::CommandLine];
+    pub const ALL: [Self; 5] =
+        [Self::Key, Self::OrganizationToken, Self::PortalToken, Self::CommandLine, Self::Program];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -47,6 +55,7 @@ impl ActorKind {
             Self::OrganizationToken => "organization_token",
             Self::PortalToken => "portal_token",
             Self::CommandLine => "command_line",
+            Self::Program => "program",
         }
     }
 }
@@ -58,6 +67,7 @@ impl Who {
             Self::OrganizationToken => ActorKind::OrganizationToken,
             Self::PortalToken { .. } => ActorKind::PortalToken,
             Self::CommandLine => ActorKind::CommandLine,
+            Self::Program => ActorKind::Program,
         }
     }
 }

@@ -44,6 +44,11 @@ pub struct NewMessage {
     pub job: Option<String>,
 }
 
+impl NewMessage {
+    pub const MOST_CHANNELS: usize = 10;
+    pub const MOST_TAGS: usize = 10;
+}
+
 /// An accepted event as it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

@@ -27,6 +27,9 @@ pub struct Application {
 }
 
 impl Application {
+    /// Bytes.
+    pub const LONGEST_NAME: usize = 4096;
+
     /// The names, as callers know them, of what is not as it was `before`.
     pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
         let fields = [
@@ -69,6 +72,13 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
+    /// Bytes.
+    pub const LONGEST_URL: usize = 8192;
+    /// Bytes.
+    pub const LONGEST_DESCRIPTION: usize = 4096;
+    pub const MOST_EVENT_TYPES: usize = 1000;
+    pub const MOST_CHANNELS: usize = 10;
+
     /// One that takes everything, at this URL.
     pub fn new(url: impl Into<String>, policy: impl Into<String>) -> Self {
         Self {

@@ -1,14 +1,12 @@
 //! Which keys the server runs with: from the configuration, else from the data folder.
 
-use crate::config::{Config, from_hex};
-use crate::data_folder::{DataFolder, FolderError};
-use aldaba_engine::Entropy;
+use crate::config::Config;
+use aldaba_engine::{DataFolder, Entropy, FolderError};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use std::path::Path;
 
 const JWT_FILE: &str = "jwt.secret";
-const ENCRYPTION_FILE: &str = "encryption.key";
 
 pub(crate) fn jwt_secret(
     config: &Config,
@@ -37,8 +35,7 @@ pub(crate) fn encryption_key(
     if let Some(secret) = &config.jwt_secret {
         return Ok(derived(&secret.0));
     }
-    let text = folder.secret(ENCRYPTION_FILE, entropy)?;
-    Ok(from_hex(&text).expect("the folder has checked it"))
+    folder.encryption_key(entropy)
 }
 
 fn derived(secret: &str) -> [u8; 32] {

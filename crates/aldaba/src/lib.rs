@@ -7,7 +7,6 @@ mod api;
 mod api_client;
 pub mod cli;
 pub mod config;
-mod data_folder;
 mod demo;
 mod descriptors;
 mod keys;

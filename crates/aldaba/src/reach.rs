@@ -2,11 +2,10 @@
 
 use crate::api_client::{ApiClient, api_url};
 use crate::config::Config;
-use crate::data_folder::{DataFolder, FolderError};
 use crate::{keys, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::wire::read_roots;
-use aldaba_engine::{Clock, SystemClock, SystemEntropy};
+use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

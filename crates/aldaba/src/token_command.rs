@@ -6,11 +6,10 @@ mod list;
 
 use crate::api_client::ApiError;
 use crate::config::Config;
-use crate::data_folder::{DataFolder, FolderError};
 use crate::reach::{self, Reach};
 use crate::token;
 use aldaba_delivery::{OrgId, parse_span};
-use aldaba_engine::{Clock, SystemClock, SystemEntropy, check_key_name};
+use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, check_key_name};
 use aldaba_store::Scope;
 use aldaba_store::sqlite::OpenError;
 use clap::{Args, Subcommand};

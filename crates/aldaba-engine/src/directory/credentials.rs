@@ -90,7 +90,7 @@ impl Directory {
         let change = Change::RevokeToken { token: RevokedToken { org, mark, expires_at } };
         let app = match &self.actor.who {
             Who::PortalToken { app, .. } => Some(*app),
-            Who::Key { .. } | Who::OrganizationToken | Who::CommandLine => None,
+            Who::Key { .. } | Who::OrganizationToken | Who::CommandLine | Who::Program => None,
         };
         self.change_as(Deed { app, ..change.deed() }, change).await.map(drop)
     }

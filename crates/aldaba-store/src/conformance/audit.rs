@@ -71,6 +71,7 @@ pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Stor
         Who::PortalToken { app, session: Some("user_1".into()) },
         Who::PortalToken { app, session: None },
         Who::CommandLine,
+        Who::Program,
     ];
     let mut entries = Vec::new();
     for who in actors {

@@ -20,7 +20,7 @@ pub(super) fn note(connection: &Connection, entry: &AuditEntry, things: u32) -> 
     let (subject, prefix, name): (Option<&[u8]>, Option<&str>, Option<&str>) = match &actor.who {
         Who::Key { id, prefix, name } => (Some(id.as_bytes()), Some(prefix), Some(name)),
         Who::PortalToken { app, session } => (Some(app.as_bytes()), None, session.as_deref()),
-        Who::OrganizationToken | Who::CommandLine => (None, None, None),
+        Who::OrganizationToken | Who::CommandLine | Who::Program => (None, None, None),
     };
     connection.prepare_cached(INSERT)?.execute(params![
         id.as_bytes(),
@@ -89,6 +89,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
         ActorKind::OrganizationToken => Who::OrganizationToken,
         ActorKind::PortalToken => Who::PortalToken { app: rows::id(row, 5)?, session: row.get(7)? },
         ActorKind::CommandLine => Who::CommandLine,
+        ActorKind::Program => Who::Program,
     };
     Ok(AuditEntry {
         id: rows::id(row, 0)?,

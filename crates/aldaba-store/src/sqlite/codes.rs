@@ -128,7 +128,15 @@ codes!(SkipReason, "reason of a skipped delivery", EndpointDisabled = 1);
 
 codes!(Scope, "scope of a key", Admin = 0, Send = 1, Read = 2);
 
-codes!(ActorKind, "kind of an actor", Key = 0, OrganizationToken = 1, PortalToken = 2, CommandLine = 3,);
+codes!(
+    ActorKind,
+    "kind of an actor",
+    Key = 0,
+    OrganizationToken = 1,
+    PortalToken = 2,
+    CommandLine = 3,
+    Program = 4,
+);
 
 codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
 

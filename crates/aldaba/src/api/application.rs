@@ -7,7 +7,7 @@ use super::query::Query;
 use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, OrgId, Timestamp};
+use aldaba_delivery::{AppId, OrgId, Timestamp, names};
 use aldaba_engine::{ChangeError, Made, NewApplication};
 use aldaba_store::{Application, Order, WhichApplication};
 use axum::extract::{FromRequestParts, State};
@@ -100,7 +100,6 @@ struct ApplicationPatch {
     metadata: Option<std::collections::BTreeMap<String, String>>,
 }
 
-const LONGEST_NAME: usize = 4096;
 const LONGEST_ADDRESS: usize = 254;
 
 #[derive(Serialize, ToSchema)]
@@ -147,9 +146,7 @@ fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
     let name = fields.required_string("name");
     let name = fields.checked("name", name, |name| match name {
         name if name.is_empty() => Err("must have at least one character".into()),
-        name if name.len() > LONGEST_NAME => Err(format!("may be {LONGEST_NAME} bytes long at most")),
-        name if name.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
-        _ => Ok(()),
+        name => names::text(name, Application::LONGEST_NAME),
     });
     let uid = fields.string("uid");
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "app_"));

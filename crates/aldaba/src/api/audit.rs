@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "actor",
                 Form::Text,
                 "Only changes by this key (its id), by portal tokens of this application (its id), or by this kind \
-                 of actor: `api_key`, `organization_token`, `portal_token` or `command_line`",
+                 of actor: `api_key`, `organization_token`, `portal_token`, `command_line` or `program`",
             )
             .query("before", Form::Moment, "Only what was changed before this moment")
             .query("after", Form::Moment, "Only what was changed at this moment or later")
@@ -68,7 +68,7 @@ struct AuditOut<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ActorOut<'a> {
-    /// `api_key`, `organization_token`, `portal_token` or `command_line`
+    /// `api_key`, `organization_token`, `portal_token`, `command_line` or `program`
     kind: &'static str,
     /// Of the key, of the organization, or of the application.
     id: String,
@@ -93,7 +93,7 @@ fn render(entry: &AuditEntry) -> AuditOut<'_> {
         Who::PortalToken { app, session } => {
             ActorOut { session_id: session.as_deref(), ..nobody(app.to_string()) }
         }
-        Who::OrganizationToken | Who::CommandLine => nobody(org),
+        Who::OrganizationToken | Who::CommandLine | Who::Program => nobody(org),
     };
     let deed = &entry.deed;
     AuditOut {

@@ -5,7 +5,7 @@ use super::ids;
 use super::json::{self, Fields};
 use super::{Api, Error, error::Problem, filter, headers, ordering};
 use crate::token::Caller;
-use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled};
+use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled, names};
 use aldaba_engine::wire::{Credentials, TargetUrl};
 use aldaba_engine::{NewEndpoint, OPERATIONAL_EVENTS, Policies, management};
 use aldaba_store::{Endpoint, EndpointConfig};
@@ -13,11 +13,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-
-const LONGEST_URL: usize = 8192;
-const LONGEST_DESCRIPTION: usize = 4096;
-const MOST_EVENT_TYPES: usize = 1000;
-const MOST_CHANNELS: usize = 10;
 
 /// An endpoint: a URL that wants messages.
 #[derive(ToSchema)]
@@ -210,12 +205,8 @@ pub(super) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
     let url = fields.required_string("url");
     let target = target(api, &mut fields, "url", url);
     let description = fields.string_or("description", "");
-    let description = fields.checked("description", Some(description), |text| match text {
-        text if text.len() > LONGEST_DESCRIPTION => {
-            Err(format!("may be {LONGEST_DESCRIPTION} bytes long at most"))
-        }
-        text if text.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
-        _ => Ok(()),
+    let description = fields.checked("description", Some(description), |text| {
+        names::text(text, EndpointConfig::LONGEST_DESCRIPTION)
     });
     let uid = fields.string("uid");
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "ep_"));
@@ -226,11 +217,11 @@ pub(super) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
     if fields.has("eventTypes") && fields.has("filterTypes") {
         fields.problem("eventTypes", "is given twice: `filterTypes` is another name for it");
     }
-    let event_types = fields.set("eventTypes", MOST_EVENT_TYPES, ids::name);
-    let filter_types = fields.set("filterTypes", MOST_EVENT_TYPES, ids::name);
+    let event_types = fields.set("eventTypes", EndpointConfig::MOST_EVENT_TYPES, ids::name);
+    let filter_types = fields.set("filterTypes", EndpointConfig::MOST_EVENT_TYPES, ids::name);
     offer.check(api, &mut fields, "eventTypes", &event_types);
     offer.check(api, &mut fields, "filterTypes", &filter_types);
-    let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
+    let channels = fields.set("channels", EndpointConfig::MOST_CHANNELS, ids::channel);
     let filter = filter::read(&mut fields, body);
     let metadata = fields.metadata();
     let key = fields.signing_key("secret");

@@ -1,11 +1,14 @@
 //! The body of a message on its way in: the one body that is read for every delivery, so it is
 //! parsed once, and only where its fields stand. The payload itself is checked and never built.
 
+pub(super) use aldaba_delivery::{DEEPEST_PAYLOAD as DEEPEST, is_too_deep as too_deep};
+
 use super::error::{Error, Problem};
 use super::ids;
 use super::json::Fields;
 use super::message_headers;
 use aldaba_delivery::Timestamp;
+use aldaba_store::NewMessage;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -52,10 +55,8 @@ struct ParametersDocument {
     raw_payload: Option<String>,
 }
 
-pub(super) const MOST_CHANNELS: usize = 10;
-pub(super) const MOST_TAGS: usize = 10;
-/// How deep a payload may be nested.
-pub(super) const DEEPEST: usize = 128;
+pub(super) const MOST_CHANNELS: usize = NewMessage::MOST_CHANNELS;
+pub(super) const MOST_TAGS: usize = NewMessage::MOST_TAGS;
 /// Part of the API, not served yet.
 const NOT_YET: [&str; 1] = ["payloadRetentionHours"];
 const PARAMETERS: &str = "transformationsParams";
@@ -261,34 +262,6 @@ fn moment(text: &str) -> Result<Timestamp, String> {
         Ok(moment) => Ok(Timestamp::from_millis(moment.as_millisecond())),
         Err(_) => Err(format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`")),
     }
-}
-
-/// Whether valid JSON is nested deeper than allowed.
-pub(super) fn too_deep(json: &[u8]) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for &byte in json {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > DEEPEST {
-                    return true;
-                }
-            }
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-    }
-    false
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ mod values;
 
 pub use load::{Error, Loaded, Sources, load};
 pub use settings::{Kind, SETTINGS, Setting};
-pub(crate) use values::from_hex;
 
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;

@@ -1,5 +1,6 @@
 //! From the text of a setting to its value.
 
+use aldaba_engine::key_from_hex;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ipnet::IpNet;
@@ -14,20 +15,7 @@ pub(super) fn days(number: u64) -> Duration {
 }
 
 pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
-    from_hex(text).or_else(|| BASE64_STANDARD.decode(text).ok()?.try_into().ok())
-}
-
-/// The 32 bytes that 64 hexadecimal digits stand for.
-pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let digit = |d: u8| char::from(d).to_digit(16);
-        *byte = u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()?;
-    }
-    Some(bytes)
+    key_from_hex(text).or_else(|| BASE64_STANDARD.decode(text).ok()?.try_into().ok())
 }
 
 pub(super) fn networks(text: &str) -> Option<Vec<IpNet>> {

@@ -18,11 +18,10 @@ mod watch;
 
 use crate::cli::quoted;
 use crate::config::Config;
-use crate::data_folder::DataFolder;
 use crate::runtimes::Threads;
 use crate::server::{Failed, Server, StartError};
 use crate::{DEFAULT_ORGANIZATION, issue_token, keys};
-use aldaba_engine::{Clock, Engine, Entropy, SystemClock, SystemEntropy};
+use aldaba_engine::{Clock, DataFolder, Engine, Entropy, SystemClock, SystemEntropy};
 use aldaba_signature::SigningKey;
 use client::Door;
 use folder::Folder;

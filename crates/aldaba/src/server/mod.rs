@@ -13,14 +13,14 @@ pub use accept::listen;
 
 use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rates, Rooms, router};
 use crate::config::Config;
-use crate::data_folder::{DataFolder, FolderError};
 use crate::keys;
 use crate::token::Tokens;
 use accept::Connections;
-use aldaba_delivery::PolicyError;
-use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireError, WireOptions, read_roots};
-use aldaba_engine::{Clock, Engine, Entropy, Parts, Policies, SystemClock, SystemEntropy, Vault};
-use aldaba_store::sqlite::{Monotonic, OpenError, Options as StoreOptions, SqliteStore};
+use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
+use aldaba_engine::{
+    DataFolder, Engine, Entropy, FolderError, Installation, Setup, SetupError, SystemClock, SystemEntropy,
+};
+use aldaba_store::sqlite::SqliteStore;
 use lag::Lag;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,13 +44,9 @@ pub enum StartError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error(transparent)]
-    Store(#[from] OpenError),
-    #[error("a setting makes a built-in policy impossible: {0}")]
-    Policy(#[from] PolicyError),
+    Setup(#[from] SetupError),
     #[error("ca_file: cannot use {}: {why}", file.display())]
     CaFile { file: PathBuf, why: String },
-    #[error(transparent)]
-    Wire(#[from] WireError),
     #[error(transparent)]
     Engine(#[from] aldaba_engine::StartError),
     #[error("the listening socket does not say its address: {0}")]
@@ -74,31 +70,26 @@ pub enum Failed {
 impl Server {
     pub async fn start(listener: TcpListener, config: Config) -> Result<Self, StartError> {
         let address = listener.local_addr()?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
-        let policies = Policies::new(&config.overrides)?;
         let folder = DataFolder::open(config.data())?;
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
-        let vault = Vault::new(keys::encryption_key(&config, &folder, &*entropy)?);
-        let options = WireOptions {
-            allow_networks: config.allow_networks.clone(),
-            extra_roots: roots(&config)?,
-            egress_proxy: config.egress_proxy.clone(),
-            pool: config.pool,
-            ..WireOptions::default()
-        };
-        let wire = Wire::new(options)?;
-        let store = Arc::new(open(&config, clock.clone()).await?);
-        folder.set_address(address);
-        let parts = Parts {
-            store: store.clone(),
-            transport: Arc::new(wire.clone()),
-            clock,
+        let setup = Setup {
+            store: config.store.clone(),
+            clock: Arc::new(SystemClock::new()),
             entropy: entropy.clone(),
-            vault,
-            policies,
+            encryption_key: keys::encryption_key(&config, &folder, &*entropy)?,
+            wire: WireOptions {
+                allow_networks: config.allow_networks.clone(),
+                extra_roots: roots(&config)?,
+                egress_proxy: config.egress_proxy.clone(),
+                pool: config.pool,
+                ..WireOptions::default()
+            },
+            overrides: config.overrides,
+            engine: config.engine.clone(),
         };
-        let engine = Engine::start(parts, config.engine.clone()).await?;
+        let Installation { engine, store, wire } = Installation::start(setup).await?;
+        folder.set_address(address);
         let delivery_ids =
             DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
@@ -182,11 +173,4 @@ fn roots(config: &Config) -> Result<Vec<CertificateDer<'static>>, StartError> {
     let failed = |why: String| StartError::CaFile { file: file.clone(), why };
     let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
     read_roots(&pem).map_err(|error| failed(error.to_string()))
-}
-
-/// Opening reads and may migrate, on a disk that may be slow.
-async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
-    let options = StoreOptions { clock: Monotonic::new(move || clock.monotonic()), ..config.store.clone() };
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
-    opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }

@@ -5,6 +5,7 @@ mod capability;
 mod claims;
 mod issue;
 
+pub use aldaba_engine::DEFAULT_ORGANIZATION;
 pub(crate) use caller::{Caller, Rights, Shown};
 pub(crate) use capability::{Capabilities, Capability};
 pub use issue::issue_token;
@@ -17,9 +18,6 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
-
-/// The organization of tokens that name none.
-pub const DEFAULT_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
 
 const ISSUER: &str = "aldaba";
 /// How far the clocks of those who issue tokens may be off.

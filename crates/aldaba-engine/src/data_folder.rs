@@ -1,6 +1,6 @@
 //! The data folder and the secrets in it.
 
-use aldaba_engine::Entropy;
+use crate::Entropy;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -8,10 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const ADDRESS_FILE: &str = "aldaba.address";
+const ENCRYPTION_FILE: &str = "encryption.key";
 
 /// A folder that only its owner can look into.
 #[derive(Debug)]
-pub(crate) struct DataFolder {
+pub struct DataFolder {
     path: PathBuf,
 }
 
@@ -29,14 +30,14 @@ pub enum FolderError {
 
 impl DataFolder {
     /// Makes the folder when it is missing. Takes no lock: `token create` works beside a server.
-    pub(crate) fn open(path: &Path) -> Result<Self, FolderError> {
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| FolderError::Folder { path: path.into(), source })?;
         Ok(Self { path: path.into() })
     }
 
     /// The 64 hexadecimal digits of a secret, made now if it is not there yet.
-    pub(crate) fn secret(&self, name: &str, entropy: &dyn Entropy) -> Result<String, FolderError> {
+    pub fn secret(&self, name: &str, entropy: &dyn Entropy) -> Result<String, FolderError> {
         let path = self.path.join(name);
         let wrong = |source| FolderError::Read { path: path.clone(), source };
         if !path.try_exists().map_err(wrong)? {
@@ -47,14 +48,20 @@ impl DataFolder {
             tracing::warn!(path = %path.display(), "this secret can be read by others: give it mode 0600");
         }
         let text = fs::read_to_string(&path).map_err(wrong)?.trim().to_owned();
-        match crate::config::from_hex(&text) {
+        match key_from_hex(&text) {
             Some(_) => Ok(text),
             None => Err(FolderError::Damaged { path }),
         }
     }
 
+    /// The key of the folder's own that seals secrets, made now if it is not there yet.
+    pub fn encryption_key(&self, entropy: &dyn Entropy) -> Result<[u8; 32], FolderError> {
+        let text = self.secret(ENCRYPTION_FILE, entropy)?;
+        Ok(key_from_hex(&text).expect("the folder has checked it"))
+    }
+
     /// Says where the server is that has the folder, for commands on the same machine.
-    pub(crate) fn set_address(&self, address: SocketAddr) {
+    pub fn set_address(&self, address: SocketAddr) {
         // Without it they ask where the settings say.
         if let Err(error) = fs::write(self.path.join(ADDRESS_FILE), format!("{address}\n")) {
             tracing::warn!(%error, "cannot write down the address for commands on this machine");
@@ -62,7 +69,7 @@ impl DataFolder {
     }
 
     /// Where the server was that had the folder last.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
+    pub fn address(&self) -> Option<SocketAddr> {
         fs::read_to_string(self.path.join(ADDRESS_FILE)).ok()?.trim().parse().ok()
     }
 
@@ -82,6 +89,19 @@ impl DataFolder {
     }
 }
 
+/// The 32 bytes that 64 hexadecimal digits stand for.
+pub fn key_from_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digit = |d: u8| char::from(d).to_digit(16);
+        *byte = u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()?;
+    }
+    Some(bytes)
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -89,7 +109,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aldaba_engine::SystemEntropy;
+    use crate::SystemEntropy;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777

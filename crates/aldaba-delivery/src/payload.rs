@@ -1,0 +1,32 @@
+//! What is asked of a payload, whoever brings it.
+
+/// How deep one may be nested.
+pub const DEEPEST_PAYLOAD: usize = 128;
+
+/// Whether valid JSON is nested deeper than that.
+pub fn is_too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for &byte in json {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEEPEST_PAYLOAD {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
+}

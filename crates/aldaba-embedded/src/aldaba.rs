@@ -1,0 +1,186 @@
+use crate::running::Running;
+use crate::{Application, Builder, Error};
+use aldaba_delivery::{AppId, OrgId, names};
+use aldaba_engine::{
+    ChangeError, Directory, Engine, Installation, Made, NewApplication, default_organization,
+};
+use aldaba_store::{Actor, Application as Stored, Order, Page, WhichApplication};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// An engine that runs inside this program. Clones are handles to the same one, and may be used from any thread
+/// and any runtime.
+///
+/// When the last handle is dropped (an [`Application`] is one too) the engine stops. What was accepted is on disk
+/// and goes out after the next start; requests in flight are broken off and sent again then. The drop waits until
+/// the folder is free, which takes as long as the disk needs. [`shutdown`](Self::shutdown) lets them end.
+#[derive(Clone)]
+pub struct Aldaba(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    installation: Installation,
+    handle: Handle,
+    org: OrgId,
+    actor: Arc<Actor>,
+    longest_payload: usize,
+    /// `None`: it was shut down.
+    running: Mutex<Option<Running>>,
+}
+
+impl Aldaba {
+    /// Every option has a default but the data folder.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(
+        installation: Installation,
+        running: Running,
+        handle: Handle,
+        longest_payload: usize,
+    ) -> Self {
+        let org = default_organization();
+        Self(Arc::new(Inner {
+            engine: installation.engine.clone(),
+            installation,
+            handle,
+            org,
+            actor: Arc::new(Actor::program(org)),
+            longest_payload,
+            running: Mutex::new(Some(running)),
+        }))
+    }
+
+    /// The application of this name, made now if it is not there: a customer of yours. The name is its `uid`, or
+    /// the id of one that there is.
+    pub async fn application(&self, uid: impl Into<String>) -> Result<Application, Error> {
+        let uid = uid.into();
+        if let Some(found) = self.find_application(uid.clone()).await? {
+            return Ok(found);
+        }
+        if uid.parse::<AppId>().is_ok() {
+            return Err(Error::NotFound("application"));
+        }
+        names::uid(&uid, "app_").map_err(Error::invalid("uid"))?;
+        let new = NewApplication {
+            org: self.0.org,
+            uid: Some(uid.clone()),
+            name: uid.clone(),
+            throttle_rate: None,
+            metadata: "{}".into(),
+        };
+        let directory = self.directory();
+        let made = self.run(async move {
+            match directory.create_application(new, None).await {
+                Ok(Made::New(made) | Made::Before(made)) => Ok(Some(made)),
+                // Somebody else was first.
+                Err(ChangeError::UidTaken) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        });
+        match made.await? {
+            Some(made) => Ok(Application::new(self.clone(), made)),
+            None => self.find_application(uid).await?.ok_or(Error::NotFound("application")),
+        }
+    }
+
+    /// The application of this `uid` or id, if there is one.
+    pub async fn find_application(&self, key: impl Into<String>) -> Result<Option<Application>, Error> {
+        let which = WhichApplication { org: self.0.org, key: key.into() };
+        let store = self.engine().store().clone();
+        let found = self.run(async move { Ok(store.application(which).await?) }).await?;
+        Ok(found.map(|found| Application::new(self.clone(), found)))
+    }
+
+    /// Up to `limit` applications in the order they were made, those after the given one.
+    pub async fn applications(&self, after: Option<AppId>, limit: usize) -> Result<Vec<Application>, Error> {
+        let (store, org) = (self.engine().store().clone(), self.0.org);
+        let page = Page { after, limit };
+        let found: Vec<Stored> =
+            self.run(async move { Ok(store.applications(org, page, Order::Ascending).await?) }).await?;
+        Ok(found.into_iter().map(|found| Application::new(self.clone(), found)).collect())
+    }
+
+    /// How many deliveries are on the wire, or not yet written down.
+    pub async fn in_flight(&self) -> usize {
+        let engine = self.engine().clone();
+        self.run(async move { Ok(engine.in_flight().await) }).await.unwrap_or(0)
+    }
+
+    /// How many deliveries wait, in all: for their first attempt or another.
+    pub async fn waiting(&self) -> Result<u64, Error> {
+        let store = self.engine().store().clone();
+        self.run(async move { Ok(store.waiting().await?) }).await
+    }
+
+    /// Resolves if the engine cannot go on, with the reason: the disk has failed, or a bug ended it. Nothing that
+    /// was accepted is lost; drop the engine and start another.
+    pub async fn failed(&self) -> String {
+        tokio::select! {
+            why = self.0.installation.store.failed() => why,
+            () = self.engine().failed() => "a bug: delivering has ended".to_owned(),
+        }
+    }
+
+    /// Stops: nothing more is accepted or started, and requests in flight may end, for as long as `limit`. Returns
+    /// how many were still in flight; they are sent again after the next start. The data folder is free then.
+    ///
+    /// All other handles get [`Error::Stopped`] from now on. Shutting down twice does nothing the second time.
+    pub async fn shutdown(&self, limit: Duration) -> usize {
+        // Whoever gives up waiting has stopped it all the same, as by a drop.
+        let Some(running) = self.0.running.lock().take() else { return 0 };
+        let (engine, wire) = (self.engine().clone(), self.0.installation.wire.clone());
+        let ended = self.run(async move {
+            let left = engine.shutdown(limit).await;
+            wire.shutdown();
+            Ok(left)
+        });
+        let left = ended.await.unwrap_or(0);
+        running.end().await;
+        left
+    }
+
+    /// Runs on the engine's threads, where its timers and sockets are. It goes on when nobody waits for it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        match self.0.handle.spawn(task).await {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(Error::Stopped),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn installation(&self) -> &Installation {
+        &self.0.installation
+    }
+
+    /// In the program's hands.
+    pub(crate) fn directory(&self) -> Directory {
+        self.engine().directory().by(&self.0.actor)
+    }
+
+    pub(crate) fn actor(&self) -> &Arc<Actor> {
+        &self.0.actor
+    }
+
+    pub(crate) fn longest_payload(&self) -> usize {
+        self.0.longest_payload
+    }
+}
+
+impl fmt::Debug for Aldaba {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let running = self.0.running.lock().is_some();
+        f.debug_struct("Aldaba").field("running", &running).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,322 @@
+use crate::running::{OwnRuntime, Running};
+use crate::{Aldaba, StartError};
+use aldaba_delivery::Policy;
+use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
+use aldaba_engine::wire::{EgressProxy, PoolLimits, WireOptions, read_roots};
+use aldaba_engine::{
+    ChangeError, DataFolder, Engine, Entropy, Installation, Options, Setup, SystemClock, SystemEntropy,
+    default_organization,
+};
+use aldaba_store::Actor;
+use aldaba_store::sqlite::Options as StoreOptions;
+use ipnet::IpNet;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every request is a socket, and a program that is no server may have a thousand files open in all.
+const IN_FLIGHT: usize = 256;
+const IN_FLIGHT_LEAST: usize = 2;
+const IN_FLIGHT_MOST: usize = 1 << 20;
+/// Connections that are kept open between deliveries.
+const IDLE: usize = 128;
+/// Delivering waits for others most of the time.
+const THREADS: usize = 2;
+const THREADS_MOST: usize = 1024;
+/// Bytes.
+const LONGEST_PAYLOAD: usize = 1 << 20;
+/// Readers of the database, one thread each.
+const READERS: usize = 2;
+
+/// This machine and private networks, as programs have their receivers there in tests and inside a company.
+/// Link-local addresses are not among them: metadata services of clouds answer there.
+const PRIVATE_NETWORKS: [&str; 6] =
+    ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
+
+/// How an engine is to run. Nothing of it is read from the environment.
+#[must_use]
+pub struct Builder {
+    folder: Option<PathBuf>,
+    encryption_key: Option<[u8; 32]>,
+    networks: Vec<String>,
+    proxy: Option<String>,
+    roots: Vec<u8>,
+    overrides: Overrides,
+    policies: Vec<Policy>,
+    profile: Option<String>,
+    longest_payload: usize,
+    in_flight: usize,
+    threads: usize,
+    kept: Option<Duration>,
+    dead_kept: Option<Option<Duration>>,
+    idempotency_kept: Option<Duration>,
+    low_space: Option<u64>,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: None,
+            encryption_key: None,
+            networks: Vec::new(),
+            proxy: None,
+            roots: Vec::new(),
+            overrides: Overrides::default(),
+            policies: Vec::new(),
+            profile: None,
+            longest_payload: LONGEST_PAYLOAD,
+            in_flight: IN_FLIGHT,
+            threads: THREADS,
+            kept: None,
+            dead_kept: None,
+            idempotency_kept: None,
+            low_space: None,
+        }
+    }
+
+    /// The data folder, with an SQLite database in it; made when it is missing. One engine or server has it at a
+    /// time. It must be on a local disk.
+    pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// What the secrets of endpoints are encrypted with. Without one, the folder has its own in `encryption.key`,
+    /// made at the first start. A folder stays with the kind of key that it began with.
+    pub fn encryption_key(mut self, key: [u8; 32]) -> Self {
+        self.encryption_key = Some(key);
+        self
+    }
+
+    /// Lets deliveries go to a network although it is private, local or reserved, such as `10.1.0.0/16` or
+    /// `127.0.0.1/32`. By default none of these is reached, whatever names and redirects say.
+    pub fn allow(mut self, network: impl Into<String>) -> Self {
+        self.networks.push(network.into());
+        self
+    }
+
+    /// Lets deliveries go to this machine and to private networks (`10.0.0.0/8`, `172.16.0.0/12`,
+    /// `192.168.0.0/16`, `fc00::/7`). Metadata services of clouds stay forbidden. Only where whoever chooses the
+    /// URLs may reach what is there.
+    pub fn allow_private_networks(mut self, allow: bool) -> Self {
+        self.networks.retain(|network| !PRIVATE_NETWORKS.contains(&network.as_str()));
+        if allow {
+            self.networks.extend(PRIVATE_NETWORKS.map(str::to_owned));
+        }
+        self
+    }
+
+    /// A proxy that all deliveries leave through: `http://[user:password@]host:port` or `socks5://…`.
+    pub fn egress_proxy(mut self, url: impl Into<String>) -> Self {
+        self.proxy = Some(url.into());
+        self
+    }
+
+    /// Issuers of certificates that are trusted besides the public ones, as PEM.
+    pub fn trusted_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
+    /// A retry policy of your own that endpoints can name beside the built-in ones. One of the same name that the
+    /// folder has is replaced, and what waits follows the new one from its next attempt on.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policies.push(policy);
+        self
+    }
+
+    /// Other numbers for the built-in policies.
+    pub fn overrides(mut self, overrides: Overrides) -> Self {
+        self.overrides = overrides;
+        self
+    }
+
+    /// The wire profile (headers and signature) of endpoints that name none; `standard`, if it is not given.
+    pub fn profile(mut self, name: impl Into<String>) -> Self {
+        self.profile = Some(name.into());
+        self
+    }
+
+    /// Bytes of a payload, at most; 1 MiB, if it is not given. A larger one is refused.
+    pub fn longest_payload(mut self, bytes: usize) -> Self {
+        self.longest_payload = bytes;
+        self
+    }
+
+    /// Requests on the wire at once, in all; 256, if it is not given. Others wait for their turn. Each is a socket:
+    /// the process must be allowed as many open files besides its own.
+    pub fn in_flight(mut self, most: usize) -> Self {
+        self.in_flight = most;
+        self
+    }
+
+    /// Threads that deliver; 2, if it is not given. SQLite has one more that writes and two that read.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// How long delivered messages are kept with their history; 90 days, if it is not given.
+    pub fn keep_delivered(mut self, span: Duration) -> Self {
+        self.kept = Some(span);
+        self
+    }
+
+    /// The same for the dead letter; a year, if it is not given. `None`: until they are removed by hand.
+    pub fn keep_dead(mut self, span: Option<Duration>) -> Self {
+        self.dead_kept = Some(span);
+        self
+    }
+
+    /// How long idempotency keys are remembered; 24 hours, if it is not given.
+    pub fn remember_keys(mut self, span: Duration) -> Self {
+        self.idempotency_kept = Some(span);
+        self
+    }
+
+    /// Free bytes on the disk below which nothing more is accepted ([`Error::Full`](crate::Error::Full)); 256 MiB,
+    /// if it is not given. Deliveries go on.
+    pub fn low_space(mut self, bytes: u64) -> Self {
+        self.low_space = Some(bytes);
+        self
+    }
+
+    /// Takes the folder, starts the engine's threads, and delivers what waits in it. Whoever gives up waiting has
+    /// started nothing.
+    pub async fn start(self) -> Result<Aldaba, StartError> {
+        let longest_payload = self.longest_payload;
+        let (threads, policies) = (self.threads, self.policies.clone());
+        if !(1..=THREADS_MOST).contains(&threads) {
+            return Err(StartError::option("threads", format!("must be 1 to {THREADS_MOST}")));
+        }
+        if let Some(policy) = policies.iter().find(|policy| BUILTIN_NAMES.contains(&policy.name.as_str())) {
+            let why = format!(
+                "`{}` is built in: give yours another name, or change it by `overrides`",
+                policy.name
+            );
+            return Err(StartError::option("policy", why));
+        }
+        let blueprint = self.blueprint()?;
+        let runtime = OwnRuntime::start(threads).map_err(StartError::Threads)?;
+        let handle = runtime.handle();
+        let installing = handle.spawn(async move {
+            let installation = Installation::start(blueprint.setup()?).await?;
+            Ok::<_, StartError>(installation)
+        });
+        let installation = match installing.await {
+            Ok(installation) => installation?,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        let running = Running::new(runtime, installation.engine.clone());
+        let engine = installation.engine.clone();
+        let aldaba = Aldaba::new(installation, running, handle, longest_payload);
+        let put = async move { Ok(put_policies(&engine, policies).await) };
+        // Nothing has been shut down yet.
+        aldaba.run(put).await.unwrap_or(Ok(()))?;
+        Ok(aldaba)
+    }
+
+    /// All that can be wrong before anything is opened.
+    fn blueprint(self) -> Result<Blueprint, StartError> {
+        let folder = self.folder.ok_or(StartError::NoFolder)?;
+        if !(IN_FLIGHT_LEAST..=IN_FLIGHT_MOST).contains(&self.in_flight) {
+            let why = format!("must be {IN_FLIGHT_LEAST} to {IN_FLIGHT_MOST}");
+            return Err(StartError::option("in_flight", why));
+        }
+        let network = |text: &String| {
+            let why = || format!("`{text}` is no network: expected one such as 10.1.0.0/16 or 127.0.0.1/32");
+            text.trim().parse::<IpNet>().map_err(|_| StartError::option("allow", why()))
+        };
+        let proxy = self.proxy.as_deref().map(str::parse::<EgressProxy>).transpose();
+        let roots = match self.roots.is_empty() {
+            true => Ok(Vec::new()),
+            false => read_roots(&self.roots),
+        };
+        let wire = WireOptions {
+            allow_networks: self.networks.iter().map(network).collect::<Result<_, _>>()?,
+            name_servers: None,
+            extra_roots: roots
+                .map_err(|error| StartError::option("trusted_certificates", error.to_string()))?,
+            egress_proxy: proxy.map_err(|error| StartError::option("egress_proxy", error.to_string()))?,
+            pool: PoolLimits { idle_overall: IDLE, ..PoolLimits::default() },
+        };
+        let mut engine = Options {
+            in_flight: self.in_flight,
+            sweep_interval: self.overrides.sweep_interval,
+            ..Options::default()
+        };
+        if let Some(profile) = self.profile {
+            engine.profile = profile;
+        }
+        if let Some(span) = self.kept {
+            engine.retention.defaults.delivered = Some(span);
+        }
+        if let Some(span) = self.dead_kept {
+            engine.retention.defaults.dead = span;
+        }
+        if let Some(span) = self.idempotency_kept {
+            engine.idempotency_kept = span;
+        }
+        let mut store = StoreOptions { readers: READERS, ..StoreOptions::new(folder) };
+        if let Some(bytes) = self.low_space {
+            store.low_space_bytes = bytes;
+        }
+        Ok(Blueprint { store, encryption_key: self.encryption_key, wire, overrides: self.overrides, engine })
+    }
+}
+
+/// What was asked for, checked.
+struct Blueprint {
+    store: StoreOptions,
+    encryption_key: Option<[u8; 32]>,
+    wire: WireOptions,
+    overrides: Overrides,
+    engine: Options,
+}
+
+impl Blueprint {
+    /// With the folder's own key, where none was given.
+    fn setup(self) -> Result<Setup, StartError> {
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
+        let folder = DataFolder::open(&self.store.folder)?;
+        let encryption_key = match self.encryption_key {
+            Some(key) => key,
+            None => folder.encryption_key(&*entropy)?,
+        };
+        Ok(Setup {
+            store: self.store,
+            clock: Arc::new(SystemClock::new()),
+            entropy,
+            encryption_key,
+            wire: self.wire,
+            overrides: self.overrides,
+            engine: self.engine,
+        })
+    }
+}
+
+/// Makes the policies what they are to be.
+async fn put_policies(engine: &Engine, policies: Vec<Policy>) -> Result<(), StartError> {
+    let org = default_organization();
+    let directory = engine.directory().by(&Arc::new(Actor::program(org)));
+    for policy in policies {
+        let name = policy.name.clone();
+        let put = match engine.policies().get(org, &name) {
+            Some(there) if there == policy => Ok(()),
+            Some(_) => directory.replace_policy(org, policy).await,
+            None => directory.create_policy(org, policy).await,
+        };
+        let failed = |error: ChangeError| StartError::option("policy", format!("`{name}`: {error}"));
+        put.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Without the key.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}

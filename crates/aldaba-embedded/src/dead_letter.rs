@@ -1,0 +1,107 @@
+//! What could not be delivered, and how it goes out again.
+
+use crate::application::find_endpoint;
+use crate::{Application, Delivery, Error};
+use aldaba_delivery::{EndpointId, MessageId, ReplayId, Timestamp};
+use aldaba_engine::NewReplay;
+use aldaba_store::{
+    Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, Order, Phase, ReplayFilter, ReplayKind, ReplayState,
+};
+
+/// Deliveries that one page looks at, at most.
+const WALK: usize = 10_000;
+/// Deliveries that a recovery opens in a second.
+const RATE: u32 = 500;
+
+/// A place in the dead letter, to go on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(aldaba_store::Place);
+
+/// A part of the dead letter, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadLetterPage {
+    pub deliveries: Vec<Delivery>,
+    /// Where the next page begins; `None`: this is the last.
+    pub next: Option<Place>,
+}
+
+/// How far a recovery has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    pub id: ReplayId,
+    pub state: ReplayState,
+    /// Deliveries that go out again.
+    pub opened: u64,
+}
+
+impl Application {
+    /// Up to `limit` deliveries that ended without success, the newest first, beyond a place.
+    pub async fn dead_letter(&self, from: Option<Place>, limit: usize) -> Result<DeadLetterPage, Error> {
+        let query = DeliveriesQuery {
+            list: DeliveryList::Of(self.id(), Phase::Dead),
+            filter: DeliveryFilter::default(),
+            from: from.map(|Place(place)| place),
+            order: Order::Descending,
+            // One more, to know whether there is one.
+            limit: limit.saturating_add(1),
+            walk: WALK,
+        };
+        let store = self.aldaba().engine().store().clone();
+        let mut page = self.aldaba().run(async move { Ok(store.delivery_list(query).await?) }).await?;
+        let more = page.found.len() > limit;
+        page.found.truncate(limit);
+        let last = page.found.last().map(|(place, _)| *place);
+        let next = if more { last.or(from.map(|Place(place)| place)) } else { page.stopped };
+        let deliveries = page.found.into_iter().map(|(_, view)| view.into()).collect();
+        Ok(DeadLetterPage { deliveries, next: next.map(Place) })
+    }
+
+    /// One attempt by hand, now, whatever the delivery's state. `true`: the receiver took it, and the delivery counts
+    /// as delivered. `false`: nothing has changed but the history.
+    pub async fn resend(&self, message: MessageId, endpoint: EndpointId) -> Result<bool, Error> {
+        let (app, engine, actor) = (self.id(), self.aldaba().engine().clone(), self.aldaba().actor().clone());
+        let resending = async move {
+            let found = engine.store().message(app, message.to_string()).await?;
+            let message = found.ok_or(Error::NotFound("message"))?;
+            let endpoint = find_endpoint(&engine, app, endpoint.to_string()).await?;
+            let deed = Deed::new("message.resend", &message.id).of_app(app).at_endpoint(endpoint.id);
+            Ok(engine.resend(engine.entry(&actor, deed), endpoint, message).await?)
+        };
+        self.aldaba().run(resending).await
+    }
+
+    /// Gives everything a new round that was accepted from a moment on and has died at an endpoint: it goes out as if
+    /// it had just been accepted.
+    pub async fn recover(
+        &self,
+        endpoint: EndpointId,
+        since: impl Into<Timestamp>,
+    ) -> Result<Recovery, Error> {
+        let (app, since) = (self.id(), since.into());
+        let (engine, actor) = (self.aldaba().engine().clone(), self.aldaba().actor().clone());
+        let starting = async move {
+            let endpoint = find_endpoint(&engine, app, endpoint.to_string()).await?;
+            let filter = ReplayFilter { since, dead: true, ..ReplayFilter::nothing(engine.clock().now()) };
+            let (org, endpoint, kind) = (endpoint.org, endpoint.id, ReplayKind::Recover);
+            let new = NewReplay { org, app, endpoint, kind, filter, rate: RATE };
+            Ok(engine.replays().start(&actor, new, None).await?)
+        };
+        self.aldaba().run(starting).await.map(Recovery::from)
+    }
+
+    /// How far a recovery of this application has come.
+    pub async fn recovery(&self, id: ReplayId) -> Result<Option<Recovery>, Error> {
+        let (app, org) = (self.id(), self.aldaba().actor().org);
+        let store = self.aldaba().engine().store().clone();
+        let found = self.aldaba().run(async move { Ok(store.replay(org, id).await?) }).await?;
+        Ok(found.filter(|replay| replay.app == app).map(Recovery::from))
+    }
+}
+
+impl From<aldaba_store::Replay> for Recovery {
+    fn from(replay: aldaba_store::Replay) -> Self {
+        Self { id: replay.id, state: replay.state, opened: replay.opened }
+    }
+}

@@ -1,0 +1,360 @@
+use crate::Error;
+use crate::event::{check_all, set};
+use aldaba_delivery::{Condition, EndpointId, Filter, Ordering, Timestamp, WhenDisabled, names};
+use aldaba_engine::wire::{Credentials, Guard};
+use aldaba_engine::{EndpointHeaders, HeaderProblem, NewEndpoint, Policies};
+use aldaba_signature::SigningKey;
+use aldaba_store::{Endpoint as Stored, EndpointConfig};
+use std::fmt;
+use std::sync::Arc;
+
+/// A URL that wants events, as it is to be. For a new one [`to`](Self::to) begins; for an update
+/// [`unchanged`](Self::unchanged), where only what is given changes.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct EndpointSpec {
+    url: Option<String>,
+    uid: Option<String>,
+    description: Option<String>,
+    events: Option<Vec<String>>,
+    channels: Option<Vec<String>>,
+    filter: Option<Option<String>>,
+    policy: Option<String>,
+    profile: Option<String>,
+    throttle_rate: Option<Option<u16>>,
+    ordering: Option<Ordering>,
+    http2: Option<bool>,
+    pub(crate) disabled: Option<bool>,
+    when_disabled: Option<WhenDisabled>,
+    headers: Option<Vec<(String, String)>>,
+    secret: Option<String>,
+}
+
+/// User and password, sent as basic authentication.
+type Login = Option<(String, String)>;
+
+impl EndpointSpec {
+    /// One at this URL, http or https. User and password in it become basic authentication.
+    pub fn to(url: impl Into<String>) -> Self {
+        Self { url: Some(url.into()), ..Self::default() }
+    }
+
+    /// One that is as it was, but for what follows.
+    pub fn unchanged() -> Self {
+        Self::default()
+    }
+
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// Your own name for it, unique in the application.
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = Some(uid.into());
+        self
+    }
+
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Only events of these types; none given: of all. They need not be described anywhere.
+    pub fn events<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.events = Some(set(types));
+        self
+    }
+
+    /// Only events with one of these channels; none given: all.
+    pub fn channels<T: Into<String>>(mut self, channels: impl IntoIterator<Item = T>) -> Self {
+        self.channels = Some(set(channels));
+        self
+    }
+
+    /// Only events that pass this filter, as JSON (docs/filters.md); `None`: all.
+    pub fn filter(mut self, filter: Option<&str>) -> Self {
+        self.filter = Some(filter.map(str::to_owned));
+        self
+    }
+
+    /// By which deliveries are retried; `standard`, if it is not given.
+    pub fn policy(mut self, name: impl Into<String>) -> Self {
+        self.policy = Some(name.into());
+        self
+    }
+
+    /// The wire profile: headers and signature. The engine's default, if it is not given.
+    pub fn profile(mut self, name: impl Into<String>) -> Self {
+        self.profile = Some(name.into());
+        self
+    }
+
+    /// Requests a second, at most; `None`: any number.
+    pub fn throttle_rate(mut self, rate: Option<u16>) -> Self {
+        self.throttle_rate = Some(rate);
+        self
+    }
+
+    /// Whether events go out one after another, in their order.
+    pub fn ordering(mut self, ordering: Ordering) -> Self {
+        self.ordering = Some(ordering);
+        self
+    }
+
+    /// Whether HTTP/2 is offered to the receiver (https only).
+    pub fn http2(mut self, offer: bool) -> Self {
+        self.http2 = Some(offer);
+        self
+    }
+
+    /// Turned off, or on again: what [`when_disabled`](Self::when_disabled) says becomes of events meanwhile.
+    pub fn disabled(mut self, disabled: bool) -> Self {
+        self.disabled = Some(disabled);
+        self
+    }
+
+    pub fn when_disabled(mut self, then: WhenDisabled) -> Self {
+        self.when_disabled = Some(then);
+        self
+    }
+
+    /// Sent with every request, in the place of all that were given before.
+    pub fn headers<N: Into<String>, V: Into<String>>(
+        mut self,
+        headers: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.headers = Some(headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect());
+        self
+    }
+
+    /// What signs the deliveries of a new one: `whsec_…` (HMAC) or `whsk_…` (Ed25519). One is made, if it is not
+    /// given. Of one that there is, it is changed by [`Application::rotate_secret`](crate::Application::rotate_secret).
+    pub fn secret(mut self, secret: impl Into<String>) -> Self {
+        self.secret = Some(secret.into());
+        self
+    }
+
+    /// As the engine takes it.
+    pub(crate) fn made(&self, guard: &Guard) -> Result<NewEndpoint, Error> {
+        let nothing = EndpointConfig::new("", Policies::DEFAULT);
+        if self.url.is_none() {
+            return Err(Error::Invalid {
+                field: "url",
+                why: "a new endpoint needs one: begin with `to`".into(),
+            });
+        }
+        let (config, login) = self.laid_over(nothing, guard)?;
+        let key = self.secret.as_deref().map(key).transpose()?;
+        let headers = self.checked_headers()?.unwrap_or_default();
+        Ok(NewEndpoint { config, credentials: login.flatten(), headers, key })
+    }
+
+    /// Another configuration, and what to log in with if the URL changes.
+    pub(crate) fn laid_over(
+        &self,
+        current: EndpointConfig,
+        guard: &Guard,
+    ) -> Result<(EndpointConfig, Option<Login>), Error> {
+        let mut config = current;
+        let mut login = None;
+        if let Some(url) = &self.url {
+            if url.len() > EndpointConfig::LONGEST_URL {
+                let why = format!("may be {} bytes long at most", EndpointConfig::LONGEST_URL);
+                return Err(Error::Invalid { field: "url", why });
+            }
+            let target = guard.parse_url(url)?;
+            config.url = target.url.into();
+            login = Some(target.credentials.map(|Credentials { user, password }| (user, password)));
+        }
+        if let Some(uid) = &self.uid {
+            names::uid(uid, "ep_").map_err(Error::invalid("uid"))?;
+            config.uid = Some(uid.clone());
+        }
+        if let Some(description) = &self.description {
+            names::text(description, EndpointConfig::LONGEST_DESCRIPTION)
+                .map_err(Error::invalid("description"))?;
+            config.description.clone_from(description);
+        }
+        if let Some(events) = &self.events {
+            check_all("events", events, EndpointConfig::MOST_EVENT_TYPES, names::name)?;
+            config.event_types.clone_from(events);
+        }
+        if let Some(channels) = &self.channels {
+            check_all("channels", channels, EndpointConfig::MOST_CHANNELS, names::channel)?;
+            config.channels.clone_from(channels);
+        }
+        if let Some(filter) = &self.filter {
+            config.filter = filter.as_deref().map(read_filter).transpose()?;
+        }
+        if self.throttle_rate == Some(Some(0)) {
+            let why = "must be at least 1; `None` for any number".into();
+            return Err(Error::Invalid { field: "throttle_rate", why });
+        }
+        config.throttle_rate = self.throttle_rate.unwrap_or(config.throttle_rate);
+        config.ordering = self.ordering.unwrap_or(config.ordering);
+        config.http2 = self.http2.unwrap_or(config.http2);
+        config.disabled = self.disabled.unwrap_or(config.disabled);
+        config.when_disabled = self.when_disabled.unwrap_or(config.when_disabled);
+        if let Some(policy) = &self.policy {
+            config.policy.clone_from(policy);
+        }
+        if let Some(profile) = &self.profile {
+            config.profile = Some(profile.clone());
+        }
+        if config.http2 && !config.url.starts_with("https:") {
+            let why = "needs an https:// URL: the choice of HTTP/2 is made in the TLS handshake".into();
+            return Err(Error::Invalid { field: "http2", why });
+        }
+        Ok((config, login))
+    }
+
+    pub(crate) fn checked_headers(&self) -> Result<Option<EndpointHeaders>, Error> {
+        self.headers.clone().map(EndpointHeaders::new).transpose().map_err(headers_refused)
+    }
+
+    pub(crate) fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+}
+
+/// Without what may be secret.
+impl fmt::Debug for EndpointSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointSpec").field("uid", &self.uid).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn headers_refused(problems: Vec<HeaderProblem>) -> Error {
+    let problems: Vec<_> =
+        problems.iter().map(|problem| format!("{} {}", problem.name, problem.why)).collect();
+    Error::Invalid { field: "headers", why: problems.join("; ") }
+}
+
+pub(crate) fn key(text: &str) -> Result<SigningKey, Error> {
+    SigningKey::parse(text).map_err(|error| Error::Invalid { field: "secret", why: error.to_string() })
+}
+
+fn read_filter(text: &str) -> Result<Arc<Filter>, Error> {
+    Filter::parse(text).map(Arc::new).map_err(|errors| {
+        let errors: Vec<_> =
+            errors.iter().map(|error| format!("{} {}", error.place.join("."), error.why)).collect();
+        Error::Invalid { field: "filter", why: errors.join("; ") }
+    })
+}
+
+/// An endpoint as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Endpoint {
+    pub id: EndpointId,
+    pub uid: Option<String>,
+    /// Without user and password.
+    pub url: String,
+    pub description: String,
+    /// Empty: all.
+    pub events: Vec<String>,
+    /// Empty: all.
+    pub channels: Vec<String>,
+    pub policy: String,
+    /// `None`: the engine's default.
+    pub profile: Option<String>,
+    pub throttle_rate: Option<u16>,
+    pub ordering: Ordering,
+    /// Turned off by hand.
+    pub disabled: bool,
+    /// How it is: active, failing, given up, …
+    pub condition: Condition,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl From<Stored> for Endpoint {
+    fn from(stored: Stored) -> Self {
+        let condition = stored.health.condition(stored.config.disabled);
+        let EndpointConfig {
+            uid,
+            url,
+            description,
+            event_types,
+            channels,
+            policy,
+            profile,
+            throttle_rate,
+            ordering,
+            disabled,
+            ..
+        } = stored.config;
+        Self {
+            id: stored.id,
+            uid,
+            url,
+            description,
+            events: event_types,
+            channels,
+            policy,
+            profile,
+            throttle_rate,
+            ordering,
+            disabled,
+            condition,
+            created_at: stored.created_at,
+            updated_at: stored.updated_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(spec: &EndpointSpec) -> &'static str {
+        match spec.made(&Guard::default()) {
+            Err(Error::Invalid { field, .. }) => field,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn spec() -> EndpointSpec {
+        EndpointSpec::to("https://example.com/hook")
+    }
+
+    #[test]
+    fn what_the_api_of_a_server_would_refuse_is_refused_here() {
+        assert_eq!(refused(&EndpointSpec::unchanged()), "url");
+        for url in
+            ["", "example.com", "ftp://example.com", "https://127.0.0.1/", "http://[::1]/", "https://a b/"]
+        {
+            assert_eq!(refused(&EndpointSpec::to(url)), "url", "{url}");
+        }
+        assert_eq!(refused(&spec().url(format!("https://example.com/{}", "x".repeat(8192)))), "url");
+        assert_eq!(refused(&spec().uid("ep_1")), "uid");
+        assert_eq!(refused(&spec().description("a\0b")), "description");
+        assert_eq!(refused(&spec().events(["a b"])), "events");
+        assert_eq!(refused(&spec().channels((0..11).map(|n| n.to_string()))), "channels");
+        assert_eq!(refused(&spec().filter(Some("[1]"))), "filter");
+        assert_eq!(refused(&spec().throttle_rate(Some(0))), "throttle_rate");
+        assert_eq!(refused(&EndpointSpec::to("http://example.com/").http2(true)), "http2");
+        assert_eq!(refused(&spec().headers([("host", "x")])), "headers");
+        assert_eq!(refused(&spec().headers([("x-a", "1\r\nx-b: 2")])), "headers");
+        assert_eq!(refused(&spec().secret("not a secret")), "secret");
+    }
+
+    #[test]
+    fn what_is_not_given_stays_as_it_was_and_a_login_goes_with_its_url() {
+        let guard = Guard::default();
+        let spec =
+            EndpointSpec::to("https://user:pass@example.com/hook").events(["b", "a", "b"]).policy("quick");
+        let made = spec.made(&guard).unwrap();
+        assert_eq!(made.config.url, "https://example.com/hook");
+        assert_eq!(made.credentials, Some(("user".into(), "pass".into())));
+        assert_eq!(made.config.event_types, ["a", "b"]);
+        assert!(!format!("{spec:?}").contains("pass"));
+        let change = EndpointSpec::unchanged().policy("persistent");
+        let (config, login) = change.laid_over(made.config.clone(), &guard).unwrap();
+        assert_eq!(config, EndpointConfig { policy: "persistent".into(), ..made.config });
+        assert_eq!(login, None, "left alone");
+        let (_, login) = EndpointSpec::to("https://example.org/").laid_over(config, &guard).unwrap();
+        assert_eq!(login, Some(None), "taken away");
+    }
+}

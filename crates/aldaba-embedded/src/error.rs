@@ -1,0 +1,200 @@
+use aldaba_delivery::MessageId;
+use aldaba_engine::wire::{UrlRefused, WireError};
+use aldaba_engine::{ChangeError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit};
+use aldaba_store::sqlite::OpenError;
+use aldaba_store::{Error as StoreError, Obstacle};
+use std::io;
+use std::path::PathBuf;
+
+/// Why an engine does not start. What was opened is closed again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    #[error("no data folder was given: call `sqlite` with its path before `start`")]
+    NoFolder,
+    #[error(
+        "the data folder {} is in use by another engine, of this program or another, or by a server: stop that \
+         one first, or give this one a folder of its own",
+        folder.display()
+    )]
+    InUse { folder: PathBuf },
+    #[error(
+        "the data folder was written with another encryption key: give that one with `encryption_key`, or put \
+         the folder's own file `encryption.key` back"
+    )]
+    OtherKey,
+    /// What was given to the builder.
+    #[error("{option}: {why}")]
+    Option { option: &'static str, why: String },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
+    Store(OpenError),
+    #[error(transparent)]
+    Network(WireError),
+    #[error("the engine cannot start: {0}")]
+    Engine(aldaba_engine::StartError),
+    #[error("the engine's threads cannot be started: {0}")]
+    Threads(io::Error),
+}
+
+/// Why something was not done. Unless it says otherwise, nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// What was given cannot be taken.
+    #[error("{field}: {why}")]
+    Invalid { field: &'static str, why: String },
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    #[error("another one has this uid: choose another")]
+    UidTaken,
+    /// An event id is accepted once; this is the message that has it.
+    #[error("the application has already sent {0} with this event id")]
+    EventIdTaken(MessageId),
+    /// It cannot be done as things are.
+    #[error("{0}")]
+    Conflict(String),
+    /// There are as many as there may be.
+    #[error("{0}")]
+    TooMany(String),
+    #[error("too much waits to be written or read: try again in a moment")]
+    Busy,
+    #[error("the disk is full: free some space, accepting goes on by itself")]
+    Full,
+    #[error("the engine has been shut down")]
+    Stopped,
+    /// Only a fresh start reads what is on the disk.
+    #[error("the store has failed: {0}. Check the disk, then start again")]
+    Failed(String),
+}
+
+impl Error {
+    /// Whether the same call may succeed a moment later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Busy | Self::Full)
+    }
+
+    pub(crate) fn invalid(field: &'static str) -> impl Fn(String) -> Self {
+        move |why| Self::Invalid { field, why }
+    }
+}
+
+impl StartError {
+    pub(crate) fn option(option: &'static str, why: impl Into<String>) -> Self {
+        Self::Option { option, why: why.into() }
+    }
+}
+
+impl From<SetupError> for StartError {
+    fn from(error: SetupError) -> Self {
+        use aldaba_engine::StartError as Engine;
+        match error {
+            SetupError::Policy(error) => Self::option("overrides", error.to_string()),
+            SetupError::Store(OpenError::Locked { folder }) => Self::InUse { folder },
+            SetupError::Store(error) => Self::Store(error),
+            SetupError::Wire(error) => Self::Network(error),
+            SetupError::Engine(Engine::OtherKey) => Self::OtherKey,
+            SetupError::Engine(error) => Self::Engine(error),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Busy | StoreError::Timeout => Self::Busy,
+            StoreError::Full => Self::Full,
+            StoreError::Closed => Self::Stopped,
+            StoreError::Failed(why) => Self::Failed(why),
+        }
+    }
+}
+
+impl From<UrlRefused> for Error {
+    fn from(refused: UrlRefused) -> Self {
+        let why = match refused {
+            // The engine's own words are for people who run a server.
+            UrlRefused::Forbidden => {
+                "leads to a private, local or reserved address: give a public one, or let \
+                                      the builder `allow` its network"
+                    .to_owned()
+            }
+            other => other.to_string(),
+        };
+        Self::Invalid { field: "url", why }
+    }
+}
+
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::NotFound => Self::NotFound("application"),
+            SendError::EventIdTaken(message) => Self::EventIdTaken(message),
+            SendError::TooFarAhead => Self::Invalid { field: "deliver_at", why: error.to_string() },
+            SendError::Ordered(_) => Self::Invalid {
+                field: "deliver_at",
+                why: "the event would go to ordered endpoints, which cannot wait for it".into(),
+            },
+            SendError::Unfit(unfit) => Self::Invalid { field: "payload", why: why_unfit(unfit) },
+            SendError::Unsettled => Self::Conflict(error.to_string()),
+            SendError::OverQuota { .. } => Self::TooMany(error.to_string()),
+            SendError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn why_unfit(unfit: Unfit) -> String {
+    match unfit {
+        Unfit::Version { known } => {
+            format!("its event type has no schema of this version; there are: {}", known.join(", "))
+        }
+        Unfit::Payload { misfit: Misfit::Problems { problems, .. }, .. } => {
+            let problem =
+                |problem: &aldaba_engine::Problem| format!("{}: {}", problem.place.join("."), problem.why);
+            let problems: Vec<_> = problems.iter().map(problem).collect();
+            format!("does not fit the schema of its event type: {}", problems.join("; "))
+        }
+        Unfit::Payload { .. } => "does not fit the schema of its event type".into(),
+        Unfit::Schema { why, .. } => format!("the schema of its event type cannot be used: {why}"),
+    }
+}
+
+impl From<ChangeError> for Error {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::NotFound => Self::NotFound("application or endpoint"),
+            ChangeError::UidTaken => Self::UidTaken,
+            ChangeError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
+            ChangeError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
+            ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
+                Obstacle::TooManyWait => "too many deliveries wait to be put in order now".into(),
+                Obstacle::OneIsDelayed => {
+                    "a delivery that is to go out later would hold up the others".into()
+                }
+            }),
+            ChangeError::TooMany
+            | ChangeError::TooManyReplays
+            | ChangeError::TooManyKeys
+            | ChangeError::TooManyApiKeys
+            | ChangeError::TooManyRevocations(_)
+            | ChangeError::TooManyEventTypes
+            | ChangeError::SchemasTooLarge => Self::TooMany(error.to_string()),
+            ChangeError::Unsettled | ChangeError::Repeated | ChangeError::InUse | ChangeError::Vault(_) => {
+                Self::Conflict(error.to_string())
+            }
+            ChangeError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ResendError> for Error {
+    fn from(error: ResendError) -> Self {
+        match error {
+            ResendError::NoEndpoint => Self::NotFound("endpoint"),
+            ResendError::TooMany => Self::TooMany(error.to_string()),
+            ResendError::Store(error) => error.into(),
+            error => Self::Conflict(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+use crate::Error;
+use aldaba_delivery::{AppId, DEEPEST_PAYLOAD, MessageId, Timestamp, is_too_deep, names};
+use aldaba_engine::{NewEvent, Once, digest_of};
+use aldaba_store::NewMessage;
+use bytes::Bytes;
+use serde::Serialize;
+
+/// Something that has happened, to be told to all endpoints that want to hear of it.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Event {
+    event_type: String,
+    payload: Bytes,
+    /// It is sent as it stands, and need not be JSON.
+    is_raw: bool,
+    id: Option<String>,
+    idempotency_key: Option<String>,
+    version: Option<String>,
+    channels: Vec<String>,
+    tags: Vec<String>,
+    deliver_at: Option<Timestamp>,
+}
+
+/// An event that is safe on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub id: MessageId,
+    /// `false`: a former one with the same idempotency key was accepted before; this is its id.
+    pub is_new: bool,
+}
+
+impl Event {
+    /// An event of a type such as `invoice.paid`. The payload becomes a JSON object; these bytes are signed and sent.
+    pub fn new(event_type: impl Into<String>, payload: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
+        let invalid = Error::invalid("payload");
+        let json = serde_json::to_vec(payload).map_err(|error| invalid(error.to_string()))?;
+        if !json.starts_with(b"{") {
+            return Err(invalid("must be an object: give it a name in one, or send it with `raw`".into()));
+        }
+        Ok(Self::of(event_type.into(), json.into(), false))
+    }
+
+    /// The same with a body that is sent as it stands. Receivers are told that it is JSON.
+    pub fn raw(event_type: impl Into<String>, body: impl Into<String>) -> Self {
+        Self::of(event_type.into(), body.into().into(), true)
+    }
+
+    fn of(event_type: String, payload: Bytes, is_raw: bool) -> Self {
+        Self {
+            event_type,
+            payload,
+            is_raw,
+            id: None,
+            idempotency_key: None,
+            version: None,
+            channels: Vec::new(),
+            tags: Vec::new(),
+            deliver_at: None,
+        }
+    }
+
+    /// Your own name for it, unique in the application for as long as the message is kept. A second event of the
+    /// same name is [`Error::EventIdTaken`].
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// A second event with the same key (within 24 hours, or what the builder says) is not accepted again: sending
+    /// it returns the first one. For repeating a call whose result was lost.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// Only endpoints with one of these channels, or with none, get it.
+    pub fn channels<T: Into<String>>(mut self, channels: impl IntoIterator<Item = T>) -> Self {
+        self.channels = set(channels);
+        self
+    }
+
+    /// To find it by. They say nothing about who gets it.
+    pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.tags = set(tags);
+        self
+    }
+
+    /// Of the payload's form.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// Nothing goes out before this moment; at most 366 days ahead.
+    pub fn deliver_at(mut self, moment: impl Into<Timestamp>) -> Self {
+        self.deliver_at = Some(moment.into());
+        self
+    }
+
+    /// As the engine takes it, if all of it may be.
+    pub(crate) fn checked(self, app: AppId, longest_payload: usize) -> Result<NewEvent, Error> {
+        names::name(&self.event_type).map_err(Error::invalid("event_type"))?;
+        if self.payload.len() > longest_payload {
+            let why = format!("is {} bytes long; {longest_payload} are allowed", self.payload.len());
+            return Err(Error::Invalid { field: "payload", why });
+        }
+        if !self.is_raw && is_too_deep(&self.payload) {
+            let why = format!("is nested more than {DEEPEST_PAYLOAD} levels deep");
+            return Err(Error::Invalid { field: "payload", why });
+        }
+        if let Some(id) = &self.id {
+            names::uid(id, "msg_").map_err(Error::invalid("id"))?;
+        }
+        if let Some(version) = &self.version {
+            names::version(version).map_err(Error::invalid("version"))?;
+        }
+        check_all("channels", &self.channels, NewMessage::MOST_CHANNELS, names::channel)?;
+        check_all("tags", &self.tags, NewMessage::MOST_TAGS, names::tag)?;
+        Ok(NewEvent {
+            version: self.version.as_deref().map(Into::into),
+            channels: self.channels,
+            tags: self.tags,
+            event_id: self.id,
+            deliver_at: self.deliver_at,
+            once: self.idempotency_key.map(|key| once(app, &key)).unwrap_or_default(),
+            ..NewEvent::new(&self.event_type, self.payload)
+        })
+    }
+}
+
+/// Apart from those of callers of a server on the same folder.
+fn once(app: AppId, key: &str) -> Once {
+    digest_of(format!("program\0{app}\0{key}").as_bytes()).first_chunk().copied()
+}
+
+/// Sorted, without repeats.
+pub(crate) fn set<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Vec<String> {
+    let mut items: Vec<String> = items.into_iter().map(Into::into).collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
+pub(crate) fn check_all(
+    field: &'static str,
+    items: &[String],
+    most: usize,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Result<(), Error> {
+    if items.len() > most {
+        return Err(Error::Invalid {
+            field,
+            why: format!("may be {most} at most; they are {}", items.len()),
+        });
+    }
+    let wrong = items.iter().find_map(|item| check(item).err().map(|why| format!("`{item}` {why}")));
+    wrong.map_or(Ok(()), |why| Err(Error::Invalid { field, why }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refused(event: Event) -> &'static str {
+        match event.checked(AppId::from_bytes([1; 20]), 100) {
+            Err(Error::Invalid { field, .. }) => field,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn event() -> Event {
+        Event::new("a.b", &json!({"n": 1})).unwrap()
+    }
+
+    #[test]
+    fn what_the_api_of_a_server_would_refuse_is_refused_here() {
+        assert!(Event::new("a", &json!([1])).is_err(), "a list is no object");
+        assert_eq!(refused(Event::new("a b", &json!({})).unwrap()), "event_type");
+        assert_eq!(refused(Event::new("", &json!({})).unwrap()), "event_type");
+        assert_eq!(refused(Event::raw("a", "x".repeat(101))), "payload");
+        assert_eq!(refused(event().id("msg_1")), "id");
+        assert_eq!(refused(event().id("a\nb")), "id");
+        assert_eq!(refused(event().version("x".repeat(33))), "version");
+        assert_eq!(refused(event().channels(["ok", "no good"])), "channels");
+        assert_eq!(refused(event().channels((0..11).map(|n| n.to_string()))), "channels");
+        assert_eq!(refused(event().tags(["ñ"])), "tags");
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(128), "]".repeat(128));
+        let deep: Box<serde_json::value::RawValue> = serde_json::from_str(&deep).unwrap();
+        let deep = Event::new("a", &deep).unwrap();
+        assert!(matches!(deep.checked(AppId::from_bytes([1; 20]), 1000), Err(Error::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_key_is_one_of_its_application() {
+        let [one, two] = [1, 2].map(|byte| AppId::from_bytes([byte; 20]));
+        assert_eq!(once(one, "key"), once(one, "key"));
+        assert_ne!(once(one, "key"), once(two, "key"));
+        assert_ne!(once(one, "key"), once(one, "other"));
+        assert!(event().checked(one, 100).unwrap().once.is_none());
+    }
+
+    #[test]
+    fn lists_are_sorted_and_without_repeats() {
+        let event = event().channels(["b", "a", "b"]).checked(AppId::from_bytes([1; 20]), 100).unwrap();
+        assert_eq!(event.channels, ["a", "b"]);
+    }
+}

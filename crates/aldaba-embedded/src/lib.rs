@@ -1,0 +1,76 @@
+//! Durable webhooks inside another program: the delivery engine of Aldaba as a library.
+//!
+//! An event is on disk when [`Application::send`] returns. From then on it goes to every endpoint of the application
+//! that wants it, with retries by the endpoint's policy, until it is delivered or lies in the dead letter with its
+//! whole history; through crashes of the program too, after its next start.
+//!
+//! ```no_run
+//! use aldaba_embedded::{Aldaba, EndpointSpec, Event};
+//! use serde_json::json;
+//! use std::time::Duration;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let aldaba = Aldaba::builder().sqlite("./webhooks").start().await?;
+//!
+//! // An application is a customer of yours; an endpoint is a URL of theirs.
+//! let customer = aldaba.application("customer-17").await?;
+//! let endpoint = customer
+//!     .add_endpoint(EndpointSpec::to("https://example.com/hook").policy("persistent").events(["invoice.paid"]))
+//!     .await?;
+//! println!("to verify with: {}", customer.secret(endpoint.id).await?);
+//!
+//! let invoice = json!({"invoice": 42});
+//! let sent = customer.send(Event::new("invoice.paid", &invoice)?.id("invoice-42")).await?;
+//!
+//! // Later: what became of it?
+//! if let Some(message) = customer.message(sent.id).await? {
+//!     for delivery in &message.deliveries {
+//!         println!("{}: {:?} after {} attempts", delivery.endpoint, delivery.state, delivery.attempts);
+//!     }
+//! }
+//!
+//! aldaba.shutdown(Duration::from_secs(30)).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it is made of
+//!
+//! An [`Aldaba`] has a data folder and threads of its own; nothing of it is global. Several may live in one process,
+//! each with its folder. It reads no variables of the environment, handles no signals, and logs through `tracing`,
+//! if the program has something that listens. Its methods may be called from any runtime.
+//!
+//! The folder is the same as a server's: `aldaba serve --data` on it shows and delivers the same, while no program
+//! has it.
+//!
+//! # Addresses
+//!
+//! Deliveries go to public addresses only, whatever a URL, a name server or a redirect says, until
+//! [`Builder::allow`] or [`Builder::allow_private_networks`] lets them go to others.
+
+mod aldaba;
+mod application;
+mod builder;
+mod dead_letter;
+mod endpoint;
+mod error;
+mod event;
+mod message;
+mod running;
+
+pub use aldaba::Aldaba;
+pub use application::Application;
+pub use builder::Builder;
+pub use dead_letter::{DeadLetterPage, Place, Recovery};
+pub use endpoint::{Endpoint, EndpointSpec};
+pub use error::{Error, StartError};
+pub use event::{Event, Sent};
+pub use message::{Attempt, Delivery, Message};
+
+pub use aldaba_delivery::policy::Overrides;
+pub use aldaba_delivery::{
+    AppId, AttemptId, Condition, EndpointId, FailureKind, MessageId, OnExhausted, Ordering, Policy, PolicyError,
+    PolicySpec, Reason, ReplayId, SkipReason, Timestamp, WhenDisabled, policy,
+};
+pub use aldaba_signature::{Verifier, VerifyError, VerifyingKey};
+pub use aldaba_store::{DeliveryState, ReplayState};

@@ -1,0 +1,126 @@
+use aldaba_delivery::{AttemptId, EndpointId, FailureKind, MessageId, Timestamp};
+use aldaba_store::{
+    Attempt as StoredAttempt, DeliveryState, DeliveryView, Message as StoredMessage, Trigger,
+};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// An accepted event, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message {
+    pub id: MessageId,
+    pub event_type: String,
+    /// Your own name for it.
+    pub event_id: Option<String>,
+    /// The bytes that are sent; empty where they were deleted.
+    pub payload: Bytes,
+    pub created_at: Timestamp,
+    pub deliver_at: Option<Timestamp>,
+    /// One for each endpoint that it goes to; more where it was replayed. Empty: nobody wanted it.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// A message on its way to one endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Delivery {
+    pub message: MessageId,
+    pub endpoint: EndpointId,
+    pub event_type: Option<String>,
+    pub state: DeliveryState,
+    /// Those of the policy; one by hand is not counted.
+    pub attempts: u32,
+    /// Of the newest attempt: what came back, if anything did, and what was wrong.
+    pub last_status: Option<u16>,
+    pub last_error: Option<String>,
+    pub last_attempt_at: Option<Timestamp>,
+}
+
+/// One request that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    pub id: AttemptId,
+    pub endpoint: EndpointId,
+    pub started_at: Timestamp,
+    pub duration: Duration,
+    pub status: Option<u16>,
+    /// Where no answer came.
+    pub failure: Option<FailureKind>,
+    /// Empty: nothing was wrong.
+    pub error: String,
+    /// The beginning of what came back.
+    pub response: Bytes,
+    pub success: bool,
+    /// Made by [`Application::resend`](crate::Application::resend).
+    pub by_hand: bool,
+}
+
+impl Message {
+    /// Whether all of its deliveries have ended, well or not.
+    pub fn has_ended(&self) -> bool {
+        self.deliveries.iter().all(Delivery::has_ended)
+    }
+
+    /// Whether it has arrived everywhere. One that goes to nobody has.
+    pub fn is_delivered(&self) -> bool {
+        self.deliveries.iter().all(Delivery::is_delivered)
+    }
+
+    pub(crate) fn new(stored: StoredMessage, deliveries: Vec<DeliveryView>) -> Self {
+        Self {
+            id: stored.id,
+            event_type: stored.content.event_type.as_ref().to_owned(),
+            event_id: stored.event_id,
+            payload: stored.content.payload,
+            created_at: stored.created_at,
+            deliver_at: stored.deliver_at,
+            deliveries: deliveries.into_iter().map(Delivery::from).collect(),
+        }
+    }
+}
+
+impl Delivery {
+    pub fn has_ended(&self) -> bool {
+        !matches!(self.state, DeliveryState::Waiting { .. })
+    }
+
+    pub fn is_delivered(&self) -> bool {
+        matches!(self.state, DeliveryState::Delivered { .. })
+    }
+}
+
+impl From<DeliveryView> for Delivery {
+    fn from(view: DeliveryView) -> Self {
+        let (last_status, last_attempt_at) =
+            view.last.as_ref().map_or((None, None), |last| (last.status_code, Some(last.started_at)));
+        Self {
+            message: view.status.message,
+            endpoint: view.status.endpoint,
+            event_type: view.event_type,
+            state: view.status.state,
+            attempts: view.status.attempts,
+            last_status,
+            last_error: view.last.map(|last| last.error).filter(|error| !error.is_empty()),
+            last_attempt_at,
+        }
+    }
+}
+
+impl From<StoredAttempt> for Attempt {
+    fn from(stored: StoredAttempt) -> Self {
+        Self {
+            id: stored.id,
+            endpoint: stored.endpoint,
+            started_at: stored.started_at,
+            duration: stored.duration,
+            status: stored.status_code,
+            failure: stored.failure,
+            error: stored.error,
+            response: stored.response,
+            success: stored.success,
+            by_hand: stored.trigger == Trigger::Manual,
+        }
+    }
+}
