@@ -44,7 +44,7 @@ impl Application {
         &self.stored.name
     }
 
-    fn which(&self) -> WhichApplication {
+    pub(crate) fn which(&self) -> WhichApplication {
         WhichApplication { org: self.stored.org, key: self.stored.id.to_string() }
     }
 
@@ -266,7 +266,7 @@ pub(crate) async fn find_endpoint(engine: &Engine, app: AppId, key: String) -> R
     engine.store().endpoint(app, key).await?.ok_or(Error::NotFound("endpoint"))
 }
 
-fn sent(accepted: Accepted) -> Sent {
+pub(crate) fn sent(accepted: Accepted) -> Sent {
     match accepted {
         Accepted::New { message, .. } => Sent { id: message, is_new: true },
         Accepted::Before { message } => Sent { id: message, is_new: false },

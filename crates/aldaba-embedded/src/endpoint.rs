@@ -31,7 +31,7 @@ pub struct EndpointSpec {
 }
 
 /// User and password, sent as basic authentication.
-type Login = Option<(String, String)>;
+pub(crate) type Login = Option<(String, String)>;
 
 impl EndpointSpec {
     /// One at this URL, http or https. User and password in it become basic authentication.
@@ -159,13 +159,9 @@ impl EndpointSpec {
         let mut config = current;
         let mut login = None;
         if let Some(url) = &self.url {
-            if url.len() > EndpointConfig::LONGEST_URL {
-                let why = format!("may be {} bytes long at most", EndpointConfig::LONGEST_URL);
-                return Err(Error::Invalid { field: "url", why });
-            }
-            let target = guard.parse_url(url)?;
-            config.url = target.url.into();
-            login = Some(target.credentials.map(|Credentials { user, password }| (user, password)));
+            let (url, given) = target(url, guard)?;
+            config.url = url;
+            login = Some(given);
         }
         if let Some(uid) = &self.uid {
             names::uid(uid, "ep_").map_err(Error::invalid("uid"))?;
@@ -210,7 +206,7 @@ impl EndpointSpec {
     }
 
     pub(crate) fn checked_headers(&self) -> Result<Option<EndpointHeaders>, Error> {
-        self.headers.clone().map(EndpointHeaders::new).transpose().map_err(headers_refused)
+        self.headers.clone().map(checked_headers).transpose()
     }
 
     pub(crate) fn has_secret(&self) -> bool {
@@ -223,6 +219,21 @@ impl fmt::Debug for EndpointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EndpointSpec").field("uid", &self.uid).finish_non_exhaustive()
     }
+}
+
+/// A URL that may be sent to, and what to log in with.
+pub(crate) fn target(url: &str, guard: &Guard) -> Result<(String, Login), Error> {
+    if url.len() > EndpointConfig::LONGEST_URL {
+        let why = format!("may be {} bytes long at most", EndpointConfig::LONGEST_URL);
+        return Err(Error::Invalid { field: "url", why });
+    }
+    let target = guard.parse_url(url)?;
+    let login = target.credentials.map(|Credentials { user, password }| (user, password));
+    Ok((target.url.into(), login))
+}
+
+pub(crate) fn checked_headers(given: Vec<(String, String)>) -> Result<EndpointHeaders, Error> {
+    EndpointHeaders::new(given).map_err(headers_refused)
 }
 
 pub(crate) fn headers_refused(problems: Vec<HeaderProblem>) -> Error {

@@ -1,6 +1,8 @@
 use aldaba_delivery::MessageId;
 use aldaba_engine::wire::{UrlRefused, WireError};
-use aldaba_engine::{ChangeError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit};
+use aldaba_engine::{
+    ChangeError, DispatchError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit,
+};
 use aldaba_store::sqlite::OpenError;
 use aldaba_store::{Error as StoreError, Obstacle};
 use std::io;
@@ -140,6 +142,16 @@ impl From<SendError> for Error {
             SendError::Unsettled => Self::Conflict(error.to_string()),
             SendError::OverQuota { .. } => Self::TooMany(error.to_string()),
             SendError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<DispatchError> for Error {
+    fn from(error: DispatchError) -> Self {
+        match error {
+            DispatchError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
+            DispatchError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
+            DispatchError::Send(error) => error.into(),
         }
     }
 }

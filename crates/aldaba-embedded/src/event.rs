@@ -32,17 +32,29 @@ pub struct Sent {
 impl Event {
     /// An event of a type such as `invoice.paid`. The payload becomes a JSON object; these bytes are signed and sent.
     pub fn new(event_type: impl Into<String>, payload: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
-        let invalid = Error::invalid("payload");
-        let json = serde_json::to_vec(payload).map_err(|error| invalid(error.to_string()))?;
-        if !json.starts_with(b"{") {
-            return Err(invalid("must be an object: give it a name in one, or send it with `raw`".into()));
+        let event = Self::of_json(&event_type.into(), payload)?;
+        if !event.payload.starts_with(b"{") {
+            let why = "must be an object: give it a name in one, or send it with `raw`".into();
+            return Err(Error::Invalid { field: "payload", why });
         }
-        Ok(Self::of(event_type.into(), json.into(), false))
+        Ok(event)
     }
 
     /// The same with a body that is sent as it stands. Receivers are told that it is JSON.
     pub fn raw(event_type: impl Into<String>, body: impl Into<String>) -> Self {
         Self::of(event_type.into(), body.into().into(), true)
+    }
+
+    /// The payload need not be an object.
+    pub(crate) fn of_json(event_type: &str, payload: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
+        let json =
+            serde_json::to_vec(payload).map_err(|error| Error::invalid("payload")(error.to_string()))?;
+        Ok(Self::of(event_type.to_owned(), json.into(), false))
+    }
+
+    /// Another type.
+    pub(crate) fn of_type(self, event_type: String) -> Self {
+        Self { event_type, ..self }
     }
 
     fn of(event_type: String, payload: Bytes, is_raw: bool) -> Self {

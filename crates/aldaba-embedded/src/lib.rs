@@ -52,6 +52,7 @@ mod aldaba;
 mod application;
 mod builder;
 mod dead_letter;
+mod dispatch;
 mod endpoint;
 mod error;
 mod event;
@@ -62,6 +63,7 @@ pub use aldaba::Aldaba;
 pub use application::Application;
 pub use builder::Builder;
 pub use dead_letter::{DeadLetterPage, Place, Recovery};
+pub use dispatch::Dispatch;
 pub use endpoint::{Endpoint, EndpointSpec};
 pub use error::{Error, StartError};
 pub use event::{Event, Sent};
@@ -69,8 +71,8 @@ pub use message::{Attempt, Delivery, Message};
 
 pub use aldaba_delivery::policy::Overrides;
 pub use aldaba_delivery::{
-    AppId, AttemptId, Condition, EndpointId, FailureKind, MessageId, OnExhausted, Ordering, Policy, PolicyError,
-    PolicySpec, Reason, ReplayId, SkipReason, Timestamp, WhenDisabled, policy,
+    AppId, AttemptId, Condition, EndpointId, FailureKind, MessageId, OnExhausted, Ordering, Policy,
+    PolicyError, PolicySpec, Reason, ReplayId, SkipReason, Timestamp, WhenDisabled, policy,
 };
 pub use aldaba_signature::{Verifier, VerifyError, VerifyingKey};
 pub use aldaba_store::{DeliveryState, ReplayState};

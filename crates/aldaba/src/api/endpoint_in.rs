@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
+const LONGEST_URL: usize = EndpointConfig::LONGEST_URL;
+
 /// An endpoint: a URL that wants messages.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]

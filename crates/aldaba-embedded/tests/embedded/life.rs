@@ -1,0 +1,128 @@
+//! Starting, stopping, dropping: nothing that was accepted is lost.
+
+use crate::receiver::Receiver;
+use crate::{LIMIT, ended, event, start};
+use aldaba_embedded::{DeliveryState, EndpointSpec, Error};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const EVENTS: usize = 1000;
+const AT_ONCE: usize = 50;
+
+#[tokio::test]
+async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::judging(|_| (200, Duration::from_millis(20)));
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
+    for first in (0..EVENTS).step_by(AT_ONCE) {
+        let events = (first..first + AT_ONCE).map(event).collect();
+        assert!(app.send_many(events).await.unwrap().iter().all(Result::is_ok));
+    }
+    let mut arrived = BTreeSet::new();
+    arrived.insert(receiver.next().json()["n"].as_u64().unwrap());
+    drop((app, aldaba));
+    while let Some(arrival) = receiver.within(Duration::from_millis(200)) {
+        arrived.insert(arrival.json()["n"].as_u64().unwrap());
+    }
+    assert!(arrived.len() < EVENTS, "it was in the middle");
+
+    let aldaba = start(folder.path()).await;
+    while arrived.len() < EVENTS {
+        arrived.insert(receiver.next().json()["n"].as_u64().unwrap());
+    }
+    while aldaba.waiting().await.unwrap() > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let app = aldaba.application("customer").await.unwrap();
+    assert!(app.dead_letter(None, 10).await.unwrap().deliveries.is_empty());
+    assert_eq!(aldaba.shutdown(LIMIT).await, 0);
+}
+
+#[tokio::test]
+async fn what_waits_at_a_shutdown_goes_out_after_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = up.clone();
+    let receiver =
+        Receiver::judging(move |_| (if is_up.load(Ordering::SeqCst) { 200 } else { 503 }, Duration::ZERO));
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/")).policy("job-status")).await.unwrap();
+    let sent = app.send(event(1)).await.unwrap();
+    receiver.next();
+    assert_eq!(aldaba.shutdown(LIMIT).await, 0, "a request in flight ends");
+    up.store(true, Ordering::SeqCst);
+
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.find_application("customer").await.unwrap().expect("it is still there");
+    let message = ended(&app, sent.id).await;
+    assert!(message.is_delivered(), "{message:?}");
+    assert_eq!(message.deliveries[0].attempts, 2, "the first one was written down");
+    aldaba.shutdown(LIMIT).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_says_how_many_were_still_in_flight_and_those_are_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hangs = Arc::new(AtomicBool::new(true));
+    let hanging = hangs.clone();
+    let receiver = Receiver::judging(move |_| {
+        (200, Duration::from_secs(if hanging.load(Ordering::SeqCst) { 20 } else { 0 }))
+    });
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
+    app.send(event(1)).await.unwrap();
+    assert_eq!(receiver.next().json()["n"], 1);
+    assert_eq!(aldaba.in_flight().await, 1);
+    assert_eq!(aldaba.shutdown(Duration::from_millis(100)).await, 1);
+    assert_eq!(aldaba.shutdown(LIMIT).await, 0, "a second time does nothing");
+    hangs.store(false, Ordering::SeqCst);
+    let aldaba = start(folder.path()).await;
+    assert_eq!(receiver.next().json()["n"], 1);
+    aldaba.shutdown(LIMIT).await;
+}
+
+#[tokio::test]
+async fn after_a_shutdown_every_handle_says_that_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.application("customer").await.unwrap();
+    aldaba.clone().shutdown(LIMIT).await;
+    assert_eq!(app.send(event(1)).await.unwrap_err(), Error::Stopped);
+    assert_eq!(app.endpoints().await.unwrap_err(), Error::Stopped);
+    assert_eq!(aldaba.applications(None, 10).await.unwrap_err(), Error::Stopped);
+    assert_eq!(aldaba.in_flight().await, 0);
+}
+
+#[tokio::test]
+async fn an_application_is_a_handle_that_keeps_the_engine_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::answering(200);
+    let app = start(folder.path()).await.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
+    let sent = app.send(event(1)).await.unwrap();
+    let message = ended(&app, sent.id).await;
+    assert!(matches!(message.deliveries[0].state, DeliveryState::Delivered { .. }));
+}
+
+#[tokio::test]
+async fn a_send_that_nobody_waits_for_leaves_the_engine_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.application("customer").await.unwrap();
+    for number in 0..20 {
+        let event = event(number).id(format!("e{number}")).idempotency_key(format!("k{number}"));
+        let given_up = tokio::time::timeout(Duration::ZERO, app.send(event.clone())).await;
+        // Sent again under its key it is there, whatever became of the first one.
+        let sent = app.send(event).await.unwrap();
+        if let Ok(first) = given_up {
+            assert_eq!(first.unwrap().id, sent.id);
+        }
+        assert!(app.message(format!("e{number}")).await.unwrap().is_some_and(|found| found.id == sent.id));
+    }
+}

@@ -1,0 +1,67 @@
+//! The engine inside a program: this one.
+
+mod bad_input;
+mod dead_letter;
+mod dispatch;
+mod endpoints;
+mod events;
+#[path = "../../examples/embedded.rs"]
+#[expect(dead_code, reason = "its `main` is not called here")]
+mod example;
+mod life;
+mod receiver;
+mod several;
+mod start;
+
+use aldaba_embedded::{Aldaba, Application, Builder, Event, Message, MessageId};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Deliveries may go to this machine.
+fn builder(folder: &Path) -> Builder {
+    Aldaba::builder().sqlite(folder).allow("127.0.0.0/8").low_space(0)
+}
+
+async fn start(folder: &Path) -> Aldaba {
+    builder(folder).start().await.expect("it starts")
+}
+
+fn event(number: usize) -> Event {
+    Event::new("a.thing", &json!({"n": number})).expect("an object")
+}
+
+/// The message once all of its deliveries have ended.
+async fn ended(app: &Application, message: MessageId) -> Message {
+    for _ in 0..600 {
+        let found = app.message(message).await.expect("it can be read").expect("it is kept");
+        if found.has_ended() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it has not ended: {:?}", app.message(message).await);
+}
+
+#[tokio::test]
+async fn the_example_says_what_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = Mutex::new(Vec::new());
+    example::run(folder.path(), |line| lines.lock().unwrap().push(line)).await.unwrap();
+    let lines = lines.into_inner().unwrap();
+    assert!(lines[0].starts_with("customer-17 verifies with whsec_"), "{lines:?}");
+    assert_eq!(
+        lines[1..],
+        [
+            "accepted a new event",
+            "sent again: the same one",
+            "good: delivered, attempts: 1",
+            "bad: given up, attempts: 3, the last: HTTP 500: Internal Server Error",
+            "sent once more by hand: delivered",
+            "stopped, in flight: 0",
+        ]
+    );
+}

@@ -1,0 +1,155 @@
+//! What is given to the builder, and what of it is refused.
+
+use crate::receiver::Receiver;
+use crate::{LIMIT, builder, ended, event, start};
+use aldaba_embedded::{Aldaba, DeliveryState, EndpointSpec, Error, Overrides, Policy, StartError};
+use serde_json::json;
+use std::time::Duration;
+
+fn own_policy(attempts: u32) -> Policy {
+    Policy::from_json(&json!({
+        "name": "mine",
+        "schedule": {"type": "exponential", "base": "10ms", "factor": 2, "cap": "10ms"},
+        "limit": {"attempts": attempts},
+    }))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a file");
+    std::fs::write(&file, "").unwrap();
+    let data = folder.path().join("data");
+    let fresh = || Aldaba::builder().sqlite(&data);
+    for (builder, said) in [
+        (Aldaba::builder(), "call `sqlite`"),
+        (Aldaba::builder().sqlite(&file), "cannot make the data folder"),
+        (fresh().allow("not a network"), "`not a network` is no network"),
+        (fresh().allow("10.0.0.0/99"), "is no network"),
+        (fresh().egress_proxy("ftp://x"), "egress_proxy: "),
+        (fresh().trusted_certificates("no certificate"), "trusted_certificates: "),
+        (fresh().in_flight(0), "in_flight: must be 2 to"),
+        (fresh().threads(0), "threads: must be 1 to"),
+        (fresh().profile("nothing"), "`nothing` is no built-in wire profile"),
+        (
+            fresh().policy(
+                Policy::from_json(&json!({"name": "quick", "schedule": {"type": "list", "delays": ["1s"]}}))
+                    .unwrap(),
+            ),
+            "is built in",
+        ),
+        (fresh().overrides(Overrides { job_attempts: 0, ..Overrides::default() }), "overrides: "),
+    ] {
+        let error = builder.start().await.unwrap_err();
+        assert!(error.to_string().contains(said), "{said}: {error}");
+    }
+    // None of them has kept the folder.
+    Aldaba::builder().sqlite(&data).start().await.unwrap().shutdown(LIMIT).await;
+}
+
+#[tokio::test]
+async fn a_folder_stays_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = |key: u8| builder(folder.path()).encryption_key([key; 32]);
+    let aldaba = given(7).start().await.unwrap();
+    let app = aldaba.application("customer").await.unwrap();
+    let endpoint = app.add_endpoint(EndpointSpec::to("https://example.com/")).await.unwrap();
+    let secret = app.secret(endpoint.id).await.unwrap();
+    drop((app, aldaba));
+    let other = given(8).start().await.unwrap_err();
+    assert!(matches!(other, StartError::OtherKey), "{other:?}");
+    assert!(!other.to_string().contains("ALDABA_"), "no variable is read: {other}");
+    assert!(matches!(builder(folder.path()).start().await, Err(StartError::OtherKey)));
+    let app = given(7).start().await.unwrap().application("customer").await.unwrap();
+    assert_eq!(app.secret(endpoint.id).await.unwrap(), secret);
+}
+
+#[tokio::test]
+async fn private_addresses_are_closed_until_they_are_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::answering(200);
+    let closed = || Aldaba::builder().sqlite(folder.path()).low_space(0);
+    let add = async |aldaba: &Aldaba, url: String| {
+        aldaba.application("customer").await.unwrap().add_endpoint(EndpointSpec::to(url)).await
+    };
+    let aldaba = closed().start().await.unwrap();
+    let port = receiver.address.port();
+    for host in ["127.0.0.1", "localhost", "[::1]", "2130706433", "10.1.2.3", "169.254.169.254", "[fd00::1]"]
+    {
+        let refused = add(&aldaba, format!("http://{host}:{port}/")).await.unwrap_err();
+        assert!(matches!(refused, Error::Invalid { field: "url", .. }), "{host}: {refused:?}");
+        assert!(refused.to_string().contains("`allow`"), "{refused}");
+    }
+    aldaba.shutdown(LIMIT).await;
+
+    let aldaba = closed().allow_private_networks(true).start().await.unwrap();
+    assert!(add(&aldaba, "http://169.254.169.254/".into()).await.is_err(), "metadata services stay closed");
+    add(&aldaba, format!("http://localhost:{port}/")).await.unwrap();
+    let app = aldaba.application("customer").await.unwrap();
+    let sent = app.send(event(1)).await.unwrap();
+    assert!(ended(&app, sent.id).await.is_delivered());
+    receiver.next();
+    drop(app);
+    aldaba.shutdown(LIMIT).await;
+
+    // Closed again, what is there already is not reached either.
+    let closed = closed().allow_private_networks(true).allow_private_networks(false);
+    let app = closed.start().await.unwrap().application("customer").await.unwrap();
+    let sent = app.send(event(2)).await.unwrap();
+    assert!(receiver.stays_quiet());
+    let message = app.message(sent.id).await.unwrap().unwrap();
+    assert!(matches!(message.deliveries[0].state, DeliveryState::Waiting { .. }), "{message:?}");
+    assert!(message.deliveries[0].attempts <= 1);
+}
+
+#[tokio::test]
+async fn a_policy_of_the_programs_own_is_there_and_follows_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::answering(500);
+    let mut endpoint = None;
+    for attempts in [2, 2, 4] {
+        let aldaba = builder(folder.path()).policy(own_policy(attempts)).start().await.unwrap();
+        let app = aldaba.application("customer").await.unwrap();
+        if endpoint.is_none() {
+            let spec = EndpointSpec::to(receiver.url("/")).policy("mine");
+            endpoint = Some(app.add_endpoint(spec).await.unwrap());
+        }
+        let sent = app.send(event(1)).await.unwrap();
+        assert_eq!(ended(&app, sent.id).await.deliveries[0].attempts, attempts);
+        aldaba.shutdown(LIMIT).await;
+    }
+    let app = start(folder.path()).await.application("customer").await.unwrap();
+    let unknown = app.add_endpoint(EndpointSpec::to(receiver.url("/")).policy("nobodys")).await.unwrap_err();
+    assert!(matches!(unknown, Error::Invalid { field: "policy", .. }), "{unknown:?}");
+    let unknown = app.add_endpoint(EndpointSpec::to(receiver.url("/")).profile("nobodys")).await.unwrap_err();
+    assert!(matches!(unknown, Error::Invalid { field: "profile", .. }), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn overrides_and_the_default_profile_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::answering(500);
+    let overrides = Overrides { job_attempts: 1, ..Overrides::default() };
+    let aldaba = builder(folder.path()).overrides(overrides).profile("svix").start().await.unwrap();
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/")).policy("job-status")).await.unwrap();
+    let sent = app.send(event(1)).await.unwrap();
+    assert_eq!(receiver.next().header("svix-id"), sent.id.to_string());
+    assert_eq!(ended(&app, sent.id).await.deliveries[0].attempts, 1);
+    assert!(receiver.stays_quiet());
+}
+
+#[tokio::test]
+async fn no_more_requests_are_on_the_wire_at_once_than_was_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::judging(|_| (200, Duration::from_millis(100)));
+    let aldaba = builder(folder.path()).in_flight(2).threads(1).start().await.unwrap();
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
+    app.send_many((0..10).map(event).collect()).await.unwrap();
+    while aldaba.waiting().await.unwrap() > 0 {
+        assert!(aldaba.in_flight().await <= 2);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
