@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints what happens.
-pub async fn run(folder: &Path, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn run(folder: &Path, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
     let receiver = receiver().await?;
     let quick = json!({"name": "three-times", "schedule": {"type": "list", "delays": ["200ms", "200ms"]}});
     let quick = Policy::from_json(&quick).map_err(|errors| format!("{errors:?}"))?;

@@ -121,7 +121,7 @@ async fn attempts_say_what_came_back() {
     let delivery = &message.deliveries[0];
     assert!(!message.is_delivered() && matches!(delivery.state, DeliveryState::Dead { .. }));
     assert_eq!((delivery.attempts, delivery.last_status), (3, Some(500)));
-    assert_eq!(delivery.last_error.as_deref(), Some("HTTP 500: Internal Server Error"));
+    assert_eq!(delivery.last_error.as_deref(), Some("HTTP 500: Said"));
     let attempts = app.attempts(sent.id, 10).await.unwrap();
     assert_eq!(attempts.len(), 3);
     assert!(

@@ -1,7 +1,7 @@
 //! A receiver on a thread of its own, apart from every runtime that a test has.
 
 use aldaba_embedded::{Verifier, VerifyError, VerifyingKey};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Mutex};

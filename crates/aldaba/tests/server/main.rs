@@ -15,6 +15,7 @@ mod discard;
 mod dispatch;
 mod docs;
 mod egress;
+mod embedded;
 mod event_types;
 mod examples;
 mod explain;
