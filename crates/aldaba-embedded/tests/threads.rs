@@ -32,7 +32,8 @@ async fn an_engine_that_was_shut_down_or_dropped_leaves_no_thread() {
     assert!(threads().is_empty());
     for shuts_down in [true, false, true] {
         let aldaba = Aldaba::builder().sqlite(folder.path()).start().await.unwrap();
-        assert!(threads().len() >= 4, "{:?}", threads());
+        // As `docs/embedding.md` says, and the one that has opened the database.
+        assert!((7..=8).contains(&threads().len()), "{:?}", threads());
         if shuts_down {
             assert_eq!(aldaba.shutdown(Duration::from_secs(5)).await, 0);
         } else {
