@@ -54,7 +54,7 @@ impl Application {
     pub async fn send(&self, event: Event) -> Result<Sent, Error> {
         let event = event.checked(self.id(), self.aldaba.longest_payload())?;
         let (engine, which) = (self.aldaba.engine().clone(), self.which());
-        self.aldaba.run(async move { Ok(sent(engine.send(&which, event).await?)) }).await
+        self.aldaba.run(async move { Ok(sent(&engine.send(&which, event).await?)) }).await
     }
 
     /// Several events in one commit, with a result for each. An error is about all of them.
@@ -67,7 +67,7 @@ impl Application {
         let mut results = results.into_iter();
         let missing = || Err(Error::Conflict("the event was not looked at".into()));
         let result = |event: Result<_, Error>| {
-            event.and_then(|_| results.next().map_or_else(missing, |result| Ok(sent(result?))))
+            event.and_then(|_| results.next().map_or_else(missing, |result| Ok(sent(&result?))))
         };
         Ok(events.into_iter().map(result).collect())
     }
@@ -157,7 +157,7 @@ impl Application {
             };
             if let Some(headers) = headers {
                 let set = directory.set_headers(&changed, |_| Ok(headers.clone())).await?;
-                set.map_err(headers_refused)?;
+                set.map_err(|problems| headers_refused(&problems))?;
             }
             Ok(changed.into())
         };
@@ -266,10 +266,10 @@ pub(crate) async fn find_endpoint(engine: &Engine, app: AppId, key: String) -> R
     engine.store().endpoint(app, key).await?.ok_or(Error::NotFound("endpoint"))
 }
 
-pub(crate) fn sent(accepted: Accepted) -> Sent {
+pub(crate) fn sent(accepted: &Accepted) -> Sent {
     match accepted {
-        Accepted::New { message, .. } => Sent { id: message, is_new: true },
-        Accepted::Before { message } => Sent { id: message, is_new: false },
+        Accepted::New { message, .. } => Sent { id: *message, is_new: true },
+        Accepted::Before { message } => Sent { id: *message, is_new: false },
     }
 }
 

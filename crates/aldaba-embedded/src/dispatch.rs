@@ -126,7 +126,7 @@ impl Application {
         let (engine, which) = (self.aldaba().engine().clone(), self.which());
         let dispatching = async move {
             let (accepted, _) = engine.dispatch(&which, dispatch).await?;
-            Ok(sent(accepted))
+            Ok(sent(&accepted))
         };
         self.aldaba().run(dispatching).await
     }

@@ -233,10 +233,10 @@ pub(crate) fn target(url: &str, guard: &Guard) -> Result<(String, Login), Error>
 }
 
 pub(crate) fn checked_headers(given: Vec<(String, String)>) -> Result<EndpointHeaders, Error> {
-    EndpointHeaders::new(given).map_err(headers_refused)
+    EndpointHeaders::new(given).map_err(|problems| headers_refused(&problems))
 }
 
-pub(crate) fn headers_refused(problems: Vec<HeaderProblem>) -> Error {
+pub(crate) fn headers_refused(problems: &[HeaderProblem]) -> Error {
     let problems: Vec<_> =
         problems.iter().map(|problem| format!("{} {}", problem.name, problem.why)).collect();
     Error::Invalid { field: "headers", why: problems.join("; ") }

@@ -173,6 +173,8 @@ impl Store for SqliteStore {
 
     fn close(&self) -> Read<()> {
         self.queue.close();
+        // Handles of a closed store may be kept for long.
+        self.space.stop();
         let mut closed = self.closed.subscribe();
         let failure = Arc::clone(&self.failure);
         Box::pin(async move {

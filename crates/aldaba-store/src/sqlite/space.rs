@@ -64,6 +64,12 @@ impl Space {
     pub(super) fn is_low(&self) -> bool {
         self.low.load(Ordering::Relaxed)
     }
+
+    /// Looks no more, and waits for nobody.
+    pub(super) fn stop(&self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+    }
 }
 
 /// Waits, and says whether it is time to end. The lock is free again when the disk is looked at: that
@@ -78,8 +84,7 @@ fn stopped_within((stopped, changed): &(Mutex<bool>, Condvar), wait: Duration) -
 
 impl Drop for Space {
     fn drop(&mut self) {
-        *self.stop.0.lock() = true;
-        self.stop.1.notify_all();
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
