@@ -31,6 +31,7 @@ fn tenant(endpoints: usize) -> Tenant {
         holds: false,
         event_types: Box::default(),
         channels: Box::default(),
+        direct: false,
         filter: None,
     };
     Tenant::new(application, 1, vec![endpoint; endpoints])
