@@ -1,0 +1,124 @@
+//! What can go wrong, sorted by who must act.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why a call did not work. Its text says what to do.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Aldaba answered, and said no.
+    Api {
+        /// The HTTP status.
+        status: u16,
+        /// A word for programs, such as `not_found`; `validation` where the answer lists [`Problem`]s.
+        code: String,
+        /// A sentence for people.
+        detail: String,
+        /// With a 422: everything that is wrong with the request, and where.
+        problems: Vec<Problem>,
+        /// When it is worth trying again, if the answer says so.
+        retry_after: Option<Duration>,
+    },
+    /// No connection, or one that broke before the answer was complete.
+    Unreachable {
+        /// What the network said.
+        detail: String,
+    },
+    /// No complete answer in time.
+    Timeout {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// An answer that is not Aldaba's: something else answers at this address, or a much newer version.
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The request cannot be made from what was given; nothing was sent.
+    Request {
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+/// One thing that is wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// Where: `body`, `query` or `path`, then the field.
+    #[serde(default)]
+    pub loc: Vec<String>,
+    /// What.
+    pub msg: String,
+    /// A word for programs.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+}
+
+impl Error {
+    /// The HTTP status of an answer that said no.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Api { status, .. } | Self::Answer { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// There is no such thing, or it is not visible to this token.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// The same call may work later, without anybody changing it.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Timeout { .. } => true,
+            Self::Api { status, .. } | Self::Answer { status, .. } => {
+                matches!(status, 408 | 425 | 429) || *status >= 500
+            }
+            Self::Request { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Api { status, code, detail, problems, retry_after } => {
+                if problems.is_empty() {
+                    write!(f, "Aldaba said no ({status} {code}): {detail}")?;
+                } else {
+                    write!(f, "Aldaba refused the request ({status})")?;
+                    for (n, problem) in problems.iter().enumerate() {
+                        let lead = if n == 0 { ": " } else { "; " };
+                        write!(f, "{lead}{}: {}", problem.loc.join("."), problem.msg)?;
+                    }
+                }
+                match (status, retry_after) {
+                    (401, _) => f.write_str(". Give the client a valid token (`aldaba token create`)"),
+                    (_, Some(after)) => write!(f, ". Try again in {after:?}"),
+                    _ => Ok(()),
+                }
+            }
+            Self::Unreachable { detail } => {
+                write!(f, "Aldaba cannot be reached: {detail}. Check that it runs, and the client's URL")
+            }
+            Self::Timeout { after } => {
+                write!(f, "no answer from Aldaba within {after:?}. Try again, or allow more time")
+            }
+            Self::Answer { status, detail } => write!(
+                f,
+                "an answer ({status}) that is not Aldaba's: {detail}. Check that the client's URL leads to Aldaba"
+            ),
+            Self::Request { detail } => write!(f, "nothing was sent: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
