@@ -1,5 +1,7 @@
 //! What can go wrong, sorted by who must act.
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
@@ -45,7 +47,7 @@ pub enum Error {
 }
 
 /// One thing that is wrong with a request.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Problem {
     /// Where: `body`, `query` or `path`, then the field.
@@ -59,6 +61,20 @@ pub struct Problem {
 }
 
 impl Error {
+    /// From the body of an answer that says no, if it is Aldaba's.
+    pub(crate) fn from_body(status: u16, body: &Value, retry_after: Option<Duration>) -> Option<Self> {
+        let (code, detail, problems) = match body.get("detail")? {
+            Value::String(detail) => (body.get("code")?.as_str()?.to_owned(), detail.clone(), Vec::new()),
+            list @ Value::Array(_) => {
+                let problems: Vec<Problem> = Deserialize::deserialize(list).ok()?;
+                let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                ("validation".to_owned(), texts.join("; "), problems)
+            }
+            _ => return None,
+        };
+        Some(Self::Api { status, code, detail, problems, retry_after })
+    }
+
     /// The HTTP status of an answer that said no.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
@@ -90,16 +106,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Api { status, code, detail, problems, retry_after } => {
-                if problems.is_empty() {
-                    write!(f, "Aldaba said no ({status} {code}): {detail}")?;
-                } else {
-                    write!(f, "Aldaba refused the request ({status})")?;
-                    for (n, problem) in problems.iter().enumerate() {
-                        let lead = if n == 0 { ": " } else { "; " };
-                        write!(f, "{lead}{}: {}", problem.loc.join("."), problem.msg)?;
-                    }
-                }
+            Self::Api { status, code, detail, retry_after, .. } => {
+                write!(f, "Aldaba said no ({status} {code}): {detail}")?;
                 match (status, retry_after) {
                     (401, _) => f.write_str(". Give the client a valid token (`aldaba token create`)"),
                     (_, Some(after)) => write!(f, ". Try again in {after:?}"),
@@ -122,3 +130,9 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.loc.join("."), self.msg)
+    }
+}

@@ -1,4 +1,4 @@
-//! Enums that are words in JSON, and that may grow: a word that this version does not know is kept.
+//! Enums that are words or numbers in JSON, and that may grow: what this version does not know is kept.
 
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -38,6 +38,21 @@ macro_rules! words {
             }
         }
 
+        impl Default for $name {
+            /// Says nothing.
+            fn default() -> Self {
+                Self::Other(String::new())
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                word.to_owned().into()
+            }
+        }
+
+        impl crate::shape::Absent for $name {}
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
@@ -46,4 +61,60 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+macro_rules! numbers {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(from = "u16", into = "u16")]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+            /// A number that this version of the client does not know.
+            Other(u16),
+        }
+
+        impl From<u16> for $name {
+            fn from(number: u16) -> Self {
+                match number {
+                    $($number => Self::$variant,)+
+                    _ => Self::Other(number),
+                }
+            }
+        }
+
+        impl From<$name> for u16 {
+            fn from(value: $name) -> Self {
+                match value {
+                    $($name::$variant => $number,)+
+                    $name::Other(number) => number,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {numbers, words};
+
+#[cfg(test)]
+mod tests {
+    words! {
+        /// Colours.
+        Colour { /// Like fire.
+            Red = "red" }
+    }
+    numbers! {
+        /// Levels.
+        Level { /// The lowest.
+            Ground = 0 }
+    }
+
+    #[test]
+    fn what_is_not_known_is_kept_as_it_is() {
+        let colours: Vec<Colour> = serde_json::from_str(r#"["red", "blue"]"#).unwrap();
+        assert_eq!(colours, [Colour::Red, Colour::Other("blue".into())]);
+        assert_eq!(serde_json::to_string(&colours).unwrap(), r#"["red","blue"]"#);
+        let levels: Vec<Level> = serde_json::from_str("[0, 7]").unwrap();
+        assert_eq!(levels, [Level::Ground, Level::Other(7)]);
+        assert_eq!(serde_json::to_string(&levels).unwrap(), "[0,7]");
+    }
+}

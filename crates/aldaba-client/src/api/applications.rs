@@ -1,0 +1,162 @@
+//! Applications: the senders, each with endpoints and messages of its own.
+
+use crate::api::portal::KeySet;
+use crate::call::Call;
+use crate::listing::{Listing, Ordered};
+use crate::shape::{Metadata, Set, Timestamp, answer, input};
+use crate::{Client, Error};
+use futures_util::Stream;
+
+input! {
+    /// A new application, or all there is to say about one.
+    NewApplication {
+        /// For people.
+        name: String,
+        /// Your own name for it, that does wherever its id does.
+        uid: Option<String>,
+        /// Names and values of your own.
+        metadata: Metadata,
+        /// Requests a second at most, to all of its endpoints together.
+        throttle_rate: Option<u32>,
+    }
+}
+
+impl NewApplication {
+    /// With a name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// With a name, and an own name for it.
+    pub fn with_uid(name: impl Into<String>, uid: impl Into<String>) -> Self {
+        Self { uid: Some(uid.into()), ..Self::new(name) }
+    }
+}
+
+input! {
+    /// What is to change about an application.
+    ApplicationPatch {
+        /// For people.
+        name: Option<String>,
+        /// Your own name for it.
+        uid: Set<String>,
+        /// All of them, in the place of what there was.
+        metadata: Option<Metadata>,
+        /// Requests a second at most.
+        throttle_rate: Set<u32>,
+    }
+}
+
+answer! {
+    /// An application.
+    Application {
+        /// Such as `app_…`.
+        id: String,
+        /// For people.
+        name: String,
+        /// Your own name for it.
+        uid: Option<String>,
+        /// Names and values of your own.
+        metadata: Metadata,
+        /// Requests a second at most, to all of its endpoints together.
+        throttle_rate: Option<u32>,
+        /// The same, for older clients.
+        rate_limit: Option<u32>,
+        /// Where its people are told that something is wrong.
+        alert_email: Option<String>,
+        /// When it was made.
+        created_at: Timestamp,
+        /// When it was last changed.
+        updated_at: Timestamp,
+    }
+}
+
+/// The applications of an organization.
+#[derive(Clone, Debug)]
+pub struct Applications {
+    client: Client,
+}
+
+/// One application, by its id or uid. Nothing is asked until something is done with it.
+#[derive(Clone, Debug)]
+pub struct App {
+    pub(crate) client: Client,
+    pub(crate) id: String,
+}
+
+impl Client {
+    /// The applications.
+    #[must_use]
+    pub fn applications(&self) -> Applications {
+        Applications { client: self.clone() }
+    }
+
+    /// One application, by its id or uid.
+    #[must_use]
+    pub fn app(&self, id: impl Into<String>) -> App {
+        App { client: self.clone(), id: id.into() }
+    }
+}
+
+impl Applications {
+    /// Makes one. A uid that another one has is a conflict.
+    pub async fn create(&self, new: &NewApplication) -> Result<Application, Error> {
+        Call::post(&["app"]).json(new).answer(&self.client).await
+    }
+
+    /// Makes one, or gives the one that has this uid.
+    pub async fn get_or_create(&self, new: &NewApplication) -> Result<Application, Error> {
+        Call::post(&["app"]).query("get_if_exists", &true).json(new).answer(&self.client).await
+    }
+
+    /// A page of them.
+    pub fn list(&self) -> Listing<Application, Ordered> {
+        Listing::new(&self.client, &["app"])
+    }
+
+    /// All of them.
+    pub fn list_all(&self) -> impl Stream<Item = Result<Application, Error>> + Send + Unpin + use<> {
+        self.list().all()
+    }
+}
+
+impl App {
+    /// Shows it.
+    pub async fn get(&self) -> Result<Application, Error> {
+        Call::get(&["app", &self.id]).answer(&self.client).await
+    }
+
+    /// Makes it what is given, or makes it.
+    pub async fn update(&self, new: &NewApplication) -> Result<Application, Error> {
+        Call::put(&["app", &self.id]).json(new).answer(&self.client).await
+    }
+
+    /// Changes only what is given.
+    pub async fn patch(&self, patch: &ApplicationPatch) -> Result<Application, Error> {
+        Call::patch(&["app", &self.id]).json(patch).answer(&self.client).await
+    }
+
+    /// Deletes it with its endpoints.
+    pub async fn delete(&self) -> Result<(), Error> {
+        Call::delete(&["app", &self.id]).done(&self.client).await
+    }
+
+    /// Where its people are told that something is wrong; `None`: nowhere.
+    pub async fn set_alert_email(&self, email: Option<&str>) -> Result<(), Error> {
+        let body = AlertEmail { email: email.map_or(Set::Clear, Set::to) };
+        Call::patch(&["app", &self.id, "alert-email"]).json(&body).done(&self.client).await
+    }
+
+    /// The public keys that its asymmetric endpoints are signed with.
+    pub async fn public_keys(&self) -> Result<KeySet, Error> {
+        Call::get(&["app", &self.id, "jwks.json"]).answer(&self.client).await
+    }
+}
+
+input! {
+    /// Where an application's people are told that something is wrong.
+    AlertEmail {
+        /// Null: nowhere.
+        email: Set<String>,
+    }
+}

@@ -1,0 +1,239 @@
+//! Event types: what can happen, and what its payloads look like.
+
+use crate::call::Call;
+use crate::listing::{Listing, Order};
+use crate::shape::{Set, Timestamp, answer, input};
+use crate::{Client, Error, Json};
+use futures_util::Stream;
+
+input! {
+    /// A new event type.
+    NewEventType {
+        /// Such as `invoice.paid`.
+        name: String,
+        /// For people.
+        description: String,
+        /// JSON Schemas by their versions, such as `{"1": {…}}`.
+        schemas: Option<Json>,
+        /// Payloads are checked against the schemas; those that do not fit are refused.
+        validate: Option<bool>,
+        /// No longer offered to endpoints.
+        archived: Option<bool>,
+        /// Not to be used any more.
+        deprecated: Option<bool>,
+        /// Tokens of applications see it only if they have one of these flags.
+        feature_flags: Option<Vec<String>>,
+        /// The same for one flag.
+        feature_flag: Option<String>,
+        /// For people.
+        group_name: Option<String>,
+    }
+}
+
+impl NewEventType {
+    /// With a name.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { name: name.into(), description: description.into(), ..Self::default() }
+    }
+}
+
+input! {
+    /// All there is to say about an event type.
+    EventTypeUpdate {
+        /// For people.
+        description: String,
+        /// JSON Schemas by their versions.
+        schemas: Option<Json>,
+        /// Payloads are checked against the schemas.
+        validate: Option<bool>,
+        /// No longer offered to endpoints.
+        archived: Option<bool>,
+        /// Not to be used any more.
+        deprecated: Option<bool>,
+        /// Tokens of applications see it only if they have one of these flags.
+        feature_flags: Option<Vec<String>>,
+        /// The same for one flag.
+        feature_flag: Option<String>,
+        /// For people.
+        group_name: Option<String>,
+    }
+}
+
+input! {
+    /// What is to change about an event type.
+    EventTypePatch {
+        /// For people.
+        description: Option<String>,
+        /// JSON Schemas by their versions.
+        schemas: Set<Json>,
+        /// Payloads are checked against the schemas.
+        validate: Option<bool>,
+        /// No longer offered to endpoints.
+        archived: Option<bool>,
+        /// Not to be used any more.
+        deprecated: Option<bool>,
+        /// Tokens of applications see it only if they have one of these flags.
+        feature_flags: Set<Vec<String>>,
+        /// The same for one flag.
+        feature_flag: Set<String>,
+        /// For people.
+        group_name: Set<String>,
+    }
+}
+
+answer! {
+    /// An event type.
+    EventType {
+        /// Such as `invoice.paid`.
+        name: String,
+        /// For people.
+        description: String,
+        /// JSON Schemas by their versions.
+        schemas: Option<Json>,
+        /// Payloads are checked against the schemas.
+        validate: bool,
+        /// No longer offered to endpoints.
+        archived: bool,
+        /// Not to be used any more.
+        deprecated: bool,
+        /// Tokens of applications see it only if they have one of these flags.
+        feature_flags: Option<Vec<String>>,
+        /// The first of them, for older callers.
+        feature_flag: Option<String>,
+        /// For people.
+        group_name: Option<String>,
+        /// When it was made.
+        created_at: Timestamp,
+        /// When it was last changed.
+        updated_at: Timestamp,
+    }
+}
+
+input! {
+    /// Which event types.
+    EventTypeFilter {
+        /// Also archived ones.
+        #[serde(rename = "include_archived")]
+        include_archived: Option<bool>,
+        /// Whether schemas are shown; no, if not given.
+        #[serde(rename = "with_content")]
+        with_content: Option<bool>,
+        /// Which come first.
+        order: Option<Order>,
+    }
+}
+
+input! {
+    /// An OpenAPI document whose webhooks become event types.
+    ImportOpenApi {
+        /// The document.
+        spec: Option<Json>,
+        /// The same as a text, YAML or JSON.
+        spec_raw: Option<String>,
+        /// Only say what would be done.
+        dry_run: Option<bool>,
+        /// Archive all event types that are not in the document.
+        replace_all: Option<bool>,
+    }
+}
+
+answer! {
+    /// What came of a document.
+    ImportedOpenApi {
+        /// In detail.
+        data: ImportedEventTypes,
+    }
+}
+
+/// What came of a document, in detail.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct ImportedEventTypes {
+    /// Those that were made or changed.
+    pub modified: Vec<String>,
+    /// Those that were archived, or would be.
+    pub archived: Vec<String>,
+    /// What a dry run would make of them.
+    pub to_modify: Option<Vec<ImportedEventType>>,
+}
+
+answer! {
+    /// An event type of a document.
+    ImportedEventType {
+        /// Such as `invoice.paid`.
+        name: String,
+        /// For people.
+        description: String,
+        /// JSON Schemas by their versions.
+        schemas: Option<Json>,
+        /// Not to be used any more.
+        deprecated: bool,
+        /// Flags.
+        feature_flags: Option<Vec<String>>,
+        /// The first of them.
+        feature_flag: Option<String>,
+        /// For people.
+        group_name: Option<String>,
+    }
+}
+
+/// The event types of an organization.
+#[derive(Clone, Debug)]
+pub struct EventTypes {
+    client: Client,
+}
+
+impl Client {
+    /// The event types.
+    #[must_use]
+    pub fn event_types(&self) -> EventTypes {
+        EventTypes { client: self.clone() }
+    }
+}
+
+impl EventTypes {
+    /// A page of them.
+    pub fn list(&self) -> Listing<EventType, EventTypeFilter> {
+        Listing::new(&self.client, &["event-type"])
+    }
+
+    /// All of them.
+    pub fn list_all(&self) -> impl Stream<Item = Result<EventType, Error>> + Send + Unpin + use<> {
+        self.list().all()
+    }
+
+    /// Makes one.
+    pub async fn create(&self, new: &NewEventType) -> Result<EventType, Error> {
+        Call::post(&["event-type"]).json(new).answer(&self.client).await
+    }
+
+    /// Shows one.
+    pub async fn get(&self, name: &str) -> Result<EventType, Error> {
+        Call::get(&["event-type", name]).answer(&self.client).await
+    }
+
+    /// Makes one what is given, or makes it.
+    pub async fn update(&self, name: &str, update: &EventTypeUpdate) -> Result<EventType, Error> {
+        Call::put(&["event-type", name]).json(update).answer(&self.client).await
+    }
+
+    /// Changes only what is given.
+    pub async fn patch(&self, name: &str, patch: &EventTypePatch) -> Result<EventType, Error> {
+        Call::patch(&["event-type", name]).json(patch).answer(&self.client).await
+    }
+
+    /// Archives one.
+    pub async fn archive(&self, name: &str) -> Result<(), Error> {
+        Call::delete(&["event-type", name]).done(&self.client).await
+    }
+
+    /// Removes one for good.
+    pub async fn expunge(&self, name: &str) -> Result<(), Error> {
+        Call::delete(&["event-type", name]).query("expunge", &true).done(&self.client).await
+    }
+
+    /// Makes event types of the webhooks of an OpenAPI document.
+    pub async fn import_openapi(&self, import: &ImportOpenApi) -> Result<ImportedOpenApi, Error> {
+        Call::post(&["event-type", "import", "openapi"]).json(import).answer(&self.client).await
+    }
+}

@@ -1,0 +1,53 @@
+//! How the server is.
+
+use crate::call::Call;
+use crate::shape::answer;
+use crate::text::words;
+use crate::{Client, Error};
+
+words! {
+    /// How a part of the server is.
+    PartStatus {
+        /// It works.
+        Fine = "ok",
+        /// It does not.
+        Error = "error",
+    }
+}
+
+answer! {
+    /// How the server is.
+    Health {
+        /// The store.
+        database: PartHealth,
+        /// What delivers.
+        queue: PartHealth,
+        /// What is kept in memory.
+        cache: PartHealth,
+    }
+}
+
+answer! {
+    /// How a part of it is.
+    PartHealth {
+        /// In a word.
+        status: PartStatus,
+    }
+}
+
+impl Client {
+    /// How the server is.
+    pub async fn health(&self) -> Result<Health, Error> {
+        Call::get(&["health"]).answer(self).await
+    }
+
+    /// Whether it is there.
+    pub async fn ping(&self) -> Result<(), Error> {
+        Call::get(&["health", "ping"]).done(self).await
+    }
+
+    /// Does nothing: there for whoever comes from a server that sets work aside in a queue.
+    pub async fn redrive_dlq(&self) -> Result<(), Error> {
+        Call::post(&["admin", "redrive-dlq"]).done(self).await
+    }
+}

@@ -1,0 +1,317 @@
+//! Messages: what happened, and goes to every endpoint that wants it.
+
+use crate::api::applications::{App, NewApplication};
+use crate::call::Call;
+use crate::listing::{ITEMS_OF_A_STREAM, Listing, Page, following};
+use crate::shape::{Timestamp, answer, input};
+use crate::{Client, Error, Json};
+use futures_util::stream::{Stream, TryStreamExt, try_unfold};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+input! {
+    /// A message to send.
+    NewMessage {
+        /// What happened, such as `invoice.paid`.
+        event_type: String,
+        /// What is sent, byte by byte as it stands here.
+        payload: Json,
+        /// Your own name for it, unique in the application.
+        event_id: Option<String>,
+        /// Only endpoints with one of these channels, or with none, get it.
+        channels: Option<Vec<String>>,
+        /// To find it by.
+        tags: Option<Vec<String>>,
+        /// Nothing goes out before this moment.
+        deliver_at: Option<Timestamp>,
+        /// For the filters of endpoints to look at. They are not sent.
+        headers: BTreeMap<String, String>,
+        /// Of the payload's form.
+        version: Option<String>,
+        /// The application, to be made if it is not there.
+        application: Option<NewApplication>,
+        /// How the request is made of the payload.
+        transformations_params: Option<TransformationsParams>,
+    }
+}
+
+input! {
+    /// How a request is made of a payload.
+    TransformationsParams {
+        /// Sent as it is in the place of the payload. It need not be JSON.
+        raw_payload: Option<String>,
+    }
+}
+
+impl NewMessage {
+    /// Of an event type.
+    pub fn new(event_type: impl Into<String>, payload: impl Into<Json>) -> Self {
+        Self { event_type: event_type.into(), payload: payload.into(), ..Self::default() }
+    }
+}
+
+answer! {
+    /// A message.
+    Message {
+        /// Such as `msg_…`.
+        id: String,
+        /// What happened.
+        event_type: String,
+        /// Your own name for it.
+        event_id: Option<String>,
+        /// What is sent, as it came in. Of a payload that was deleted nothing is left but `{"expired": true}`.
+        payload: Json,
+        /// When it was accepted.
+        timestamp: Timestamp,
+        /// Channels.
+        channels: Option<Vec<String>>,
+        /// To find it by.
+        tags: Option<Vec<String>>,
+        /// `None` where it goes out at once.
+        deliver_at: Option<Timestamp>,
+        /// For filters; they are not sent.
+        headers: Option<BTreeMap<String, String>>,
+        /// Of the payload's form.
+        version: Option<String>,
+    }
+}
+
+/// The messages of an application.
+#[derive(Clone, Debug)]
+pub struct Messages {
+    app: App,
+}
+
+/// One message, by its id or `eventId`.
+#[derive(Clone, Debug)]
+pub struct AppMessage {
+    pub(crate) client: Client,
+    pub(crate) app: String,
+    pub(crate) id: String,
+}
+
+impl App {
+    /// Its messages.
+    #[must_use]
+    pub fn messages(&self) -> Messages {
+        Messages { app: self.clone() }
+    }
+
+    /// One of its messages, by its id or `eventId`.
+    #[must_use]
+    pub fn message(&self, id: impl Into<String>) -> AppMessage {
+        AppMessage { client: self.client.clone(), app: self.id.clone(), id: id.into() }
+    }
+}
+
+impl Messages {
+    fn path<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        [&["app", &self.app.id, "msg"], more].concat()
+    }
+
+    /// Sends one. When this returns it is on the server's disk.
+    pub async fn send(&self, message: &NewMessage) -> Result<Message, Error> {
+        Call::post(&self.path(&[])).json(message).answer(&self.app.client).await
+    }
+
+    /// The same; the answer does not have the payload.
+    pub async fn send_quietly(&self, message: &NewMessage) -> Result<Message, Error> {
+        Call::post(&self.path(&[])).query("with_content", &false).json(message).answer(&self.app.client).await
+    }
+
+    /// Sends up to 1,000, each with its own result: some may be accepted and others not.
+    pub async fn send_batch(&self, messages: &[NewMessage]) -> Result<Batch, Error> {
+        let body = NewBatch { messages: messages.to_vec() };
+        Call::post(&self.path(&["batch"])).json(&body).answer(&self.app.client).await
+    }
+
+    /// A page of them, newest first.
+    pub fn list(&self) -> Listing<Message, MessageFilter> {
+        Listing::new(&self.app.client, &self.path(&[]))
+    }
+
+    /// All of them, newest first.
+    pub fn list_all(&self) -> impl Stream<Item = Result<Message, Error>> + Send + Unpin + use<> {
+        self.list().all()
+    }
+
+    /// A page of those that are looked for.
+    pub async fn search(&self, search: &MessageSearch) -> Result<Page<Message>, Error> {
+        Call::post(&self.path(&["search"])).json(search).answer(&self.app.client).await
+    }
+
+    /// All that are looked for.
+    pub fn search_all(
+        &self,
+        search: &MessageSearch,
+    ) -> impl Stream<Item = Result<Message, Error>> + Send + Unpin + use<> {
+        let limit = search.limit.or(Some(ITEMS_OF_A_STREAM));
+        let first = Some((self.clone(), MessageSearch { limit, ..search.clone() }));
+        let pages = try_unfold(first, |state| async move {
+            let Some((messages, mut search)) = state else { return Ok::<_, Error>(None) };
+            let page = messages.search(&search).await?;
+            let next = following(&page, search.iterator.as_deref())?;
+            search.iterator.clone_from(&next);
+            let rest = next.map(|_| (messages, search));
+            Ok(Some((futures_util::stream::iter(page.data.into_iter().map(Ok)), rest)))
+        });
+        Box::pin(pages.try_flatten())
+    }
+
+    /// Whether any endpoint would want such a message.
+    pub async fn precheck(&self, precheck: &Precheck) -> Result<Prechecked, Error> {
+        Call::post(&self.path(&["precheck", "active"])).json(precheck).answer(&self.app.client).await
+    }
+}
+
+impl AppMessage {
+    /// The parts of a path below it.
+    pub(crate) fn path<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        [&["app", &self.app, "msg", &self.id], more].concat()
+    }
+
+    /// Shows it.
+    pub async fn get(&self) -> Result<Message, Error> {
+        Call::get(&self.path(&[])).answer(&self.client).await
+    }
+
+    /// Shows it without its payload.
+    pub async fn get_without_payload(&self) -> Result<Message, Error> {
+        Call::get(&self.path(&[])).query("with_content", &false).answer(&self.client).await
+    }
+
+    /// What is sent, as a text.
+    pub async fn raw_payload(&self) -> Result<RawPayload, Error> {
+        Call::get(&self.path(&["raw"])).answer(&self.client).await
+    }
+
+    /// Deletes its payload for good.
+    pub async fn expunge_content(&self) -> Result<(), Error> {
+        Call::delete(&self.path(&["content"])).done(&self.client).await
+    }
+}
+
+input! {
+    /// Which messages.
+    MessageFilter {
+        /// With this channel.
+        channel: Option<String>,
+        /// With this tag.
+        tag: Option<String>,
+        /// Of one of these types.
+        #[serde(rename = "event_types")]
+        event_types: Option<Vec<String>>,
+        /// Accepted before.
+        before: Option<Timestamp>,
+        /// Accepted after.
+        after: Option<Timestamp>,
+        /// Whether payloads are shown; yes, if not given.
+        #[serde(rename = "with_content")]
+        with_content: Option<bool>,
+    }
+}
+
+input! {
+    /// Which messages are looked for.
+    MessageSearch {
+        /// With this channel.
+        channel: Option<String>,
+        /// With this tag.
+        tag: Option<String>,
+        /// Of one of these types.
+        #[serde(rename = "event_types")]
+        event_types: Option<Vec<String>>,
+        /// Accepted before.
+        before: Option<Timestamp>,
+        /// Accepted after.
+        after: Option<Timestamp>,
+        /// Whether payloads are shown; no, if not given.
+        #[serde(rename = "with_content")]
+        with_content: Option<bool>,
+        /// Items of a page at most.
+        limit: Option<u16>,
+        /// Where to go on.
+        iterator: Option<String>,
+    }
+}
+
+input! {
+    /// Messages to send together.
+    NewBatch {
+        /// Up to 1,000.
+        messages: Vec<NewMessage>,
+    }
+}
+
+answer! {
+    /// What became of messages that were sent together.
+    Batch {
+        /// How many of them were accepted.
+        accepted: usize,
+        /// One for each message, in their order.
+        results: Vec<BatchResult>,
+    }
+}
+
+answer! {
+    /// What became of one of them.
+    BatchResult {
+        /// What the answer to this message alone would have: 202 where it was accepted.
+        status: u16,
+        /// Its id, where it was accepted.
+        id: Option<String>,
+        /// What that answer would say, where it was not; see [`BatchResult::outcome`].
+        error: Option<Value>,
+        /// Seconds after which it is worth trying again.
+        retry_after: Option<u32>,
+    }
+}
+
+impl BatchResult {
+    /// The message's id, or why it was not accepted.
+    pub fn outcome(&self) -> Result<&str, Error> {
+        let retry_after = self.retry_after.map(|seconds| Duration::from_secs(seconds.into()));
+        let unreadable = || Error::Answer { status: self.status, detail: "a result without a reason".into() };
+        match (&self.id, &self.error) {
+            (Some(id), _) => Ok(id),
+            (None, Some(error)) => {
+                Err(Error::from_body(self.status, error, retry_after).unwrap_or_else(unreadable))
+            }
+            (None, None) => Err(unreadable()),
+        }
+    }
+}
+
+input! {
+    /// What kind of message.
+    Precheck {
+        /// Of this type.
+        event_type: String,
+        /// With these channels.
+        channels: Option<Vec<String>>,
+    }
+}
+
+impl Precheck {
+    /// Of an event type.
+    pub fn new(event_type: impl Into<String>) -> Self {
+        Self { event_type: event_type.into(), ..Self::default() }
+    }
+}
+
+answer! {
+    /// Whether such messages are wanted.
+    Prechecked {
+        /// An endpoint that is not turned off wants them, or has a filter that may.
+        active: bool,
+    }
+}
+
+answer! {
+    /// What is sent, as a text.
+    RawPayload {
+        /// The text.
+        payload: String,
+    }
+}

@@ -1,0 +1,41 @@
+//! The resources of the API, one file each. A method is one request; its errors are those of [`Error`](crate::Error).
+
+mod api_keys;
+mod applications;
+mod attempts;
+mod audit;
+mod deliveries;
+mod dispatches;
+mod endpoint_keys;
+mod endpoint_types;
+mod endpoints;
+mod event_types;
+mod health;
+mod hosts;
+mod jobs;
+mod messages;
+mod operational;
+mod policies;
+mod portal;
+mod profiles;
+mod replays;
+
+pub use api_keys::*;
+pub use applications::*;
+pub use attempts::*;
+pub use audit::*;
+pub use deliveries::*;
+pub use dispatches::*;
+pub use endpoint_keys::*;
+pub use endpoint_types::*;
+pub use endpoints::*;
+pub use event_types::*;
+pub use health::*;
+pub use hosts::*;
+pub use jobs::*;
+pub use messages::*;
+pub use operational::*;
+pub use policies::*;
+pub use portal::*;
+pub use profiles::*;
+pub use replays::*;

@@ -1,0 +1,250 @@
+//! One call of the API: the request, its retries, and what the answer means.
+
+use crate::retry::{Failed, Progress, Repeat};
+use crate::transport::Answer;
+use crate::{Client, Error, clock};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http_body_util::Full;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What stands in a path or a query as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// So much of an answer that cannot be read is shown.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// A call that is being put together. What is wrong with it is told when it is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    method: Method,
+    path: Result<String, Error>,
+    query: Vec<(String, String)>,
+    body: Option<Result<Bytes, Error>>,
+    repeat: Repeat,
+}
+
+impl Call {
+    /// The parts of the path below `/api/v1`: fixed words and ids.
+    pub(crate) fn new(method: Method, parts: &[&str]) -> Self {
+        Self { method, path: path(parts), query: Vec::new(), body: None, repeat: Repeat::Safe }
+    }
+
+    pub(crate) fn get(parts: &[&str]) -> Self {
+        Self::new(Method::GET, parts)
+    }
+
+    pub(crate) fn post(parts: &[&str]) -> Self {
+        Self::new(Method::POST, parts)
+    }
+
+    pub(crate) fn put(parts: &[&str]) -> Self {
+        Self::new(Method::PUT, parts)
+    }
+
+    pub(crate) fn patch(parts: &[&str]) -> Self {
+        Self::new(Method::PATCH, parts)
+    }
+
+    pub(crate) fn delete(parts: &[&str]) -> Self {
+        Self::new(Method::DELETE, parts)
+    }
+
+    pub(crate) fn json(mut self, body: &impl Serialize) -> Self {
+        let unfit = |error| Error::Request { detail: format!("what is to be sent is no JSON: {error}") };
+        self.body = Some(serde_json::to_vec(body).map(Bytes::from).map_err(unfit));
+        self
+    }
+
+    pub(crate) fn query(mut self, name: &str, value: &impl ToString) -> Self {
+        self.query.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Every field that is there; lists are separated by commas.
+    pub(crate) fn query_of(mut self, fields: &impl Serialize) -> Self {
+        let Ok(Value::Object(fields)) = serde_json::to_value(fields) else { return self };
+        for (name, value) in fields {
+            let text = match value {
+                Value::Null => continue,
+                Value::String(text) => text,
+                Value::Array(items) => {
+                    let texts =
+                        items.iter().map(|item| item.as_str().map_or(item.to_string(), str::to_owned));
+                    texts.collect::<Vec<_>>().join(",")
+                }
+                other => other.to_string(),
+            };
+            self.query.push((name, text));
+        }
+        self
+    }
+
+    /// A second request would have a second effect.
+    pub(crate) fn only_once(self) -> Self {
+        Self { repeat: Repeat::Harms, ..self }
+    }
+
+    /// Makes the call and reads the answer.
+    pub(crate) async fn answer<T: DeserializeOwned>(self, client: &Client) -> Result<T, Error> {
+        let answer = self.made(client).await?;
+        serde_json::from_slice(&answer.body).map_err(|error| Error::Answer {
+            status: answer.status.as_u16(),
+            detail: format!("it cannot be read ({error})"),
+        })
+    }
+
+    /// Makes the call; the answer says nothing.
+    pub(crate) async fn done(self, client: &Client) -> Result<(), Error> {
+        self.made(client).await.map(drop)
+    }
+
+    async fn made(self, client: &Client) -> Result<Answer, Error> {
+        let key = match (&self.method, &client.key) {
+            (&Method::POST, Some(key)) => Some(key.to_string()),
+            (&Method::POST, None) => Some(clock::unique_key()?),
+            _ => None,
+        };
+        let request = self.request(client, key.as_deref())?;
+        let started = clock::now();
+        let (mut tried, mut maybe_done) = (0, false);
+        loop {
+            tried += 1;
+            let limit = client.retries.time_for_one(clock::now() - started);
+            let result = client.shared.transport.send(request.clone(), limit).await;
+            let failed = match result.and_then(|answer| accepted(answer, &client.shared.token)) {
+                Ok(answer) => return Ok(answer),
+                // What was deleted by a request whose answer was lost is not there any more.
+                Err(failed) if maybe_done && self.method == Method::DELETE && failed.error.is_not_found() => {
+                    return Ok(gone());
+                }
+                Err(failed) => failed,
+            };
+            maybe_done |= failed.maybe_done;
+            let progress = Progress { tried, elapsed: clock::now() - started, chance: clock::chance() };
+            let Some(pause) = client.retries.pause(&failed, progress, self.repeat) else {
+                return Err(failed.error);
+            };
+            tracing::debug!(cause = %failed.error, tried, ?pause, "asking Aldaba again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn request(&self, client: &Client, key: Option<&str>) -> Result<Request<Full<Bytes>>, Error> {
+        let mut uri = format!("{}/api/v1{}", client.shared.base, self.path.clone()?);
+        for (n, (name, value)) in self.query.iter().enumerate() {
+            uri.push(if n == 0 { '?' } else { '&' });
+            uri.extend(utf8_percent_encode(name, PLAIN));
+            uri.push('=');
+            uri.extend(utf8_percent_encode(value, PLAIN));
+        }
+        let body = self.body.clone().transpose()?;
+        let mut request = Request::builder().method(self.method.clone()).uri(uri);
+        if let Some(headers) = request.headers_mut() {
+            headers.insert(AUTHORIZATION, client.shared.authorization.clone());
+            headers.insert(USER_AGENT, client.shared.user_agent.clone());
+            if body.is_some() {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            }
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        request.body(Full::new(body.unwrap_or_default())).map_err(|error| Error::Request {
+            detail: format!("an id or the idempotency key cannot be sent ({error})"),
+        })
+    }
+}
+
+fn path(parts: &[&str]) -> Result<String, Error> {
+    let mut path = String::new();
+    for part in parts {
+        if matches!(*part, "" | "." | "..") {
+            return Err(Error::Request { detail: format!("`{part}` is no id or name of anything") });
+        }
+        path.push('/');
+        path.extend(utf8_percent_encode(part, PLAIN));
+    }
+    Ok(path)
+}
+
+fn gone() -> Answer {
+    Answer { status: StatusCode::NO_CONTENT, headers: HeaderMap::new(), body: Bytes::new() }
+}
+
+fn accepted(answer: Answer, token: &str) -> Result<Answer, Failed> {
+    if answer.status.is_success() {
+        return Ok(answer);
+    }
+    // Aldaba says no before it does anything. Who else may have answered these did perhaps pass the request on.
+    let maybe_done = matches!(answer.status.as_u16(), 502 | 504);
+    Err(Failed { error: refusal(&answer, token), maybe_done })
+}
+
+fn refusal(answer: &Answer, token: &str) -> Error {
+    let status = answer.status.as_u16();
+    let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let parsed = serde_json::from_slice(&answer.body).ok();
+    match parsed.and_then(|body| Error::from_body(status, &body, retry_after.map(Duration::from_secs))) {
+        Some(error) => error,
+        None => {
+            let text = String::from_utf8_lossy(&answer.body).replace(token, "…");
+            let readable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+            let shown: String = readable.take(SHOWN_CHARACTERS).collect();
+            Error::Answer { status, detail: format!("it begins with `{}`", shown.trim()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, body: &'static str) -> Error {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
+        let status = StatusCode::from_u16(status).unwrap();
+        refusal(&Answer { status, headers, body: Bytes::from_static(body.as_bytes()) }, "the-token")
+    }
+
+    #[test]
+    fn ids_cannot_change_the_path() {
+        assert_eq!(path(&["app", "a/b?c#d é"]).unwrap(), "/app/a%2Fb%3Fc%23d%20%C3%A9");
+        for nothing in ["", ".", ".."] {
+            assert!(matches!(path(&["app", nothing]), Err(Error::Request { .. })));
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_read_with_its_code_and_time() {
+        let error = refused(429, r#"{"code": "rate_limit", "detail": "Too many"}"#);
+        let Error::Api { status, code, retry_after, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((*status, code.as_str(), *retry_after), (429, "rate_limit", Some(Duration::from_secs(3))));
+        assert!(error.to_string().contains("Try again in 3s"));
+    }
+
+    #[test]
+    fn every_problem_of_a_refused_request_is_named() {
+        let error = refused(
+            422,
+            r#"{"detail": [{"loc": ["body", "url"], "msg": "no URL", "type": "value_error"},
+                           {"loc": ["body", "name"], "msg": "too long", "type": "value_error"}]}"#,
+        );
+        let Error::Api { problems, code, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((problems.len(), code.as_str()), (2, "validation"));
+        let text = error.to_string();
+        assert!(text.contains("body.url: no URL; body.name: too long"), "{text}");
+    }
+
+    #[test]
+    fn what_somebody_else_answers_is_shown_without_the_token() {
+        let error = refused(502, "<html>\nBad gateway for the-token</html>");
+        assert!(matches!(error, Error::Answer { status: 502, .. }));
+        assert!(error.to_string().contains("Bad gateway for …"), "{error}");
+        assert!(error.is_temporary());
+    }
+}

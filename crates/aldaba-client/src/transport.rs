@@ -1,0 +1,163 @@
+//! One request over the wire: connections that are kept, TLS, one deadline over everything.
+
+use crate::Error;
+use crate::retry::Failed;
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tower_service::Service;
+
+/// An answer may have so many bytes. A full page of the largest messages fits.
+const MOST_ANSWER_BYTES: usize = 256 << 20;
+/// A connection that is not used is closed after so long.
+const IDLE: Duration = Duration::from_secs(50);
+/// Connections that are kept for later.
+const MOST_IDLE: usize = 32;
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+#[derive(Clone)]
+pub(crate) struct Transport {
+    pool: Pool<Connector, Full<Bytes>>,
+}
+
+impl Transport {
+    /// Trusts the roots of the web, and those of `more_roots` (PEM).
+    pub(crate) fn new(more_roots: &[Vec<u8>]) -> Result<Self, Error> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let connector = Connector { tcp, tls: TlsConnector::from(Arc::new(tls(more_roots)?)) };
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MOST_IDLE)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Ok(Self { pool })
+    }
+
+    /// Makes the request and reads the whole answer, within the limit.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Answer, Failed> {
+        let exchange = async {
+            let response = self.pool.request(request).await.map_err(|cause| not_sent(&cause))?;
+            let (parts, body) = response.into_parts();
+            let read = Limited::new(body, MOST_ANSWER_BYTES).collect().await;
+            let body =
+                read.map_err(|cause| broken(format!("the answer broke off: {}", innermost(cause.as_ref()))))?;
+            Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+        };
+        let late = |_| Failed { error: Error::Timeout { after: limit }, maybe_done: true };
+        tokio::time::timeout(limit, exchange).await.map_err(late)?
+    }
+}
+
+/// Where there was never a connection, nothing can have been done.
+fn not_sent(cause: &PoolError) -> Failed {
+    let detail = innermost(cause);
+    if cause.is_connect() {
+        return Failed { error: Error::Unreachable { detail }, maybe_done: false };
+    }
+    broken(detail)
+}
+
+fn broken(detail: String) -> Failed {
+    Failed { error: Error::Unreachable { detail }, maybe_done: true }
+}
+
+/// The words of what really happened; what is around it says only that something did.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+fn tls(more_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
+    let unusable = |detail: String| Error::Request { detail };
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for pem in more_roots {
+        let mut found = false;
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let wrong = |why: String| unusable(format!("a root certificate cannot be used: {why}"));
+            let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+            roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+            found = true;
+        }
+        if !found {
+            return Err(unusable("there is no certificate in what was given as root; expected PEM".into()));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(format!("TLS cannot be used: {error}")))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Connects to where a URI leads, with TLS for https.
+#[derive(Clone)]
+struct Connector {
+    tcp: HttpConnector,
+    tls: TlsConnector,
+}
+
+trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl Io for TcpStream {}
+impl Io for tokio_rustls::client::TlsStream<TcpStream> {}
+
+impl Connection for Box<dyn Io> {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Box<dyn Io>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tcp.poll_ready(context).map_err(io::Error::other)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let (tcp, tls) = (self.tcp.call(uri.clone()), self.tls.clone());
+        Box::pin(async move {
+            let tcp = tcp.await.map_err(io::Error::other)?.into_inner();
+            if uri.scheme_str() != Some("https") {
+                return Ok(TokioIo::new(Box::new(tcp) as Box<dyn Io>));
+            }
+            let host = uri.host().unwrap_or_default();
+            let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+            let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+            Ok(TokioIo::new(Box::new(tls.connect(name, tcp).await?) as Box<dyn Io>))
+        })
+    }
+}
