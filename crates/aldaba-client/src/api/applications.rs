@@ -147,7 +147,7 @@ impl App {
         Call::patch(&["app", &self.id, "alert-email"]).json(&body).done(&self.client).await
     }
 
-    /// The public keys that its asymmetric endpoints are signed with.
+    /// The public keys that its asymmetric endpoints are signed with. Everybody may ask, and so only by its id.
     pub async fn public_keys(&self) -> Result<KeySet, Error> {
         Call::get(&["app", &self.id, "jwks.json"]).answer(&self.client).await
     }

@@ -1,0 +1,10 @@
+//! The client against the real server, through a wire that can be cut.
+
+mod dispatcher;
+mod document;
+mod faults;
+mod pages;
+mod proxy;
+mod running;
+mod shapes;
+mod walk;

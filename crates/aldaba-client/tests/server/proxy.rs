@@ -1,0 +1,130 @@
+//! A wire between client and server that notes what goes over it, and can be cut.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+
+/// What happens to a request in the place of being passed on.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The server gets it; its answer never arrives.
+    CutAnswer,
+    /// The server gets it; its answer never arrives, and the connection stays.
+    HoldAnswer,
+    /// The server does not get it, and the connection breaks.
+    CutRequest,
+    /// Somebody says this, with `Retry-After`.
+    Answer(u16, Option<u32>, &'static str),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+}
+
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    target: SocketAddr,
+    faults: Mutex<VecDeque<Fault>>,
+    seen: Mutex<Vec<Seen>>,
+    connections: Mutex<usize>,
+}
+
+impl Proxy {
+    pub(crate) async fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State {
+            target,
+            faults: Mutex::default(),
+            seen: Mutex::default(),
+            connections: Mutex::default(),
+        });
+        let shared = Arc::clone(&state);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                *shared.connections.lock().unwrap() += 1;
+                let shared = Arc::clone(&shared);
+                let service = service_fn(move |request| Arc::clone(&shared).serve(request));
+                let connection = hyper::server::conn::http1::Builder::new();
+                tokio::spawn(connection.serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self { address, state }
+    }
+
+    /// What happens to the next requests.
+    pub(crate) fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.state.faults.lock().unwrap().extend(faults);
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.state.seen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        *self.state.connections.lock().unwrap()
+    }
+}
+
+impl State {
+    async fn serve(self: Arc<Self>, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let seen = Seen {
+            method: parts.method.clone(),
+            path: parts.uri.path().to_owned(),
+            headers: parts.headers.clone(),
+        };
+        self.seen.lock().unwrap().push(seen);
+        let fault = self.faults.lock().unwrap().pop_front();
+        match fault {
+            None => self.forward(Request::from_parts(parts, Full::new(body))).await,
+            Some(Fault::CutRequest) => Err(io::Error::other("cut on purpose")),
+            Some(Fault::CutAnswer) => {
+                self.forward(Request::from_parts(parts, Full::new(body))).await?;
+                Err(io::Error::other("cut on purpose"))
+            }
+            Some(Fault::HoldAnswer) => {
+                self.forward(Request::from_parts(parts, Full::new(body))).await?;
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                Err(io::Error::other("held for very long"))
+            }
+            Some(Fault::Answer(status, after, body)) => {
+                let mut response = Response::builder().status(status);
+                if let Some(seconds) = after {
+                    response = response.header("retry-after", seconds);
+                }
+                response.body(Full::new(Bytes::from_static(body.as_bytes()))).map_err(io::Error::other)
+            }
+        }
+    }
+
+    async fn forward(&self, request: Request<Full<Bytes>>) -> io::Result<Response<Full<Bytes>>> {
+        let stream = TokioIo::new(TcpStream::connect(self.target).await?);
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(stream).await.map_err(io::Error::other)?;
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.map_err(io::Error::other)?;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        Ok(Response::from_parts(parts, Full::new(body)))
+    }
+}
