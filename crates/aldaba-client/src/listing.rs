@@ -160,3 +160,22 @@ where
         Box::pin(async move { self.page().await })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_over_pages_ends() {
+        let page = |iterator: Option<&str>, done| Page::<u8> {
+            data: Vec::new(),
+            iterator: iterator.map(str::to_owned),
+            prev_iterator: None,
+            done,
+        };
+        assert_eq!(following(&page(Some("b"), false), Some("a")), Ok(Some("b".to_owned())));
+        assert_eq!(following(&page(Some("b"), true), Some("a")), Ok(None));
+        assert_eq!(following(&page(None, false), None), Ok(None));
+        assert!(matches!(following(&page(Some("a"), false), Some("a")), Err(Error::Answer { .. })));
+    }
+}

@@ -17,11 +17,11 @@ input! {
         url: String,
         /// What is sent.
         payload: Json,
-        /// What happened.
+        /// What happened; `dispatch`, if not given.
         event_type: Option<String>,
-        /// Of retries.
+        /// Of retries; `standard`, if not given.
         policy: Option<String>,
-        /// Wire profile.
+        /// Wire profile; the server's default, if not given.
         profile: Option<String>,
         /// Sent with it.
         headers: BTreeMap<String, String>,
@@ -48,7 +48,7 @@ answer! {
     Dispatch {
         /// The message's id.
         id: String,
-        /// The lane of the application to this URL.
+        /// Of the URL, policy and profile: where its attempts, deliveries and replays are found.
         endpoint_id: String,
         /// What happened.
         event_type: String,
@@ -62,7 +62,7 @@ answer! {
         status: DispatchStatus,
         /// How often it was tried.
         attempts: u32,
-        /// How often it may be tried.
+        /// How often it may be tried; `None` where the policy counts time and not attempts.
         max_attempts: Option<u32>,
         /// The status of the last answer.
         last_status_code: Option<u16>,
@@ -84,6 +84,10 @@ input! {
     DispatchFilter {
         /// That are so far.
         status: Option<DispatchStatus>,
+        /// Accepted before.
+        before: Option<Timestamp>,
+        /// Accepted after.
+        after: Option<Timestamp>,
     }
 }
 

@@ -61,8 +61,8 @@ answer! {
         id: String,
         /// The job's id.
         job_id: String,
-        /// The job's type.
-        job_type: String,
+        /// The job's type; `None` where the payload was deleted.
+        job_type: Option<String>,
         /// Where the webhook goes.
         url: String,
         /// What is sent.
@@ -71,7 +71,7 @@ answer! {
         status: DispatchStatus,
         /// How often it was tried.
         attempts: u32,
-        /// How often it may be tried.
+        /// How often it may be tried; `None` where the policy counts time and not attempts.
         max_attempts: Option<u32>,
         /// The status of the last answer.
         last_status_code: Option<u16>,
@@ -127,6 +127,10 @@ input! {
         status: Option<DispatchStatus>,
         /// Of this job.
         job_id: Option<String>,
+        /// Accepted before.
+        before: Option<Timestamp>,
+        /// Accepted after.
+        after: Option<Timestamp>,
     }
 }
 
@@ -146,13 +150,10 @@ impl App {
 
 /// The answer to the end of a job: with a record, or without.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Told {
-    Webhook(Box<JobRecord>),
-    Nobody {
-        #[expect(dead_code, reason = "it must be there, so that nothing else is taken for this")]
-        dispatched: bool,
-    },
+struct Told {
+    dispatched: bool,
+    #[serde(flatten)]
+    record: Value,
 }
 
 impl Jobs {
@@ -160,10 +161,10 @@ impl Jobs {
     /// same without ever failing.
     pub async fn tell(&self, end: &JobEnd) -> Result<Option<JobRecord>, Error> {
         let call = Call::post(&["app", &self.app.id, "job"]).json(end);
-        match call.answer(&self.app.client).await? {
-            Told::Webhook(record) => Ok(Some(*record)),
-            Told::Nobody { .. } => Ok(None),
-        }
+        let told: Told = call.answer(&self.app.client).await?;
+        let unreadable =
+            |error| Error::Answer { status: 202, detail: format!("its record cannot be read ({error})") };
+        told.dispatched.then(|| serde_json::from_value(told.record).map_err(unreadable)).transpose()
     }
 
     /// The newest record of a job.

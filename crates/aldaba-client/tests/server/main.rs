@@ -7,4 +7,5 @@ mod pages;
 mod proxy;
 mod running;
 mod shapes;
+mod tls;
 mod walk;

@@ -38,11 +38,10 @@ pub(crate) fn free_address() -> SocketAddr {
 
 impl Running {
     pub(crate) async fn start() -> Self {
-        Self::at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::within(tempfile::tempdir().unwrap(), SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    pub(crate) async fn at(address: SocketAddr) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub(crate) async fn within(folder: TempDir, address: SocketAddr) -> Self {
         let mut config = Config::default();
         config.store.folder = folder.path().join("data");
         // Tests share their processors with others, and are not about that.
@@ -56,10 +55,11 @@ impl Running {
         Self { address, client: client_of(address), stop, ended, folder }
     }
 
-    pub(crate) async fn stop(self) {
+    /// Stops it in order and gives its folder back.
+    pub(crate) async fn stop(self) -> TempDir {
         let _ = self.stop.send(());
         self.ended.await.unwrap().unwrap();
-        drop(self.folder);
+        self.folder
     }
 
     /// An application with this uid.

@@ -48,7 +48,7 @@ macro_rules! table {
 
 /// What the document calls them.
 fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
-    table! {
+    let mut bodies = table! {
         "ActorOut" => Actor,
         "AlertEmailIn" => AlertEmail,
         "ApiKeyIn" => NewApiKey,
@@ -74,6 +74,8 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "DestinationOut" => Destination,
         "DiscardIn" => Discard,
         "DiscardOut" => Discarded,
+        "DispatchIn" => NewDispatch,
+        "DispatchOut" => Dispatch,
         "EndpointIn" => NewEndpoint,
         "EndpointMessageOut" => EndpointMessage,
         "EndpointOut" => Endpoint,
@@ -98,6 +100,8 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "HealthReport" => Health,
         "HostOut" => Host,
         "IdentityIn" => Identity,
+        "JobIn" => JobEnd,
+        "JobOut" => JobRecord,
         "KeySet" => KeySet,
         "LastErrorOut" => LastError,
         "MessageBatchIn" => NewBatch,
@@ -129,7 +133,12 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "TaskOut" => BackgroundTask,
         "TransformationsParams" => TransformationsParams,
         "WhoamiOut" => Whoami,
-    }
+    };
+    // Whether there is a record is read apart from the record.
+    let dispatched = BTreeSet::from(["dispatched".to_owned()]);
+    bodies.insert("JobDispatched", fields::<JobRecord>().union(&dispatched).cloned().collect());
+    bodies.insert("NotDispatched", dispatched);
+    bodies
 }
 
 /// What operations are asked besides `limit` and `iterator`.
@@ -143,10 +152,12 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
         "v1.delivery.dead-letter" => DeadLetterFilter,
         "v1.delivery.list" => DeliveryFilter,
         "v1.delivery.list-attempts" => WithContent,
+        "v1.dispatch.list" => DispatchFilter,
         "v1.endpoint.get-stats" => Between,
         "v1.endpoint.health" => Ordered,
         "v1.endpoint.list" => Ordered,
         "v1.event-type.list" => EventTypeFilter,
+        "v1.job.list" => JobFilter,
         "v1.message-attempt.count-by-endpoint" => AttemptFilter,
         "v1.message-attempt.list" => AttemptFilter,
         "v1.message-attempt.list-attempted-destinations" => DestinationFilter,
@@ -174,7 +185,8 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
 }
 
 /// What every body of an error or of nothing is made of, and what is a part of others only.
-const KNOWN_OTHERWISE: [&str; 5] = ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Status"];
+const KNOWN_OTHERWISE: [&str; 6] =
+    ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "Status"];
 
 fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     if let Some(name) = schema["$ref"].as_str() {

@@ -20,6 +20,7 @@ async fn every_operation_of_the_document_is_reached_by_a_method() {
     endpoints(&client).await;
     messages(&client).await;
     deliveries_and_replays(&client).await;
+    jobs_and_dispatches(&client).await;
     settings(&client).await;
     operational(&client).await;
     access(&client).await;
@@ -234,6 +235,34 @@ async fn deliveries_and_replays(client: &Client) {
         Err(error) => assert_eq!(error.status(), Some(409)),
     }
     endpoint.delete().await.unwrap();
+}
+
+async fn jobs_and_dispatches(client: &Client) {
+    let app = client.app("acme");
+    let job = Job {
+        id: "job 7".into(),
+        job_type: "email.send".into(),
+        webhook_url: Some("http://127.0.0.1:9/done".into()),
+    };
+    let end = JobEnd { result: Some(json!({"sent": true})), ..JobEnd::new(&job, JobStatus::Completed) };
+    let told = app.jobs().tell(&end).await.unwrap().unwrap();
+    assert_eq!((told.job_id.as_str(), told.status.clone()), ("job 7", DispatchStatus::Pending));
+    assert_eq!(told.payload["result"], json!({"sent": true}));
+    let nobody = Job { webhook_url: None, ..job };
+    assert_eq!(app.jobs().tell(&JobEnd::new(&nobody, JobStatus::Failed)).await.unwrap(), None);
+    assert_eq!(app.jobs().get("job 7").await.unwrap().id, told.id);
+    let filter = JobFilter { job_id: Some("job 7".into()), ..Default::default() };
+    assert_eq!(app.jobs().list().filter(filter).await.unwrap().data[0].id, told.id);
+
+    let new = NewDispatch {
+        headers: [("x-one".to_owned(), "1".to_owned())].into(),
+        ..NewDispatch::new("http://127.0.0.1:9/direct", json!({"a": 1}))
+    };
+    let sent = app.dispatches().send(&new).await.unwrap();
+    assert_eq!((sent.url.as_str(), sent.event_type.as_str()), ("http://127.0.0.1:9/direct", "dispatch"));
+    assert_eq!(app.dispatches().get(&sent.id).await.unwrap().payload.value(), json!({"a": 1}));
+    assert_eq!(app.dispatches().list().await.unwrap().data[0].id, sent.id);
+    assert!(app.dispatches().secret().await.unwrap().key.reveal().starts_with("whsec_"));
 }
 
 async fn settings(client: &Client) {
