@@ -74,7 +74,7 @@ fn stores() -> Outcome {
 }
 
 fn api() -> Outcome {
-    show(&mut cargo(&["test", "--locked", "--package", "aldaba"]))?;
+    show(&mut cargo(&["test", "--locked", "--package", "aldaba", "--package", "aldaba-client"]))?;
     readme::run(&light_server())?;
     sdks::run(&light_server(), &[])?;
     sdks::schemathesis(&light_server(), EXAMPLES, &[])

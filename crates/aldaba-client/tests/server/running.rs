@@ -36,6 +36,13 @@ pub(crate) fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
+#[expect(clippy::disallowed_methods, reason = "a stopwatch: how long callers wait is what is tested")]
+pub(crate) async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
+    let started = std::time::Instant::now();
+    let output = future.await;
+    (output, started.elapsed())
+}
+
 impl Running {
     pub(crate) async fn start() -> Self {
         Self::within(tempfile::tempdir().unwrap(), SocketAddr::from(([127, 0, 0, 1], 0))).await
