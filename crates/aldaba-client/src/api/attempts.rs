@@ -1,7 +1,6 @@
 //! Attempts: every request that was made for a message, and what came of it.
 
 use crate::Error;
-use crate::api::applications::App;
 use crate::api::endpoints::AppEndpoint;
 use crate::api::messages::{AppMessage, Message};
 use crate::call::Call;
@@ -131,11 +130,6 @@ impl AppMessage {
         Call::delete(&self.path(&["attempt", id, "content"])).done(&self.client).await
     }
 
-    /// Where it goes, and how far it is there.
-    pub fn destinations(&self) -> Listing<Destination, DestinationFilter> {
-        Listing::new(&self.client, &self.path(&["endpoint"]))
-    }
-
     /// Sends it to an endpoint once more, now. Not tried again after an answer was lost: that could send it twice.
     pub async fn resend(&self, endpoint: &str) -> Result<(), Error> {
         let call = Call::post(&self.path(&["endpoint", endpoint, "resend"]));
@@ -152,19 +146,6 @@ impl AppEndpoint {
     /// How many there are, up to 10,000.
     pub async fn count_attempts(&self, filter: &AttemptFilter) -> Result<AttemptCount, Error> {
         let path = ["app", &self.app, "attempt", "endpoint", &self.id, "count"];
-        Call::get(&path).query_of(filter).answer(&self.client).await
-    }
-
-    /// The messages that it was sent, newest first.
-    pub fn messages(&self) -> Listing<EndpointMessage, EndpointMessageFilter> {
-        Listing::new(&self.client, &self.path(&["msg"]))
-    }
-}
-
-impl App {
-    /// How many attempts there were in a span of time.
-    pub async fn attempt_stats(&self, filter: &AttemptStatsFilter) -> Result<AttemptStats, Error> {
-        let path = ["app", &self.id, "stats", "attempts"];
         Call::get(&path).query_of(filter).answer(&self.client).await
     }
 }
@@ -188,157 +169,5 @@ answer! {
         count: u64,
         /// Counting was given up; there are at least so many.
         approximated: bool,
-    }
-}
-
-input! {
-    /// Where a message goes.
-    DestinationFilter {
-        /// Also those that it does not go to, and why.
-        all: Option<bool>,
-    }
-}
-
-answer! {
-    /// An endpoint, and how far a message is there.
-    Destination {
-        /// The endpoint's id.
-        id: String,
-        /// Your own name for it.
-        uid: Option<String>,
-        /// Where requests go.
-        url: String,
-        /// For people.
-        description: String,
-        /// Nothing is sent to it.
-        disabled: bool,
-        /// A number of your own.
-        version: u32,
-        /// Only messages of these types.
-        event_types: Option<Vec<String>>,
-        /// The same, for older clients.
-        filter_types: Option<Vec<String>>,
-        /// Only messages with one of these channels.
-        channels: Option<Vec<String>>,
-        /// Requests a second at most.
-        throttle_rate: Option<u32>,
-        /// The same, for older clients.
-        rate_limit: Option<u32>,
-        /// When it was made.
-        created_at: Timestamp,
-        /// When it was last changed.
-        updated_at: Timestamp,
-        /// How far; absent where the message does not go there.
-        status: Option<Status>,
-        /// The same as a word.
-        status_text: Option<String>,
-        /// When it is tried next.
-        next_attempt: Option<Timestamp>,
-        /// Why it is so, as a word.
-        reason: String,
-        /// Why it is so, in words.
-        explanation: String,
-        /// The delivery.
-        delivery_id: Option<String>,
-    }
-}
-
-input! {
-    /// Which messages of an endpoint.
-    EndpointMessageFilter {
-        /// That are so far.
-        status: Option<Status>,
-        /// Whether those that are on their way count apart from those that wait.
-        #[serde(rename = "expanded_statuses")]
-        expanded_statuses: Option<bool>,
-        /// With this channel.
-        channel: Option<String>,
-        /// With this tag.
-        tag: Option<String>,
-        /// Of one of these types.
-        #[serde(rename = "event_types")]
-        event_types: Option<Vec<String>>,
-        /// Accepted before.
-        before: Option<Timestamp>,
-        /// Accepted after.
-        after: Option<Timestamp>,
-        /// Whether payloads are shown; yes, if not given.
-        #[serde(rename = "with_content")]
-        with_content: Option<bool>,
-    }
-}
-
-answer! {
-    /// A message, and how far it is at an endpoint.
-    EndpointMessage {
-        /// The message's id.
-        id: String,
-        /// What happened.
-        event_type: String,
-        /// Your own name for it.
-        event_id: Option<String>,
-        /// What is sent.
-        payload: crate::Json,
-        /// When it was accepted.
-        timestamp: Timestamp,
-        /// Channels.
-        channels: Option<Vec<String>>,
-        /// To find it by.
-        tags: Option<Vec<String>>,
-        /// Nothing goes out before.
-        deliver_at: Option<Timestamp>,
-        /// For filters.
-        headers: Option<BTreeMap<String, String>>,
-        /// Of the payload's form.
-        version: Option<String>,
-        /// How far it is.
-        status: Status,
-        /// The same as a word.
-        status_text: String,
-        /// When it is tried next.
-        next_attempt: Option<Timestamp>,
-    }
-}
-
-input! {
-    /// Which attempts are counted.
-    AttemptStatsFilter {
-        /// From then on.
-        since: Option<Timestamp>,
-        /// Until then.
-        until: Option<Timestamp>,
-        /// Of messages of one of these types.
-        #[serde(rename = "event_types")]
-        event_types: Option<Vec<String>>,
-    }
-}
-
-/// Attempts of an application in a span of time.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[non_exhaustive]
-pub struct AttemptStats {
-    /// The beginning of the first hour that is counted.
-    pub since: Timestamp,
-    /// The end of the last one.
-    pub until: Timestamp,
-    /// Delivered.
-    pub total_success: u64,
-    /// Failed.
-    pub total_failure: u64,
-    /// Discarded.
-    pub total_canceled: u64,
-    /// The same for each event type.
-    pub by_event_type: BTreeMap<String, EventTypeStats>,
-}
-
-answer! {
-    /// Attempts of an event type.
-    EventTypeStats {
-        /// Delivered.
-        success: u64,
-        /// Failed.
-        failure: u64,
-        /// Discarded.
-        canceled: u64,
     }
 }

@@ -6,9 +6,7 @@ use crate::listing::{ITEMS_OF_A_STREAM, Listing, Page, following};
 use crate::shape::{Timestamp, answer, input};
 use crate::{Client, Error, Json};
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
-use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 input! {
     /// A message to send.
@@ -80,7 +78,7 @@ answer! {
 /// The messages of an application.
 #[derive(Clone, Debug)]
 pub struct Messages {
-    app: App,
+    pub(crate) app: App,
 }
 
 /// One message, by its id or `eventId`.
@@ -106,7 +104,7 @@ impl App {
 }
 
 impl Messages {
-    fn path<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn path<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         [&["app", &self.app.id, "msg"], more].concat()
     }
 
@@ -118,12 +116,6 @@ impl Messages {
     /// The same; the answer does not have the payload.
     pub async fn send_quietly(&self, message: &NewMessage) -> Result<Message, Error> {
         Call::post(&self.path(&[])).query("with_content", &false).json(message).answer(&self.app.client).await
-    }
-
-    /// Sends up to 1,000, each with its own result: some may be accepted and others not.
-    pub async fn send_batch(&self, messages: &[NewMessage]) -> Result<Batch, Error> {
-        let body = NewBatch { messages: messages.to_vec() };
-        Call::post(&self.path(&["batch"])).json(&body).answer(&self.app.client).await
     }
 
     /// A page of them, newest first.
@@ -233,53 +225,6 @@ input! {
         limit: Option<u16>,
         /// Where to go on.
         iterator: Option<String>,
-    }
-}
-
-input! {
-    /// Messages to send together.
-    NewBatch {
-        /// Up to 1,000.
-        messages: Vec<NewMessage>,
-    }
-}
-
-answer! {
-    /// What became of messages that were sent together.
-    Batch {
-        /// How many of them were accepted.
-        accepted: usize,
-        /// One for each message, in their order.
-        results: Vec<BatchResult>,
-    }
-}
-
-answer! {
-    /// What became of one of them.
-    BatchResult {
-        /// What the answer to this message alone would have: 202 where it was accepted.
-        status: u16,
-        /// Its id, where it was accepted.
-        id: Option<String>,
-        /// What that answer would say, where it was not; see [`BatchResult::outcome`].
-        error: Option<Value>,
-        /// Seconds after which it is worth trying again.
-        retry_after: Option<u32>,
-    }
-}
-
-impl BatchResult {
-    /// The message's id, or why it was not accepted.
-    pub fn outcome(&self) -> Result<&str, Error> {
-        let retry_after = self.retry_after.map(|seconds| Duration::from_secs(seconds.into()));
-        let unreadable = || Error::Answer { status: self.status, detail: "a result without a reason".into() };
-        match (&self.id, &self.error) {
-            (Some(id), _) => Ok(id),
-            (None, Some(error)) => {
-                Err(Error::from_body(self.status, error, retry_after).unwrap_or_else(unreadable))
-            }
-            (None, None) => Err(unreadable()),
-        }
     }
 }
 
