@@ -4,8 +4,6 @@ use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How many an endpoint may have.
-const MOST: usize = 50;
 const LONGEST_NAME: usize = 256;
 const LONGEST_VALUE: usize = 4096;
 
@@ -81,6 +79,9 @@ pub struct HeaderProblem {
 }
 
 impl EndpointHeaders {
+    /// How many an endpoint may have.
+    pub const MOST: usize = 50;
+
     pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<HeaderProblem>> {
         let (mut kept, mut problems) = (Vec::<(String, String)>::new(), Vec::new());
         for (name, value) in headers {
@@ -93,8 +94,8 @@ impl EndpointHeaders {
                 Ok(()) => kept.push((name, value)),
             }
         }
-        if kept.len() > MOST {
-            let why = format!("an endpoint has {MOST} headers at most; these are {}", kept.len());
+        if kept.len() > Self::MOST {
+            let why = format!("an endpoint has {} headers at most; these are {}", Self::MOST, kept.len());
             problems.push(HeaderProblem { name: String::new(), why });
         }
         kept.sort_unstable();

@@ -1,5 +1,6 @@
 use super::auth::{Access, Organization};
 use super::body::Pending;
+use super::given;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
@@ -296,8 +297,7 @@ async fn patch(
     let body = pending.read().await?;
     for _ in 0..TRIES {
         let current = api.application(&caller, key.clone()).await?;
-        let given: Map<String, Value> = serde_json::from_slice(&body.bytes)
-            .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+        let given: Map<String, Value> = given::body(&body.bytes)?;
         let metadata: &RawValue = json::raw(&current.metadata);
         let mut merged = json!({
             "uid": current.uid,

@@ -40,6 +40,11 @@ pub(crate) enum Access {
 }
 
 impl Access {
+    /// Whether nothing is changed, so that an answer which cannot be given has had no effect.
+    pub(super) fn only_reads(self) -> bool {
+        matches!(self, Self::Open | Self::Known | Self::Read | Self::ReadOrganization | Self::ReadSecrets)
+    }
+
     /// The word for it in the API's document.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -1,11 +1,13 @@
 //! A request's body, read only after the caller has been let in.
 
-use super::room::Room;
-use super::{Api, Error};
+use super::room::{Holder, Room, SMALL};
+use super::{Api, Error, message_batch};
+use crate::config::Limits;
+use crate::token::Caller;
 use aldaba_engine::Once;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode, Uri};
 use http_body_util::BodyExt;
@@ -17,6 +19,11 @@ const ENVELOPE: usize = 64 * 1024;
 /// The whole body must be there after so many times the limit for one piece of it, so that nobody
 /// holds a connection for long by sending a byte now and then.
 const PIECES_OF_TIME: u32 = 6;
+
+/// The largest body of any route.
+pub(super) fn largest(limits: &Limits) -> usize {
+    (limits.payload + ENVELOPE).max(message_batch::MOST_BYTES)
+}
 
 /// A body that has not been read yet.
 #[derive(Debug)]
@@ -59,7 +66,8 @@ impl FromRequest<Api> for Pending {
         let (parts, body) = request.into_parts();
         let once = once(&parts.headers, &parts.uri);
         let limit = api.limits.payload + ENVELOPE;
-        Ok(Self { body, once, limit, progress: api.limits.progress, room: api.rooms.enter() })
+        let room = api.rooms.enter(parts.extensions.get::<Caller>().map(Holder::from));
+        Ok(Self { body, once, limit, progress: api.limits.progress, room })
     }
 }
 
@@ -74,36 +82,57 @@ impl Pending {
         tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))
     }
 
-    /// Room is taken before it is filled: for the announced length at once, else for every piece.
+    /// Room is taken before it is filled, and as it is filled: what is announced may never come.
     async fn read_pieces(mut self) -> Result<Received, Error> {
         let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
-        self.make_room(announced)?;
+        self.fits(announced)?;
         let Some(first) = self.piece().await? else {
             return Ok(self.received(Bytes::new(), false));
         };
-        self.make_room(first.len())?;
         if self.body.is_end_stream() {
+            self.fits(first.len())?;
+            self.room.take_whole(first.len())?;
             return Ok(self.received(first, false));
         }
-        let mut all = BytesMut::with_capacity(announced.max(first.len()));
-        all.extend_from_slice(&first);
+        let mut all = Vec::new();
+        self.add(&mut all, &first, announced)?;
         drop(first);
         while let Some(piece) = self.piece().await? {
-            self.make_room(all.len() + piece.remaining())?;
-            all.extend_from_slice(&piece);
+            self.add(&mut all, &piece, announced)?;
         }
-        Ok(self.received(all.freeze(), true))
+        all.shrink_to_fit();
+        Ok(self.received(all.into(), true))
+    }
+
+    /// The memory grows by doubling, from a small step on, and ends at what is announced.
+    fn add(&mut self, all: &mut Vec<u8>, piece: &[u8], announced: usize) -> Result<(), Error> {
+        let length = all.len() + piece.len();
+        self.fits(length)?;
+        if length > all.capacity() {
+            let ahead = if all.is_empty() { SMALL } else { 2 * all.capacity() };
+            let capacity = match announced {
+                // Not known: what is there may be all.
+                0 if all.is_empty() => length,
+                0 => ahead,
+                announced => ahead.min(announced),
+            };
+            let capacity = capacity.min(self.limit).max(length);
+            self.room.grow_to(capacity)?;
+            all.reserve_exact(capacity - all.len());
+        }
+        all.extend_from_slice(piece);
+        Ok(())
     }
 
     fn received(self, bytes: Bytes, own: bool) -> Received {
         Received { bytes, own, _room: self.room }
     }
 
-    fn make_room(&mut self, length: usize) -> Result<(), Error> {
+    fn fits(&self, length: usize) -> Result<(), Error> {
         if length > self.limit {
             return Err(Error::too_large(format!("The request's body is larger than {} bytes", self.limit)));
         }
-        self.room.grow_to(length)
+        Ok(())
     }
 
     async fn piece(&mut self) -> Result<Option<Bytes>, Error> {

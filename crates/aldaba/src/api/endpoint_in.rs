@@ -3,7 +3,7 @@
 use super::endpoint::{reads_disabled, some_items};
 use super::ids;
 use super::json::{self, Fields};
-use super::{Api, Error, error::Problem, filter, headers, ordering};
+use super::{Api, Error, error::Problem, filter, given, headers, ordering};
 use crate::token::Caller;
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled, names};
 use aldaba_engine::wire::{Credentials, TargetUrl};
@@ -367,8 +367,7 @@ fn with_filter(mut merged: Value, current: &Endpoint, body: &[u8], is_given: boo
 
 /// The body of a change. What has a route of its own is not changed in passing.
 pub(super) fn changes(body: &[u8]) -> Result<Map<String, Value>, Error> {
-    let given: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+    let given: Map<String, Value> = given::body(body)?;
     let elsewhere = [
         ("secret", "is not changed here; rotate it with POST …/secret/rotate"),
         ("headers", "are not changed here; change them with PUT or PATCH …/headers"),

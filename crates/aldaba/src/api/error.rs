@@ -34,6 +34,59 @@ pub(crate) struct Problem {
     kind: &'static str,
 }
 
+/// What is wrong with a request, as far as it is listed. A stranger's body can have any number of things wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    listed: Vec<Problem>,
+    more: usize,
+}
+
+impl Problems {
+    /// How many are listed if there are more than one more. Then that one says how many are not.
+    const MOST: usize = 20;
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, problem: Problem) {
+        if self.listed.len() <= Self::MOST {
+            self.listed.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+impl From<Problems> for Error {
+    fn from(Problems { mut listed, more }: Problems) -> Self {
+        if more > 0 {
+            listed.truncate(Problems::MOST);
+            let more = more + 1;
+            let place = listed.first().and_then(|problem| problem.loc.first()).map_or("body", String::as_str);
+            let message = format!("and {more} more problems that are not listed");
+            let last = Problem::value(&[place], message);
+            listed.push(last);
+        }
+        let body = Body::Problems { detail: listed };
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None }
+    }
+}
+
+/// Bytes of a part of a place, and of what is said of it: both may repeat what the caller has written.
+const LONGEST_PART: usize = 256;
+const LONGEST_MESSAGE: usize = 2048;
+
+/// The beginning of a text that is too long.
+fn shortened(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
+}
+
 impl Problem {
     pub(crate) fn value(loc: &[&str], msg: impl Into<String>) -> Self {
         Self::new(loc, msg, "value_error")
@@ -44,7 +97,11 @@ impl Problem {
     }
 
     pub(crate) fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
-        Self { loc: loc.iter().map(|part| (*part).to_owned()).collect(), msg: msg.into(), kind }
+        let part = |part: &&str| match part.len() {
+            ..=LONGEST_PART => (*part).to_owned(),
+            _ => format!("{}…", &part[..part.floor_char_boundary(LONGEST_PART)]),
+        };
+        Self { loc: loc.iter().map(part).collect(), msg: shortened(msg.into(), LONGEST_MESSAGE), kind }
     }
 }
 
@@ -59,8 +116,10 @@ impl Error {
         Self { status, body: Body::Plain { code, detail: detail.into() }, retry_after: None }
     }
 
-    pub(crate) fn problems(detail: Vec<Problem>) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body: Body::Problems { detail }, retry_after: None }
+    pub(crate) fn problems(all: Vec<Problem>) -> Self {
+        let mut problems = Problems::default();
+        all.into_iter().for_each(|problem| problems.push(problem));
+        problems.into()
     }
 
     /// What is wrong with a part of the body, seen from the whole of it.

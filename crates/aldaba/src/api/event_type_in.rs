@@ -1,9 +1,8 @@
 //! Event types as callers write them.
 
-use super::Error;
-use super::error::Problem;
 use super::ids;
 use super::json::Fields;
+use super::{Error, given};
 use aldaba_engine::{NewEventType, Schemas};
 use aldaba_store::EventType;
 use serde::Deserialize;
@@ -102,8 +101,7 @@ pub(super) fn read(body: &[u8], name: Option<&str>) -> Result<NewEventType, Erro
 
 /// What a change makes of an event type.
 pub(super) fn merge(current: &EventType, body: &[u8]) -> Result<NewEventType, Error> {
-    let given: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+    let given: Map<String, Value> = given::body(body)?;
     let mut merged = json!({
         "description": current.description,
         "archived": current.archived,

@@ -61,7 +61,7 @@ pub(super) struct HeadersOut<'a> {
 
 /// The headers of a new endpoint.
 pub(super) fn read(fields: &mut Fields, name: &str) -> EndpointHeaders {
-    let given = fields.strings(name);
+    let given = fields.strings(name, EndpointHeaders::MOST);
     EndpointHeaders::new(given).unwrap_or_else(|problems| {
         for problem in &problems {
             fields.problem_at(&place(name, problem), &*problem.why);
@@ -117,8 +117,8 @@ async fn patch(
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
-    let mut changes: Vec<_> = fields.strings_or_nulls("headers");
-    let removed = fields.set("deleteHeaders", MOST_REMOVED, |_| Ok(()));
+    let mut changes: Vec<_> = fields.strings_or_nulls("headers", MOST_CHANGED);
+    let removed = fields.set("deleteHeaders", MOST_CHANGED, |_| Ok(()));
     fields.finish()?;
     changes.extend(removed.into_iter().map(|name| (name, None)));
     let set =
@@ -128,4 +128,4 @@ async fn patch(
 }
 
 /// Names in one request.
-const MOST_REMOVED: usize = 250;
+const MOST_CHANGED: usize = 250;

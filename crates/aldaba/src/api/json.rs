@@ -1,16 +1,21 @@
 //! JSON in and out.
 
-use super::error::{Error, Problem};
+use super::error::{Error, Problem, Problems};
+use super::given::{self, First};
+use super::message_in::{DEEPEST, too_deep};
 use aldaba_delivery::Timestamp;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 const METADATA_BYTES: usize = 4096;
+/// More than fit into so many bytes, each with its quotes, colon and comma.
+const METADATA_ITEMS: usize = METADATA_BYTES / 5;
 
 pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Response {
     sized_answer(status, body, 256)
@@ -83,14 +88,18 @@ pub(super) fn empty() -> &'static RawValue {
 /// names all of it.
 #[derive(Debug)]
 pub(super) struct Fields {
-    fields: Map<String, Value>,
-    problems: Vec<Problem>,
+    /// As they stand in the body. What nobody asks for is never built.
+    fields: BTreeMap<String, Box<RawValue>>,
+    problems: Problems,
 }
 
 impl Fields {
     pub(super) fn parse(body: &[u8]) -> Result<Self, Error> {
-        match serde_json::from_slice(body) {
-            Ok(fields) => Ok(Self { fields, problems: Vec::new() }),
+        match given::fields(body) {
+            Ok(_) if too_deep(body) => {
+                Err(Problem::decode(&["body"], format!("is nested more than {DEEPEST} levels deep")).into())
+            }
+            Ok(fields) => Ok(Self { fields, problems: Problems::default() }),
             Err(_) if body.trim_ascii().is_empty() => {
                 Err(Problem::decode(&["body"], "the body is empty; expected a JSON object").into())
             }
@@ -98,8 +107,14 @@ impl Fields {
         }
     }
 
+    /// One field alone.
+    pub(super) fn of(name: &str, value: &RawValue) -> Self {
+        let fields = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        Self { fields, problems: Problems::default() }
+    }
+
     pub(super) fn finish(self) -> Result<(), Error> {
-        if self.problems.is_empty() { Ok(()) } else { Err(Error::problems(self.problems)) }
+        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.into()) }
     }
 
     pub(super) fn problem(&mut self, field: &str, message: impl Into<String>) {
@@ -114,7 +129,7 @@ impl Fields {
 
     /// A field that must be given, whatever it is.
     pub(super) fn require(&mut self, name: &str) {
-        if self.fields.get(name).is_none_or(Value::is_null) {
+        if self.fields.get(name).is_none_or(|value| is_null(value)) {
             self.problems.push(Problem::decode(&["body", name], "this field is required"));
         }
     }
@@ -124,8 +139,13 @@ impl Fields {
     }
 
     /// A field that may be left out or null.
-    fn optional(&mut self, name: &str) -> Option<Value> {
-        self.fields.remove(name).filter(|value| !value.is_null())
+    fn optional(&mut self, name: &str) -> Option<Box<RawValue>> {
+        self.fields.remove(name).filter(|value| !is_null(value))
+    }
+
+    /// Notes what is wrong with a value that is JSON, but nothing that can be used.
+    fn read<T>(&mut self, name: &str, read: Result<T, serde_json::Error>) -> Option<T> {
+        read.map_err(|error| self.problems.push(Problem::decode(&["body", name], error.to_string()))).ok()
     }
 
     /// Keeps a value that `check` likes; reports the others.
@@ -145,36 +165,38 @@ impl Fields {
         }
     }
 
-    fn wrong(&mut self, name: &str, value: &Value, expected: &str) {
+    fn wrong(&mut self, name: &str, value: &RawValue, expected: &str) {
         let message = format!("expected {expected}, not {}", kind(value));
         self.problems.push(Problem::decode(&["body", name], message));
     }
 
     pub(super) fn string(&mut self, name: &str) -> Option<String> {
-        match self.optional(name)? {
-            Value::String(text) => Some(text),
-            other => {
-                self.wrong(name, &other, "a string");
-                None
-            }
+        let value = self.optional(name)?;
+        if !is_string(&value) {
+            self.wrong(name, &value, "a string");
+            return None;
         }
+        self.read(name, serde_json::from_str(value.get()))
     }
 
     /// A string, or a whole number as its text.
     pub(super) fn string_or_number(&mut self, name: &str) -> Option<String> {
-        match self.optional(name)? {
-            Value::String(text) => Some(text),
-            Value::Number(number) if number.is_u64() => Some(number.to_string()),
-            other => {
-                self.wrong(name, &other, "a string or a whole number of at least 0");
-                None
-            }
+        let value = self.optional(name)?;
+        if is_string(&value) {
+            return self.read(name, serde_json::from_str(value.get()));
         }
+        let number = whole(&value);
+        if number.is_none() {
+            self.wrong(name, &value, "a string or a whole number of at least 0");
+        }
+        number.map(|number| number.to_string())
     }
 
     pub(super) fn required_string(&mut self, name: &str) -> Option<String> {
         match self.fields.get(name) {
-            Some(Value::Null) => self.wrong(name, &Value::Null, "a string"),
+            Some(value) if is_null(value) => {
+                self.problems.push(Problem::decode(&["body", name], "expected a string, not null"));
+            }
             Some(_) => return self.string(name),
             None => self.problems.push(Problem::decode(&["body", name], "this field is required")),
         }
@@ -191,35 +213,38 @@ impl Fields {
 
     /// A boolean that may be left out but not be null.
     pub(super) fn boolean_or(&mut self, name: &str, default: bool) -> bool {
-        match self.fields.remove(name) {
-            None => default,
-            Some(Value::Bool(value)) => value,
-            Some(other) => {
-                self.wrong(name, &other, "true or false");
-                default
-            }
-        }
+        let Some(value) = self.fields.remove(name) else { return default };
+        truth(&value).unwrap_or_else(|| {
+            self.wrong(name, &value, "true or false");
+            default
+        })
     }
 
     /// A boolean that may be left out or null.
     pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
-        match self.optional(name)? {
-            Value::Bool(value) => Some(value),
-            other => {
-                self.wrong(name, &other, "true or false");
+        let value = self.optional(name)?;
+        let given = truth(&value);
+        if given.is_none() {
+            self.wrong(name, &value, "true or false");
+        }
+        given
+    }
+
+    /// A field as it stands, unless it is null.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        let value = self.optional(name)?;
+        match given::build(value.get().as_bytes()) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                self.problems.push(Problem::decode(&["body", name], why));
                 None
             }
         }
     }
 
-    /// A field as it stands, unless it is null.
-    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
-        self.optional(name)
-    }
-
     /// Where a list without items says the same as none.
     pub(super) fn drop_empty_list(&mut self, name: &str) {
-        if self.fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        if self.fields.get(name).is_some_and(|value| is_empty_list(value)) {
             self.fields.remove(name);
         }
     }
@@ -227,9 +252,9 @@ impl Fields {
     /// A whole number from 1 to 65535.
     pub(super) fn count(&mut self, name: &str) -> Option<u16> {
         let value = self.optional(name)?;
-        match value.as_u64().and_then(|number| u16::try_from(number).ok()) {
+        match whole(&value).and_then(|number| u16::try_from(number).ok()) {
             Some(number) if number > 0 => return Some(number),
-            _ if value.is_number() => self.problem(name, "must be a whole number from 1 to 65535"),
+            _ if is_number(&value) => self.problem(name, "must be a whole number from 1 to 65535"),
             _ => self.wrong(name, &value, "a whole number"),
         }
         None
@@ -238,9 +263,9 @@ impl Fields {
     /// A whole number within bounds.
     pub(super) fn number(&mut self, name: &str, least: u64, most: u64) -> Option<u64> {
         let value = self.optional(name)?;
-        match value.as_u64() {
+        match whole(&value) {
             Some(number) if (least..=most).contains(&number) => return Some(number),
-            _ if value.is_number() => {
+            _ if is_number(&value) => {
                 self.problem(name, format!("must be a whole number from {least} to {most}"));
             }
             _ => self.wrong(name, &value, "a whole number"),
@@ -265,20 +290,20 @@ impl Fields {
     }
 
     pub(super) fn object(&mut self, name: &str) {
-        match self.fields.remove(name) {
-            None | Some(Value::Object(_)) => {}
-            Some(other) => self.wrong(name, &other, "a JSON object"),
+        if let Some(other) = self.fields.remove(name).filter(|value| !is_object(value)) {
+            self.wrong(name, &other, "a JSON object");
         }
     }
 
     /// A JSON object, whatever is in it.
     pub(super) fn object_value(&mut self, name: &str) -> Option<Value> {
-        match self.optional(name)? {
-            object @ Value::Object(_) => Some(object),
-            other => {
+        match self.fields.get(name) {
+            Some(other) if !is_object(other) && !is_null(other) => {
+                let other = other.clone();
                 self.wrong(name, &other, "a JSON object");
                 None
             }
+            _ => self.take(name),
         }
     }
 
@@ -289,32 +314,28 @@ impl Fields {
         most: usize,
         check: impl Fn(&str) -> Result<(), String>,
     ) -> Vec<String> {
-        let items = match self.optional(name) {
-            None => return Vec::new(),
-            Some(Value::Array(items)) => items,
-            Some(other) => {
-                self.wrong(name, &other, "a list of strings");
-                return Vec::new();
-            }
+        let Some(list) = self.optional(name) else { return Vec::new() };
+        if !list.get().starts_with('[') {
+            self.wrong(name, &list, "a list of strings");
+            return Vec::new();
+        }
+        let Some(First { items, count }) = self.read(name, given::items(&list, most)) else {
+            return Vec::new();
         };
-        if !(1..=most).contains(&items.len()) {
-            let message = format!("must have 1 to {most} items (or be null); it has {}", items.len());
-            self.problem(name, message);
+        if !(1..=most).contains(&count) {
+            self.problem(name, format!("must have 1 to {most} items (or be null); it has {count}"));
             return Vec::new();
         }
         let mut set = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let place = format!("[{index}]");
             let loc = ["body", name, place.as_str()];
-            match item {
-                Value::String(text) => match check(&text) {
+            match string(item) {
+                Ok(text) => match check(&text) {
                     Ok(()) => set.push(text),
                     Err(message) => self.problems.push(Problem::value(&loc, message)),
                 },
-                other => {
-                    let message = format!("expected a string, not {}", kind(&other));
-                    self.problems.push(Problem::decode(&loc, message));
-                }
+                Err(message) => self.problems.push(Problem::decode(&loc, message)),
             }
         }
         set.sort_unstable();
@@ -329,15 +350,15 @@ impl Fields {
         most: usize,
         check: impl Fn(&str) -> Result<(), String>,
     ) -> Vec<String> {
-        if self.fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        if self.fields.get(name).is_some_and(|value| is_empty_list(value)) {
             return Vec::new();
         }
         self.set(name, most, check)
     }
 
     /// An object of strings. Absent: empty.
-    pub(super) fn strings(&mut self, name: &str) -> Vec<(String, String)> {
-        let given = self.strings_or_nulls(name);
+    pub(super) fn strings(&mut self, name: &str, most: usize) -> Vec<(String, String)> {
+        let given = self.strings_or_nulls(name, most);
         let text = |(key, value): (String, Option<String>)| match value {
             Some(value) => Some((key, value)),
             None => {
@@ -348,44 +369,63 @@ impl Fields {
         given.into_iter().filter_map(text).collect()
     }
 
-    /// An object of strings and nulls. Absent: empty.
-    pub(super) fn strings_or_nulls(&mut self, name: &str) -> Vec<(String, Option<String>)> {
-        let object = match self.optional(name) {
-            None => return Vec::new(),
-            Some(Value::Object(object)) => object,
-            Some(other) => {
-                self.wrong(name, &other, "an object of strings");
-                return Vec::new();
+    /// An object of strings and nulls. Absent: empty. How many it has is looked at before what they are.
+    pub(super) fn strings_or_nulls(&mut self, name: &str, most: usize) -> Vec<(String, Option<String>)> {
+        let Some(object) = self.optional(name) else { return Vec::new() };
+        let Some(First { items, count }) = self.entries(name, &object, most) else { return Vec::new() };
+        if count > most {
+            self.problem(name, format!("may have {most} items at most; it has {count}"));
+            return Vec::new();
+        }
+        let text = |(key, value): (String, &RawValue)| {
+            if is_null(value) {
+                return Some((key, None));
+            }
+            match string(value) {
+                Ok(text) => Some((key, Some(text))),
+                Err(message) => {
+                    self.problems.push(Problem::decode(&["body", name, &key], message));
+                    None
+                }
             }
         };
-        let text = |(key, value): (String, Value)| match value {
-            Value::String(text) => Some((key, Some(text))),
-            Value::Null => Some((key, None)),
-            other => {
-                let message = format!("expected a string, not {}", kind(&other));
-                self.problems.push(Problem::decode(&["body", name, &key], message));
-                None
-            }
-        };
-        object.into_iter().filter_map(text).collect()
+        items.into_iter().filter_map(text).collect()
+    }
+
+    fn entries<'a>(
+        &mut self,
+        name: &str,
+        object: &'a RawValue,
+        most: usize,
+    ) -> Option<First<BTreeMap<String, &'a RawValue>>> {
+        if !is_object(object) {
+            self.wrong(name, object, "an object of strings");
+            return None;
+        }
+        self.read(name, given::entries(object, most))
     }
 
     /// `metadata`: an object of strings, kept as text.
     pub(super) fn metadata(&mut self) -> String {
         let name = "metadata";
-        let object = match self.optional(name) {
-            None => return "{}".into(),
-            Some(Value::Object(object)) => object,
-            Some(other) => {
-                self.wrong(name, &other, "an object of strings");
-                return "{}".into();
-            }
+        let nothing = || "{}".to_owned();
+        let Some(object) = self.optional(name) else { return nothing() };
+        let Some(First { items, count }) = self.entries(name, &object, METADATA_ITEMS) else {
+            return nothing();
         };
-        for (key, value) in object.iter().filter(|(_, value)| !value.is_string()) {
-            let message = format!("expected a string, not {}", kind(value));
-            self.problems.push(Problem::decode(&["body", name, key], message));
+        if count > METADATA_ITEMS {
+            let message = format!("may be {METADATA_BYTES} bytes of JSON at most; it has {count} items");
+            self.problem(name, message);
+            return nothing();
         }
-        let text = Value::Object(object).to_string();
+        let mut kept = BTreeMap::new();
+        for (key, value) in items {
+            match string(value) {
+                Ok(text) => drop(kept.insert(key, text)),
+                Err(message) => self.problems.push(Problem::decode(&["body", name, &key], message)),
+            }
+        }
+        let text = serde_json::to_string(&kept).unwrap_or_default();
         if text.len() > METADATA_BYTES {
             let message = format!("may be {METADATA_BYTES} bytes of JSON at most; it is {}", text.len());
             self.problem(name, message);
@@ -395,7 +435,7 @@ impl Fields {
 
     /// A field of which one value is supported.
     pub(super) fn only(&mut self, name: &str, supported: u64, what: &str) {
-        if self.optional(name).is_some_and(|value| value.as_u64() != Some(supported)) {
+        if self.optional(name).is_some_and(|value| whole(&value) != Some(supported)) {
             self.problem(name, format!("{supported} is the only supported value ({what}); or leave it out"));
         }
     }
@@ -411,13 +451,51 @@ impl Fields {
     }
 }
 
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+fn kind(value: &RawValue) -> &'static str {
+    match value.get().as_bytes().first() {
+        Some(b'n') => "null",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'"') => "a string",
+        Some(b'[') => "a list",
+        Some(b'{') => "an object",
+        _ => "a number",
     }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+fn is_string(value: &RawValue) -> bool {
+    value.get().starts_with('"')
+}
+
+fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
+
+fn is_number(value: &RawValue) -> bool {
+    value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit())
+}
+
+fn is_empty_list(value: &RawValue) -> bool {
+    let items = value.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    items.is_some_and(|items| items.trim_ascii().is_empty())
+}
+
+fn truth(value: &RawValue) -> Option<bool> {
+    value.get().parse().ok()
+}
+
+/// A whole number that is not negative.
+fn whole(value: &RawValue) -> Option<u64> {
+    value.get().parse().ok()
+}
+
+/// A string, or what is wrong with it.
+fn string(value: &RawValue) -> Result<String, String> {
+    if !is_string(value) {
+        return Err(format!("expected a string, not {}", kind(value)));
+    }
+    serde_json::from_str(value.get()).map_err(|error| error.to_string())
 }

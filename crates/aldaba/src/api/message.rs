@@ -3,6 +3,7 @@ use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::some_items;
 use super::error::Problem;
+use super::given;
 use super::ids::{self, Ids};
 use super::json;
 use super::message_headers;
@@ -115,7 +116,7 @@ pub(super) async fn create(
         }
     };
     if let Some(inline) = input.application {
-        let inline = serde_json::from_str(inline.get()).ok();
+        let inline = given::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
         application::of_path_or_inline(&api, &caller, which.key.clone(), inline).await?;
     }
     let event = NewEvent {

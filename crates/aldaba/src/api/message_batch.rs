@@ -3,6 +3,7 @@
 use super::auth::Access;
 use super::body::Pending;
 use super::error::{self, Part, Problem};
+use super::given::{AtMost, First};
 use super::ids::Ids;
 use super::json::Fields;
 use super::message_in::{MessageDocument, MessageIn};
@@ -23,7 +24,7 @@ use utoipa::ToSchema;
 
 /// Messages, and bytes, of one request.
 const MOST_MESSAGES: usize = 1000;
-const MOST_BYTES: usize = 16 << 20;
+pub(super) const MOST_BYTES: usize = 16 << 20;
 /// Messages that are parsed before other requests have a turn.
 const PARSED_IN_A_ROW: usize = 16;
 
@@ -46,7 +47,7 @@ struct MessageBatchIn {
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
-    messages: Vec<&'a RawValue>,
+    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -120,26 +121,29 @@ async fn create(
             Err(error) => MessageBatchResult::refused(error.into()),
         });
     }
-    drop(room);
     let results: Vec<_> = results.into_iter().flatten().collect();
     let accepted = results.iter().filter(|result| result.id.is_some()).count();
     let size = 64 * results.len();
-    Ok(json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size))
+    let answer = json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size);
+    // Only now: what is wrong with many messages takes room too. A large answer has its own from here on.
+    drop(room);
+    Ok(answer)
 }
 
 fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
     let place = ["body", "messages"];
-    let Ok(Body { messages }) = serde_json::from_slice::<Body<'_>>(body) else {
+    let Ok(Body { messages: AtMost(First { items, count }) }) = serde_json::from_slice::<Body<'_>>(body)
+    else {
         let mut fields = Fields::parse(body)?;
         fields.require("messages");
         fields.finish()?;
         return Err(Problem::decode(&place, "expected a list of messages, given once").into());
     };
-    if !(1..=MOST_MESSAGES).contains(&messages.len()) {
-        let message = format!("must have 1 to {MOST_MESSAGES} items; it has {}", messages.len());
+    if !(1..=MOST_MESSAGES).contains(&count) {
+        let message = format!("must have 1 to {MOST_MESSAGES} items; it has {count}");
         return Err(Problem::value(&place, message).into());
     }
-    Ok(messages)
+    Ok(items)
 }
 
 fn parse(message: &RawValue, most_payload: usize) -> Result<MessageIn<'_>, Error> {

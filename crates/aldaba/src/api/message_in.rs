@@ -4,6 +4,7 @@
 pub(super) use aldaba_delivery::{DEEPEST_PAYLOAD as DEEPEST, is_too_deep as too_deep};
 
 use super::error::{Error, Problem};
+use super::given::{AtMost, First};
 use super::ids;
 use super::json::Fields;
 use super::message_headers;
@@ -73,7 +74,7 @@ struct Body<'a> {
     #[serde(default)]
     event_id: Option<String>,
     #[serde(default)]
-    channels: Option<Vec<String>>,
+    channels: Option<AtMost<String, MOST_CHANNELS>>,
     #[serde(default)]
     #[serde(borrow)]
     version: Option<&'a RawValue>,
@@ -84,7 +85,7 @@ struct Body<'a> {
     #[serde(borrow)]
     deliver_at: Option<Cow<'a, str>>,
     #[serde(default)]
-    tags: Option<Vec<String>>,
+    tags: Option<AtMost<String, MOST_TAGS>>,
     #[serde(default)]
     #[serde(borrow)]
     headers: Option<&'a RawValue>,
@@ -190,11 +191,11 @@ fn acceptable(body: &Body<'_>) -> bool {
         && body.payload.get().starts_with('{')
         && body.version.is_none_or(|given| version(given).is_some())
         && body.event_id.as_ref().is_none_or(|id| ids::uid(id, "msg_").is_ok())
-        && body.channels.as_ref().is_none_or(|channels| {
-            (1..=MOST_CHANNELS).contains(&channels.len()) && channels.iter().all(|c| ids::channel(c).is_ok())
+        && body.channels.as_ref().is_none_or(|AtMost(First { items, count })| {
+            (1..=MOST_CHANNELS).contains(count) && items.iter().all(|channel| ids::channel(channel).is_ok())
         })
-        && body.tags.as_ref().is_none_or(|tags| {
-            (1..=MOST_TAGS).contains(&tags.len()) && tags.iter().all(|tag| ids::tag(tag).is_ok())
+        && body.tags.as_ref().is_none_or(|AtMost(First { items, count })| {
+            (1..=MOST_TAGS).contains(count) && items.iter().all(|tag| ids::tag(tag).is_ok())
         })
 }
 
@@ -211,8 +212,8 @@ fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
 }
 
 /// Sorted, without repeats.
-fn set(names: Option<Vec<String>>) -> Vec<String> {
-    let mut names = names.unwrap_or_default();
+fn set<const MOST: usize>(names: Option<AtMost<String, MOST>>) -> Vec<String> {
+    let mut names = names.map_or_else(Vec::new, |AtMost(names)| names.items);
     names.sort_unstable();
     names.dedup();
     names

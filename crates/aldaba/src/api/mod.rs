@@ -3,6 +3,7 @@
 //! The token is checked before a handler is reached (`routes`). The order of a handler's arguments is the order
 //! of its own checks: query string, path; then, inside, the application, and the body last.
 
+mod answer;
 mod api_key;
 mod application;
 mod attempt;
@@ -27,6 +28,7 @@ mod event_type_in;
 mod example;
 mod explain;
 mod filter;
+mod given;
 mod headers;
 mod health;
 mod history_query;
@@ -96,6 +98,8 @@ pub(crate) struct Parts {
     pub(crate) delivery_ids: DeliveryIds,
     /// For the bodies of requests.
     pub(crate) rooms: Rooms,
+    /// For large answers, until they are read.
+    pub(crate) answers: Rooms,
     pub(crate) rates: Rates,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,

@@ -2,7 +2,7 @@
 //! calls them by their names.
 
 use super::json;
-use super::{Error, error::Problem};
+use super::{Error, error::Problem, given};
 use aldaba_engine::ChangeError;
 use axum::response::Response;
 use http::StatusCode;
@@ -34,8 +34,7 @@ impl Kind {
 
     /// A body, with the name that the path gives it. What was shown can be sent back as it is.
     pub(super) fn read(&self, body: &[u8], name: Option<&str>) -> Result<Value, Error> {
-        let mut json: Value = serde_json::from_slice(body)
-            .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
+        let mut json: Value = given::body(body)?;
         let Some(fields) = json.as_object_mut() else { return Ok(json) };
         fields.remove("builtIn");
         let Some(name) = name else { return Ok(json) };

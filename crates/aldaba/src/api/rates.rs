@@ -159,11 +159,15 @@ pub(super) fn charge(api: &Api, org: OrgId, app: AppId, more: usize) {
 }
 
 /// The application that a path is about. By its id and by its uid it is the same one; whether there is one of an
-/// id is for the handler to say.
+/// id is for the handler to say. Whoever is for one application alone uses up what is that one's, whatever the path
+/// says: others must neither suffer from it nor be found by it.
 async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<Owner>, Error> {
     let key = uri.path().strip_prefix("/app/").and_then(|rest| rest.split('/').next());
     let Some(key) = key else { return Ok(None) };
     let org = caller.org();
+    if let Some(only) = caller.app() {
+        return Ok(Some(Owner::Application(org, only)));
+    }
     if let Ok(app) = key.parse::<AppId>() {
         return Ok(Some(Owner::Application(org, app)));
     }

@@ -1,59 +1,237 @@
-//! Room in memory for the bodies of requests: one bound over all connections.
+//! Room in memory for the bodies of requests and for large answers: one bound over all connections, a share of it
+//! for each organization and each key of one application, and a part that large bodies leave to small ones.
 
-use super::Error;
+use super::rates::Owner;
+use super::{Error, body};
+use crate::config::Limits;
+use crate::token::Caller;
+use aldaba_delivery::{AppId, OrgId};
 use http::StatusCode;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Bytes up to which a body is small. One that came in one piece is counted, and has no other bound than the
+/// whole: nobody can hold it by being slow.
+pub(super) const SMALL: usize = 64 * 1024;
+/// A body that comes in pieces fills the whole but for a part of this size; a large one leaves it twice.
+const LEFT_OF: usize = 8;
+/// The parts that an organization may hold, and a caller for one application alone. Whoever holds nothing may
+/// hold one that is larger.
+const ORGANIZATIONS: usize = 2;
+const APPLICATIONS: usize = 4;
+
 /// How much room there is, and how much of it is taken.
 #[derive(Clone, Debug)]
-pub(crate) struct Rooms(Arc<Bytes>);
+pub(crate) struct Rooms(Arc<House>);
 
 #[derive(Debug)]
-struct Bytes {
+struct House {
+    of: What,
     limit: usize,
+    /// Of it, what bodies in pieces may fill, and large ones.
+    in_pieces: usize,
+    large: usize,
     taken: AtomicUsize,
+    /// What those hold who hold something, apart from what is small and came in one piece.
+    held: Mutex<HashMap<Owner, usize>>,
 }
 
-/// The room of one body, given back when this is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Bodies,
+    Answers,
+}
+
+/// Who holds a room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    org: OrgId,
+    /// The only application that the caller is for.
+    app: Option<AppId>,
+}
+
+impl From<&Caller> for Holder {
+    fn from(caller: &Caller) -> Self {
+        Self { org: caller.org(), app: caller.app() }
+    }
+}
+
+impl Holder {
+    fn owners(self) -> impl Iterator<Item = Owner> {
+        let app = self.app.map(|app| Owner::Application(self.org, app));
+        app.into_iter().chain([Owner::Organization(self.org)])
+    }
+}
+
+/// The room of one body or answer, given back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Room {
     of: Rooms,
+    holder: Option<Holder>,
     bytes: usize,
+    /// Those among them that count for the holder's share.
+    shared: usize,
 }
 
 impl Rooms {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self(Arc::new(Bytes { limit, taken: AtomicUsize::new(0) }))
+    pub(crate) fn of_bodies(limits: &Limits) -> Self {
+        Self::for_bodies(limits.body_bytes, body::largest(limits))
+    }
+
+    pub(crate) fn of_answers(limits: &Limits) -> Self {
+        Self::for_answers(limits.answer_bytes)
+    }
+
+    /// One body of the largest that there are must find room beside small ones.
+    fn for_bodies(limit: usize, largest: usize) -> Self {
+        let large = (limit - limit / LEFT_OF * 2).max(largest).min(limit);
+        Self::new(What::Bodies, limit, large)
+    }
+
+    /// Small answers are not counted: a connection has one at a time.
+    fn for_answers(limit: usize) -> Self {
+        Self::new(What::Answers, limit, limit)
+    }
+
+    fn new(of: What, limit: usize, large: usize) -> Self {
+        let in_pieces = limit - (limit - large) / 2;
+        let (taken, held) = (AtomicUsize::new(0), Mutex::default());
+        Self(Arc::new(House { of, limit, in_pieces, large, taken, held }))
     }
 
     /// None as yet.
-    pub(super) fn enter(&self) -> Room {
-        Room { of: self.clone(), bytes: 0 }
+    pub(super) fn enter(&self, holder: Option<Holder>) -> Room {
+        Room { of: self.clone(), holder, bytes: 0, shared: 0 }
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.0.limit
+    }
+}
+
+impl House {
+    fn share(&self, owner: &Owner) -> usize {
+        match owner {
+            Owner::Organization(_) => self.limit / ORGANIZATIONS,
+            Owner::Application(..) => self.limit / APPLICATIONS,
+        }
     }
 }
 
 impl Room {
+    /// For a body that is there already, in one piece.
+    pub(super) fn take_whole(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes > SMALL {
+            return self.grow_to(bytes);
+        }
+        let limit = self.of.0.limit;
+        self.take(bytes, limit)
+    }
+
     /// Grows to so many bytes in all. Nobody waits for room: whoever holds a part of it might be
     /// waiting for the rest.
     pub(super) fn grow_to(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let house = self.of.0.clone();
+        let mut held = house.held.lock();
+        let more = bytes - self.shared;
+        for owner in self.owners() {
+            let there = held.get(&owner).copied().unwrap_or(0);
+            let fits = there.checked_add(more).is_some_and(|sum| sum <= house.share(&owner));
+            if there > self.shared && !fits {
+                return Err(share_is_taken(house.of, &owner));
+            }
+        }
+        self.take(bytes, if bytes > SMALL { house.large } else { house.in_pieces })?;
+        self.hold(&mut held, more);
+        Ok(())
+    }
+
+    /// The same where it is too late to refuse: what follows finds less room.
+    pub(super) fn grow_anyway(&mut self, bytes: usize) {
+        let house = self.of.0.clone();
+        let mut held = house.held.lock();
+        house.taken.fetch_add(bytes.saturating_sub(self.bytes), Ordering::Relaxed);
+        self.bytes = self.bytes.max(bytes);
+        let more = self.bytes - self.shared;
+        self.hold(&mut held, more);
+    }
+
+    fn owners(&self) -> impl Iterator<Item = Owner> + use<> {
+        self.holder.into_iter().flat_map(Holder::owners)
+    }
+
+    /// Up to a bound for all together, or up to the limit if nobody else has any.
+    fn take(&mut self, bytes: usize, most: usize) -> Result<(), Error> {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return Ok(()) };
-        let Bytes { limit, taken } = &*self.of.0;
-        let fits = |taken: usize| taken.checked_add(more).filter(|taken| taken <= limit);
-        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|_| no_room())?;
+        let House { of, limit, taken, .. } = &*self.of.0;
+        let fits = |taken: usize| {
+            let most = if taken == self.bytes { *limit } else { most };
+            taken.checked_add(more).filter(|taken| *taken <= most)
+        };
+        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|_| all_is_taken(*of))?;
         self.bytes = bytes;
         Ok(())
+    }
+
+    fn hold(&mut self, held: &mut HashMap<Owner, usize>, more: usize) {
+        for owner in self.owners() {
+            *held.entry(owner).or_default() += more;
+        }
+        self.shared += more;
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
         self.of.0.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.shared == 0 {
+            return;
+        }
+        let mut held = self.of.0.held.lock();
+        for owner in self.owners() {
+            if let Some(there) = held.get_mut(&owner) {
+                *there -= self.shared;
+                if *there == 0 {
+                    held.remove(&owner);
+                }
+            }
+        }
     }
 }
 
-fn no_room() -> Error {
-    let detail = "The server is reading as many requests as it has room for. Nothing was stored; try again";
+fn all_is_taken(of: What) -> Error {
+    no_room(match of {
+        What::Bodies => {
+            "The server is reading as many requests as it has room for. Nothing was stored; try again"
+        }
+        What::Answers => {
+            "The server holds as many large answers as it has room for, until they are read. Try again, with a smaller \
+             limit"
+        }
+    })
+}
+
+fn share_is_taken(of: What, owner: &Owner) -> Error {
+    no_room(match (of, owner) {
+        (What::Bodies, Owner::Organization(_)) => {
+            "The organization is sending as much at once as it may. Nothing was stored; try again"
+        }
+        (What::Bodies, Owner::Application(..)) => {
+            "The application is sending as much at once as it may. Nothing was stored; try again"
+        }
+        (What::Answers, _) => {
+            "Large answers wait to be read, as many as you may have at once. Read them and try again, or with a smaller \
+             limit"
+        }
+    })
+}
+
+fn no_room(detail: &'static str) -> Error {
     Error::later(StatusCode::SERVICE_UNAVAILABLE, "busy", detail, 1)
 }
 
@@ -61,50 +239,137 @@ fn no_room() -> Error {
 mod tests {
     use super::*;
 
+    const KIB: usize = 1024;
+
     fn taken(rooms: &Rooms) -> usize {
         rooms.0.taken.load(Ordering::Relaxed)
     }
 
+    fn organization(number: u8) -> Option<Holder> {
+        Some(Holder { org: OrgId::from_bytes([number; 20]), app: None })
+    }
+
+    fn application(org: u8, app: u8) -> Option<Holder> {
+        Some(Holder { org: OrgId::from_bytes([org; 20]), app: Some(AppId::from_bytes([app; 20])) })
+    }
+
     #[test]
     fn room_is_given_up_to_the_limit_and_given_back_at_the_end() {
-        let rooms = Rooms::new(100);
-        let (mut first, mut second) = (rooms.enter(), rooms.enter());
-        assert_eq!(taken(&rooms), 0, "whoever has announced nothing holds nothing");
-        first.grow_to(60).unwrap();
-        second.grow_to(41).unwrap_err();
+        let rooms = Rooms::for_bodies(100, 100);
+        let (mut first, mut second) = (rooms.enter(None), rooms.enter(None));
+        assert_eq!(taken(&rooms), 0, "whoever has sent nothing holds nothing");
+        first.take_whole(60).unwrap();
+        second.take_whole(41).unwrap_err();
         assert_eq!(taken(&rooms), 60, "a refusal costs nothing");
-        second.grow_to(40).unwrap();
-        first.grow_to(60).expect("it has that already");
-        first.grow_to(10).expect("and more than that");
-        first.grow_to(61).unwrap_err();
+        second.take_whole(40).unwrap();
+        first.take_whole(60).expect("it has that already");
+        first.take_whole(10).expect("and more than that");
+        first.take_whole(61).unwrap_err();
         drop(second);
-        first.grow_to(100).unwrap();
+        first.take_whole(100).unwrap();
         drop(first);
         assert_eq!(taken(&rooms), 0);
     }
 
     #[test]
     fn a_length_that_no_memory_has_is_refused() {
-        let rooms = Rooms::new(usize::MAX);
-        let (mut first, mut second) = (rooms.enter(), rooms.enter());
+        let rooms = Rooms::for_bodies(usize::MAX, 1);
+        let (mut first, mut second) = (rooms.enter(organization(1)), rooms.enter(organization(1)));
         first.grow_to(1).unwrap();
         second.grow_to(usize::MAX).unwrap_err();
     }
 
     #[test]
+    fn large_bodies_leave_room_to_small_ones_and_slow_ones_to_those_that_are_there() {
+        let rooms = Rooms::for_bodies(1024 * KIB, 0);
+        let mut large: Vec<_> = (0..6)
+            .map(|org| {
+                let mut room = rooms.enter(organization(org));
+                room.grow_to(128 * KIB).unwrap();
+                room
+            })
+            .collect();
+        assert_eq!(taken(&rooms), 768 * KIB);
+        rooms.enter(organization(9)).grow_to(65 * KIB).unwrap_err();
+        large[0].grow_to(129 * KIB).unwrap_err();
+        let mut slow: Vec<_> = (0..2)
+            .map(|org| {
+                let mut room = rooms.enter(organization(org));
+                room.grow_to(64 * KIB).unwrap();
+                room
+            })
+            .collect();
+        rooms.enter(organization(9)).grow_to(1).unwrap_err();
+        slow[0].grow_to(65 * KIB).unwrap_err();
+        let mut whole = rooms.enter(organization(9));
+        whole.take_whole(64 * KIB).unwrap();
+        let mut more = rooms.enter(organization(9));
+        more.take_whole(64 * KIB).unwrap();
+        rooms.enter(organization(9)).take_whole(1).unwrap_err();
+        drop((large, slow, whole, more));
+        assert_eq!(taken(&rooms), 0);
+        assert!(rooms.0.held.lock().is_empty());
+    }
+
+    #[test]
+    fn an_organization_holds_half_and_a_key_of_an_application_a_quarter() {
+        let rooms = Rooms::for_bodies(1024 * KIB, 0);
+        let hold = |holder| {
+            let mut rooms: Vec<_> = std::iter::repeat_with(|| rooms.enter(holder)).take(100).collect();
+            rooms.retain_mut(|room| room.grow_to(32 * KIB).is_ok());
+            rooms
+        };
+        let of_key = hold(application(1, 1));
+        assert_eq!(of_key.len(), 8, "a quarter of the megabyte");
+        let of_org = hold(organization(1));
+        assert_eq!(of_org.len(), 8, "what is left of the organization's half");
+        let error = rooms.enter(application(1, 2)).grow_to(1).unwrap_err();
+        assert!(format!("{error:?}").contains("The organization is sending"), "{error:?}");
+        rooms.enter(application(1, 2)).take_whole(SMALL).expect("nobody can hold that");
+        assert_eq!(hold(organization(2)).len(), 12, "all that is for bodies in pieces");
+        drop(of_key);
+        assert_eq!(hold(application(1, 2)).len(), 8);
+    }
+
+    #[test]
+    fn whoever_holds_nothing_may_hold_one_that_is_larger_than_the_share() {
+        let rooms = Rooms::for_bodies(1024 * KIB, 1000 * KIB);
+        let mut only = rooms.enter(application(1, 1));
+        for size in [200, 400, 1000] {
+            only.grow_to(size * KIB).unwrap();
+        }
+        rooms.enter(application(1, 1)).grow_to(1).unwrap_err();
+        rooms.enter(organization(2)).grow_to(1).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_refused_is_counted() {
+        let rooms = Rooms::for_bodies(1024 * KIB, 0);
+        let mut late = rooms.enter(organization(1));
+        late.grow_anyway(2048 * KIB);
+        assert_eq!(taken(&rooms), 2048 * KIB);
+        rooms.enter(organization(1)).grow_to(1).unwrap_err();
+        drop(late);
+        assert_eq!(taken(&rooms), 0);
+        rooms.enter(organization(1)).grow_to(1).unwrap();
+    }
+
+    #[test]
     fn many_at_once_never_have_more_than_there_is() {
-        let rooms = Rooms::new(1000);
+        let rooms = Rooms::for_bodies(1000, 1000);
         std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
+            for number in 0..4 {
+                let rooms = &rooms;
+                scope.spawn(move || {
                     for bytes in 0..10_000 {
-                        let mut room = rooms.enter();
-                        let fits = room.grow_to(bytes % 400).is_ok() && room.grow_to(bytes % 800).is_ok();
-                        assert!(!fits || taken(&rooms) <= 1000);
+                        let mut room = rooms.enter(application(number % 2, number));
+                        let fits = room.take_whole(bytes % 400).is_ok() && room.grow_to(bytes % 800).is_ok();
+                        assert!(!fits || taken(rooms) <= 1000);
                     }
                 });
             }
         });
         assert_eq!(taken(&rooms), 0);
+        assert!(rooms.0.held.lock().is_empty());
     }
 }

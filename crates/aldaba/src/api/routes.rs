@@ -2,7 +2,8 @@
 //! checks of access and the API's document are all made from this one declaration.
 
 use super::auth::{self, Access};
-use super::{Api, Error, rates};
+use super::room::Holder;
+use super::{Api, Error, answer, rates};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
@@ -233,8 +234,13 @@ async fn admit(
             if let Err(refusal) = rates::admit(&api, &caller, request.method(), app).await {
                 return refusal.into_response();
             }
+            let holder = Holder::from(&caller);
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let response = next.run(request).await;
+            if answer::is_small(&response) {
+                return response;
+            }
+            answer::held(&api, holder, access, response).await
         }
         Err(refusal) => Error::into_response(refusal),
     }

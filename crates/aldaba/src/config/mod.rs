@@ -70,6 +70,8 @@ pub struct Limits {
     pub payload: usize,
     /// Of all request bodies that are in memory at once.
     pub body_bytes: usize,
+    /// Of all large answers that have not been read yet.
+    pub answer_bytes: usize,
     pub rates: RequestRates,
 }
 
@@ -116,6 +118,7 @@ impl Default for Config {
                 progress: Duration::from_secs(10),
                 payload: 1 << 20,
                 body_bytes: 64 << 20,
+                answer_bytes: 128 << 20,
                 rates: RequestRates { organization: 0, application: 0, burst: Duration::from_secs(1) },
             },
             shutdown: Duration::from_secs(30),

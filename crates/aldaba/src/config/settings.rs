@@ -219,9 +219,19 @@ pub const SETTINGS: &[Setting] = &[
         "body_bytes",
         "67108864",
         (17 << 20, 1 << 40),
-        "Bytes of request bodies in memory at once, each from its announced length until its answer. Beyond: \
-         503 with `Retry-After`, nothing is stored; the body is not kept, and what is sent of it is thrown away.",
+        "Bytes of request bodies in memory at once, each from when it comes until its answer. An organization may \
+         hold half of them, a key or token of one application a quarter; a quarter is left to bodies of up to 64 KiB. \
+         Beyond: 503 with `Retry-After`, nothing is stored; the body is not kept, and what is sent of it is thrown \
+         away.",
         |c, n| c.limits.body_bytes = size(n),
+    ),
+    number(
+        "answer_bytes",
+        "134217728",
+        (16 << 20, 1 << 40),
+        "Bytes of answers larger than 128 KiB that have not been read yet. An organization may hold half of them, a \
+         key or token of one application a quarter. Beyond: 503 with `Retry-After`.",
+        |c, n| c.limits.answer_bytes = size(n),
     ),
     number(
         "organization_requests",

@@ -93,16 +93,16 @@ impl Server {
         let delivery_ids =
             DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
-        let (guard, limits, rooms) =
-            (wire.guard(), config.limits.clone(), Rooms::new(config.limits.body_bytes));
+        let (guard, limits) = (wire.guard(), config.limits.clone());
         let public_url = PublicUrl { told: config.public_url.clone(), address };
         let api = Api::new(ApiParts {
             engine: engine.clone(),
             tokens,
             guard,
-            limits,
             delivery_ids,
-            rooms,
+            rooms: Rooms::of_bodies(&limits),
+            answers: Rooms::of_answers(&limits),
+            limits,
             rates: Rates::new(&config.limits.rates),
             public_url,
         });
@@ -157,13 +157,14 @@ pub async fn api(
 ) -> Result<axum::Router, aldaba_store::Error> {
     let delivery_ids = DeliveryIds::of(&**engine.store(), entropy).await?;
     let secret = config.jwt_secret.as_ref().map_or("", |secret| secret.0.as_str());
-    let (limits, rooms) = (config.limits.clone(), Rooms::new(config.limits.body_bytes));
+    let limits = config.limits.clone();
+    let (rooms, answers) = (Rooms::of_bodies(&limits), Rooms::of_answers(&limits));
     let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();
     let rates = Rates::new(&config.limits.rates);
-    let parts = ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, rates, public_url };
+    let parts = ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, answers, rates, public_url };
     Ok(router(Api::new(parts)))
 }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::EXPECT;
 use http::uri::PathAndQuery;
-use http::{Request, Uri};
+use http::{Request, StatusCode, Uri};
 use hyper::body::{Body as _, Incoming};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -46,7 +46,9 @@ impl Requests {
     }
 
     async fn answer_anyone(mut self, mut request: Request<Incoming>) -> Response {
-        if let Some(uri) = without_trailing_slash(request.uri()) {
+        let stripped = without_trailing_slash(request.uri());
+        let may_lack_an_id = stripped.is_some();
+        if let Some(uri) = stripped {
             *request.uri_mut() = uri;
         }
         // Whether it is well must be known most of all when it is busy.
@@ -64,6 +66,10 @@ impl Requests {
         };
         // A router is always ready. A panic must cost one request, not the others of the connection.
         match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {
+            // `PUT /app/` is about an application without a name, not about all of them.
+            Ok(Ok(response)) if may_lack_an_id && response.status() == StatusCode::METHOD_NOT_ALLOWED => {
+                Error::not_found("There is nothing without a name").into_response()
+            }
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
             Err(_) => {

@@ -331,3 +331,92 @@ async fn an_event_id_or_a_uid_is_taken_once() {
     says(&server.client.post("/app", application).await, 409, "conflict");
     assert_eq!(server.stored(&app).await, [2, 1, 1]);
 }
+
+/// An object with so many entries that are no strings.
+fn numbers(count: usize) -> String {
+    let entries: Vec<_> = (0..count).map(|number| format!("\"{number:x}\":1")).collect();
+    format!("{{{}}}", entries.join(","))
+}
+
+#[tokio::test]
+async fn however_much_is_wrong_the_answer_is_short() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let url = "https://example.com/";
+    let many = numbers(70_000);
+    for (path, body, place) in [
+        ("/app".to_owned(), format!(r#"{{"name":"a","metadata":{many}}}"#), "body.metadata"),
+        (format!("/app/{app}/endpoint"), format!(r#"{{"url":"{url}","headers":{many}}}"#), "body.headers"),
+        (format!("/app/{app}/endpoint"), format!(r#"{{"url":"{url}","metadata":{many}}}"#), "body.metadata"),
+        (
+            format!("/app/{app}/msg"),
+            format!(r#"{{"eventType":"a","payload":{{}},"headers":{many}}}"#),
+            "body.headers",
+        ),
+    ] {
+        let reply = server.client.post(&path, body).await;
+        assert_eq!(places(&reply), [place]);
+        assert!(
+            reply.json()["detail"][0]["msg"].as_str().unwrap().contains("it has 70000"),
+            "{:?}",
+            reply.body
+        );
+    }
+    let (headers, channels) = (numbers(1_000_000), format!("[{}1]", "1,".repeat(1_000_000)));
+    let bad = |field: &str, value: &str| format!(r#"{{"eventType":"a","payload":{{}},"{field}":{value}}}"#);
+    let batch = format!(r#"{{"messages":[{},{}]}}"#, bad("headers", &headers), bad("channels", &channels));
+    let reply = server.client.post(&format!("/app/{app}/msg/batch"), batch).await;
+    let results = reply.expect(202);
+    assert!(reply.body.len() < 1000, "{results}");
+    assert!(results["results"][0]["error"]["detail"][0]["msg"].as_str().unwrap().contains("it has 1000000"));
+    let reply = server
+        .client
+        .post(&format!("/app/{app}/msg/batch"), format!(r#"{{"messages":{channels},"more":{channels}}}"#))
+        .await;
+    assert!(reply.expect(422)["detail"][0]["msg"].as_str().unwrap().contains("it has 1000001"));
+    // Of those that are looked at one by one the first are named.
+    let names: Vec<_> = (0..500).map(|number| format!("no name {number}")).collect();
+    let body = json!({"url": url, "eventTypes": names}).to_string();
+    let reply = server.client.post(&format!("/app/{app}/endpoint"), body).await;
+    assert_eq!(places(&reply).len(), 21);
+    let detail = reply.json();
+    assert_eq!(detail["detail"][19]["loc"], json!(["body", "eventTypes", "[19]"]));
+    assert_eq!(detail["detail"][20]["msg"], "and 480 more problems that are not listed");
+    // Nor is what is wrong repeated at any length.
+    let long = "x".repeat(100_000);
+    let body = json!({"name": "a", "metadata": {long.as_str(): 1}}).to_string();
+    assert!(server.client.post("/app", body).await.body.len() < 1000);
+    let body = json!({"eventType": "a", "payload": {}, "deliverAt": long}).to_string();
+    assert!(server.client.post(&format!("/app/{app}/msg"), body).await.body.len() < 5000);
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn an_empty_id_names_nothing_whatever_is_done_to_it() {
+    let server = Running::start().await;
+    let document = server.client.get("/openapi.json").await.expect(200);
+    let mut asked = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let Some((before, _)) = path.strip_suffix('}').and_then(|path| path.rsplit_once('{')) else {
+            continue;
+        };
+        let path = before.strip_prefix("/api/v1").unwrap();
+        // Whatever stands in the places before.
+        let path: Vec<_> =
+            path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect();
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let body = if method == Method::GET { "" } else { "{}" };
+            let path = path.join("/");
+            let reply = server.client.send(method.clone(), &path, &[], body.into()).await;
+            let documented = operation["responses"].get(reply.status.as_str()).is_some();
+            assert!(documented, "{method} {path}: {} {:?}", reply.status, reply.body);
+            asked += 1;
+        }
+    }
+    assert!(asked > 20, "{asked}");
+    for path in ["/policy/", "/app/", "/event-type//"] {
+        let reply = server.client.put(path, "{}").await;
+        says(&reply, 404, "not_found");
+    }
+}

@@ -205,3 +205,34 @@ async fn an_endpoint_says_whether_its_own_rate_holds_it_back() {
     server.client.get(&format!("/app/{app}/endpoint/nobody/rate-limit-status")).await.expect(404);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn whoever_is_for_one_application_uses_up_no_others_rate_and_learns_nothing_of_it() {
+    let server = Running::with(|config| config.limits.rates.application = 5).await;
+    let mut ids = Vec::new();
+    for uid in ["one", "two"] {
+        let made = server.client.post("/app", json!({"name": uid, "uid": uid}).to_string()).await.expect(201);
+        ids.push(made["id"].as_str().unwrap().to_owned());
+    }
+    let portal = server.client.post("/auth/app-portal-access/one", "{}").await.expect(200);
+    let portal = server.client.with_token(portal["token"].as_str().unwrap());
+    let key = json!({"name": "k", "scope": "send", "appId": "one"}).to_string();
+    let key = server.client.post("/api-key", key).await.expect(201);
+    let key = server.client.with_token(key["key"].as_str().unwrap());
+    let message = r#"{"eventType":"a","payload":{}}"#;
+    for name in ["two", &ids[1], "nobody"] {
+        let mut statuses = Vec::new();
+        for _ in 0..30 {
+            statuses.push(portal.get(&format!("/app/{name}")).await.status.as_u16());
+            statuses.push(key.post(&format!("/app/{name}/msg"), message).await.status.as_u16());
+        }
+        statuses.sort_unstable();
+        statuses.dedup();
+        assert_eq!(statuses, [404, 429], "{name}: of one's own rate, whether it is there or not");
+    }
+    for _ in 0..4 {
+        server.client.post("/app/two/msg", message).await.expect(202);
+    }
+    refused(&portal.get("/app/one").await, "rate_limited", "The application may make 5 requests");
+    server.stop().await;
+}

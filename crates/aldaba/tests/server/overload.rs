@@ -170,3 +170,161 @@ async fn an_idle_connection_gives_its_place_to_whoever_finds_none() {
     let closed = tokio::time::timeout(PATIENCE, first.read_to_end(&mut Vec::new())).await;
     closed.expect("the end of the first connection").unwrap();
 }
+
+/// The secret of a key that is for one application alone.
+async fn key_of(server: &Running, scope: &str, app: &str) -> String {
+    let body = json!({"name": "k", "scope": scope, "appId": app}).to_string();
+    server.client.post("/api-key", body).await.expect(201)["key"].as_str().unwrap().to_owned()
+}
+
+/// A batch that announces `bytes` and sends `sent` of them.
+async fn hanging(server: &Running, app: &str, token: &str, bytes: usize, sent: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/app/{app}/msg/batch HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+         content-length: {bytes}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; sent]).await.unwrap();
+    stream
+}
+
+/// Whether a body is being read: it gets no answer for a while.
+async fn hangs(stream: &mut TcpStream) -> bool {
+    let mut start = [0; 12];
+    let read = tokio::time::timeout(Duration::from_millis(300), stream.read_exact(&mut start)).await;
+    if read.is_ok() {
+        assert_eq!(&start, b"HTTP/1.1 503");
+    }
+    read.is_err()
+}
+
+/// An application of another organization, and a client for it.
+async fn another(server: &Running, number: u8) -> (crate::client::Client, String) {
+    let org = format!("org_0000000000000000000000000{number:02}");
+    let client = server.client.with_token(&crate::running::token(&org));
+    let made = client.post("/app", r#"{"name":"a"}"#).await.expect(201);
+    (client, made["id"].as_str().unwrap().to_owned())
+}
+
+fn bearer(client: &crate::client::Client) -> String {
+    client.authorization.as_deref().unwrap().strip_prefix("Bearer ").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_announced_takes_no_room_before_it_comes() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let key = key_of(&server, "send", &app).await;
+    let (other, others) = another(&server, 1).await;
+    let mut streams = Vec::new();
+    for _ in 0..16 {
+        streams.push(hanging(&server, &app, &key, 16 << 20, 1).await);
+    }
+    for stream in &mut streams {
+        assert!(hangs(stream).await);
+    }
+    for (client, app) in [(&other, &others), (&server.client, &app)] {
+        client.post(&format!("/app/{app}/msg"), message(1000)).await.expect(202);
+        client.post(&format!("/app/{app}/msg"), message(1_000_000)).await.expect(202);
+        client.patch(&format!("/app/{app}"), r#"{"name":"b"}"#).await.expect(200);
+        let batch = format!(r#"{{"messages":[{}]}}"#, vec![message(1_000_000); 9].join(","));
+        client.post(&format!("/app/{app}/msg/batch"), batch).await.expect(202);
+    }
+}
+
+#[tokio::test]
+async fn slow_bodies_of_an_application_and_of_an_organization_fill_a_share_and_no_more() {
+    const KIB: usize = 1024;
+    // The memory of a body grows by doubling, so these hold 256 KiB each.
+    let hang = async |server: &Running, app: &str, token: &str| {
+        let mut stream = hanging(server, app, token, 256 * KIB, 200 * KIB).await;
+        hangs(&mut stream).await.then_some(stream)
+    };
+    let server = Running::with(|config| config.limits.body_bytes = 2048 * KIB).await;
+    let app = server.application().await;
+    let key = key_of(&server, "send", &app).await;
+    let path = format!("/app/{app}/msg");
+    let mut held = Vec::new();
+    for number in 0..4 {
+        let stream = hang(&server, &app, &key).await;
+        assert_eq!(stream.is_some(), number < 2, "{number}: a quarter for a key of one application");
+        held.extend(stream);
+    }
+    // Others of the organization are not concerned, nor are small ones.
+    server.client.post(&path, message(200 * KIB)).await.expect(202);
+    server.client.with_token(&key).post(&path, message(30 * KIB)).await.expect(202);
+    let whole = bearer(&server.client);
+    for number in 0..4 {
+        let stream = hang(&server, &app, &whole).await;
+        assert_eq!(stream.is_some(), number < 2, "{number}: half for the organization");
+        held.extend(stream);
+    }
+    says_come_back(&server.client.post(&path, message(200 * KIB)).await);
+    server.client.post(&path, message(30 * KIB)).await.expect(202);
+    let (other, others) = another(&server, 1).await;
+    other.post(&format!("/app/{others}/msg"), message(200 * KIB)).await.expect(202);
+    // Even all together leave the rest to small ones.
+    for number in 2..6 {
+        let (hostile, app) = another(&server, number).await;
+        held.extend(hang(&server, &app, &bearer(&hostile)).await);
+    }
+    assert_eq!(held.len(), 6, "three quarters are for large ones");
+    says_come_back(&other.post(&format!("/app/{others}/msg"), message(200 * KIB)).await);
+    for _ in 0..10 {
+        other.post(&format!("/app/{others}/msg"), message(30 * KIB)).await.expect(202);
+    }
+    drop(held);
+    send_until(&server, &app, &message(200 * KIB), 202).await;
+}
+
+/// Asks for a page of messages and reads nothing but the status.
+async fn unread_page(server: &Running, app: &str, token: &str) -> (TcpStream, String) {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    // Little room in the system's buffers, so that the answer stays in the server's.
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    let request = format!(
+        "GET /api/v1/app/{app}/msg HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let status = status(&mut stream).await;
+    (stream, status)
+}
+
+#[tokio::test]
+async fn large_answers_that_are_not_read_fill_a_share_and_no_more() {
+    let server = Running::with(|config| config.limits.answer_bytes = 32 << 20).await;
+    let (other, others) = another(&server, 1).await;
+    let app = server.application().await;
+    for (client, app) in [(&server.client, &app), (&other, &others)] {
+        for _ in 0..9 {
+            let path = format!("/app/{app}/msg?with_content=false");
+            client.post(&path, message(1_000_000)).await.expect(202);
+        }
+    }
+    let key = key_of(&server, "read", &app).await;
+    let mut pages = Vec::new();
+    for number in 0..6 {
+        let (page, status) = unread_page(&server, &app, &key).await;
+        let expected = if number == 0 { "HTTP/1.1 200" } else { "HTTP/1.1 503" };
+        assert_eq!(status, expected, "{number}: a quarter is one page of more than 8 MiB");
+        pages.push(page);
+    }
+    let mut refused = String::new();
+    pages[1].read_to_string(&mut refused).await.unwrap();
+    assert!(
+        refused.contains("retry-after: 1") && refused.contains("Large answers wait to be read"),
+        "{refused}"
+    );
+    // The others have their own share, and small answers need none.
+    other.get(&format!("/app/{others}/msg")).await.expect(200);
+    let reader = server.client.with_token(&key);
+    reader.get(&format!("/app/{app}/msg?with_content=false")).await.expect(200);
+    let mut first = Vec::new();
+    pages[0].read_to_end(&mut first).await.unwrap();
+    assert!(first.len() > 8 << 20, "it was let in, and is whole");
+    drop(pages);
+    let again = async { while reader.get(&format!("/app/{app}/msg")).await.status != 200 {} };
+    tokio::time::timeout(PATIENCE, again).await.expect("room again");
+}
