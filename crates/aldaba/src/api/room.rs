@@ -1,7 +1,7 @@
 //! Room in memory for the bodies of requests and for large answers: one bound over all connections, a share of it
-//! for each organization and each key of one application, and a part that large bodies leave to small ones.
+//! for each organization and for each application's own callers, and a part that is left to small bodies of those
+//! who hold little.
 
-use super::rates::Owner;
 use super::{Error, body};
 use crate::config::Limits;
 use crate::token::Caller;
@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes up to which a body is small. One that came in one piece is counted, and has no other bound than the
 /// whole: nobody can hold it by being slow.
 pub(super) const SMALL: usize = 64 * 1024;
-/// A body that comes in pieces fills the whole but for a part of this size; a large one leaves it twice.
-const LEFT_OF: usize = 8;
+/// All together leave a quarter of the whole to small bodies of those who hold no more than a small part; and they
+/// half of that to bodies that came in one piece.
+const LEFT: usize = 4;
+const LITTLE: usize = 32;
 /// The parts that an organization may hold, and a caller for one application alone. Whoever holds nothing may
 /// hold one that is larger.
 const ORGANIZATIONS: usize = 2;
@@ -30,9 +32,9 @@ pub(crate) struct Rooms(Arc<House>);
 struct House {
     of: What,
     limit: usize,
-    /// Of it, what bodies in pieces may fill, and large ones.
-    in_pieces: usize,
-    large: usize,
+    /// Of it, what all may fill, and up to where those may who hold little.
+    for_all: usize,
+    for_little: usize,
     taken: AtomicUsize,
     /// What those hold who hold something, apart from what is small and came in one piece.
     held: Mutex<HashMap<Owner, usize>>,
@@ -42,6 +44,17 @@ struct House {
 enum What {
     Bodies,
     Answers,
+}
+
+/// Whose rooms are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    /// All callers of the organization.
+    Organization(OrgId),
+    /// Those among them that are for the whole of it.
+    Itself(OrgId),
+    /// Those that are for one application alone.
+    Application(OrgId, AppId),
 }
 
 /// Who holds a room.
@@ -59,9 +72,12 @@ impl From<&Caller> for Holder {
 }
 
 impl Holder {
-    fn owners(self) -> impl Iterator<Item = Owner> {
-        let app = self.app.map(|app| Owner::Application(self.org, app));
-        app.into_iter().chain([Owner::Organization(self.org)])
+    fn direct(self) -> Owner {
+        self.app.map_or(Owner::Itself(self.org), |app| Owner::Application(self.org, app))
+    }
+
+    fn owners(self) -> [Owner; 2] {
+        [self.direct(), Owner::Organization(self.org)]
     }
 }
 
@@ -86,8 +102,7 @@ impl Rooms {
 
     /// One body of the largest that there are must find room beside small ones.
     fn for_bodies(limit: usize, largest: usize) -> Self {
-        let large = (limit - limit / LEFT_OF * 2).max(largest).min(limit);
-        Self::new(What::Bodies, limit, large)
+        Self::new(What::Bodies, limit, (limit - limit / LEFT).max(largest).min(limit))
     }
 
     /// Small answers are not counted: a connection has one at a time.
@@ -95,10 +110,10 @@ impl Rooms {
         Self::new(What::Answers, limit, limit)
     }
 
-    fn new(of: What, limit: usize, large: usize) -> Self {
-        let in_pieces = limit - (limit - large) / 2;
+    fn new(of: What, limit: usize, for_all: usize) -> Self {
+        let for_little = limit - (limit - for_all) / 2;
         let (taken, held) = (AtomicUsize::new(0), Mutex::default());
-        Self(Arc::new(House { of, limit, in_pieces, large, taken, held }))
+        Self(Arc::new(House { of, limit, for_all, for_little, taken, held }))
     }
 
     /// None as yet.
@@ -114,7 +129,7 @@ impl Rooms {
 impl House {
     fn share(&self, owner: &Owner) -> usize {
         match owner {
-            Owner::Organization(_) => self.limit / ORGANIZATIONS,
+            Owner::Organization(_) | Owner::Itself(_) => self.limit / ORGANIZATIONS,
             Owner::Application(..) => self.limit / APPLICATIONS,
         }
     }
@@ -139,14 +154,18 @@ impl Room {
         let house = self.of.0.clone();
         let mut held = house.held.lock();
         let more = bytes - self.shared;
-        for owner in self.owners() {
-            let there = held.get(&owner).copied().unwrap_or(0);
-            let fits = there.checked_add(more).is_some_and(|sum| sum <= house.share(&owner));
-            if there > self.shared && !fits {
+        let there = |owner: &Owner| held.get(owner).copied().unwrap_or(0);
+        let with_it = |owner: &Owner| there(owner).saturating_add(more);
+        let direct = self.holder.map_or(0, |holder| with_it(&holder.direct()));
+        if bytes <= SMALL && direct <= house.limit / LITTLE {
+            self.take(bytes, house.for_little)?;
+        } else {
+            let is_over = |owner: &Owner| there(owner) > self.shared && with_it(owner) > house.share(owner);
+            if let Some(owner) = self.owners().find(is_over) {
                 return Err(share_is_taken(house.of, &owner));
             }
+            self.take(bytes, house.for_all)?;
         }
-        self.take(bytes, if bytes > SMALL { house.large } else { house.in_pieces })?;
         self.hold(&mut held, more);
         Ok(())
     }
@@ -218,7 +237,7 @@ fn all_is_taken(of: What) -> Error {
 
 fn share_is_taken(of: What, owner: &Owner) -> Error {
     no_room(match (of, owner) {
-        (What::Bodies, Owner::Organization(_)) => {
+        (What::Bodies, Owner::Organization(_) | Owner::Itself(_)) => {
             "The organization is sending as much at once as it may. Nothing was stored; try again"
         }
         (What::Bodies, Owner::Application(..)) => {
@@ -280,33 +299,28 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_leave_room_to_small_ones_and_slow_ones_to_those_that_are_there() {
-        let rooms = Rooms::for_bodies(1024 * KIB, 0);
-        let mut large: Vec<_> = (0..6)
-            .map(|org| {
-                let mut room = rooms.enter(organization(org));
-                room.grow_to(128 * KIB).unwrap();
-                room
+    fn large_bodies_and_those_of_whoever_holds_much_leave_room_to_others() {
+        let rooms = Rooms::for_bodies(4096 * KIB, 0);
+        let grown = |number: u8, bytes: usize| {
+            let mut room = rooms.enter(organization(number));
+            room.grow_to(bytes).map(|()| room)
+        };
+        let large: Vec<_> = (0..6).map(|org| grown(org, 512 * KIB).unwrap()).collect();
+        assert_eq!(taken(&rooms), 3072 * KIB);
+        grown(9, 65 * KIB).unwrap_err();
+        grown(0, 1).unwrap_err();
+        // Two small ones are an eighth of a megabyte, and that is little.
+        let little: Vec<_> = (10..14).flat_map(|org| [org; 3]).flat_map(|org| grown(org, 64 * KIB)).collect();
+        assert_eq!(little.len(), 8);
+        grown(14, 1).unwrap_err();
+        let whole: Vec<_> = (0..9)
+            .map(|_| {
+                let mut room = rooms.enter(organization(0));
+                room.take_whole(64 * KIB).map(|()| room)
             })
             .collect();
-        assert_eq!(taken(&rooms), 768 * KIB);
-        rooms.enter(organization(9)).grow_to(65 * KIB).unwrap_err();
-        large[0].grow_to(129 * KIB).unwrap_err();
-        let mut slow: Vec<_> = (0..2)
-            .map(|org| {
-                let mut room = rooms.enter(organization(org));
-                room.grow_to(64 * KIB).unwrap();
-                room
-            })
-            .collect();
-        rooms.enter(organization(9)).grow_to(1).unwrap_err();
-        slow[0].grow_to(65 * KIB).unwrap_err();
-        let mut whole = rooms.enter(organization(9));
-        whole.take_whole(64 * KIB).unwrap();
-        let mut more = rooms.enter(organization(9));
-        more.take_whole(64 * KIB).unwrap();
-        rooms.enter(organization(9)).take_whole(1).unwrap_err();
-        drop((large, slow, whole, more));
+        assert_eq!(whole.iter().filter(|room| room.is_ok()).count(), 8, "up to the last byte");
+        drop((large, little, whole));
         assert_eq!(taken(&rooms), 0);
         assert!(rooms.0.held.lock().is_empty());
     }
@@ -316,19 +330,20 @@ mod tests {
         let rooms = Rooms::for_bodies(1024 * KIB, 0);
         let hold = |holder| {
             let mut rooms: Vec<_> = std::iter::repeat_with(|| rooms.enter(holder)).take(100).collect();
-            rooms.retain_mut(|room| room.grow_to(32 * KIB).is_ok());
+            rooms.retain_mut(|room| room.grow_to(64 * KIB).is_ok());
             rooms
         };
         let of_key = hold(application(1, 1));
-        assert_eq!(of_key.len(), 8, "a quarter of the megabyte");
+        assert_eq!(of_key.len(), 4, "a quarter of the megabyte");
         let of_org = hold(organization(1));
-        assert_eq!(of_org.len(), 8, "what is left of the organization's half");
-        let error = rooms.enter(application(1, 2)).grow_to(1).unwrap_err();
+        assert_eq!(of_org.len(), 4, "what is left of the organization's half");
+        let error = rooms.enter(application(1, 2)).grow_to(64 * KIB).unwrap_err();
         assert!(format!("{error:?}").contains("The organization is sending"), "{error:?}");
+        rooms.enter(application(1, 2)).grow_to(32 * KIB).expect("it holds little");
         rooms.enter(application(1, 2)).take_whole(SMALL).expect("nobody can hold that");
-        assert_eq!(hold(organization(2)).len(), 12, "all that is for bodies in pieces");
+        assert_eq!(hold(organization(2)).len(), 4, "all that is for all");
         drop(of_key);
-        assert_eq!(hold(application(1, 2)).len(), 8);
+        assert_eq!(hold(application(1, 2)).len(), 4);
     }
 
     #[test]
@@ -339,6 +354,8 @@ mod tests {
             only.grow_to(size * KIB).unwrap();
         }
         rooms.enter(application(1, 1)).grow_to(1).unwrap_err();
+        rooms.enter(organization(1)).grow_to(65 * KIB).unwrap_err();
+        rooms.enter(application(1, 2)).grow_to(1).unwrap();
         rooms.enter(organization(2)).grow_to(1).unwrap();
     }
 

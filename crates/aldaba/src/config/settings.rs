@@ -220,7 +220,7 @@ pub const SETTINGS: &[Setting] = &[
         "67108864",
         (17 << 20, 1 << 40),
         "Bytes of request bodies in memory at once, each from when it comes until its answer. An organization may \
-         hold half of them, a key or token of one application a quarter; a quarter is left to bodies of up to 64 KiB. \
+         hold half of them, a key or token of one application a quarter; a quarter is left to bodies of up to 64 KiB of those who hold little. \
          Beyond: 503 with `Retry-After`, nothing is stored; the body is not kept, and what is sent of it is thrown \
          away.",
         |c, n| c.limits.body_bytes = size(n),

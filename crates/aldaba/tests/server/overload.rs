@@ -236,12 +236,12 @@ async fn what_is_announced_takes_no_room_before_it_comes() {
 #[tokio::test]
 async fn slow_bodies_of_an_application_and_of_an_organization_fill_a_share_and_no_more() {
     const KIB: usize = 1024;
-    // The memory of a body grows by doubling, so these hold 256 KiB each.
+    // The memory of a body grows by doubling, so these hold 4 MiB each.
     let hang = async |server: &Running, app: &str, token: &str| {
-        let mut stream = hanging(server, app, token, 256 * KIB, 200 * KIB).await;
+        let mut stream = hanging(server, app, token, 4096 * KIB, 3000 * KIB).await;
         hangs(&mut stream).await.then_some(stream)
     };
-    let server = Running::with(|config| config.limits.body_bytes = 2048 * KIB).await;
+    let server = Running::with(|config| config.limits.body_bytes = 32 << 20).await;
     let app = server.application().await;
     let key = key_of(&server, "send", &app).await;
     let path = format!("/app/{app}/msg");
@@ -251,9 +251,9 @@ async fn slow_bodies_of_an_application_and_of_an_organization_fill_a_share_and_n
         assert_eq!(stream.is_some(), number < 2, "{number}: a quarter for a key of one application");
         held.extend(stream);
     }
-    // Others of the organization are not concerned, nor are small ones.
+    // Others of the organization are not concerned, nor is what is small enough to come in one piece.
     server.client.post(&path, message(200 * KIB)).await.expect(202);
-    server.client.with_token(&key).post(&path, message(30 * KIB)).await.expect(202);
+    server.client.with_token(&key).post(&path, message(1000)).await.expect(202);
     let whole = bearer(&server.client);
     for number in 0..4 {
         let stream = hang(&server, &app, &whole).await;
@@ -261,18 +261,23 @@ async fn slow_bodies_of_an_application_and_of_an_organization_fill_a_share_and_n
         held.extend(stream);
     }
     says_come_back(&server.client.post(&path, message(200 * KIB)).await);
-    server.client.post(&path, message(30 * KIB)).await.expect(202);
+    server.client.post(&path, message(1000)).await.expect(202);
+    let second = server.application().await;
+    let innocent = server.client.with_token(&key_of(&server, "send", &second).await);
+    innocent.post(&format!("/app/{second}/msg"), message(30 * KIB)).await.expect(202);
     let (other, others) = another(&server, 1).await;
-    other.post(&format!("/app/{others}/msg"), message(200 * KIB)).await.expect(202);
-    // Even all together leave the rest to small ones.
+    let others = format!("/app/{others}/msg");
+    other.post(&others, message(200 * KIB)).await.expect(202);
+    // Even all together leave the rest to the small ones of others.
     for number in 2..6 {
         let (hostile, app) = another(&server, number).await;
         held.extend(hang(&server, &app, &bearer(&hostile)).await);
     }
-    assert_eq!(held.len(), 6, "three quarters are for large ones");
-    says_come_back(&other.post(&format!("/app/{others}/msg"), message(200 * KIB)).await);
+    assert_eq!(held.len(), 6, "three quarters");
+    says_come_back(&other.post(&others, message(200 * KIB)).await);
     for _ in 0..10 {
-        other.post(&format!("/app/{others}/msg"), message(30 * KIB)).await.expect(202);
+        other.post(&others, message(30 * KIB)).await.expect(202);
+        innocent.post(&format!("/app/{second}/msg"), message(30 * KIB)).await.expect(202);
     }
     drop(held);
     send_until(&server, &app, &message(200 * KIB), 202).await;
