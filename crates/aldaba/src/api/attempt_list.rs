@@ -139,6 +139,7 @@ async fn list(
 ) -> Result<Response, Error> {
     let with_message = query.query.boolean("with_msg", false)?;
     let part = query.part(query.query.within()?, api.engine.clock().now());
+    let _turn = api.turns.next_if(content.0).await?;
     let found = match filter(&query.query, app)? {
         None => Found::default(),
         Some(filter) => {

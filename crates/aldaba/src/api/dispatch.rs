@@ -322,6 +322,7 @@ async fn list(
 ) -> Result<Response, Error> {
     let ask = ask(&api, &mut query, Dispatched::ByAddress)?;
     let application = api.application(&caller, app).await?;
+    let _turn = api.turns.next().await?;
     let found = api.engine.store().dispatches(DispatchesQuery { app: application.id, ..ask }).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))

@@ -99,6 +99,7 @@ async fn list(
     let progress = progress(status, expanded);
     let payloads = message::payloads(content);
     let ask = EndpointMessagesQuery { app, endpoint, progress, filter, part, payloads };
+    let _turn = api.turns.next_if(content.0).await?;
     let found = api.engine.store().endpoint_messages(ask).await?;
     let listed = query.list_walked(found.items, found.stopped, |item| item.message.id);
     Ok(listed.render(|item| render(item, content, expanded)))

@@ -262,6 +262,7 @@ async fn list(
     let job = query.query.get("jobId").map(Cow::into_owned);
     let ask = dispatch::ask(&api, &mut query, Dispatched::AsJob)?;
     let app: AppId = api.application(&caller, app).await?.id;
+    let _turn = api.turns.next().await?;
     let found = api.engine.store().dispatches(DispatchesQuery { app, job, ..ask }).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))

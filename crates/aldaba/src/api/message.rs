@@ -198,6 +198,7 @@ pub(super) async fn page(
 ) -> Result<Response, Error> {
     let part = query.part(within, api.engine.clock().now());
     let ask = MessagesQuery { app, filter, part, payloads: payloads(content) };
+    let _turn = api.turns.next_if(content.0).await?;
     let found = api.engine.store().messages(ask).await?;
     let listed = query.list_walked(found.items, found.stopped, |message| message.id);
     Ok(listed.render(|message| render(message, content)))

@@ -64,6 +64,7 @@ mod stats;
 mod unfit;
 mod whoami;
 
+pub(crate) use answer::Turns;
 pub(crate) use auth::Access;
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
@@ -100,6 +101,7 @@ pub(crate) struct Parts {
     pub(crate) rooms: Rooms,
     /// For large answers, until they are read.
     pub(crate) answers: Rooms,
+    pub(crate) turns: Turns,
     pub(crate) rates: Rates,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,

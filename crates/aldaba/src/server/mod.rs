@@ -11,7 +11,7 @@ mod stall;
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 
-use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rates, Rooms, router};
+use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
 use crate::config::Config;
 use crate::keys;
 use crate::token::Tokens;
@@ -102,6 +102,7 @@ impl Server {
             delivery_ids,
             rooms: Rooms::of_bodies(&limits),
             answers: Rooms::of_answers(&limits),
+            turns: Turns::default(),
             limits,
             rates: Rates::new(&config.limits.rates),
             public_url,
@@ -159,12 +160,14 @@ pub async fn api(
     let secret = config.jwt_secret.as_ref().map_or("", |secret| secret.0.as_str());
     let limits = config.limits.clone();
     let (rooms, answers) = (Rooms::of_bodies(&limits), Rooms::of_answers(&limits));
+    let turns = Turns::default();
     let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();
     let rates = Rates::new(&config.limits.rates);
-    let parts = ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, answers, rates, public_url };
+    let parts =
+        ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, answers, turns, rates, public_url };
     Ok(router(Api::new(parts)))
 }
 
