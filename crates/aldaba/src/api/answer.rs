@@ -100,6 +100,6 @@ mod tests {
         turns.next().await.unwrap_err();
         assert!(turns.next_if(false).await.unwrap().is_none(), "without contents it is small");
         let (next, ()) = tokio::join!(turns.next(), async { drop(all.pop()) });
-        next.unwrap();
+        drop(next.unwrap());
     }
 }
