@@ -3,9 +3,10 @@
 use super::WebhookJob;
 use super::end::{Run, words};
 use super::stored::Queue;
-use crate::{Dispatcher, Job, JobStatus, Leftover};
+use crate::{Dispatcher, Job, JobEnd, Leftover, clock};
 use apalis_core::backend::FetchById;
 use apalis_core::error::BoxDynError;
+use apalis_core::layers::{Layer, Service};
 use apalis_core::task::Task;
 use apalis_core::task::status::Status;
 use apalis_core::task::task_id::TaskId;
@@ -16,7 +17,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tower::{Layer, Service};
 
 /// The layer that tells the end of a worker's jobs, [once and at the end](super). A handle: clones share everything.
 #[derive(Clone, Debug)]
@@ -31,14 +31,6 @@ pub struct JobWebhooks {
 enum When {
     BeforeStored,
     AfterStored { queue: Queue, runtime: Handle },
-}
-
-/// A job's end, ready to be told.
-struct End {
-    job: Job,
-    status: JobStatus,
-    result: Option<Value>,
-    error: Option<String>,
 }
 
 impl JobWebhooks {
@@ -87,7 +79,7 @@ impl JobWebhooks {
     }
 
     /// Never an error: a job does not fail because of its webhook.
-    async fn tell(&self, id: TaskId, stored_as: Status, end: End) {
+    async fn tell(&self, id: TaskId, stored_as: Status, end: JobEnd) {
         match &self.when {
             When::BeforeStored => self.dispatch(end).await,
             When::AfterStored { queue, runtime } => {
@@ -102,14 +94,10 @@ impl JobWebhooks {
         }
     }
 
-    async fn dispatch(&self, End { job, status, result, error }: End) {
-        let dispatched = self.dispatcher.dispatch(&job, status, result, error).await;
-        tracing::debug!(
-            job = job.id,
-            status = status.as_str(),
-            ?dispatched,
-            "the end of a job was dispatched"
-        );
+    async fn dispatch(&self, end: JobEnd) {
+        let job = end.job_id.clone();
+        let dispatched = self.dispatcher.dispatch_end(end).await;
+        tracing::debug!(job, ?dispatched, "the end of a job was dispatched");
     }
 }
 
@@ -169,8 +157,10 @@ where
                 run.settle(error);
             }
             if let (Some((id, job)), Some(status)) = (job, run.end()) {
-                let end =
-                    End { job, status, result: output(&result), error: result.as_ref().err().map(words) };
+                // Now: until it is stored, time may pass.
+                let completed_at = Some(clock::timestamp());
+                let (result, error) = (output(&result), result.as_ref().err().map(words));
+                let end = JobEnd { result, error, completed_at, ..JobEnd::new(&job, status) };
                 webhooks.tell(id, run.status(), end).await;
             }
             result
@@ -180,7 +170,7 @@ where
 
 /// The job that a task is, if somebody wants to know how it ends.
 fn job<Args: WebhookJob>(task: &Task<Args>) -> Option<(TaskId, Job)> {
-    let url = task.args.webhook_url()?.to_owned();
+    let url = task.args.webhook_url().filter(|url| !url.is_empty())?.to_owned();
     let Some(id) = task.task_id() else {
         tracing::warn!(url, "a job without an id; no webhook can tell of its end");
         return None;

@@ -95,6 +95,17 @@ async fn a_receiver_that_never_takes_it_does_not_repeat_the_job() {
 }
 
 #[tokio::test]
+async fn a_url_that_aldaba_refuses_does_not_fail_the_job() {
+    let mut world = World::new().await;
+    let id = world.send_with_url("ann@example.com", "ftp://example.com/not-a-webhook");
+    let _worker = world.work();
+    world.gate.has_seen(1).await;
+    world.receiver.gets_nothing_more().await;
+    assert_eq!(world.stored(&id).await, (Status::Done, 1));
+    assert_eq!(world.gate.requests(), 1, "what is refused was told again");
+}
+
+#[tokio::test]
 async fn a_worker_killed_while_it_runs_a_job_tells_of_the_run_that_ends_it() {
     let mut world = World::new().await;
     let id = world.send("slow@example.com");

@@ -78,5 +78,8 @@ fn binary() -> Command {
              (`cargo build --bin aldaba`) and set ALDABA_BIN to the absolute path of the binary"
         );
     };
-    Command::new(path)
+    let mut command = Command::new(path);
+    // It would wonder what this is for.
+    command.env_remove("ALDABA_BIN");
+    command
 }

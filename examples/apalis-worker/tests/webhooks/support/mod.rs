@@ -49,7 +49,11 @@ impl World {
 
     /// Puts an email into the queue that tells the receiver how it ended; its id.
     pub(crate) fn send(&self, to: &str) -> String {
-        self.enqueue(&["send", to, &self.receiver.url])
+        self.send_with_url(to, &self.receiver.url)
+    }
+
+    pub(crate) fn send_with_url(&self, to: &str, url: &str) -> String {
+        self.enqueue(&["send", to, url])
     }
 
     /// Puts an email into the queue of which nobody wants to know; its id.
