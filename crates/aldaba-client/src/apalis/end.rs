@@ -49,18 +49,23 @@ impl Run {
     }
 }
 
+/// How long an error's text may be, in bytes. Aldaba takes no longer one, and half of it is better than no webhook.
+const LONGEST_ERROR: usize = 64 << 10;
+
 /// The words of an error, without those that apalis puts around it.
 pub(super) fn words(error: &BoxDynError) -> String {
     let wrapped = error.is::<AbortError>() || error.is::<RetryAfterError>() || error.is::<DeferredError>();
-    match error.source() {
+    let mut words = match error.source() {
         Some(inner) if wrapped => inner.to_string(),
         _ => error.to_string(),
-    }
+    };
+    words.truncate(words.floor_char_boundary(LONGEST_ERROR));
+    words
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Run, words};
+    use super::{LONGEST_ERROR, Run, words};
     use crate::JobStatus;
     use apalis_core::error::{AbortError, BoxDynError};
     use apalis_core::task::attempt::Attempt;
@@ -115,5 +120,11 @@ mod tests {
     fn the_words_are_those_of_the_job() {
         assert_eq!(words(&"mailbox full".into()), "mailbox full");
         assert_eq!(words(&AbortError::new("mailbox gone").into()), "mailbox gone");
+    }
+
+    #[test]
+    fn a_text_that_aldaba_would_refuse_is_cut_between_two_characters() {
+        let error: BoxDynError = format!("a{}", "ñ".repeat(40_000)).into();
+        assert_eq!(words(&error).len(), LONGEST_ERROR - 1);
     }
 }
