@@ -29,11 +29,11 @@ pub(super) struct Queue {
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     /// The end that was seen.
-    SameEnd,
+    Same,
     /// Another end: somebody else has run the job, too.
-    OtherEnd,
+    Other,
     /// No end yet.
-    NoEnd,
+    Nothing,
 }
 
 impl Queue {
@@ -56,10 +56,10 @@ impl Queue {
     pub(super) async fn has(&self, id: &TaskId, end: &Status) -> bool {
         let waited = tokio::time::timeout(MOST_WAIT, self.found(id, end)).await;
         match waited {
-            Ok(Found::SameEnd) => return true,
+            Ok(Found::Same) => return true,
             Ok(_) => tracing::info!(job = %id, "another worker has run this job; this end is not told"),
             Err(_) => {
-                tracing::warn!(job = %id, "the end of this job was never stored; no webhook tells of it")
+                tracing::warn!(job = %id, "the end of this job was never stored; no webhook tells of it");
             }
         }
         false
@@ -70,7 +70,7 @@ impl Queue {
         loop {
             match (self.ask)(id.clone()).await {
                 Ok(stored) => match found(stored.as_ref(), end) {
-                    Found::NoEnd => {}
+                    Found::Nothing => {}
                     there => return there,
                 },
                 Err(error) => tracing::warn!(job = %id, %error, "the queue does not say what it has stored"),
@@ -83,11 +83,11 @@ impl Queue {
 
 fn found(stored: Option<&Status>, end: &Status) -> Found {
     match stored {
-        Some(status) if status == end => Found::SameEnd,
-        Some(Status::Done | Status::Failed | Status::Killed) => Found::OtherEnd,
-        Some(_) => Found::NoEnd,
+        Some(status) if status == end => Found::Same,
+        Some(Status::Done | Status::Failed | Status::Killed) => Found::Other,
+        Some(_) => Found::Nothing,
         // A queue removes only what has ended.
-        None => Found::SameEnd,
+        None => Found::Same,
     }
 }
 
@@ -106,17 +106,17 @@ mod tests {
 
     #[test]
     fn only_the_end_that_was_seen_counts() {
-        assert_eq!(found(Some(&Status::Done), &Status::Done), Found::SameEnd);
-        assert_eq!(found(Some(&Status::Failed), &Status::Done), Found::OtherEnd);
-        assert_eq!(found(Some(&Status::Done), &Status::Killed), Found::OtherEnd);
+        assert_eq!(found(Some(&Status::Done), &Status::Done), Found::Same);
+        assert_eq!(found(Some(&Status::Failed), &Status::Done), Found::Other);
+        assert_eq!(found(Some(&Status::Done), &Status::Killed), Found::Other);
         for status in [Status::Pending, Status::Queued, Status::Running] {
-            assert_eq!(found(Some(&status), &Status::Done), Found::NoEnd);
+            assert_eq!(found(Some(&status), &Status::Done), Found::Nothing);
         }
     }
 
     #[test]
     fn a_job_that_is_gone_from_the_queue_has_ended() {
-        assert_eq!(found(None, &Status::Done), Found::SameEnd);
+        assert_eq!(found(None, &Status::Done), Found::Same);
     }
 
     #[tokio::test]
