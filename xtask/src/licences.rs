@@ -1,8 +1,11 @@
 //! What may be depended on: licences, banned crates, sources. None of it needs a network.
 
+use crate::examples;
 use crate::run::{Outcome, cargo, read, show};
+use crate::stages::FEATURES;
 use spdx::{Expression, LicenseReq};
 use std::collections::BTreeSet;
+use std::process::Command;
 
 /// Permissive licences only.
 const ALLOWED: [&str; 10] = [
@@ -24,8 +27,11 @@ const BANNED: [(&str, &str); 5] = [
     ("openssl-sys", "TLS is rustls"),
     ("native-tls", "TLS is rustls"),
     ("reqwest", "its resolver cannot guard against forbidden addresses"),
-    ("sqlx", "does not resolve beside rusqlite"),
+    SQLX,
 ];
+
+/// The examples may have it: their queues are theirs, and they are not in one program with the server.
+const SQLX: (&str, &str) = ("sqlx", "does not resolve beside rusqlite");
 
 /// What is really built, on any platform: the lock file and `cargo metadata` also name optional parts
 /// that nobody turns on.
@@ -42,9 +48,16 @@ const TREE: [&str; 9] = [
 ];
 
 pub(crate) fn check() -> Outcome {
-    let tree = read(&mut cargo(&TREE))?;
+    listed(cargo(&TREE).arg(FEATURES), &BANNED)?;
+    let banned: Vec<_> = BANNED.into_iter().filter(|banned| *banned != SQLX).collect();
+    examples::each(|manifest| listed(cargo(&TREE).arg("--manifest-path").arg(manifest), &banned))
+}
+
+/// Looks at all packages that a command lists.
+fn listed(command: &mut Command, banned: &[(&str, &str)]) -> Outcome {
+    let tree = read(command)?;
     let packages: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
-    let wrong: Vec<_> = packages.iter().filter_map(|line| problem(line)).collect();
+    let wrong: Vec<_> = packages.iter().filter_map(|line| problem(line, banned)).collect();
     if packages.len() < 50 {
         return Err(format!("only {} packages were listed; that cannot be all", packages.len()));
     }
@@ -56,11 +69,11 @@ pub(crate) fn check() -> Outcome {
 }
 
 /// What is wrong with a package, from a line `name v1.2.3 (source)|licence`.
-fn problem(line: &str) -> Option<String> {
+fn problem(line: &str, banned: &[(&str, &str)]) -> Option<String> {
     // A dependency of a package on itself, for its tests, is marked as repeated.
     let (package, licence) = line.trim_end_matches(" (*)").rsplit_once('|')?;
     let name = package.split(' ').next()?;
-    if let Some((_, why)) = BANNED.iter().find(|(banned, _)| *banned == name) {
+    if let Some((_, why)) = banned.iter().find(|(banned, _)| *banned == name) {
         return Some(format!("{package} is banned: {why}"));
     }
     // A package of the default registry has no source behind its version; ours have their folder.
@@ -95,7 +108,11 @@ pub(crate) fn advisories() -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{licensed, problem};
+    use super::{BANNED, licensed};
+
+    fn problem(line: &str) -> Option<String> {
+        super::problem(line, &BANNED)
+    }
 
     #[test]
     fn a_choice_with_one_permissive_licence_is_fine_and_a_demand_for_another_is_not() {

@@ -1,6 +1,7 @@
 //! The commands of this repository: `cargo xtask <command>`.
 
 mod background;
+mod examples;
 mod licences;
 mod readme;
 mod run;
@@ -15,6 +16,7 @@ cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
+cargo xtask examples     the programs under examples/ against a server
 cargo xtask schemathesis requests made up from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Some("lint") => stages::lint(),
         Some("readme") => stages::readme(),
         Some("sdks") => stages::sdks(&arguments[1..]),
+        Some("examples") => stages::examples(),
         Some("schemathesis") => stages::schemathesis(&arguments[1..]),
         Some("simulate") => stages::simulate(&number("10000")),
         Some("kill") => stages::kill(&number("2000")),

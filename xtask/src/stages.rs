@@ -1,7 +1,7 @@
 //! What is checked, in stages with a time budget each.
 
 use crate::run::{Outcome, cargo, root, show};
-use crate::{licences, readme, sdks};
+use crate::{examples, licences, readme, sdks};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -16,6 +16,9 @@ const STAGES: [Stage; 5] = [
     ("SDKs and API", 5, api),
     ("rest", 5, lint),
 ];
+
+/// What the workspace has but does not turn on by itself.
+pub(crate) const FEATURES: &str = "--features=aldaba-client/apalis";
 
 /// How many requests schemathesis makes up for each operation within the tests.
 const EXAMPLES: &str = "10";
@@ -46,8 +49,9 @@ fn timed(run: fn() -> Outcome) -> (Duration, Outcome) {
 }
 
 fn build() -> Outcome {
-    show(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"]))?;
+    show(&mut cargo(&["build", "--workspace", "--all-targets", "--locked", FEATURES]))?;
     sdks::build()?;
+    examples::build()?;
     light_build()
 }
 
@@ -74,9 +78,10 @@ fn stores() -> Outcome {
 }
 
 fn api() -> Outcome {
-    show(&mut cargo(&["test", "--locked", "--package", "aldaba", "--package", "aldaba-client"]))?;
+    show(&mut cargo(&["test", "--locked", "--package", "aldaba", "--package", "aldaba-client", FEATURES]))?;
     readme::run(&light_server())?;
     sdks::run(&light_server(), &[])?;
+    examples::run(&light_server())?;
     sdks::schemathesis(&light_server(), EXAMPLES, &[])
 }
 
@@ -84,9 +89,11 @@ fn api() -> Outcome {
 pub(crate) fn lint() -> Outcome {
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(&mut cargo(&["fmt", "--manifest-path", "sdks/rust/Cargo.toml", "--check"]))?;
-    show(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", FEATURES, "--", "--deny", "warnings"];
+    show(&mut cargo(&clippy))?;
+    examples::lint()?;
     show(
-        cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"])
+        cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items", FEATURES])
             .env("RUSTDOCFLAGS", "--deny warnings"),
     )?;
     licences::check()
@@ -100,6 +107,11 @@ pub(crate) fn readme() -> Outcome {
 pub(crate) fn sdks(names: &[String]) -> Outcome {
     light_build()?;
     sdks::run(&light_server(), names)
+}
+
+pub(crate) fn examples() -> Outcome {
+    light_build()?;
+    examples::run(&light_server())
 }
 
 /// `--examples N`, and options of schemathesis.

@@ -115,11 +115,15 @@ impl Dispatcher {
         result: Option<Value>,
         error: Option<String>,
     ) -> Dispatched {
-        if job.webhook_url.as_deref().is_none_or(str::is_empty) {
+        let completed_at = Some(clock::timestamp());
+        self.dispatch_end(JobEnd { result, error, completed_at, ..JobEnd::new(job, status) }).await
+    }
+
+    /// The same, for an end that knows when it was.
+    pub(crate) async fn dispatch_end(&self, end: JobEnd) -> Dispatched {
+        if end.webhook_url.as_deref().is_none_or(str::is_empty) {
             return Dispatched::NoUrl;
         }
-        let completed_at = Some(clock::timestamp());
-        let end = JobEnd { result, error, completed_at, ..JobEnd::new(job, status) };
         let first = AssertUnwindSafe(self.first(end)).catch_unwind().await;
         first.unwrap_or_else(|_| {
             self.shared.line.refused();

@@ -1,0 +1,192 @@
+//! The layer around a worker's jobs that tells how they ended.
+
+use super::WebhookJob;
+use super::end::{Run, words};
+use super::stored::Queue;
+use crate::{Dispatcher, Job, JobEnd, Leftover, clock};
+use apalis_core::backend::FetchById;
+use apalis_core::error::BoxDynError;
+use apalis_core::layers::{Layer, Service};
+use apalis_core::task::Task;
+use apalis_core::task::status::Status;
+use apalis_core::task::task_id::TaskId;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde_json::Value;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// The layer that tells the end of a worker's jobs, [once and at the end](super). A handle: clones share everything.
+#[derive(Clone, Debug)]
+pub struct JobWebhooks {
+    dispatcher: Dispatcher,
+    when: When,
+    /// How many ends are seen but not dispatched yet.
+    open: watch::Sender<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum When {
+    BeforeStored,
+    AfterStored { queue: Queue, runtime: Handle },
+}
+
+impl JobWebhooks {
+    /// Tells an end when the queue has stored it. `backend` is asked whether it has: a clone of the worker's own.
+    ///
+    /// A worker that is killed in the moment between leaves a job that is done and a webhook that is never sent;
+    /// [`before_stored`](Self::before_stored) has no such moment.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn after_stored<B, Compact>(dispatcher: Dispatcher, backend: B) -> Self
+    where
+        B: FetchById<Task = Task<Compact>> + Clone + Send + Sync + 'static,
+        Compact: Send + 'static,
+    {
+        let (queue, runtime) = (Queue::of(backend), Handle::current());
+        Self::new(dispatcher, When::AfterStored { queue, runtime })
+    }
+
+    /// Tells an end before the queue stores it: the job waits for Aldaba to take it, as long as the dispatcher's
+    /// [first try](crate::DispatcherBuilder::first_try) may take. For every backend.
+    ///
+    /// A worker that is killed in the moment between runs the job again, after its webhook has gone out. A second end
+    /// like the first is not sent again, as long as Aldaba knows the first one's idempotency key.
+    #[must_use]
+    pub fn before_stored(dispatcher: Dispatcher) -> Self {
+        Self::new(dispatcher, When::BeforeStored)
+    }
+
+    fn new(dispatcher: Dispatcher, when: When) -> Self {
+        Self { dispatcher, when, open: watch::Sender::new(0) }
+    }
+
+    /// For when the worker has stopped: waits until all ends are stored and Aldaba has taken them, but not longer than
+    /// `limit` for either. What is left then is lost with the process; the dispatcher's part of it is returned.
+    pub async fn finish(&self, limit: Duration) -> Leftover {
+        let mut open = self.open.subscribe();
+        if tokio::time::timeout(limit, open.wait_for(|open| *open == 0)).await.is_err() {
+            tracing::warn!(
+                jobs = *self.open.borrow(),
+                "ended jobs whose end is not stored in time; no webhook"
+            );
+        }
+        self.dispatcher.shutdown(limit).await
+    }
+
+    /// Never an error: a job does not fail because of its webhook.
+    async fn tell(&self, id: TaskId, stored_as: Status, end: JobEnd) {
+        match &self.when {
+            When::BeforeStored => self.dispatch(end).await,
+            When::AfterStored { queue, runtime } => {
+                let (this, queue, open) = (self.clone(), queue.clone(), Open::new(&self.open));
+                runtime.spawn(async move {
+                    if queue.has(&id, &stored_as).await {
+                        this.dispatch(end).await;
+                    }
+                    drop(open);
+                });
+            }
+        }
+    }
+
+    async fn dispatch(&self, end: JobEnd) {
+        let job = end.job_id.clone();
+        let dispatched = self.dispatcher.dispatch_end(end).await;
+        tracing::debug!(job, ?dispatched, "the end of a job was dispatched");
+    }
+}
+
+/// One end that is seen but not dispatched yet.
+struct Open(watch::Sender<usize>);
+
+impl Open {
+    fn new(open: &watch::Sender<usize>) -> Self {
+        open.send_modify(|open| *open += 1);
+        Self(open.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
+impl<S> Layer<S> for JobWebhooks {
+    type Service = ReportEnds<S>;
+
+    fn layer(&self, inner: S) -> ReportEnds<S> {
+        ReportEnds { inner, webhooks: self.clone() }
+    }
+}
+
+/// Runs jobs, and tells how they ended. Made by [`JobWebhooks`].
+#[derive(Clone, Debug)]
+pub struct ReportEnds<S> {
+    inner: S,
+    webhooks: JobWebhooks,
+}
+
+impl<S, Args> Service<Task<Args>> for ReportEnds<S>
+where
+    Args: WebhookJob,
+    S: Service<Task<Args>>,
+    S::Response: Serialize + Send,
+    S::Error: Into<BoxDynError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxDynError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxDynError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxDynError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, task: Task<Args>) -> Self::Future {
+        let (run, job) = (Run::of(task.ctx()), job(&task));
+        let (future, webhooks) = (self.inner.call(task), self.webhooks.clone());
+        Box::pin(async move {
+            let result = future.await.map_err(Into::into);
+            if let Err(error) = &result {
+                run.settle(error);
+            }
+            if let (Some((id, job)), Some(status)) = (job, run.end()) {
+                // Now: until it is stored, time may pass.
+                let completed_at = Some(clock::timestamp());
+                let (result, error) = (output(&result), result.as_ref().err().map(words));
+                let end = JobEnd { result, error, completed_at, ..JobEnd::new(&job, status) };
+                webhooks.tell(id, run.status(), end).await;
+            }
+            result
+        })
+    }
+}
+
+/// The job that a task is, if somebody wants to know how it ends.
+fn job<Args: WebhookJob>(task: &Task<Args>) -> Option<(TaskId, Job)> {
+    let url = task.args.webhook_url().filter(|url| !url.is_empty())?.to_owned();
+    let Some(id) = task.task_id() else {
+        tracing::warn!(url, "a job without an id; no webhook can tell of its end");
+        return None;
+    };
+    let job = Job { id: id.to_string(), job_type: task.args.job_type().to_owned(), webhook_url: Some(url) };
+    Some((id.clone(), job))
+}
+
+/// What a handler has returned, as JSON.
+fn output<Response: Serialize>(result: &Result<Response, BoxDynError>) -> Option<Value> {
+    match serde_json::to_value(result.as_ref().ok()?) {
+        Ok(Value::Null) => None,
+        Ok(output) => Some(output),
+        Err(error) => {
+            tracing::warn!(%error, "what a job has returned cannot be written as JSON; its webhook goes without");
+            None
+        }
+    }
+}

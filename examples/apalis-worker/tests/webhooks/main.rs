@@ -1,0 +1,5 @@
+//! What becomes of the webhooks of a worker's jobs: a real server, a real queue, and processes that are killed.
+
+mod layers;
+mod support;
+mod worker;
