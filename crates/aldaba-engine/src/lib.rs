@@ -75,7 +75,7 @@ pub use policies::Policies;
 pub use profile::{Brand, Profile, ProfileError, ProfileSpec};
 pub use profiles::{Profiles, ProfilesError};
 pub use replay::{Counted, MOST_OPENED, NewReplay, Replays};
-pub use resend::ResendError;
+pub use resend::{ByHand, NewResend, ResendError};
 pub use retention::RetentionOptions;
 pub use schema::{Misfit, Problem, Schema, SchemaError, Schemas, Unfit};
 pub use sent_headers::SentHeaders;

@@ -174,6 +174,7 @@ pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timest
         gates: Vec::new(),
         notices: Vec::new(),
         audit: None,
+        idempotency: None,
     }
 }
 
