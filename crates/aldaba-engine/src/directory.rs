@@ -92,6 +92,8 @@ pub enum ChangeError {
     TooManyRevocations(usize),
     #[error("the request has been made before, and its answer cannot be given again")]
     Repeated,
+    #[error("the request has been made before, and what it made has been deleted since")]
+    MadeAndGone,
     #[error("the organization has as many event types as it may have")]
     TooManyEventTypes,
     #[error("the schemas of the organization are larger than they may be together")]
@@ -245,7 +247,7 @@ impl Directory {
                 let which =
                     WhichApplication { org: application.org, key: AppId::from_bytes(bytes).to_string() };
                 let before = self.store.application(which).await?;
-                before.map(Made::Before).ok_or(ChangeError::NotFound)
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
             }
         }
     }
@@ -332,7 +334,7 @@ impl Directory {
             Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
                 let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
-                before.map(Made::Before).ok_or(ChangeError::NotFound)
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
             }
         }
     }

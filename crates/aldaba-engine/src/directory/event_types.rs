@@ -51,7 +51,7 @@ impl Directory {
             match self.write_event_types(org, vec![write], made.id, once).await {
                 Ok(Repeat::Of(id)) => {
                     let before = self.event_types.by_id(org, EventTypeId::from_bytes(id));
-                    return before.ok_or(ChangeError::NotFound);
+                    return before.ok_or(ChangeError::MadeAndGone);
                 }
                 Ok(_) => return Ok(made),
                 Err(ChangeError::Unsettled) if there.is_some_and(|there| !there.archived) => {

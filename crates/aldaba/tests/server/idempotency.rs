@@ -181,3 +181,22 @@ async fn a_blank_key_is_none() {
     }
     assert_eq!(server.stored(&app).await, [1, 0, 4]);
 }
+
+#[tokio::test]
+async fn a_repeat_of_a_request_whose_work_was_deleted_says_so() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for (list, body, shown) in [
+        ("/app".to_owned(), r#"{"name": "n"}"#, "id"),
+        (format!("/app/{app}/endpoint"), r#"{"url": "https://example.com"}"#, "id"),
+        ("/event-type".to_owned(), r#"{"name": "a", "description": ""}"#, "name"),
+    ] {
+        let made = server.client.post_once(&list, "k", body).await.expect(201);
+        let path = format!("{list}/{}?expunge=true", made[shown].as_str().unwrap());
+        server.client.delete(&path).await.expect(204);
+        let again = server.client.post_once(&list, "k", body).await.expect(409);
+        let detail = again["detail"].as_str().unwrap();
+        assert!(detail.contains("idempotency-key") && detail.contains("deleted"), "{detail}");
+        server.client.post_once(&list, "another", body).await.expect(201);
+    }
+}
