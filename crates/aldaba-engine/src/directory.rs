@@ -21,6 +21,7 @@ use crate::dispatcher::{Event, Inbox};
 use crate::entries::Entries;
 use crate::operational::Listeners;
 use crate::replay::Replays;
+use crate::tries::Tries;
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, EndpointHeaders, Entropy, EventTypes, Policies, Profiles};
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
@@ -216,6 +217,11 @@ impl Core {
             entries,
             idempotency_kept,
         }
+    }
+
+    /// For a change that may have to be made again because another one came first.
+    pub fn tries(&self) -> Tries {
+        Tries::new(self.clock.clone(), self.entropy.clone())
     }
 }
 

@@ -271,20 +271,28 @@ async fn put(
         ids::may_be_made("app_", &which.key, "There is no such application")?;
     }
     let (once, body) = (pending.once, pending.read().await?);
-    let mut new = read(org, &body.bytes)?;
-    for _ in 0..TRIES {
+    let new = read(org, &body.bytes)?;
+    let mut tries = api.engine.directory().tries();
+    loop {
         let Some(current) = api.engine.store().application(which.clone()).await? else {
-            new.uid = new.uid.or(Some(which.key));
-            let (Made::New(made) | Made::Before(made)) =
-                api.directory(&caller).create_application(new, once).await?;
-            return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+            let uid = new.uid.clone().or_else(|| Some(which.key.clone()));
+            let is_named_so = uid.as_ref() == Some(&which.key);
+            match api.directory(&caller).create_application(NewApplication { uid, ..new.clone() }, once).await
+            {
+                // Another request has just made it: this one changes it.
+                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                made => {
+                    let (Made::New(made) | Made::Before(made)) = made?;
+                    return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+                }
+            }
+            continue;
         };
         match api.directory(&caller).update_application(&current, new.clone()).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 async fn patch(
@@ -294,7 +302,8 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     let body = pending.read().await?;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = api.application(&caller, key.clone()).await?;
         let given: Map<String, Value> = serde_json::from_slice(&body.bytes)
             .map_err(|error| Error::from(Problem::decode(&["body"], error.to_string())))?;
@@ -313,11 +322,10 @@ async fn patch(
         }
         let new = read(current.org, merged.to_string().as_bytes())?;
         match api.directory(&caller).update_application(&current, new).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 async fn set_alert_email(
@@ -331,14 +339,14 @@ async fn set_alert_email(
     let email = fields.string("email");
     let email = fields.checked("email", email, |email| is_address(email));
     fields.finish()?;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = api.application(&caller, key.clone()).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 /// Whether mail can be sent there is for a mail server to say; this only keeps out what is no address.

@@ -204,9 +204,6 @@ async fn put(
     Ok(json::answer(status, &render(&event_type)))
 }
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
-
 async fn patch(
     State(api): State<Api>,
     caller: Caller,
@@ -215,16 +212,16 @@ async fn patch(
 ) -> Result<Response, Error> {
     find(&api, &caller, &name)?;
     let bytes = pending.read().await?.bytes;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = find(&api, &caller, &name)?;
         let (body, before) = (bytes.clone(), current.clone());
         let new = apart(move || merge(&before, &body)).await?;
         match api.directory(&caller).change_event_type(&current, &new).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&*changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 /// Whether the event type is removed for good.
