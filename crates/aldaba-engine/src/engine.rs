@@ -218,6 +218,11 @@ impl Engine {
         self.0.intake.send(which, event).await
     }
 
+    /// Why an event would be refused, whatever its application is.
+    pub async fn refusal(&self, which: &WhichApplication, event: &NewEvent) -> Option<SendError> {
+        self.0.intake.refusal(which, event).await
+    }
+
     /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.
     pub fn directory(&self) -> &DirectoryAccess {
         &self.0.directory

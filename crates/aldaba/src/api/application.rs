@@ -221,42 +221,65 @@ pub(super) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&application)))
 }
 
-/// The application that a path names; if there is none, the one that the body describes, made now.
-pub(super) async fn of_path_or_inline(
-    api: &Api,
-    caller: &Caller,
+/// The application that a path names, or the one that the body describes for the case that there is none.
+pub(super) enum Inline {
+    There(Application),
+    New(NewInline),
+}
+
+/// It has the name in the path, and is not made yet.
+pub(super) struct NewInline {
     key: String,
-    inline: Option<Value>,
-) -> Result<Application, Error> {
-    let which = WhichApplication { org: caller.org(), key: key.clone() };
-    let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
-        return api.application(caller, key).await;
-    };
-    caller.may(Access::Administer).map_err(Error::forbidden)?;
-    let new =
-        read(caller.org(), inline.to_string().as_bytes()).map_err(|error| error.in_field("application"))?;
-    let place = ["body", "application", "uid"];
-    match &new.uid {
-        None => {
-            let message = "this field is required: it is the name in the path";
-            return Err(Problem::new(&place, message, "application_uid_missing").into());
+    new: NewApplication,
+}
+
+impl Inline {
+    pub(super) async fn find(
+        api: &Api,
+        caller: &Caller,
+        key: &str,
+        inline: Option<Value>,
+    ) -> Result<Self, Error> {
+        let which = WhichApplication { org: caller.org(), key: key.to_owned() };
+        let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
+            return api.application(caller, key.to_owned()).await.map(Self::There);
+        };
+        caller.may(Access::Administer).map_err(Error::forbidden)?;
+        let new = read(caller.org(), inline.to_string().as_bytes())
+            .map_err(|error| error.in_field("application"))?;
+        let place = ["body", "application", "uid"];
+        match &new.uid {
+            None => {
+                let message = "this field is required: it is the name in the path";
+                Err(Problem::new(&place, message, "application_uid_missing").into())
+            }
+            Some(uid) if uid != key => {
+                let message = "must be the name in the path";
+                Err(Problem::new(&place, message, "application_uid_mismatch").into())
+            }
+            Some(_) => Ok(Self::New(NewInline { key: key.to_owned(), new })),
         }
-        Some(uid) if *uid != key => {
-            let message = "must be the name in the path";
-            return Err(Problem::new(&place, message, "application_uid_mismatch").into());
-        }
-        Some(_) => {}
     }
-    match api.directory(caller).create_application(new, None).await {
-        Ok(Made::New(made) | Made::Before(made)) => Ok(made),
-        // Another request was first.
-        Err(ChangeError::UidTaken) => api.application(caller, key).await,
-        Err(error) => Err(error.into()),
+
+    /// Makes it, if there is none.
+    pub(super) async fn or_make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
+        match self {
+            Self::There(application) => Ok(application),
+            Self::New(new) => new.make(api, caller).await,
+        }
     }
 }
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
+impl NewInline {
+    pub(super) async fn make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
+        match api.directory(caller).create_application(self.new, None).await {
+            Ok(Made::New(made) | Made::Before(made)) => Ok(made),
+            // Another request was first.
+            Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+}
 
 /// Puts other values in the place of those there are, or makes the application.
 async fn put(

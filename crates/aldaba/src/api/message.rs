@@ -1,4 +1,4 @@
-use super::application;
+use super::application::Inline;
 use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::some_items;
@@ -109,15 +109,14 @@ pub(super) async fn create(
     let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
         Ok(input) => input,
         Err(error) => {
-            // An unknown application comes before a bad body; the good path need not look it up twice.
-            api.application(&caller, which.key).await?;
+            // An unknown application comes before a bad body, unless the body is to make it. The good path need
+            // not look it up twice.
+            if !message_in::has_application(&body.bytes) {
+                api.application(&caller, which.key).await?;
+            }
             return Err(error);
         }
     };
-    if let Some(inline) = input.application {
-        let inline = serde_json::from_str(inline.get()).ok();
-        application::of_path_or_inline(&api, &caller, which.key.clone(), inline).await?;
-    }
     let event = NewEvent {
         event_type: (&*input.event_type).into(),
         payload: match &input.raw_payload {
@@ -134,6 +133,16 @@ pub(super) async fn create(
         only_for: None,
         once,
     };
+    if let Some(inline) = input.application {
+        let inline = serde_json::from_str(inline.get()).ok();
+        if let Inline::New(new) = Inline::find(&api, &caller, &which.key, inline).await? {
+            // Nothing is made for a message that is refused.
+            if let Some(refusal) = api.engine.refusal(&which, &event).await {
+                return Err(refusal.into());
+            }
+            new.make(&api, &caller).await?;
+        }
+    }
     let answer = |id, timestamp, deliver_at| {
         let out = MessageOut {
             id,

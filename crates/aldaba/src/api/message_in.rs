@@ -108,6 +108,15 @@ impl MessageIn<'_> {
     }
 }
 
+/// Whether a body that may not be acceptable is to make its application.
+pub(super) fn has_application(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Application {
+        application: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(body).is_ok_and(|Application { application }| application.is_some())
+}
+
 /// What else can be given about the body that is sent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -331,3 +331,34 @@ async fn an_event_id_or_a_uid_is_taken_once() {
     says(&server.client.post("/app", application).await, 409, "conflict");
     assert_eq!(server.stored(&app).await, [2, 1, 1]);
 }
+
+#[tokio::test]
+async fn a_message_that_would_make_its_application_is_told_what_is_wrong_and_makes_nothing() {
+    let server = Running::start().await;
+    let schema = json!({"1": {"type": "object", "required": ["amount"]}});
+    let described = json!({"description": "", "schemas": schema, "validate": true});
+    server.client.put("/event-type/strict", described.to_string()).await.expect(201);
+    let inline = json!({"name": "Shop", "uid": "shop"});
+    let send = async |more: Value| {
+        let mut body = json!({"eventType": "a", "payload": {}, "application": inline});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.client.post("/app/shop/msg", body.to_string()).await
+    };
+    for (wrong, place) in [
+        (json!({"eventType": "a b"}), "body.eventType"),
+        (json!({"payload": 5}), "body.payload"),
+        (json!({"eventType": "strict"}), "body.payload"),
+        (json!({"deliverAt": "2999-01-01T00:00:00Z"}), "body.deliverAt"),
+        (json!({"application": {"uid": "shop"}}), "body.application.name"),
+    ] {
+        let refused = send(wrong.clone()).await;
+        refused.expect(422);
+        assert!(places(&refused)[0].starts_with(place), "{wrong}: {:?}", places(&refused));
+        server.client.get("/app/shop").await.expect(404);
+    }
+    // Whoever brings none hears that there is none.
+    send(json!({"eventType": "a b", "application": null})).await.expect(404);
+    server.client.post("/app/shop/msg", "no json").await.expect(404);
+    send(json!({"eventType": "strict", "payload": {"amount": 1}})).await.expect(202);
+    server.client.get("/app/shop").await.expect(200);
+}
