@@ -345,7 +345,10 @@ pub(super) fn merge(current: &Endpoint, body: &[u8]) -> Result<(String, Map<Stri
     // Older names for the same things.
     let same = [("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
     for (name, value) in &given {
-        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name) {
+        // Both at once are for `read` to judge.
+        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name)
+            && !given.contains_key(*twin)
+        {
             merged.as_object_mut().and_then(|fields| fields.remove(*twin));
         }
         merged[name] = value.clone();

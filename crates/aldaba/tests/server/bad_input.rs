@@ -362,3 +362,22 @@ async fn a_message_that_would_make_its_application_is_told_what_is_wrong_and_mak
     send(json!({"eventType": "strict", "payload": {"amount": 1}})).await.expect(202);
     server.client.get("/app/shop").await.expect(200);
 }
+
+#[tokio::test]
+async fn a_change_of_an_endpoint_has_its_event_types_once() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    server.event_type("a").await;
+    server.event_type("b").await;
+    let path = format!("/app/{app}/endpoint/e");
+    server.endpoint(&app, json!({"uid": "e", "eventTypes": ["a"]})).await;
+    let both = json!({"eventTypes": ["a"], "filterTypes": ["b"]});
+    let refused = server.client.patch(&path, both.to_string()).await;
+    refused.expect(422);
+    assert_eq!(places(&refused), ["body.eventTypes"]);
+    assert_eq!(server.client.get(&path).await.expect(200)["eventTypes"], json!(["a"]));
+    let older = server.client.patch(&path, json!({"filterTypes": ["b"]}).to_string()).await.expect(200);
+    assert_eq!(older["eventTypes"], json!(["b"]));
+    let cleared = server.client.patch(&path, json!({"filterTypes": null}).to_string()).await.expect(200);
+    assert_eq!(cleared["eventTypes"], Value::Null);
+}
