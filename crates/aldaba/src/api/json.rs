@@ -393,6 +393,13 @@ impl Fields {
         text
     }
 
+    /// A field that may be left out but not be null.
+    pub(super) fn not_null(&mut self, name: &str) {
+        if self.fields.get(name).is_some_and(Value::is_null) {
+            self.problem(name, "cannot be null; leave it out");
+        }
+    }
+
     /// A field of which one value is supported.
     pub(super) fn only(&mut self, name: &str, supported: u64, what: &str) {
         if self.optional(name).is_some_and(|value| value.as_u64() != Some(supported)) {

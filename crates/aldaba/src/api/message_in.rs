@@ -9,8 +9,8 @@ use super::json::Fields;
 use super::message_headers;
 use aldaba_delivery::Timestamp;
 use aldaba_store::NewMessage;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -88,14 +88,18 @@ struct Body<'a> {
     #[serde(default)]
     #[serde(borrow)]
     headers: Option<&'a RawValue>,
-    #[serde(default)]
-    #[serde(borrow)]
+    #[serde(default, borrow, deserialize_with = "given")]
     payload_retention_period: Option<&'a RawValue>,
     #[serde(default)]
     payload_retention_hours: Option<IgnoredAny>,
     #[serde(default)]
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
+}
+
+/// A field that is there, null too.
+fn given<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl MessageIn<'_> {
@@ -311,10 +315,10 @@ mod tests {
         let body = |days: &str| {
             format!("{{\"eventType\":\"a\",\"payload\":{{}},\"payloadRetentionPeriod\":{days}}}")
         };
-        for days in ["90", " 90 ", "null"] {
+        for days in ["90", " 90 "] {
             assert_eq!(status(&body(days)), None, "{days}");
         }
-        for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
+        for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true", "null"] {
             assert_eq!(status(&body(days)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{days}");
         }
     }

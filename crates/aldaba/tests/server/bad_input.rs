@@ -381,3 +381,15 @@ async fn a_change_of_an_endpoint_has_its_event_types_once() {
     let cleared = server.client.patch(&path, json!({"filterTypes": null}).to_string()).await.expect(200);
     assert_eq!(cleared["eventTypes"], Value::Null);
 }
+
+#[tokio::test]
+async fn a_retention_period_that_is_null_is_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let path = format!("/app/{app}/msg");
+    let body = json!({"eventType": "a", "payload": {}, "payloadRetentionPeriod": null});
+    let refused = server.client.post(&path, body.to_string()).await;
+    refused.expect(422);
+    assert_eq!(places(&refused), ["body.payloadRetentionPeriod"]);
+    assert!(String::from_utf8_lossy(&refused.body).contains("null"));
+}
