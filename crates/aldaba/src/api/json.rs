@@ -5,6 +5,8 @@ use aldaba_delivery::Timestamp;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -52,6 +54,18 @@ pub(super) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::
 pub(super) fn moment(time: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.6}")
+}
+
+/// A moment as RFC 3339 writes it. The last hours of the year 9999 are beyond what can be shown, and count as the
+/// last moment that can: whoever writes them means that there is no end.
+pub(super) fn read_moment(text: &str) -> Option<Timestamp> {
+    let moment = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let pieces = Pieces::parse(text).ok()?;
+        let is_moment = pieces.time().is_some() && pieces.to_numeric_offset().is_some();
+        let is_last = pieces.date() >= jiff::Timestamp::MAX.to_zoned(TimeZone::UTC).date();
+        (is_moment && is_last).then_some(jiff::Timestamp::MAX)
+    })?;
+    Some(Timestamp::from_millis(moment.as_millisecond()))
 }
 
 /// For sentences.
@@ -251,9 +265,9 @@ impl Fields {
     /// A moment, as RFC 3339 writes it.
     pub(super) fn moment(&mut self, name: &str) -> Option<Timestamp> {
         let text = self.string(name)?;
-        match text.parse::<jiff::Timestamp>() {
-            Ok(moment) => Some(Timestamp::from_millis(moment.as_millisecond())),
-            Err(_) => {
+        match read_moment(&text) {
+            Some(moment) => Some(moment),
+            None => {
                 self.problem(name, "must be a date and time with an offset, such as 2026-01-31T12:00:00Z");
                 None
             }

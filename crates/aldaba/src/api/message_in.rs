@@ -5,7 +5,7 @@ pub(super) use aldaba_delivery::{DEEPEST_PAYLOAD as DEEPEST, is_too_deep as too_
 
 use super::error::{Error, Problem};
 use super::ids;
-use super::json::Fields;
+use super::json::{self, Fields};
 use super::message_headers;
 use aldaba_delivery::Timestamp;
 use aldaba_store::NewMessage;
@@ -263,6 +263,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     message_headers::read(&mut fields);
     let deliver_at = fields.string("deliverAt");
     fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
+    fields.not_null("payloadRetentionPeriod");
     fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
     fields.not_yet(&NOT_YET);
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
@@ -271,10 +272,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
 
 /// RFC 3339.
 fn moment(text: &str) -> Result<Timestamp, String> {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(moment) => Ok(Timestamp::from_millis(moment.as_millisecond())),
-        Err(_) => Err(format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`")),
-    }
+    json::read_moment(text).ok_or_else(|| format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`"))
 }
 
 #[cfg(test)]

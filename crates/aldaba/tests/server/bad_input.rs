@@ -393,3 +393,31 @@ async fn a_retention_period_that_is_null_is_refused() {
     assert_eq!(places(&refused), ["body.payloadRetentionPeriod"]);
     assert!(String::from_utf8_lossy(&refused.body).contains("null"));
 }
+
+#[tokio::test]
+async fn the_last_moments_of_the_year_9999_are_moments_and_what_is_none_is_not() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    server.message(&app, "a").await;
+    for last in [
+        "9999-12-30T21:59:59Z",
+        "9999-12-30T22:00:01Z",
+        "9999-12-31T23:59:59.999Z",
+        "9999-12-31T23:59:59%2B00:00",
+    ] {
+        for path in [
+            format!("/app/{app}/msg?after=2020-01-01T00:00:00Z&before={last}"),
+            format!("/audit?before={last}"),
+        ] {
+            let page = server.client.get(&path).await.expect(200);
+            assert!(!page["data"].as_array().unwrap().is_empty(), "{path}: {page}");
+        }
+    }
+    for wrong in ["9999-12-31", "9999-12-31T23:59:59", "9999-12-32T00:00:00Z", "10000-01-01T00:00:00Z"] {
+        server.client.get(&format!("/app/{app}/msg?before={wrong}")).await.expect(400);
+    }
+    // It is a moment, but too far ahead: the answer says that.
+    let body = json!({"eventType": "a", "payload": {}, "deliverAt": "9999-12-31T23:59:59Z"});
+    let refused = server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(422);
+    assert!(refused["detail"][0]["msg"].as_str().unwrap().contains("366"), "{refused}");
+}
