@@ -9,8 +9,6 @@ use aldaba_store::{
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
 /// Endpoints that are read at once.
 const PAGE: usize = 250;
 
@@ -144,14 +142,13 @@ impl Application {
         let (app, key, engine) = (self.id(), key.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();
         let changing = async move {
-            let mut tries = 0..TRIES;
+            let mut tries = directory.tries();
             let changed = loop {
-                tries.next().ok_or(ChangeError::Unsettled)?;
                 let current = find_endpoint(&engine, app, key.clone()).await?;
                 let (config, login) = spec.laid_over(current.config.clone(), &guard)?;
                 let resume = spec.disabled == Some(false);
                 match directory.update_endpoint(&current, config.into(), login, resume).await {
-                    Err(ChangeError::Unsettled) => {}
+                    Err(ChangeError::Unsettled) => tries.again().await?,
                     changed => break changed?,
                 }
             };
@@ -238,18 +235,18 @@ impl Application {
         let (engine, directory, which) =
             (self.aldaba.engine().clone(), self.aldaba.directory(), self.which());
         let changing = async move {
-            for _ in 0..TRIES {
+            let mut tries = directory.tries();
+            loop {
                 let found = engine.store().application(which.clone()).await?;
                 let current = found.ok_or(Error::NotFound("application"))?;
                 let Stored { org, uid, name, throttle_rate, metadata, .. } = current.clone();
                 let mut new = NewApplication { org, uid, name, throttle_rate, metadata };
                 change(&mut new);
                 match directory.update_application(&current, new).await {
-                    Err(ChangeError::Unsettled) => {}
+                    Err(ChangeError::Unsettled) => tries.again().await?,
                     changed => return Ok(changed?),
                 }
             }
-            Err(ChangeError::Unsettled.into())
         };
         self.stored = self.aldaba.run(changing).await?;
         Ok(())

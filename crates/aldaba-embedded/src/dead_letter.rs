@@ -3,7 +3,7 @@
 use crate::application::find_endpoint;
 use crate::{Application, Delivery, Error};
 use aldaba_delivery::{EndpointId, MessageId, ReplayId, Timestamp};
-use aldaba_engine::NewReplay;
+use aldaba_engine::{ByHand, NewReplay, NewResend};
 use aldaba_store::{
     Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, Order, Phase, ReplayFilter, ReplayKind, ReplayState,
 };
@@ -67,7 +67,9 @@ impl Application {
             let message = found.ok_or(Error::NotFound("message"))?;
             let endpoint = find_endpoint(&engine, app, endpoint.to_string()).await?;
             let deed = Deed::new("message.resend", &message.id).of_app(app).at_endpoint(endpoint.id);
-            Ok(engine.resend(engine.entry(&actor, deed), endpoint, message).await?)
+            let audit = engine.entry(&actor, deed);
+            let made = engine.resend(NewResend { endpoint, message, audit, once: None }).await?;
+            Ok(made == ByHand::Delivered)
         };
         self.aldaba().run(resending).await
     }

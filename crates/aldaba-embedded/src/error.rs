@@ -192,9 +192,11 @@ impl From<ChangeError> for Error {
             | ChangeError::TooManyRevocations(_)
             | ChangeError::TooManyEventTypes
             | ChangeError::SchemasTooLarge => Self::TooMany(error.to_string()),
-            ChangeError::Unsettled | ChangeError::Repeated | ChangeError::InUse | ChangeError::Vault(_) => {
-                Self::Conflict(error.to_string())
-            }
+            ChangeError::Unsettled
+            | ChangeError::Repeated
+            | ChangeError::MadeAndGone
+            | ChangeError::InUse
+            | ChangeError::Vault(_) => Self::Conflict(error.to_string()),
             ChangeError::Store(error) => error.into(),
         }
     }

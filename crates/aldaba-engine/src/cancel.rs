@@ -82,5 +82,6 @@ fn ended(app: AppId, endpoint: EndpointId, waiting: &Waiting, reason: Reason, no
         gates: Vec::new(),
         notices: Vec::new(),
         audit: None,
+        idempotency: None,
     }
 }

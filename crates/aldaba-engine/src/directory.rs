@@ -21,6 +21,7 @@ use crate::dispatcher::{Event, Inbox};
 use crate::entries::Entries;
 use crate::operational::Listeners;
 use crate::replay::Replays;
+use crate::tries::Tries;
 use crate::vault::{Secrets, Vault, VaultError};
 use crate::{Clock, EndpointHeaders, Entropy, EventTypes, Policies, Profiles};
 use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
@@ -92,6 +93,8 @@ pub enum ChangeError {
     TooManyRevocations(usize),
     #[error("the request has been made before, and its answer cannot be given again")]
     Repeated,
+    #[error("the request has been made before, and what it made has been deleted since")]
+    MadeAndGone,
     #[error("the organization has as many event types as it may have")]
     TooManyEventTypes,
     #[error("the schemas of the organization are larger than they may be together")]
@@ -215,6 +218,11 @@ impl Core {
             idempotency_kept,
         }
     }
+
+    /// For a change that may have to be made again because another one came first.
+    pub fn tries(&self) -> Tries {
+        Tries::new(self.clock.clone(), self.entropy.clone())
+    }
 }
 
 impl Directory {
@@ -245,7 +253,7 @@ impl Directory {
                 let which =
                     WhichApplication { org: application.org, key: AppId::from_bytes(bytes).to_string() };
                 let before = self.store.application(which).await?;
-                before.map(Made::Before).ok_or(ChangeError::NotFound)
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
             }
         }
     }
@@ -332,7 +340,7 @@ impl Directory {
             Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
                 let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
-                before.map(Made::Before).ok_or(ChangeError::NotFound)
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::operational::{Listeners, Operational};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
-use crate::resend::{Places, ResendError, Resender};
+use crate::resend::{ByHand, NewResend, Places, ResendError, Resender};
 use crate::retention::{Retention, Walks};
 use crate::sweep::Sweep;
 use crate::target::Target;
@@ -20,7 +20,7 @@ use crate::turns::Turns;
 use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::{AppId, EndpointId, Reason, Timestamp};
 use aldaba_store::{
-    Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, Subscription, WhichApplication,
+    Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, Subscription, WhichApplication,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -136,6 +136,7 @@ impl Engine {
             profiles: profiles.clone(),
             vault: vault.clone(),
             places: Places::new(),
+            idempotency_kept: options.idempotency_kept,
         };
         let dispatcher = Dispatcher {
             store: store.clone(),
@@ -217,6 +218,11 @@ impl Engine {
         self.0.intake.send(which, event).await
     }
 
+    /// Why an event would be refused, whatever its application is.
+    pub async fn refusal(&self, which: &WhichApplication, event: &NewEvent) -> Option<SendError> {
+        self.0.intake.refusal(which, event).await
+    }
+
     /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.
     pub fn directory(&self) -> &DirectoryAccess {
         &self.0.directory
@@ -247,14 +253,9 @@ impl Engine {
         &self.0.event_types
     }
 
-    /// One attempt by hand, whatever the delivery's state; `true`: the receiver took it.
-    pub async fn resend(
-        &self,
-        audit: Arc<AuditEntry>,
-        endpoint: Endpoint,
-        message: Message,
-    ) -> Result<bool, ResendError> {
-        self.0.resender.clone().resend(audit, endpoint, message).await
+    /// One attempt by hand, whatever the delivery's state.
+    pub async fn resend(&self, asked: NewResend) -> Result<ByHand, ResendError> {
+        self.0.resender.clone().resend(asked).await
     }
 
     pub(crate) fn vault(&self) -> &Vault {

@@ -188,6 +188,15 @@ impl Intake {
         self.send_within(which, event, Quotas::default()).await
     }
 
+    /// Why an event would be refused, whatever its application is. For whoever makes that with the event.
+    pub(crate) async fn refusal(&self, which: &WhichApplication, event: &NewEvent) -> Option<SendError> {
+        if event.deliver_at.is_some_and(|at| at > self.clock.now() + FURTHEST) {
+            return Some(SendError::TooFarAhead);
+        }
+        let unfit = self.check(which, std::slice::from_ref(event)).await.pop().flatten();
+        unfit.map(SendError::Unfit)
+    }
+
     /// Hands in several events of one application, in one commit unless they go to very many endpoints or its
     /// configuration changes meanwhile. What becomes of one is of no concern to the others. An error is about
     /// all: nothing was stored.

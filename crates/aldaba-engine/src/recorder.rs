@@ -174,6 +174,7 @@ pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timest
         gates: Vec::new(),
         notices: Vec::new(),
         audit: None,
+        idempotency: None,
     }
 }
 
@@ -216,7 +217,11 @@ fn notices(
         })
     };
     let about_endpoint = |event: &str| match event {
-        "endpoint.disabled" => json!({"failSince": after.failing_since.map(moment), "trigger": "automatic"}),
+        "endpoint.disabled" => {
+            // One that says that it is gone has not failed before.
+            let since = after.failing_since.unwrap_or(attempt.started_at);
+            json!({"failSince": moment(since), "trigger": "automatic"})
+        }
         _ => json!({}),
     };
     let messages = of_message.map(|event| notice(event, about_message()));

@@ -118,7 +118,7 @@ impl Replays {
             Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
                 let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
-                before.ok_or(ChangeError::NotFound)
+                before.ok_or(ChangeError::MadeAndGone)
             }
             Changed::TooMany => Err(ChangeError::TooManyReplays),
             _ => Err(ChangeError::NotFound),

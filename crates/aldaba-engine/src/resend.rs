@@ -6,14 +6,15 @@
 mod places;
 
 use crate::attempt::{Sender, Start};
+use crate::directory::Once;
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
 use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    AuditEntry, DeliveryState, DeliveryStatus, Done, Endpoint, Error, Message, NewAttempt, Record, Recorded,
-    Resent, Seq, Store, Trigger, Waiting,
+    AuditEntry, DeliveryState, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt,
+    Record, Recorded, Resent, Seq, Store, Trigger, Waiting,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -63,6 +64,27 @@ pub(crate) struct Resender {
     pub(crate) profiles: Profiles,
     pub(crate) vault: Vault,
     pub(crate) places: Places,
+    pub(crate) idempotency_kept: Duration,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug)]
+pub struct NewResend {
+    pub endpoint: Endpoint,
+    pub message: Message,
+    /// The attempt's row in the audit log.
+    pub audit: Arc<AuditEntry>,
+    pub once: Once,
+}
+
+/// An attempt by hand that is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByHand {
+    /// The receiver took it.
+    Delivered,
+    Failed,
+    /// A former request with the same key had made it; nothing was sent.
+    Before,
 }
 
 impl Resender {
@@ -71,30 +93,38 @@ impl Resender {
         self.places.close().await;
     }
 
-    /// Makes the attempt; it is on disk when this returns. `true`: the receiver took it.
-    pub(crate) async fn resend(
-        self,
-        audit: Arc<AuditEntry>,
-        endpoint: Endpoint,
-        message: Message,
-    ) -> Result<bool, ResendError> {
-        let place = self.places.take(endpoint.app, (endpoint.id, message.id))?;
+    /// Makes the attempt; it is on disk when this returns.
+    pub(crate) async fn resend(self, asked: NewResend) -> Result<ByHand, ResendError> {
+        let which = (asked.endpoint.id, asked.message.id);
+        let place = match self.places.take(asked.endpoint.app, which) {
+            Ok(place) => place,
+            Err(_) if self.made_before(&asked).await? => return Ok(ByHand::Before),
+            Err(refused) => return Err(refused),
+        };
         // Somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
-            let made = self.run(audit, &endpoint, message.id).await;
+            let made = self.run(&asked).await;
             drop(place);
             let _ = answer.send(made);
         });
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    async fn run(
-        &self,
-        audit: Arc<AuditEntry>,
-        endpoint: &Endpoint,
-        message: MessageId,
-    ) -> Result<bool, ResendError> {
+    /// Whether the attempt that a key stands for is on disk. Whoever has the delivery's place can rely on a no:
+    /// requests with the same key are for the same delivery. One that was sent but not recorded may be
+    /// repeated, as after every crash.
+    async fn made_before(&self, asked: &NewResend) -> Result<bool, Error> {
+        let Some(digest) = asked.once else { return Ok(false) };
+        let made = self.store.attempt_of_key(asked.endpoint.app, digest, self.clock.now()).await?;
+        Ok(made.is_some())
+    }
+
+    async fn run(&self, asked: &NewResend) -> Result<ByHand, ResendError> {
+        let (endpoint, message) = (&asked.endpoint, asked.message.id);
+        if self.made_before(asked).await? {
+            return Ok(ByHand::Before);
+        }
         let round = self.round(endpoint.id, message).await?;
         let waits = round.as_ref().and_then(waiting);
         if waits.is_some() && endpoint.config.ordering.is_fifo() {
@@ -117,7 +147,7 @@ impl Resender {
             standing: Standing::Answers,
         };
         // A panic is a bug of ours, and must not leave a delivery in flight for ever.
-        let attempt = AssertUnwindSafe(self.attempt(audit, start, claimed)).catch_unwind();
+        let attempt = AssertUnwindSafe(self.attempt(asked, start, claimed)).catch_unwind();
         let made = attempt.await.unwrap_or_else(|_| {
             tracing::error!(endpoint = %endpoint.id, %message, "a bug: an attempt by hand panicked");
             Err(Error::Failed("an attempt by hand panicked".into()).into())
@@ -125,12 +155,12 @@ impl Resender {
         if let Some(claimed) = claimed {
             self.inbox.send(landing(endpoint.id, claimed, &made));
         }
-        Ok(made?.delivered)
+        Ok(if made?.delivered { ByHand::Delivered } else { ByHand::Failed })
     }
 
     async fn attempt(
         &self,
-        audit: Arc<AuditEntry>,
+        asked: &NewResend,
         mut start: Start,
         claimed: Option<Waiting>,
     ) -> Result<Made, ResendError> {
@@ -157,8 +187,8 @@ impl Resender {
         let attempt = sent.noted(Trigger::Manual, delivered, &*self.sender.entropy);
         let at = self.clock.now();
         match claimed {
-            Some(waiting) => self.record(audit, &start, waiting, attempt, at).await?,
-            None => self.note(audit, &start, attempt, at).await?,
+            Some(waiting) => self.record(asked, &start, waiting, attempt, at).await?,
+            None => self.note(asked, &start, attempt, at).await?,
         }
         Ok(Made { delivered, waits: claimed.is_some() && !delivered })
     }
@@ -188,7 +218,7 @@ impl Resender {
     /// The delivery waited, and waits on as it did unless the attempt was a success.
     async fn record(
         &self,
-        audit: Arc<AuditEntry>,
+        asked: &NewResend,
         start: &Start,
         waiting: Waiting,
         attempt: NewAttempt,
@@ -211,7 +241,8 @@ impl Resender {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
-            audit: Some(audit),
+            audit: Some(asked.audit.clone()),
+            idempotency: self.key(asked, at),
         };
         let recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
         if recorded[..] != [Recorded::Applied] {
@@ -224,14 +255,19 @@ impl Resender {
     /// The delivery was settled, or there was none.
     async fn note(
         &self,
-        audit: Arc<AuditEntry>,
+        asked: &NewResend,
         start: &Start,
         attempt: NewAttempt,
         at: Timestamp,
     ) -> Result<(), Error> {
         let (endpoint, message) = (start.endpoint, start.waiting.message);
-        let resent = Resent { endpoint, message, attempt, at, audit: Some(audit) };
+        let (audit, idempotency) = (Some(asked.audit.clone()), self.key(asked, at));
+        let resent = Resent { endpoint, message, attempt, at, audit, idempotency };
         until_room(|done| self.store.resent(resent.clone(), done)).await
+    }
+
+    fn key(&self, asked: &NewResend, at: Timestamp) -> Option<IdempotencyKey> {
+        asked.once.map(|digest| IdempotencyKey { digest, expires_at: at + self.idempotency_kept })
     }
 }
 

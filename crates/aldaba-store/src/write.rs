@@ -1,6 +1,6 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
-use crate::{AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Seq, Trigger};
+use crate::{AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Read, Seq, Trigger};
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
 };
@@ -131,6 +131,9 @@ pub trait Records {
     /// An attempt that was made by hand for a delivery that does not wait, or for a message that the endpoint
     /// was never sent. It is kept in the history, and a success settles the delivery.
     fn resent(&self, resent: Resent, done: Done<()>);
+
+    /// The attempt by hand that was recorded with this key.
+    fn attempt_of_key(&self, app: AppId, digest: [u8; 16], now: Timestamp) -> Read<Option<AttemptId>>;
 }
 
 #[derive(Clone, Debug)]
@@ -141,6 +144,8 @@ pub struct Resent {
     pub at: Timestamp,
     /// For the audit log, where somebody has asked for it.
     pub audit: Option<Arc<AuditEntry>>,
+    /// Kept with the attempt, or not at all.
+    pub idempotency: Option<IdempotencyKey>,
 }
 
 /// One result, with everything that it changes.
@@ -166,6 +171,8 @@ pub struct Record {
     /// For the audit log, where somebody has asked for it. Records that share an entry leave one row, with how
     /// many of them were applied.
     pub audit: Option<Arc<AuditEntry>>,
+    /// Of a request for this attempt; kept if the record is applied.
+    pub idempotency: Option<IdempotencyKey>,
 }
 
 impl Record {

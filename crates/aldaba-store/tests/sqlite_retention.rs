@@ -152,7 +152,14 @@ fn resend(scene: &Scene, store: &SqliteStore, event: &Accept, endpoint: Endpoint
     let (told, fate) = mpsc::channel();
     for _ in 0..count {
         let attempt = NewAttempt { success: false, trigger: Trigger::Manual, ..scene.attempt() };
-        let resent = Resent { endpoint, message: event.message.id, attempt, at: at(3), audit: None };
+        let resent = Resent {
+            endpoint,
+            message: event.message.id,
+            attempt,
+            at: at(3),
+            audit: None,
+            idempotency: None,
+        };
         let told = told.clone();
         store.resent(resent, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
     }
@@ -174,7 +181,8 @@ fn attempts_that_no_delivery_is_left_of_go_in_slices_and_their_message_last() {
     block_on(scene.accepted(&event));
     resend(&scene, &store, &event, endpoint, 1000);
     let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
-    let by_hand = Resent { endpoint, message: event.message.id, attempt, at: at(4), audit: None };
+    let by_hand =
+        Resent { endpoint, message: event.message.id, attempt, at: at(4), audit: None, idempotency: None };
     let (told, fate) = mpsc::channel();
     store.resent(by_hand, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
     fate.recv().unwrap().unwrap();

@@ -68,6 +68,7 @@ impl Past<'_> {
                     gates: Vec::new(),
                     notices: Vec::new(),
                     audit: None,
+                    idempotency: None,
                 };
                 records.push(record);
             }

@@ -8,8 +8,9 @@ use crate::scenario::{Door, Event, Order, Scenario, What, url};
 use crate::world::World;
 use aldaba_delivery::{AppId, EndpointId, Filter, MessageId, Ordering, Timestamp, WhenDisabled};
 use aldaba_engine::{
-    Cancel, Cancelled, ChangeError, Directory, DispatchError, EndpointHeaders, Engine, Made, NewApplication,
-    NewDispatch, NewEndpoint, NewEvent, NewReplay, Once, ResendError, SendError, Sent,
+    ByHand, Cancel, Cancelled, ChangeError, Directory, DispatchError, EndpointHeaders, Engine, Made,
+    NewApplication, NewDispatch, NewEndpoint, NewEvent, NewReplay, NewResend, Once, ResendError, SendError,
+    Sent,
 };
 use aldaba_store::{
     Actor, AuditEntry, Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus,
@@ -483,17 +484,33 @@ impl Client {
             return Answer::Unknown;
         }
         let index = self.note_resend(door, id, message.id);
-        let made = self.engine.resend(self.entry("message.resend"), endpoint, message).await;
+        let once = once("resend", index);
+        let asked = NewResend { endpoint, message, audit: self.entry("message.resend"), once };
+        let made = self.engine.resend(asked.clone()).await;
         if self.process.is_dead() {
             return Answer::Unknown;
         }
-        let mut log = self.world.log.lock();
-        log.note(self.process.now(), || format!("resend: {made:?}"));
-        log.resends[index].answered = Some((log.step(), made.is_ok()));
+        {
+            let mut log = self.world.log.lock();
+            log.note(self.process.now(), || format!("resend: {made:?}"));
+            log.resends[index].answered = Some((log.step(), made.is_ok()));
+        }
+        if made.is_ok() {
+            self.resend_again(asked).await;
+        }
         match made {
             Err(ResendError::Store(Error::Closed)) => Answer::Unknown,
             Err(ResendError::Store(_)) => Answer::Refused,
             _ => Answer::Done,
+        }
+    }
+
+    /// What was answered is on disk with its key: nothing is sent for the same key again.
+    async fn resend_again(&self, asked: NewResend) {
+        let again = self.engine.resend(asked).await;
+        if !self.process.is_dead() && !matches!(again, Ok(ByHand::Before) | Err(ResendError::Store(_))) {
+            let surprise = format!("a resend that was made before was answered with {again:?}");
+            self.world.notes.lock().surprises.push(surprise);
         }
     }
 

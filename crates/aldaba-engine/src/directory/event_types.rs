@@ -9,9 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
-
 /// What an event type is asked to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEventType {
@@ -42,7 +39,8 @@ impl Directory {
         new: NewEventType,
         once: Once,
     ) -> Result<Arc<EventType>, ChangeError> {
-        for _ in 0..TRIES {
+        let mut tries = self.tries();
+        loop {
             let there = self.event_types.get(org, &new.name);
             let archived = there.as_deref().filter(|there| there.archived);
             // With a key that was used before it is there because of that: the store knows.
@@ -51,33 +49,32 @@ impl Directory {
             match self.write_event_types(org, vec![write], made.id, once).await {
                 Ok(Repeat::Of(id)) => {
                     let before = self.event_types.by_id(org, EventTypeId::from_bytes(id));
-                    return before.ok_or(ChangeError::NotFound);
+                    return before.ok_or(ChangeError::MadeAndGone);
                 }
                 Ok(_) => return Ok(made),
                 Err(ChangeError::Unsettled) if there.is_some_and(|there| !there.archived) => {
                     return Err(ChangeError::UidTaken);
                 }
-                Err(ChangeError::Unsettled) => {}
+                Err(ChangeError::Unsettled) => tries.again().await?,
                 Err(error) => return Err(error),
             }
         }
-        Err(ChangeError::Unsettled)
     }
 
     /// Puts it in the place of the one with its name, or makes it.
     pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<Put, ChangeError> {
-        for _ in 0..TRIES {
+        let mut tries = self.tries();
+        loop {
             let before = self.event_types.get(org, &new.name);
             let made = self.event_type(org, &new, before.as_deref());
             let write = EventTypeWrite::put(before.as_deref(), &made);
             match self.write_event_types(org, vec![write], made.id, None).await {
-                Err(ChangeError::Unsettled) => {}
+                Err(ChangeError::Unsettled) => tries.again().await?,
                 Err(error) => return Err(error),
                 Ok(_) if before.is_some() => return Ok(Put::Replaced(made)),
                 Ok(_) => return Ok(Put::Created(made)),
             }
         }
-        Err(ChangeError::Unsettled)
     }
 
     /// Changes it from what `current` is. [`ChangeError::Unsettled`]: it is no longer that.
@@ -94,7 +91,8 @@ impl Directory {
 
     /// Endpoints that ask for it keep doing so; others cannot any more. Once is enough.
     pub async fn archive_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
-        for _ in 0..TRIES {
+        let mut tries = self.tries();
+        loop {
             let current = self.event_types.get(org, name).ok_or(ChangeError::NotFound)?;
             if current.archived {
                 return Ok(());
@@ -102,24 +100,23 @@ impl Directory {
             let archived = self.archived(&current);
             let write = EventTypeWrite::put(Some(&current), &archived);
             match self.write_event_types(org, vec![write], current.id, None).await {
-                Err(ChangeError::Unsettled) => {}
+                Err(ChangeError::Unsettled) => tries.again().await?,
                 changed => return changed.map(drop),
             }
         }
-        Err(ChangeError::Unsettled)
     }
 
     /// As if it had never been.
     pub async fn expunge_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
-        for _ in 0..TRIES {
+        let mut tries = self.tries();
+        loop {
             let current = self.event_types.get(org, name).ok_or(ChangeError::NotFound)?;
             let write = EventTypeWrite { name: name.to_owned(), was: Some(current.updated_at), now: None };
             match self.write_event_types(org, vec![write], current.id, None).await {
-                Err(ChangeError::Unsettled) => {}
+                Err(ChangeError::Unsettled) => tries.again().await?,
                 changed => return changed.map(drop),
             }
         }
-        Err(ChangeError::Unsettled)
     }
 
     /// Puts many in their places at once, all or none: those that are there keep whether they are checked. With
@@ -131,7 +128,8 @@ impl Directory {
         only: bool,
         once: Once,
     ) -> Result<Vec<String>, ChangeError> {
-        for _ in 0..TRIES {
+        let mut tries = self.tries();
+        loop {
             let there = self.event_types.of_organization(org);
             let by_name: BTreeMap<_, _> = there.iter().map(|one| (one.name.as_str(), &**one)).collect();
             let put = |new: &NewEventType| {
@@ -148,11 +146,10 @@ impl Directory {
             let names = left_out.iter().map(|one| one.name.clone()).collect();
             let resource = EventTypeId::new(self.clock.now(), self.entropy.bytes());
             match self.write_event_types(org, writes, resource, once).await {
-                Err(ChangeError::Unsettled) => {}
+                Err(ChangeError::Unsettled) => tries.again().await?,
                 changed => return changed.map(|_| names),
             }
         }
-        Err(ChangeError::Unsettled)
     }
 
     /// What is to be written in the place of what was there.

@@ -11,9 +11,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
-
 /// Another signing key, and for how long the present one still signs beside it.
 #[derive(Clone, Debug)]
 pub struct Rotation {
@@ -131,7 +128,8 @@ impl Directory {
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
     ) -> Result<Secrets, ChangeError> {
         let (app, endpoint) = (of.app, of.id);
-        for _ in 0..TRIES {
+        let mut tries = self.tries();
+        loop {
             let found = self.store.endpoint(app, endpoint.to_string()).await?.ok_or(ChangeError::NotFound)?;
             let (mut secrets, at) = (self.secrets(&found)?, self.clock.now());
             if !change(&mut secrets, at)? {
@@ -148,7 +146,7 @@ impl Directory {
             let deed = Deed { action: action.into(), ..change.deed() };
             match self.change_as(deed, change).await {
                 // Somebody else was first: what they wrote must stay.
-                Err(ChangeError::Unsettled) => {}
+                Err(ChangeError::Unsettled) => tries.again().await?,
                 Ok(Repeat::Of(_)) => {
                     let now = self.store.endpoint(app, endpoint.to_string()).await?;
                     return self.secrets(&now.ok_or(ChangeError::NotFound)?);
@@ -156,6 +154,5 @@ impl Directory {
                 other => return other.map(|_| secrets),
             }
         }
-        Err(ChangeError::Unsettled)
     }
 }

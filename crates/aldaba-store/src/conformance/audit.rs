@@ -128,7 +128,8 @@ pub async fn records_that_share_an_entry_leave_one_row(store: Arc<dyn Store>) {
     // An attempt by hand.
     let resend = scene.audit(Deed::new("message.resend", &event.message.id));
     let (endpoint, message, attempt) = (event.deliveries[0].endpoint, event.message.id, scene.attempt());
-    let resent = Resent { endpoint, message, attempt, at: at(9), audit: Some(resend.clone()) };
+    let resent =
+        Resent { endpoint, message, attempt, at: at(9), audit: Some(resend.clone()), idempotency: None };
     ask(|done| scene.store.resent(resent.clone(), done)).await.unwrap();
     let elsewhere = scene.audit(Deed::new("message.resend", &event.message.id));
     let nowhere = Resent { endpoint: scene.id(), audit: Some(elsewhere), attempt: scene.attempt(), ..resent };

@@ -209,6 +209,7 @@ macro_rules! conformance_tests {
             replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
             replays::an_attempt_by_hand_settles_with_success_and_else_changes_nothing,
             replays::an_attempt_by_hand_uses_up_none_of_those_of_the_policy,
+            replays::the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all,
             replays::an_application_has_so_many_running_replays_and_no_more,
             replays::replays_are_listed_both_ways_for_their_organization,
             deliveries::pending_history_and_dead_letter_are_lists_of_their_own,

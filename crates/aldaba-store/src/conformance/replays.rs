@@ -3,9 +3,9 @@
 use super::scene::{ask, filter, made};
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Changed, Content, DeliveryState, NewAttempt, Order, Page,
-    Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
-    ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
+    Accept, AttemptScope, AttemptsQuery, Change, Changed, Content, DeliveryState, IdempotencyKey, NewAttempt,
+    Order, Page, Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
+    ReplayStepped, ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
 };
 use aldaba_delivery::{Health, HealthStatus, MessageId, OnExhausted, Ordering, Reason, Timestamp};
 use std::sync::Arc;
@@ -555,6 +555,7 @@ pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(st
                 attempt: attempt.clone(),
                 at: at(40),
                 audit: None,
+                idempotency: None,
             };
             ask(|done| scene.store.resent(resent, done)).await.unwrap();
             let scope = AttemptScope::Message(accept.message.id);
@@ -595,4 +596,35 @@ pub async fn an_attempt_by_hand_uses_up_none_of_those_of_the_policy(store: Arc<d
     assert_eq!(scene.record(vec![record]).await, [crate::Recorded::Applied]);
     let [waiting] = &scene.due(accept.deliveries[0].endpoint).await[..] else { panic!("it waits") };
     assert_eq!((waiting.attempts, waiting.due_at), (0, at(0)));
+}
+
+pub async fn the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    let used = |digest: u8| Some(IdempotencyKey { digest: [digest; 16], expires_at: at(100) });
+    let attempt_of = |app, digest: u8, now| scene.store.attempt_of_key(app, [digest; 16], now);
+    let by_hand = || NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
+
+    // Of one that waits; a record that is fenced keeps nothing.
+    let accept = scene.event(&tenant);
+    let seq = scene.accepted(&accept).await;
+    let (first, message) = (by_hand(), accept.message.id);
+    let record =
+        Record { attempt: Some(first.clone()), idempotency: used(1), ..scene.delivered(&accept, seq) };
+    let late = Record { attempt: Some(by_hand()), idempotency: used(2), ..record.clone() };
+    scene.record(vec![record, late]).await;
+    assert_eq!(attempt_of(app, 1, at(99)).await.unwrap(), Some(first.id));
+    assert_eq!(attempt_of(app, 1, at(100)).await.unwrap(), None, "its time is over");
+    assert_eq!(attempt_of(app, 2, at(9)).await.unwrap(), None);
+    assert_eq!(attempt_of(scene.id(), 1, at(9)).await.unwrap(), None, "it is the application's");
+
+    // Of one that does not wait; nothing is kept for an endpoint that is not there.
+    for (endpoint, digest, kept) in [(endpoint, 3, true), (scene.id(), 4, false)] {
+        let (attempt, idempotency) = (by_hand(), used(digest));
+        let id = attempt.id;
+        let resent = Resent { endpoint, message, attempt, at: at(9), audit: None, idempotency };
+        ask(|done| scene.store.resent(resent, done)).await.unwrap();
+        assert_eq!(attempt_of(app, digest, at(10)).await.unwrap(), kept.then_some(id));
+    }
 }

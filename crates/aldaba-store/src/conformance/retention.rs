@@ -187,8 +187,14 @@ pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Ar
     let stranger = tenant.endpoints[2].id;
     let resend = async |success| {
         let attempt = NewAttempt { success, trigger: Trigger::Manual, ..scene.attempt() };
-        let resent =
-            Resent { endpoint: stranger, message: event.message.id, attempt, at: at(2), audit: None };
+        let resent = Resent {
+            endpoint: stranger,
+            message: event.message.id,
+            attempt,
+            at: at(2),
+            audit: None,
+            idempotency: None,
+        };
         ask(|done| scene.store.resent(resent, done)).await.unwrap();
     };
     resend(false).await;

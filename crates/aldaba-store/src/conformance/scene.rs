@@ -214,6 +214,7 @@ impl Scene {
             gates: Vec::new(),
             notices: Vec::new(),
             audit: None,
+            idempotency: None,
         }
     }
 

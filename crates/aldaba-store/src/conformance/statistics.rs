@@ -88,6 +88,7 @@ pub async fn attempts_by_hand_are_counted_too(store: Arc<dyn Store>) {
         attempt,
         at: minute(0, 3),
         audit: None,
+        idempotency: None,
     };
     ask(|done| scene.store.resent(resent, done)).await.unwrap();
     assert_eq!(of_endpoint(&scene, &tenant, hour(0), hour(1)).await, counts(1, 0));

@@ -202,6 +202,10 @@ impl Records for SqliteStore {
     fn resent(&self, resent: Resent, done: Done<()>) {
         self.write(Op::Resent(Box::new(resent)), Reply::Resent(done));
     }
+
+    fn attempt_of_key(&self, app: AppId, digest: [u8; 16], now: Timestamp) -> Read<Option<AttemptId>> {
+        self.read(move |connection| record::attempt_of_key(connection, app, &digest, now))
+    }
 }
 
 impl Lanes for SqliteStore {

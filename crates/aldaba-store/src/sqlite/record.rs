@@ -4,10 +4,11 @@ use super::audit;
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::health;
+use super::keys::{KeyKind, Keys, UniqueKey};
 use super::notice;
 use super::rows::{self, nanos, scope_bytes};
-use crate::{GateRecord, NewAttempt, Record, Recorded, Resent, Seq};
-use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
+use crate::{GateRecord, IdempotencyKey, NewAttempt, Record, Recorded, Resent, Seq};
+use aldaba_delivery::{AppId, AttemptId, Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 pub(super) struct Recording<'c> {
@@ -60,8 +61,16 @@ impl<'c> Recording<'c> {
         if let Some(entry) = &record.audit {
             audit::note(self.connection, entry, 1)?;
         }
+        if let (Some(key), Some(attempt)) = (&record.idempotency, &record.attempt) {
+            self.keep_key(record.app, key, attempt)?;
+        }
         counters.recorded(record);
         Ok(Recorded::Applied)
+    }
+
+    fn keep_key(&self, app: AppId, used: &IdempotencyKey, attempt: &NewAttempt) -> rusqlite::Result<()> {
+        let key = UniqueKey { owner: app.as_bytes(), kind: KeyKind::Idempotency, key: &used.digest };
+        Keys::new(self.connection)?.keep(key, attempt.id.as_bytes(), Some(used.expires_at))
     }
 
     /// The fence: changes the delivery only if it still is what the record was made for.
@@ -121,6 +130,9 @@ impl<'c> Recording<'c> {
             None => 0,
         };
         self.insert_attempt((Seq(seq), *endpoint, *message), attempt)?;
+        if let Some(key) = &resent.idempotency {
+            self.keep_key(app, key, attempt)?;
+        }
         Ok(Some(app))
     }
 
@@ -182,4 +194,15 @@ impl<'c> Recording<'c> {
         set.execute((origin, scope, gate.failures, held_until, hold, gate.probing, since, &record.why))?;
         Ok(())
     }
+}
+
+/// What a key of an attempt by hand has led to.
+pub(super) fn attempt_of_key(
+    connection: &Connection,
+    app: AppId,
+    digest: &[u8; 16],
+    now: Timestamp,
+) -> rusqlite::Result<Option<AttemptId>> {
+    let key = UniqueKey { owner: app.as_bytes(), kind: KeyKind::Idempotency, key: digest };
+    Ok(Keys::new(connection)?.find(key, now)?.map(AttemptId::from_bytes))
 }

@@ -222,42 +222,65 @@ pub(super) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&application)))
 }
 
-/// The application that a path names; if there is none, the one that the body describes, made now.
-pub(super) async fn of_path_or_inline(
-    api: &Api,
-    caller: &Caller,
+/// The application that a path names, or the one that the body describes for the case that there is none.
+pub(super) enum Inline {
+    There(Application),
+    New(NewInline),
+}
+
+/// It has the name in the path, and is not made yet.
+pub(super) struct NewInline {
     key: String,
-    inline: Option<Value>,
-) -> Result<Application, Error> {
-    let which = WhichApplication { org: caller.org(), key: key.clone() };
-    let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
-        return api.application(caller, key).await;
-    };
-    caller.may(Access::Administer).map_err(Error::forbidden)?;
-    let new =
-        read(caller.org(), inline.to_string().as_bytes()).map_err(|error| error.in_field("application"))?;
-    let place = ["body", "application", "uid"];
-    match &new.uid {
-        None => {
-            let message = "this field is required: it is the name in the path";
-            return Err(Problem::new(&place, message, "application_uid_missing").into());
+    new: NewApplication,
+}
+
+impl Inline {
+    pub(super) async fn find(
+        api: &Api,
+        caller: &Caller,
+        key: &str,
+        inline: Option<Value>,
+    ) -> Result<Self, Error> {
+        let which = WhichApplication { org: caller.org(), key: key.to_owned() };
+        let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
+            return api.application(caller, key.to_owned()).await.map(Self::There);
+        };
+        caller.may(Access::Administer).map_err(Error::forbidden)?;
+        let new = read(caller.org(), inline.to_string().as_bytes())
+            .map_err(|error| error.in_field("application"))?;
+        let place = ["body", "application", "uid"];
+        match &new.uid {
+            None => {
+                let message = "this field is required: it is the name in the path";
+                Err(Problem::new(&place, message, "application_uid_missing").into())
+            }
+            Some(uid) if uid != key => {
+                let message = "must be the name in the path";
+                Err(Problem::new(&place, message, "application_uid_mismatch").into())
+            }
+            Some(_) => Ok(Self::New(NewInline { key: key.to_owned(), new })),
         }
-        Some(uid) if *uid != key => {
-            let message = "must be the name in the path";
-            return Err(Problem::new(&place, message, "application_uid_mismatch").into());
-        }
-        Some(_) => {}
     }
-    match api.directory(caller).create_application(new, None).await {
-        Ok(Made::New(made) | Made::Before(made)) => Ok(made),
-        // Another request was first.
-        Err(ChangeError::UidTaken) => api.application(caller, key).await,
-        Err(error) => Err(error.into()),
+
+    /// Makes it, if there is none.
+    pub(super) async fn or_make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
+        match self {
+            Self::There(application) => Ok(application),
+            Self::New(new) => new.make(api, caller).await,
+        }
     }
 }
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
+impl NewInline {
+    pub(super) async fn make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
+        match api.directory(caller).create_application(self.new, None).await {
+            Ok(Made::New(made) | Made::Before(made)) => Ok(made),
+            // Another request was first.
+            Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+}
 
 /// Puts other values in the place of those there are, or makes the application.
 async fn put(
@@ -272,20 +295,28 @@ async fn put(
         ids::may_be_made("app_", &which.key, "There is no such application")?;
     }
     let (once, body) = (pending.once, pending.read().await?);
-    let mut new = read(org, &body.bytes)?;
-    for _ in 0..TRIES {
+    let new = read(org, &body.bytes)?;
+    let mut tries = api.engine.directory().tries();
+    loop {
         let Some(current) = api.engine.store().application(which.clone()).await? else {
-            new.uid = new.uid.or(Some(which.key));
-            let (Made::New(made) | Made::Before(made)) =
-                api.directory(&caller).create_application(new, once).await?;
-            return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+            let uid = new.uid.clone().or_else(|| Some(which.key.clone()));
+            let is_named_so = uid.as_ref() == Some(&which.key);
+            match api.directory(&caller).create_application(NewApplication { uid, ..new.clone() }, once).await
+            {
+                // Another request has just made it: this one changes it.
+                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                made => {
+                    let (Made::New(made) | Made::Before(made)) = made?;
+                    return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+                }
+            }
+            continue;
         };
         match api.directory(&caller).update_application(&current, new.clone()).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 async fn patch(
@@ -295,7 +326,8 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     let body = pending.read().await?;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = api.application(&caller, key.clone()).await?;
         let given: Map<String, Value> = given::body(&body.bytes)?;
         let metadata: &RawValue = json::raw(&current.metadata);
@@ -313,11 +345,10 @@ async fn patch(
         }
         let new = read(current.org, merged.to_string().as_bytes())?;
         match api.directory(&caller).update_application(&current, new).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 async fn set_alert_email(
@@ -331,14 +362,14 @@ async fn set_alert_email(
     let email = fields.string("email");
     let email = fields.checked("email", email, |email| is_address(email));
     fields.finish()?;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = api.application(&caller, key.clone()).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 /// Whether mail can be sent there is for a mail server to say; this only keeps out what is no address.

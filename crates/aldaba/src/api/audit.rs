@@ -3,7 +3,6 @@
 use super::auth::Access;
 use super::json;
 use super::page::PageQuery;
-use super::query::Query;
 use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
@@ -110,7 +109,7 @@ fn render(entry: &AuditEntry) -> AuditOut<'_> {
 }
 
 async fn list(State(api): State<Api>, query: PageQuery<AuditId>, caller: Caller) -> Result<Response, Error> {
-    let (before, after) = (moment(&query.query, "before")?, moment(&query.query, "after")?);
+    let (before, after) = (query.query.moment("before")?, query.query.moment("after")?);
     let actor = query.query.get("actor").map(|actor| read_actor(&actor)).transpose()?;
     let app = match query.query.get("app_id") {
         None => None,
@@ -136,13 +135,4 @@ fn read_actor(text: &str) -> Result<ActorFilter, Error> {
         let expected = format!("expected the id of a key or of an application, or one of {names}");
         Problem::value(&["query", "actor"], expected).into()
     })
-}
-
-fn moment(query: &Query, name: &str) -> Result<Option<Timestamp>, Error> {
-    let Some(text) = query.get(name) else { return Ok(None) };
-    let moment = text.parse::<jiff::Timestamp>().map_err(|_| {
-        let expected = "expected a date and time with an offset, such as 2026-01-31T12:00:00Z";
-        Error::malformed_query(format!("{name}={text}: {expected}"))
-    })?;
-    Ok(Some(Timestamp::from_millis(moment.as_millisecond())))
 }

@@ -162,7 +162,8 @@ fn too_slow(limit: Duration) -> Error {
 /// The digest by which a repeat of a request is known: caller, key and path. The body is not part of
 /// it: a repeat gets what the first one made.
 fn once(headers: &HeaderMap, uri: &Uri) -> Once {
-    let key = headers.get("idempotency-key")?;
+    // A client that sends the header without a key has none to send.
+    let key = headers.get("idempotency-key").filter(|key| !key.as_bytes().trim_ascii().is_empty())?;
     let caller = headers.get(AUTHORIZATION)?;
     let path = uri.path_and_query().map_or("", |path| path.as_str());
     // A header holds no NUL, so the parts cannot run into each other.

@@ -1,8 +1,9 @@
 //! Which deliveries a caller asks for.
 
+use super::json;
 use super::query::Query;
 use super::{Api, Error, error::Problem, ids};
-use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Reason};
 use aldaba_store::{DeliveryFilter, Phase};
 
 /// How many deliveries one read looks at. A filter that finds little ends its page early.
@@ -67,12 +68,12 @@ impl Written {
         });
         let mut moment = |name, text: Option<String>| {
             let text = text?;
-            let read: Result<jiff::Timestamp, _> = text.parse();
-            if read.is_err() {
+            let read = json::read_moment(&text);
+            if read.is_none() {
                 let expected = "expected a moment such as 2026-01-31T12:00:00Z";
                 problems.push(Problem::value(&[place, name], format!("{expected}; it is {text}")));
             }
-            Some(Timestamp::from_millis(read.ok()?.as_millisecond()))
+            read
         };
         let (before, after) = (moment("before", self.before), moment("after", self.after));
         if let Some(name) = &self.event_type

@@ -66,8 +66,6 @@ struct DiscardIn {
     iterator: Option<String>,
 }
 
-/// How often one is read again that keeps changing.
-const TRIES: usize = 8;
 /// How many are discarded in one write, and how many reads and writes one request may take.
 const SLICE: usize = 250;
 const SLICES: usize = 8;
@@ -87,7 +85,8 @@ pub(super) async fn one(
 ) -> Result<StatusCode, Error> {
     let app = api.application(&caller, app).await?.id;
     let entry = |action| api.engine.entry(caller.actor(), Deed::new(action, &id).of_app(app));
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let DeliveryView { status, .. } = find(&api, app, &id).await?;
         let Some(waiting) = cancel(app, &status) else {
             if status.state.reason().is_none() {
@@ -102,10 +101,9 @@ pub(super) async fn one(
                 let detail = "An attempt is being made at this moment; try again when it has ended";
                 return Err(Error::later(StatusCode::CONFLICT, "in_flight", detail, 1));
             }
-            _ => {}
+            _ => tries.again().await?,
         }
     }
-    Err(Error::conflict("The delivery keeps changing. Nothing was done; try again"))
 }
 
 #[derive(Debug, Default, Serialize, ToSchema)]

@@ -184,9 +184,6 @@ pub(super) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
 }
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
-
 /// Changes the fields that are given. What waits goes out under the new configuration from the next
 /// attempt on.
 pub(super) async fn patch(
@@ -197,7 +194,8 @@ pub(super) async fn patch(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
     let body = pending.read().await?;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = api.endpoint(application.id, key.clone()).await?;
         let (merged, given) = merge(&current, &body.bytes)?;
         let asked_before = &current.config.event_types;
@@ -206,11 +204,10 @@ pub(super) async fn patch(
         let credentials = given.contains_key("url").then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 /// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
@@ -226,17 +223,25 @@ pub(super) async fn put(
     }
     let (once, body) = (pending.once, pending.read().await?);
     let given = changes(&body.bytes)?;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = api.engine.store().endpoint(application.id, key.clone()).await?;
         let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
         let offer = Offer { caller: &caller, asked_before };
         let mut new = read(&api, &offer, &body.bytes)?;
         let Some(current) = current else {
-            new.config.uid = new.config.uid.or(Some(key));
+            let uid = new.config.uid.get_or_insert_with(|| key.clone());
+            let is_named_so = *uid == key;
             let which = WhichApplication { org: application.org, key: application.id.to_string() };
-            let (Made::New(made) | Made::Before(made)) =
-                api.directory(&caller).create_endpoint(which, new, once).await?;
-            return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+            match api.directory(&caller).create_endpoint(which, new, once).await {
+                // Another request has just made it: this one changes it.
+                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                made => {
+                    let (Made::New(made) | Made::Before(made)) = made?;
+                    return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+                }
+            }
+            continue;
         };
         if turns_off_again(&current, &given) {
             new.config.disabled = current.config.disabled;
@@ -246,11 +251,10 @@ pub(super) async fn put(
         let credentials = (!same).then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 pub(super) async fn delete(

@@ -3,11 +3,11 @@
 use super::endpoint::{reads_disabled, some_items};
 use super::ids;
 use super::json::{self, Fields};
-use super::{Api, Error, error::Problem, filter, given, headers, ordering};
+use super::{Api, Error, error::Problem, event_type, filter, given, headers, ordering};
 use crate::token::Caller;
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled, names};
 use aldaba_engine::wire::{Credentials, TargetUrl};
-use aldaba_engine::{NewEndpoint, OPERATIONAL_EVENTS, Policies, management};
+use aldaba_engine::{NewEndpoint, Policies};
 use aldaba_store::{Endpoint, EndpointConfig};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -160,7 +160,7 @@ pub(super) struct Offer<'a> {
 impl Offer<'_> {
     /// The server's own events need no description.
     fn is_operational(&self, name: &str) -> bool {
-        self.caller.org() == management() && OPERATIONAL_EVENTS.contains(&name)
+        event_type::is_operational(self.caller, name)
     }
 
     fn check(&self, api: &Api, fields: &mut Fields, field: &str, names: &[String]) {
@@ -345,7 +345,10 @@ pub(super) fn merge(current: &Endpoint, body: &[u8]) -> Result<(String, Map<Stri
     // Older names for the same things.
     let same = [("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
     for (name, value) in &given {
-        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name) {
+        // Both at once are for `read` to judge.
+        if let Some((_, twin)) = same.iter().find(|(older, _)| older == name)
+            && !given.contains_key(*twin)
+        {
             merged.as_object_mut().and_then(|fields| fields.remove(*twin));
         }
         merged[name] = value.clone();

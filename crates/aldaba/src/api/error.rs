@@ -258,9 +258,16 @@ impl From<ChangeError> for Error {
                     Rotation::MOST_OLD
                 ),
             ),
-            ChangeError::Unsettled => {
-                Self::conflict("Others keep changing this. Nothing was changed; try again")
-            }
+            ChangeError::MadeAndGone => Self::conflict(
+                "A request with this idempotency-key has been made before, and what it made has been deleted since. Nothing \
+                 was made now; to make another one, send another key",
+            ),
+            ChangeError::Unsettled => Self::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unsettled",
+                "Others keep changing this. Nothing was changed; try again",
+                1,
+            ),
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
             }

@@ -11,8 +11,8 @@ use super::query::Query;
 use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_delivery::Timestamp;
-use aldaba_engine::{ChangeError, Put};
+use aldaba_delivery::{EventTypeId, Timestamp};
+use aldaba_engine::{ChangeError, OPERATIONAL_EVENTS, Put, management};
 use aldaba_store::{EventType, Order};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
@@ -125,16 +125,59 @@ fn missing() -> Error {
     Error::not_found("There is no such event type; GET /api/v1/event-type lists them")
 }
 
-pub(super) fn find(api: &Api, caller: &Caller, name: &str) -> Result<Arc<EventType>, Error> {
+/// One that can be changed.
+fn find(api: &Api, caller: &Caller, name: &str) -> Result<Arc<EventType>, Error> {
     let found = api.engine.event_types().get(caller.org(), name);
-    found.filter(|found| caller.sees(found)).ok_or_else(missing)
+    found.filter(|found| caller.sees(found)).ok_or_else(|| missing_or_own(caller, name))
+}
+
+/// An event of the server itself: there without being described, for the management organization alone.
+fn operational(name: &str) -> Arc<EventType> {
+    let (id, at) = (EventTypeId::from_bytes([0; 20]), Timestamp::from_millis(0));
+    Arc::new(EventType {
+        id,
+        org: management(),
+        name: name.to_owned(),
+        description: "An operational webhook of the server".to_owned(),
+        archived: false,
+        deprecated: false,
+        validate: false,
+        schemas: None,
+        feature_flags: Vec::new(),
+        group_name: None,
+        created_at: at,
+        updated_at: at,
+    })
+}
+
+pub(super) fn is_operational(caller: &Caller, name: &str) -> bool {
+    caller.org() == management() && OPERATIONAL_EVENTS.contains(&name)
+}
+
+fn missing_or_own(caller: &Caller, name: &str) -> Error {
+    if is_operational(caller, name) {
+        return Error::conflict("It is an event of the server itself. PUT describes it in your own words");
+    }
+    missing()
+}
+
+/// By name; those of the server itself too, unless somebody has described them.
+fn all(api: &Api, caller: &Caller) -> Vec<Arc<EventType>> {
+    let mut types = api.engine.event_types().of_organization(caller.org());
+    if caller.org() == management() {
+        let missing = OPERATIONAL_EVENTS.iter().filter(|name| types.iter().all(|one| one.name != **name));
+        let missing: Vec<_> = missing.map(|name| operational(name)).collect();
+        types.extend(missing);
+        types.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+    types
 }
 
 async fn list(State(api): State<Api>, query: PageQuery<Place>, caller: Caller) -> Result<Response, Error> {
     let archived = query.query.boolean("include_archived", false)?;
     let content = query.query.boolean("with_content", false)?;
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
-    let mut types = api.engine.event_types().of_organization(caller.org());
+    let mut types = all(&api, &caller);
     if order == Order::Descending {
         types.reverse();
     }
@@ -167,7 +210,11 @@ fn fitting(types: &[Arc<EventType>]) -> usize {
 }
 
 async fn show(State(api): State<Api>, caller: Caller, Ids(name): Ids<String>) -> Result<Response, Error> {
-    Ok(json::answer(StatusCode::OK, &render(&*find(&api, &caller, &name)?)))
+    let found = match find(&api, &caller, &name) {
+        Err(_) if is_operational(&caller, &name) => operational(&name),
+        found => found?,
+    };
+    Ok(json::answer(StatusCode::OK, &render(&found)))
 }
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
@@ -204,9 +251,6 @@ async fn put(
     Ok(json::answer(status, &render(&event_type)))
 }
 
-/// How often a change is tried again because another one came first.
-const TRIES: usize = 5;
-
 async fn patch(
     State(api): State<Api>,
     caller: Caller,
@@ -215,16 +259,16 @@ async fn patch(
 ) -> Result<Response, Error> {
     find(&api, &caller, &name)?;
     let bytes = pending.read().await?.bytes;
-    for _ in 0..TRIES {
+    let mut tries = api.engine.directory().tries();
+    loop {
         let current = find(&api, &caller, &name)?;
         let (body, before) = (bytes.clone(), current.clone());
         let new = apart(move || merge(&before, &body)).await?;
         match api.directory(&caller).change_event_type(&current, &new).await {
-            Err(ChangeError::Unsettled) => {}
+            Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&*changed?))),
         }
     }
-    Err(ChangeError::Unsettled.into())
 }
 
 /// Whether the event type is removed for good.
@@ -250,7 +294,7 @@ async fn delete(
         false => directory.archive_event_type(org, &name).await,
     };
     deleted.map_err(|error| match error {
-        ChangeError::NotFound => missing(),
+        ChangeError::NotFound => missing_or_own(&caller, &name),
         error => error.into(),
     })?;
     Ok(StatusCode::NO_CONTENT)

@@ -7,6 +7,8 @@ use aldaba_delivery::Timestamp;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -57,6 +59,18 @@ pub(super) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::
 pub(super) fn moment(time: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.6}")
+}
+
+/// A moment as RFC 3339 writes it. The last hours of the year 9999 are beyond what can be shown, and count as the
+/// last moment that can: whoever writes them means that there is no end.
+pub(super) fn read_moment(text: &str) -> Option<Timestamp> {
+    let moment = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let pieces = Pieces::parse(text).ok()?;
+        let is_moment = pieces.time().is_some() && pieces.to_numeric_offset().is_some();
+        let is_last = pieces.date() >= jiff::Timestamp::MAX.to_zoned(TimeZone::UTC).date();
+        (is_moment && is_last).then_some(jiff::Timestamp::MAX)
+    })?;
+    Some(Timestamp::from_millis(moment.as_millisecond()))
 }
 
 /// For sentences.
@@ -276,9 +290,9 @@ impl Fields {
     /// A moment, as RFC 3339 writes it.
     pub(super) fn moment(&mut self, name: &str) -> Option<Timestamp> {
         let text = self.string(name)?;
-        match text.parse::<jiff::Timestamp>() {
-            Ok(moment) => Some(Timestamp::from_millis(moment.as_millisecond())),
-            Err(_) => {
+        match read_moment(&text) {
+            Some(moment) => Some(moment),
+            None => {
                 self.problem(name, "must be a date and time with an offset, such as 2026-01-31T12:00:00Z");
                 None
             }
@@ -431,6 +445,13 @@ impl Fields {
             self.problem(name, message);
         }
         text
+    }
+
+    /// A field that may be left out but not be null.
+    pub(super) fn not_null(&mut self, name: &str) {
+        if self.fields.get(name).is_some_and(Value::is_null) {
+            self.problem(name, "cannot be null; leave it out");
+        }
     }
 
     /// A field of which one value is supported.

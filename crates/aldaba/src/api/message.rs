@@ -1,4 +1,4 @@
-use super::application;
+use super::application::Inline;
 use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::some_items;
@@ -58,7 +58,8 @@ pub(super) struct MessageOut<'a> {
     event_id: Option<&'a str>,
     event_type: &'a str,
     /// The bytes as they came in, not written anew: what callers see is what receivers get. Of a payload that was
-    /// deleted nothing is left but `{"expired": true}`.
+    /// deleted nothing is left but `{"expired": true}`; the same is shown of one that is no JSON object (`/raw` has
+    /// its text).
     #[schema(value_type = Object)]
     payload: &'a RawValue,
     version: Option<&'a str>,
@@ -77,16 +78,21 @@ pub(super) struct MessageOut<'a> {
     deliver_at: Option<Timestamp>,
 }
 
+/// A payload as callers see it: clients have an object in its place, and nothing else.
+fn shown(payload: &[u8]) -> &RawValue {
+    let object = std::str::from_utf8(payload).ok().filter(|text| text.trim_start().starts_with('{'));
+    object
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_else(|| json::raw(r#"{"expired": true}"#))
+}
+
 pub(super) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
-    let payload = match message.expunged {
-        true => r#"{"expired": true}"#,
-        false => std::str::from_utf8(&message.content.payload).unwrap_or("{}"),
-    };
+    let payload: &[u8] = if message.expunged { b"" } else { &message.content.payload };
     MessageOut {
         id: message.id,
         event_id: message.event_id.as_deref(),
         event_type: &message.content.event_type,
-        payload: if content.0 { json::raw(payload) } else { json::empty() },
+        payload: if content.0 { shown(payload) } else { json::empty() },
         version: message.content.version.as_deref(),
         channels: some_items(&message.channels),
         tags: some_items(&message.tags),
@@ -110,15 +116,14 @@ pub(super) async fn create(
     let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
         Ok(input) => input,
         Err(error) => {
-            // An unknown application comes before a bad body; the good path need not look it up twice.
-            api.application(&caller, which.key).await?;
+            // An unknown application comes before a bad body, unless the body is to make it. The good path need
+            // not look it up twice.
+            if !message_in::has_application(&body.bytes) {
+                api.application(&caller, which.key).await?;
+            }
             return Err(error);
         }
     };
-    if let Some(inline) = input.application {
-        let inline = given::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
-        application::of_path_or_inline(&api, &caller, which.key.clone(), inline).await?;
-    }
     let event = NewEvent {
         event_type: (&*input.event_type).into(),
         payload: match &input.raw_payload {
@@ -135,12 +140,27 @@ pub(super) async fn create(
         only_for: None,
         once,
     };
+    if let Some(inline) = input.application {
+        let inline = given::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
+        if let Inline::New(new) = Inline::find(&api, &caller, &which.key, inline).await? {
+            // Nothing is made for a message that is refused.
+            if let Some(refusal) = api.engine.refusal(&which, &event).await {
+                return Err(refusal.into());
+            }
+            new.make(&api, &caller).await?;
+        }
+    }
     let answer = |id, timestamp, deliver_at| {
+        let payload = match &input.raw_payload {
+            _ if !content.0 => json::empty(),
+            Some(raw) => shown(raw.as_bytes()),
+            None => input.payload,
+        };
         let out = MessageOut {
             id,
             event_id: input.event_id.as_deref(),
             event_type: &input.event_type,
-            payload: if content.0 { input.payload } else { json::empty() },
+            payload,
             version: input.version.as_deref(),
             channels: some_items(&input.channels),
             tags: some_items(&input.tags),
@@ -148,7 +168,7 @@ pub(super) async fn create(
             timestamp,
             deliver_at,
         };
-        let size = if content.0 { 256 + input.payload.get().len() } else { 256 };
+        let size = 256 + payload.get().len();
         json::sized_answer(StatusCode::ACCEPTED, &out, size)
     };
     match api.engine.send(&which, event).await? {

@@ -6,12 +6,12 @@ pub(super) use aldaba_delivery::{DEEPEST_PAYLOAD as DEEPEST, is_too_deep as too_
 use super::error::{Error, Problem};
 use super::given::{AtMost, First};
 use super::ids;
-use super::json::Fields;
+use super::json::{self, Fields};
 use super::message_headers;
 use aldaba_delivery::Timestamp;
 use aldaba_store::NewMessage;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -89,14 +89,18 @@ struct Body<'a> {
     #[serde(default)]
     #[serde(borrow)]
     headers: Option<&'a RawValue>,
-    #[serde(default)]
-    #[serde(borrow)]
+    #[serde(default, borrow, deserialize_with = "given")]
     payload_retention_period: Option<&'a RawValue>,
     #[serde(default)]
     payload_retention_hours: Option<IgnoredAny>,
     #[serde(default)]
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
+}
+
+/// A field that is there, null too.
+fn given<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl MessageIn<'_> {
@@ -107,6 +111,15 @@ impl MessageIn<'_> {
             None => self.payload.get().as_bytes(),
         }
     }
+}
+
+/// Whether a body that may not be acceptable is to make its application.
+pub(super) fn has_application(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Application {
+        application: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(body).is_ok_and(|Application { application }| application.is_some())
 }
 
 /// What else can be given about the body that is sent.
@@ -251,6 +264,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     message_headers::read(&mut fields);
     let deliver_at = fields.string("deliverAt");
     fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
+    fields.not_null("payloadRetentionPeriod");
     fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
     fields.not_yet(&NOT_YET);
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
@@ -259,10 +273,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
 
 /// RFC 3339.
 fn moment(text: &str) -> Result<Timestamp, String> {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(moment) => Ok(Timestamp::from_millis(moment.as_millisecond())),
-        Err(_) => Err(format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`")),
-    }
+    json::read_moment(text).ok_or_else(|| format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`"))
 }
 
 #[cfg(test)]
@@ -303,10 +314,10 @@ mod tests {
         let body = |days: &str| {
             format!("{{\"eventType\":\"a\",\"payload\":{{}},\"payloadRetentionPeriod\":{days}}}")
         };
-        for days in ["90", " 90 ", "null"] {
+        for days in ["90", " 90 "] {
             assert_eq!(status(&body(days)), None, "{days}");
         }
-        for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
+        for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true", "null"] {
             assert_eq!(status(&body(days)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{days}");
         }
     }

@@ -1,6 +1,6 @@
 //! Tokens for an application's portal, and their ends.
 
-use super::application::of_path_or_inline;
+use super::application::Inline;
 use super::auth::Access;
 use super::body::Pending;
 use super::ids::{self, Ids};
@@ -181,7 +181,7 @@ async fn app_portal_access(
     let inline = fields.take("application");
     let asked = Asked::read(&mut fields);
     fields.finish()?;
-    let application = of_path_or_inline(&api, &caller, key, inline).await?;
+    let application = Inline::find(&api, &caller, &key, inline).await?.or_make(&api, &caller).await?;
     admit(&api, &caller, &base, &application, asked).await
 }
 

@@ -1,6 +1,7 @@
 //! Query strings. What cannot be understood is a 400, what is out of bounds a 422, and a parameter
 //! that nobody knows is ignored: SDKs send some that belong to newer servers.
 
+use super::json;
 use super::{Api, Error};
 use aldaba_delivery::Timestamp;
 use aldaba_store::Within;
@@ -55,10 +56,9 @@ impl Query {
 
     pub(super) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Error> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        let moment: Result<jiff::Timestamp, _> = text.parse();
         let expected = "expected a date and time with an offset, such as 2026-01-31T12:00:00Z";
-        let malformed = |_| Error::malformed_query(format!("{name}={text}: {expected}"));
-        moment.map(|moment| Some(Timestamp::from_millis(moment.as_millisecond()))).map_err(malformed)
+        let malformed = || Error::malformed_query(format!("{name}={text}: {expected}"));
+        json::read_moment(&text).map(Some).ok_or_else(malformed)
     }
 
     /// `before` and `after`.

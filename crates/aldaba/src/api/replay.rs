@@ -9,7 +9,7 @@ use super::routes::{Form, Route};
 use super::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
-use aldaba_engine::{MOST_OPENED, NewReplay};
+use aldaba_engine::{MOST_OPENED, NewReplay, NewResend};
 use aldaba_store::{Deed, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -362,13 +362,15 @@ pub(super) async fn resend(
     State(api): State<Api>,
     caller: Caller,
     Ids((app, message, endpoint)): Ids<(String, String, String)>,
+    pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
     let message = api.message(application.id, message).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
     let deed = Deed::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
-    let entry = api.engine.entry(caller.actor(), deed);
-    if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(entry, endpoint, message)).await {
+    let audit = api.engine.entry(caller.actor(), deed);
+    let asked = NewResend { endpoint, message, audit, once: pending.once };
+    if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {
         ended?;
     }
     Ok(json::answer(StatusCode::ACCEPTED, &json!({})))

@@ -11,7 +11,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-const MOST: usize = 8 << 20;
+/// Twice what the largest request may have.
+const MOST: usize = 32 << 20;
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// A request's body that is read to its end even when it is dropped before.

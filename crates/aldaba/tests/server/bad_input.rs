@@ -420,3 +420,93 @@ async fn an_empty_id_names_nothing_whatever_is_done_to_it() {
         says(&reply, 404, "not_found");
     }
 }
+
+#[tokio::test]
+async fn a_message_that_would_make_its_application_is_told_what_is_wrong_and_makes_nothing() {
+    let server = Running::start().await;
+    let schema = json!({"1": {"type": "object", "required": ["amount"]}});
+    let described = json!({"description": "", "schemas": schema, "validate": true});
+    server.client.put("/event-type/strict", described.to_string()).await.expect(201);
+    let inline = json!({"name": "Shop", "uid": "shop"});
+    let send = async |more: Value| {
+        let mut body = json!({"eventType": "a", "payload": {}, "application": inline});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.client.post("/app/shop/msg", body.to_string()).await
+    };
+    for (wrong, place) in [
+        (json!({"eventType": "a b"}), "body.eventType"),
+        (json!({"payload": 5}), "body.payload"),
+        (json!({"eventType": "strict"}), "body.payload"),
+        (json!({"deliverAt": "2999-01-01T00:00:00Z"}), "body.deliverAt"),
+        (json!({"application": {"uid": "shop"}}), "body.application.name"),
+    ] {
+        let refused = send(wrong.clone()).await;
+        refused.expect(422);
+        assert!(places(&refused)[0].starts_with(place), "{wrong}: {:?}", places(&refused));
+        server.client.get("/app/shop").await.expect(404);
+    }
+    // Whoever brings none hears that there is none.
+    send(json!({"eventType": "a b", "application": null})).await.expect(404);
+    server.client.post("/app/shop/msg", "no json").await.expect(404);
+    send(json!({"eventType": "strict", "payload": {"amount": 1}})).await.expect(202);
+    server.client.get("/app/shop").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_change_of_an_endpoint_has_its_event_types_once() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    server.event_type("a").await;
+    server.event_type("b").await;
+    let path = format!("/app/{app}/endpoint/e");
+    server.endpoint(&app, json!({"uid": "e", "eventTypes": ["a"]})).await;
+    let both = json!({"eventTypes": ["a"], "filterTypes": ["b"]});
+    let refused = server.client.patch(&path, both.to_string()).await;
+    refused.expect(422);
+    assert_eq!(places(&refused), ["body.eventTypes"]);
+    assert_eq!(server.client.get(&path).await.expect(200)["eventTypes"], json!(["a"]));
+    let older = server.client.patch(&path, json!({"filterTypes": ["b"]}).to_string()).await.expect(200);
+    assert_eq!(older["eventTypes"], json!(["b"]));
+    let cleared = server.client.patch(&path, json!({"filterTypes": null}).to_string()).await.expect(200);
+    assert_eq!(cleared["eventTypes"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_retention_period_that_is_null_is_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let path = format!("/app/{app}/msg");
+    let body = json!({"eventType": "a", "payload": {}, "payloadRetentionPeriod": null});
+    let refused = server.client.post(&path, body.to_string()).await;
+    refused.expect(422);
+    assert_eq!(places(&refused), ["body.payloadRetentionPeriod"]);
+    assert!(String::from_utf8_lossy(&refused.body).contains("null"));
+}
+
+#[tokio::test]
+async fn the_last_moments_of_the_year_9999_are_moments_and_what_is_none_is_not() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    server.message(&app, "a").await;
+    for last in [
+        "9999-12-30T21:59:59Z",
+        "9999-12-30T22:00:01Z",
+        "9999-12-31T23:59:59.999Z",
+        "9999-12-31T23:59:59%2B00:00",
+    ] {
+        for path in [
+            format!("/app/{app}/msg?after=2020-01-01T00:00:00Z&before={last}"),
+            format!("/audit?before={last}"),
+        ] {
+            let page = server.client.get(&path).await.expect(200);
+            assert!(!page["data"].as_array().unwrap().is_empty(), "{path}: {page}");
+        }
+    }
+    for wrong in ["9999-12-31", "9999-12-31T23:59:59", "9999-12-32T00:00:00Z", "10000-01-01T00:00:00Z"] {
+        server.client.get(&format!("/app/{app}/msg?before={wrong}")).await.expect(400);
+    }
+    // It is a moment, but too far ahead: the answer says that.
+    let body = json!({"eventType": "a", "payload": {}, "deliverAt": "9999-12-31T23:59:59Z"});
+    let refused = server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(422);
+    assert!(refused["detail"][0]["msg"].as_str().unwrap().contains("366"), "{refused}");
+}

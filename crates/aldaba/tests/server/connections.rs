@@ -105,6 +105,26 @@ async fn a_refused_request_with_a_large_body_still_gets_its_answer() {
 }
 
 #[tokio::test]
+async fn a_batch_that_is_too_large_gets_its_answer_while_it_is_still_being_sent() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let (length, piece) = (20 << 20, vec![b'x'; 64 << 10]);
+    let authorization = server.client.authorization.as_deref().unwrap();
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/app/{app}/msg/batch HTTP/1.1\r\nhost: x\r\nauthorization: {authorization}\r\n\
+         content-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..length / piece.len() {
+        stream.write_all(&piece).await.expect("all of it can be sent");
+    }
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).await.expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&start), "HTTP/1.1 413");
+}
+
+#[tokio::test]
 async fn a_client_that_asks_before_sending_is_refused_without_sending() {
     let server = Running::start().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();

@@ -240,3 +240,14 @@ async fn headers_of_a_message_are_kept_and_bad_ones_refused() {
     assert_eq!(server.stored(&app).await[2], 2);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_condition_inside_seven_others_is_taken_and_inside_eight_is_not() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let nested = |nots: usize| (0..nots).fold(json!({"tag": "a"}), |inner, _| json!({"not": inner}));
+    server.endpoint(&app, json!({"filter": nested(7)})).await;
+    let body = json!({"url": "https://example.com", "filter": nested(8)}).to_string();
+    let refused = server.client.post(&format!("/app/{app}/endpoint"), body).await.expect(422);
+    assert!(refused["detail"][0]["msg"].as_str().unwrap().contains("8 levels"), "{refused}");
+}

@@ -1,5 +1,7 @@
+use crate::receiver::Receiver;
 use crate::running::Running;
 use serde_json::json;
+use tokio::net::TcpListener;
 
 #[tokio::test]
 async fn a_repeated_key_gets_the_first_answer_and_makes_nothing_new() {
@@ -74,4 +76,127 @@ async fn a_key_is_remembered_over_a_restart() {
     let server = Running::within(server.stop().await, |_| {}).await;
     assert_eq!(server.client.post_once(&path, "k", message).await.expect(202), first);
     assert_eq!(server.stored(&app).await, [1, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_repeated_resend_sends_once_whatever_came_of_it_and_whatever_happens_between() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(500, "no").await;
+    let message = server.message(&app, "a").await;
+    let made = server.endpoint(&app, json!({"url": receiver.url("/"), "policy": "quick"})).await;
+    let endpoint = format!("/app/{app}/endpoint/{}", made["id"].as_str().unwrap());
+    let path = format!("/app/{app}/msg/{message}/endpoint/{}/resend", made["id"].as_str().unwrap());
+    // Never sent before; then settled; a failure is an attempt too.
+    for (key, status) in [("k1", 500), ("k2", 200), ("k3", 200)] {
+        receiver.answer(status);
+        for _ in 0..3 {
+            let again = server.client.post_once(&path, key, "").await;
+            assert_eq!(again.expect(202), json!({}));
+        }
+        receiver.next().await;
+    }
+    // Where one is refused, one that was made before is not.
+    server.client.patch(&endpoint, r#"{"disabled": true}"#).await.expect(200);
+    server.client.post_once(&path, "k4", "").await.expect(409);
+    server.client.post_once(&path, "k1", "").await.expect(202);
+    server.client.patch(&endpoint, r#"{"disabled": false}"#).await.expect(200);
+    // A refusal frees its key, and the history has what was made.
+    server.client.post_once(&path, "k4", "").await.expect(202);
+    receiver.next().await;
+    let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
+    assert_eq!(attempts["data"].as_array().unwrap().len(), 4);
+
+    let folder = server.stop().await;
+    let open = |config: &mut aldaba::config::Config| {
+        config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    };
+    let server = Running::within(folder, open).await;
+    server.client.post_once(&path, "k1", "").await.expect(202);
+    server.client.post_once(&path, "k5", "").await.expect(202);
+    receiver.next().await;
+    receiver.nothing_more().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_repeated_resend_of_a_delivery_that_waits_sends_once() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(500, "no").await;
+    let made = server.endpoint(&app, json!({"url": receiver.url("/"), "policy": "standard"})).await;
+    let message = server.message(&app, "a").await;
+    receiver.next().await;
+    let endpoint = made["id"].as_str().unwrap();
+    let shown = format!("/app/{app}/msg/{message}/endpoint");
+    while !server.client.get(&shown).await.expect(200)["data"][0]["nextAttempt"].is_string() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let path = format!("{shown}/{endpoint}/resend");
+    for _ in 0..3 {
+        server.client.post_once(&path, "k", "").await.expect(202);
+    }
+    receiver.next().await;
+    assert!(receiver.is_quiet_for(500).await);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_resend_that_is_repeated_while_it_is_under_way_is_not_run_twice() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let message = server.message(&app, "a").await;
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let made = server.endpoint(&app, json!({"url": url, "policy": "quick"})).await;
+    let path = format!("/app/{app}/msg/{message}/endpoint/{}/resend", made["id"].as_str().unwrap());
+    let (first, second) = tokio::join!(server.client.post_once(&path, "k", ""), async {
+        let hangs_up_later = silent.accept().await.unwrap();
+        let second = server.client.post_once(&path, "k", "").await;
+        drop(hangs_up_later);
+        second
+    });
+    first.expect(202);
+    second.expect(409);
+    let (third, another) = tokio::join!(
+        server.client.post_once(&path, "k", ""),
+        tokio::time::timeout(std::time::Duration::from_millis(300), silent.accept())
+    );
+    third.expect(202);
+    assert!(another.is_err(), "nothing is sent");
+    let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
+    assert_eq!(attempts["data"].as_array().unwrap().len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_blank_key_is_none() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let path = format!("/app/{app}/msg");
+    for (n, key) in ["", "", " ", "\t "].into_iter().enumerate() {
+        let body = json!({"eventType": "a", "payload": {"n": n}}).to_string();
+        let sent = server.client.post_once(&path, key, body).await.expect(202);
+        assert_eq!(sent["payload"], json!({"n": n}));
+    }
+    assert_eq!(server.stored(&app).await, [1, 0, 4]);
+}
+
+#[tokio::test]
+async fn a_repeat_of_a_request_whose_work_was_deleted_says_so() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for (list, body, shown) in [
+        ("/app".to_owned(), r#"{"name": "n"}"#, "id"),
+        (format!("/app/{app}/endpoint"), r#"{"url": "https://example.com"}"#, "id"),
+        ("/event-type".to_owned(), r#"{"name": "a", "description": ""}"#, "name"),
+    ] {
+        let made = server.client.post_once(&list, "k", body).await.expect(201);
+        let path = format!("{list}/{}?expunge=true", made[shown].as_str().unwrap());
+        server.client.delete(&path).await.expect(204);
+        let again = server.client.post_once(&list, "k", body).await.expect(409);
+        let detail = again["detail"].as_str().unwrap();
+        assert!(detail.contains("idempotency-key") && detail.contains("deleted"), "{detail}");
+        server.client.post_once(&list, "another", body).await.expect(201);
+    }
 }

@@ -109,7 +109,7 @@ async fn an_organization_hears_of_messages_that_fail_and_recover() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_told_with_its_trigger() {
+async fn an_endpoint_that_is_gone_is_told_with_its_trigger_and_since_when() {
     let mut stage = Stage::new(410).await;
     let endpoint = stage.endpoint("standard").await;
     stage.hears("endpoint.created").await;
@@ -122,6 +122,9 @@ async fn an_endpoint_that_is_gone_is_told_with_its_trigger() {
     let data = &disabled["data"];
     assert_eq!((&data["endpointId"], &data["trigger"]), (&json!(endpoint), &json!("automatic")));
     assert_eq!(data["endpointUid"], "door");
+    // It has not failed before: it fails since the attempt that was told so.
+    let exhausted = heard.iter().find(|event| event["type"] == "message.attempt.exhausted").unwrap();
+    assert_eq!(data["failSince"], exhausted["data"]["lastAttempt"]["timestamp"]);
 }
 
 #[tokio::test]
@@ -145,4 +148,43 @@ async fn operational_endpoints_are_the_organizations_own() {
     assert_eq!(client.get("/app").await.expect(200)["data"].as_array().unwrap().len(), 1);
     client.delete(&path).await.expect(204);
     client.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn the_servers_own_events_are_among_the_event_types_of_the_management_organization() {
+    let server = Running::start().await;
+    let client = server.client.with_token(&token("org_00000000000SvixManagement00"));
+    client.put("/event-type/other", r#"{"description": ""}"#).await.expect(201);
+    client.put("/event-type/endpoint.updated", r#"{"description": "mine"}"#).await.expect(201);
+    let own = [
+        "endpoint.created",
+        "endpoint.deleted",
+        "endpoint.disabled",
+        "endpoint.enabled",
+        "endpoint.updated",
+        "message.attempt.exhausted",
+        "message.attempt.failing",
+        "message.attempt.recovered",
+        "other",
+    ];
+    let mut seen = Vec::new();
+    let mut path = "/event-type?limit=4".to_owned();
+    loop {
+        let page = client.get(&path).await.expect(200);
+        seen.extend(page["data"].as_array().unwrap().iter().map(|one| one["name"].clone()));
+        if page["done"] == true {
+            break;
+        }
+        path = format!("/event-type?limit=4&iterator={}", page["iterator"].as_str().unwrap());
+    }
+    assert_eq!(json!(seen), json!(own));
+    for name in own {
+        assert_eq!(client.get(&format!("/event-type/{name}")).await.expect(200)["name"], name);
+    }
+    assert_eq!(client.get("/event-type/endpoint.updated").await.expect(200)["description"], "mine");
+    client.patch("/event-type/endpoint.created", r#"{"description": "x"}"#).await.expect(409);
+    client.delete("/event-type/endpoint.created").await.expect(409);
+    // Nobody else has them.
+    assert_eq!(server.client.get("/event-type").await.expect(200)["data"], json!([]));
+    server.client.get("/event-type/endpoint.created").await.expect(404);
 }

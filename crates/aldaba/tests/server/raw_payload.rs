@@ -33,3 +33,61 @@ async fn a_raw_payload_is_signed_and_sent_byte_by_byte() {
         assert_eq!(receiver.next().await.body, r#"{"a":1}"#);
     }
 }
+
+#[tokio::test]
+async fn a_payload_that_is_no_object_is_shown_as_one_and_its_text_is_in_raw() {
+    let server = Running::delivering().await;
+    let receiver = Receiver::answering(200, "").await;
+    let app = server.application().await;
+    let endpoint = server.endpoint(&app, json!({"url": receiver.url("/")})).await["id"].clone();
+    let endpoint = endpoint.as_str().unwrap();
+    let path = format!("/app/{app}/msg");
+    let expired = json!({"expired": true});
+    for (raw, shown) in [
+        ("[1, 2]", &expired),
+        ("17", &expired),
+        ("null", &expired),
+        ("\"text\"", &expired),
+        ("<no json/>", &expired),
+        ("{\"broken\": ", &expired),
+        ("", &expired),
+        (" {\"a\": [1]}\n", &json!({"a": [1]})),
+    ] {
+        let parameters = json!({"rawPayload": raw});
+        let body = json!({"eventType": "a", "payload": {"n": 1}, "transformationsParams": parameters});
+        let sent = server.client.post_once(&path, raw.trim(), body.to_string()).await.expect(202);
+        assert_eq!(sent["payload"], *shown, "{raw}");
+        let id = sent["id"].as_str().unwrap();
+        let read = server.client.get(&format!("{path}/{id}")).await.expect(200);
+        assert_eq!(read["payload"], *shown, "{raw}");
+        let exact = server.client.get(&format!("{path}/{id}/raw")).await.expect(200);
+        assert_eq!(exact["payload"], *raw);
+        let bare = server.client.get(&format!("{path}/{id}?with_content=false")).await.expect(200);
+        assert_eq!(bare["payload"], json!({}));
+        let again = server.client.post_once(&path, raw.trim(), body.to_string()).await.expect(202);
+        if !raw.is_empty() {
+            assert_eq!(again, sent, "a repeat is answered as the first");
+        }
+        let search = json!({"withContent": true, "with_content": true}).to_string();
+        for list in [
+            server.client.get(&path).await.expect(200),
+            server.client.get(&format!("/app/{app}/endpoint/{endpoint}/msg")).await.expect(200),
+            server.client.post(&format!("{path}/search"), search).await.expect(200),
+        ] {
+            assert!(list["data"].as_array().unwrap().iter().all(|one| one["payload"].is_object()), "{list}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dispatched_message_is_shown_with_an_object_too() {
+    let server = Running::delivering().await;
+    let receiver = Receiver::answering(200, "").await;
+    let app = server.application().await;
+    let body = json!({"url": receiver.url("/"), "payload": [1, 2], "eventType": "a"}).to_string();
+    let sent = server.client.post(&format!("/app/{app}/dispatch"), body).await.expect(202);
+    assert_eq!(sent["payload"], json!([1, 2]), "its own record has any JSON");
+    let path = format!("/app/{app}/msg/{}", sent["id"].as_str().unwrap());
+    assert_eq!(server.client.get(&path).await.expect(200)["payload"], json!({"expired": true}));
+    assert_eq!(server.client.get(&format!("{path}/raw")).await.expect(200)["payload"], "[1,2]");
+}

@@ -138,3 +138,76 @@ async fn a_message_can_bring_its_application_along() {
     }
     server.client.get("/app/new").await.expect(404);
 }
+
+#[tokio::test]
+async fn one_that_several_put_at_the_same_time_is_made_once_and_changed_by_the_others() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for path in ["/app/new".to_owned(), format!("/app/{app}/endpoint/new")] {
+        let puts = (0..8).map(|n| {
+            let body =
+                json!({"name": format!("n{n}"), "url": "https://example.com", "uid": "new"}).to_string();
+            server.client.put(&path, body)
+        });
+        let replies = futures_util::future::join_all(puts).await;
+        let mut statuses: Vec<_> = replies.iter().map(|reply| reply.status.as_u16()).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201], "{path}");
+        let ids: std::collections::BTreeSet<_> =
+            replies.iter().map(|reply| reply.json()["id"].to_string()).collect();
+        assert_eq!(ids.len(), 1, "{path}");
+        // Without a uid in the body the name in the path is it.
+        let path = path.replace("new", "other");
+        let puts = (0..8).map(|_| server.client.put(&path, r#"{"name": "n", "url": "https://example.com"}"#));
+        let made = futures_util::future::join_all(puts).await;
+        assert!(made.iter().all(|reply| [200, 201].contains(&reply.status.as_u16())), "{made:?}");
+    }
+    // A uid that is not the name in the path is still taken.
+    server.client.put("/app/another", r#"{"name": "n", "uid": "new"}"#).await.expect(409);
+}
+
+#[tokio::test]
+async fn many_changes_of_one_thing_at_the_same_time_all_come_true() {
+    const CLIENTS: usize = 16;
+    const ROUNDS: usize = 6;
+    let server = Running::start().await;
+    let app = server.application().await;
+    let made = server.endpoint(&app, json!({"uid": "e"})).await;
+    server.event_type("a.b").await;
+    assert!(made["id"].is_string());
+    let paths = [format!("/app/{app}"), format!("/app/{app}/endpoint/e"), "/event-type/a.b".to_owned()];
+    for path in &paths {
+        let field = if path.starts_with("/app") { "metadata" } else { "description" };
+        let client = async |number: usize| {
+            let mut statuses = Vec::new();
+            for round in 0..ROUNDS {
+                let value = format!("{number}-{round}");
+                let body = match field {
+                    "metadata" => json!({field: {"v": value}}),
+                    _ => json!({field: value}),
+                };
+                statuses.push(server.client.patch(path, body.to_string()).await.status.as_u16());
+            }
+            statuses
+        };
+        let statuses = futures_util::future::join_all((0..CLIENTS).map(client)).await.concat();
+        assert!(statuses.iter().all(|status| *status == 200), "{path}: {statuses:?}");
+    }
+    // Headers are merged: every one of them is there in the end.
+    let path = format!("{}/headers", paths[1]);
+    let patches = (0..CLIENTS).map(|n| {
+        let body = json!({"headers": {format!("x-{n}"): "v"}}).to_string();
+        server.client.patch(&path, body)
+    });
+    for reply in futures_util::future::join_all(patches).await {
+        reply.expect(204);
+    }
+    let headers = server.client.get(&path).await.expect(200);
+    assert_eq!(headers["headers"].as_object().unwrap().len(), CLIENTS);
+    // So many old keys may be at once.
+    let rotate = format!("{}/secret/rotate", paths[1]);
+    let rotations = (0..10).map(|_| server.client.post(&rotate, "{}"));
+    for reply in futures_util::future::join_all(rotations).await {
+        reply.expect(200);
+    }
+}

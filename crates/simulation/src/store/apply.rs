@@ -3,10 +3,10 @@
 use super::disk::{Disk, KeyRow, UniqueKey, as_waiting};
 use crate::sabotage::Sabotage;
 use aldaba_delivery::filter::Facts;
-use aldaba_delivery::{Ending, EndpointId, MessageId, Timestamp, Transition};
+use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
-    Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, Message, NewAttempt,
-    NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
+    Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, IdempotencyKey, Message,
+    NewAttempt, NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
 };
 
 impl Disk {
@@ -188,6 +188,9 @@ impl Disk {
         }
         self.keep_notices(&record.notices);
         self.note_deed(record.audit.as_deref(), 1);
+        if let (Some(key), Some(attempt)) = (record.idempotency, &record.attempt) {
+            self.keep_key(record.app, key, attempt);
+        }
         Recorded::Applied
     }
 
@@ -238,7 +241,15 @@ impl Disk {
         };
         self.attempts.insert(attempt.id, attempt_row((seq, *endpoint, *message), attempt));
         self.count(app, *endpoint, *at, attempt);
+        if let Some(key) = resent.idempotency {
+            self.keep_key(app, key, attempt);
+        }
         true
+    }
+
+    fn keep_key(&mut self, app: AppId, key: IdempotencyKey, attempt: &NewAttempt) {
+        let row = KeyRow { resource: *attempt.id.as_bytes(), expires_at: Some(key.expires_at) };
+        self.keys.insert(UniqueKey::Idempotency(*app.as_bytes(), key.digest), row);
     }
 }
 

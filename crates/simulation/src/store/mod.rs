@@ -30,7 +30,9 @@ pub use faults::{CrashPoint, Faults, Span, Stage};
 use crate::entropy::Dice;
 use crate::log::Log;
 use crate::process::{Process, pause};
+use aldaba_delivery::{AppId, AttemptId, Timestamp};
 use aldaba_store::{Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, Resent, Store};
+use disk::UniqueKey;
 use parking_lot::Mutex;
 use queue::{Op, Queue};
 use std::sync::Arc;
@@ -141,5 +143,11 @@ impl Records for SimStore {
 
     fn resent(&self, resent: Resent, done: Done<()>) {
         self.put(Op::Resent(Box::new(resent), done));
+    }
+
+    fn attempt_of_key(&self, app: AppId, digest: [u8; 16], now: Timestamp) -> Read<Option<AttemptId>> {
+        self.read(move |disk| {
+            disk.key(&UniqueKey::Idempotency(*app.as_bytes(), digest), now).map(AttemptId::from_bytes)
+        })
     }
 }
