@@ -389,9 +389,11 @@ pub enum Change {
         replay: ReplayId,
         at: Timestamp,
     },
-    /// These have been accepted as messages, or there is nobody who wants them.
+    /// These have been accepted as messages, or there is nobody who wants them. If others were left out for want
+    /// of room, a notice of that takes their place.
     ForgetNotices {
         notices: Vec<NoticeNumber>,
+        org: OrgId,
     },
     /// Deletes the payload of a message. What waits of it is left to whoever ends it.
     ExpungeMessage {
@@ -586,8 +588,11 @@ pub trait Directory {
     /// The wire profiles of all organizations, by organization and name.
     fn profiles(&self) -> Read<Vec<OwnProfile>>;
 
-    /// The oldest notices that nobody has taken care of, in the order of their commits.
-    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
+    /// The organizations of which notices wait, by id.
+    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>>;
+
+    /// The oldest notices of an organization that nobody has taken care of, in the order of their commits.
+    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
 
     /// The event types of all organizations, by organization and name.
     fn event_types(&self) -> Read<Vec<EventType>>;

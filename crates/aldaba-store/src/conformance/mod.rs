@@ -158,6 +158,8 @@ macro_rules! conformance_tests {
             notices::forgotten_notices_are_gone_and_their_numbers_stay_theirs,
             health::a_change_of_condition_is_noted_once_with_its_cause,
             health::only_the_newest_changes_are_kept,
+            notices::each_organization_has_its_own_notices,
+            notices::so_many_notices_wait_and_one_says_how_many_were_left_out,
             health::changes_are_listed_both_ways_page_by_page,
             health::the_newest_error_is_kept_with_the_endpoint,
             health::a_resume_makes_active_and_says_since_when_it_had_failed,

@@ -284,8 +284,12 @@ impl Directory for SqliteStore {
         self.read(profile::all)
     }
 
-    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
-        self.read(move |connection| notice::oldest(connection, limit))
+    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>> {
+        self.read(move |connection| notice::organizations(connection, after, limit))
+    }
+
+    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+        self.read(move |connection| notice::oldest(connection, org, limit))
     }
 
     fn event_types(&self) -> Read<Vec<EventType>> {

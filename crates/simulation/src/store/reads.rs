@@ -156,9 +156,18 @@ impl Directory for SimStore {
         self.read(|disk| disk.profiles.values().cloned().collect())
     }
 
-    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>> {
         self.read(move |disk| {
-            disk.notices.iter().take(limit).map(|(number, notice)| (*number, notice.clone())).collect()
+            let mut found: Vec<_> = disk.notices.keys().map(|(org, _)| *org).collect();
+            found.dedup();
+            found.into_iter().filter(|org| after.is_none_or(|after| *org > after)).take(limit).collect()
+        })
+    }
+
+    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+        self.read(move |disk| {
+            let found = disk.notices.iter().filter(|((of, _), _)| *of == org).take(limit);
+            found.map(|((_, number), notice)| (*number, notice.clone())).collect()
         })
     }
 
