@@ -431,7 +431,12 @@ impl Directory {
 
     /// The same, where the audit log should say more than the change itself can.
     async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
-        let entry = self.entries.entry(&self.actor, deed);
+        self.change_about(1, deed, change).await
+    }
+
+    /// The same for one that is about several things at once.
+    async fn change_about(&self, count: u32, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
+        let entry = self.entries.entry_about(&self.actor, deed, count);
         let (answer, answered) = oneshot::channel();
         let (inbox, replays) = (self.inbox.clone(), self.replays.clone());
         let altered = match &change {
