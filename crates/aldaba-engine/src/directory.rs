@@ -276,10 +276,14 @@ impl Directory {
         current: &Application,
         mut application: Application,
     ) -> Result<Application, ChangeError> {
+        let fields = application.changed_since(current);
+        if fields.is_empty() {
+            return Ok(application);
+        }
         // Two changes never have the same moment: it tells one from the other.
         application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
-        let deed = change.deed().with_fields(&application.changed_since(current));
+        let deed = change.deed().with_fields(&fields);
         self.change_as(deed, change).await?;
         Ok(application)
     }
@@ -364,6 +368,9 @@ impl Directory {
         if endpoint.sealed != current.sealed && !fields.contains(&"url") {
             fields.push("url");
         }
+        if fields.is_empty() && endpoint.switched(current, resume).is_none() {
+            return Ok(current.clone());
+        }
         let change = Change::UpdateEndpoint {
             endpoint: endpoint.clone(),
             was: Fence::from(current),
@@ -408,6 +415,9 @@ impl Directory {
 
     /// It holds from the next attempt of every delivery on.
     pub async fn replace_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
+        if self.policies.get(org, &policy.name).as_ref() == Some(&policy) {
+            return Ok(());
+        }
         self.change(Change::ReplacePolicy { policy: self.own(org, policy) }).await.map(drop)
     }
 

@@ -29,6 +29,9 @@ impl Directory {
         }
         Err(ChangeError::UidTaken)
     }
+        if self.credentials.keys.get(org, id).is_some_and(|key| key.name == name) {
+            return Ok(());
+        }
 
     pub async fn rename_key(&self, org: OrgId, id: ApiKeyId, name: String) -> Result<(), ChangeError> {
         self.change(Change::RenameApiKey { org, id, name }).await.map(drop)
