@@ -73,8 +73,15 @@ impl Directory {
             true => vec![cut(None)],
             false => sessions.into_iter().map(|session| cut(Some(session))).collect(),
         };
-        if !self.credentials.revocations.has_room_for_cuts(app, cuts.len()) {
-            return Err(ChangeError::TooManyRevocations(Revocations::MOST_CUTS));
+        let (revocations, at_once) = (&self.credentials.revocations, delay.is_zero());
+        let (fit, most) = match cuts.iter().all(|cut| cut.session.is_none()) {
+            // It takes the place of all others, so there is always room for it.
+            true if at_once => (true, 1),
+            true => (revocations.has_room_for_delayed_cut(app), Revocations::MOST_DELAYED),
+            false => (revocations.has_room_for_cuts(app, cuts.len()), Revocations::MOST_CUTS),
+        };
+        if !fit {
+            return Err(ChangeError::TooManyRevocations(most));
         }
         self.change(Change::EndPortalTokens { app, cuts, at: now }).await.map(drop)
     }

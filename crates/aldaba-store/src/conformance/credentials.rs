@@ -133,17 +133,22 @@ pub async fn a_cut_of_portal_tokens_takes_the_place_of_those_it_covers(store: Ar
         scene.change(Change::EndPortalTokens { app, cuts, at: at(now) }).await
     };
     let all = async || scene.store.portal_cuts().await.unwrap();
-    assert_eq!(end(vec![cut("", 10, 10), cut("ana", 10, 500)], 10).await, made());
+    assert_eq!(end(vec![cut("", 10, 10), cut("ana", 12, 500)], 10).await, made());
     // Later ones are cut off too, but not yet; those of before have ended, and stay so.
     assert_eq!(end(vec![cut("", 20, 90)], 20).await, made());
-    assert_eq!(all().await, [cut("", 10, 10), cut("", 20, 90), cut("ana", 10, 500)]);
+    assert_eq!(all().await, [cut("", 10, 10), cut("", 20, 90)]);
     assert_eq!(end(vec![cut("", 15, 95)], 20).await, made());
-    assert_eq!(all().await.len(), 3, "it is covered already");
+    assert_eq!(end(vec![cut("ana", 15, 95)], 20).await, made());
+    assert_eq!(all().await.len(), 2, "they are covered already");
+    // An end for all at once is the end of every session, and nothing else need be remembered.
+    assert_eq!(end(vec![cut("ana", 30, 40), cut("eva", 31, 31)], 31).await, made());
+    assert_eq!(all().await.len(), 4);
     assert_eq!(end(vec![cut("", 100, 100)], 100).await, made());
-    assert_eq!(all().await, [cut("", 100, 100), cut("ana", 10, 500)]);
+    assert_eq!(all().await, [cut("", 100, 100)]);
+    assert_eq!(end(vec![cut("ana", 110, 500)], 110).await, made());
 
     let stale = scene.store.needless_revocations(at(2000), 9).await.unwrap();
-    assert_eq!(stale, [Stale::PortalCut(cut("ana", 10, 500))], "one for all is kept with its application");
+    assert_eq!(stale, [Stale::PortalCut(cut("ana", 110, 500))], "one for all is kept with its application");
     assert_eq!(remove_all(&scene, stale, at(2000)).await.revocations, 1);
     scene.change(Change::DeleteApplication { app, at: at(3) }).await;
     assert_eq!(end(vec![cut("", 200, 200)], 200).await, Changed::NotFound);

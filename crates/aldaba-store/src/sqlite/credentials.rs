@@ -131,7 +131,10 @@ pub(super) fn end_portal_tokens(
     if !is_there(connection, app, None)? {
         return Ok(Changed::NotFound);
     }
-    let mut find = connection.prepare_cached(&format!("{CUTS} WHERE app = ?1 AND session = ?2"))?;
+    // One for all may cover those of any session; one of a session may be covered by one for all.
+    let mut of_all = connection.prepare_cached(&format!("{CUTS} WHERE app = ?1"))?;
+    let mut of_session =
+        connection.prepare_cached(&format!("{CUTS} WHERE app = ?1 AND session IN (?2, '')"))?;
     let mut delete = connection
         .prepare_cached("DELETE FROM portal_cut WHERE app = ?1 AND session = ?2 AND issued_before = ?3")?;
     let mut insert = connection.prepare_cached(
@@ -139,8 +142,12 @@ pub(super) fn end_portal_tokens(
     )?;
     for new in cuts {
         let session = new.session.as_deref().unwrap_or_default();
-        let there: Vec<PortalCut> =
-            find.query_map((app.as_bytes(), session), cut)?.collect::<Result<_, _>>()?;
+        let there: Vec<PortalCut> = match &new.session {
+            None => of_all.query_map((app.as_bytes(),), cut)?.collect::<Result<_, _>>()?,
+            Some(session) => {
+                of_session.query_map((app.as_bytes(), session), cut)?.collect::<Result<_, _>>()?
+            }
+        };
         if there.iter().any(|old| old.covers(new, now)) {
             continue;
         }
@@ -153,6 +160,7 @@ pub(super) fn end_portal_tokens(
     Ok(Changed::Done { removed: Vec::new() })
 }
 
+            let session = old.session.as_deref().unwrap_or_default();
 fn cut(row: &Row<'_>) -> rusqlite::Result<PortalCut> {
     Ok(PortalCut {
         app: rows::id(row, 0)?,
