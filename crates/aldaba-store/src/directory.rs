@@ -329,6 +329,7 @@ pub enum Change {
         application: Application,
         was: Timestamp,
     },
+    /// The API keys that are for it alone go with it.
     DeleteApplication {
         app: AppId,
         at: Timestamp,
@@ -392,8 +393,8 @@ pub enum Change {
     /// These have been accepted as messages, or there is nobody who wants them. If others were left out for want
     /// of room, a notice of that takes their place.
     ForgetNotices {
-        notices: Vec<NoticeNumber>,
         org: OrgId,
+        notices: Vec<NoticeNumber>,
     },
     /// Deletes the payload of a message. What waits of it is left to whoever ends it.
     ExpungeMessage {
@@ -501,7 +502,7 @@ pub enum Changed {
     NotFound,
     /// The application, endpoint or event type is no longer what the change was made for. Nothing was changed.
     Stale,
-    /// The application has as many endpoints, or running replays, as it may have.
+    /// The application has as many endpoints, or running replays, or the organization as many keys, as it may have.
     TooMany,
     /// The endpoint names a policy that is not there.
     NoSuchPolicy,

@@ -14,9 +14,6 @@ const LEEWAY: Duration = Duration::from_secs(15 * 60);
 impl Directory {
     /// A key and its text, which nobody can read again. [`ChangeError::Repeated`]: the request has made it before.
     pub async fn create_key(&self, new: NewKey, once: Once) -> Result<(ApiKey, String), ChangeError> {
-        if self.credentials.keys.of_organization(new.org).len() >= ApiKey::MOST {
-            return Err(ChangeError::TooManyApiKeys);
-        }
         for _ in 0..TRIES {
             let (key, text) = make_key(new.clone(), self.clock.now(), &*self.entropy);
             let change = Change::CreateApiKey { key: key.clone(), idempotency: self.idempotency(once) };
@@ -24,16 +21,17 @@ impl Directory {
                 Ok(Repeat::Of(_)) => return Err(ChangeError::Repeated),
                 Ok(_) => return Ok((key, text)),
                 Err(ChangeError::UidTaken) => {}
+                Err(ChangeError::TooMany) => return Err(ChangeError::TooManyApiKeys),
                 Err(error) => return Err(error),
             }
         }
         Err(ChangeError::UidTaken)
     }
+
+    pub async fn rename_key(&self, org: OrgId, id: ApiKeyId, name: String) -> Result<(), ChangeError> {
         if self.credentials.keys.get(org, id).is_some_and(|key| key.name == name) {
             return Ok(());
         }
-
-    pub async fn rename_key(&self, org: OrgId, id: ApiKeyId, name: String) -> Result<(), ChangeError> {
         self.change(Change::RenameApiKey { org, id, name }).await.map(drop)
     }
 

@@ -71,6 +71,34 @@ pub async fn a_key_for_an_application_needs_it(store: Arc<dyn Store>) {
     assert_eq!(keys(&scene).await, []);
 }
 
+pub async fn an_organization_has_so_many_keys_and_no_more(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let numbered = |number: usize| key(&scene, &format!("k{number}"), None);
+    for number in 0..ApiKey::MOST {
+        assert_eq!(create(&scene, &numbered(number)).await, made());
+    }
+    let one_more = numbered(ApiKey::MOST);
+    assert_eq!(create(&scene, &one_more).await, Changed::TooMany);
+    let of_another = ApiKey { org: scene.id(), ..key(&scene, "other", None) };
+    assert_eq!(create(&scene, &of_another).await, made(), "that is no concern of others");
+    let first = keys(&scene).await[0].id;
+    scene.change(Change::RevokeApiKey { org: scene.org, id: first }).await;
+    assert_eq!(create(&scene, &one_more).await, made());
+}
+
+pub async fn the_keys_of_an_application_go_with_it(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (app, other) =
+        (scene.with_endpoints(0).await.application.id, scene.with_endpoints(0).await.application.id);
+    let (of_app, of_other, of_all) =
+        (key(&scene, "a", Some(app)), key(&scene, "b", Some(other)), key(&scene, "c", None));
+    for key in [&of_app, &of_other, &of_all] {
+        create(&scene, key).await;
+    }
+    scene.change(Change::DeleteApplication { app, at: at(1) }).await;
+    assert_eq!(keys(&scene).await, [of_other, of_all]);
+}
+
 pub async fn only_its_organization_renames_and_revokes_a_key(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let kept = key(&scene, "a", None);

@@ -203,6 +203,7 @@ fn delete_application(connection: &Connection, app: AppId, at: Timestamp) -> rus
         "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?2 WHERE app = ?1 AND deleted = 0",
     )?;
     delete.execute((app.as_bytes(), at.millis()))?;
+    credentials::revoke_of_application(connection, app)?;
     Ok(Changed::Done { removed })
 }
 

@@ -75,6 +75,17 @@ pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
 pub(super) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
     caller.may(access).map_err(Error::forbidden)?;
     Ok(caller)
+/// What speaks for one application counts as long as that is there.
+pub(super) async fn still_counts(api: &Api, caller: &Caller) -> Result<(), Error> {
+    let Some(app) = caller.app() else { return Ok(()) };
+    match api.engine.has_application(caller.org(), app).await? {
+        true => Ok(()),
+        false => {
+            Err(Error::not_found("There is no such application as the one that the token or key is for"))
+        }
+    }
+}
+
 }
 
 /// The caller whom the route's check has let in.

@@ -297,6 +297,7 @@ impl Disk {
             remove(endpoint, at);
             removed.push(endpoint.id);
         }
+        self.api_keys.retain(|_, key| key.app != Some(app));
         Changed::Done { removed }
     }
 
