@@ -13,7 +13,7 @@ mod tenants;
 
 pub use event_types::{NewEventType, Put};
 pub use hands::Outage;
-pub use secrets::Rotation;
+pub use secrets::{PublicKey, Rotation};
 pub(crate) use tenants::Tenants;
 
 use crate::credentials::{Credentials, News};

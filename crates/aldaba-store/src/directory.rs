@@ -556,6 +556,10 @@ pub trait Directory {
 
     fn application(&self, which: WhichApplication) -> Read<Option<Application>>;
 
+    /// The version of its configuration, which every change of it or of its endpoints raises; `None`: there is no
+    /// such application in any organization.
+    fn application_version(&self, app: AppId) -> Read<Option<u64>>;
+
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>>;
 
     /// By id or uid; deleted ones are not found.

@@ -243,6 +243,10 @@ impl Directory for SqliteStore {
         self.read(move |connection| directory::application(connection, &which))
     }
 
+    fn application_version(&self, app: AppId) -> Read<Option<u64>> {
+        self.read(move |connection| directory::application_version(connection, app))
+    }
+
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
         self.read(move |connection| directory::applications(connection, org, page, order))
     }

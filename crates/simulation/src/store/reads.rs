@@ -115,6 +115,10 @@ impl Directory for SimStore {
         self.read(move |disk| disk.application(&which))
     }
 
+    fn application_version(&self, app: AppId) -> Read<Option<u64>> {
+        self.read(move |disk| disk.applications.get(&app).filter(|row| !row.deleted).map(|row| row.version))
+    }
+
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
         self.read(move |disk| disk.applications(org, page, order))
     }
