@@ -230,12 +230,13 @@ pub(super) async fn of_path_or_inline(
     inline: Option<Value>,
 ) -> Result<Application, Error> {
     let which = WhichApplication { org: caller.org(), key: key.clone() };
-    let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
+    // It is held to what it should be where it is not needed, too.
+    let inline = inline.map(|inline| read(caller.org(), inline.to_string().as_bytes()));
+    let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
+    let (Some(new), None) = (inline, api.engine.store().application(which).await?) else {
         return api.application(caller, key).await;
     };
     caller.may(Access::Administer).map_err(Error::forbidden)?;
-    let new =
-        read(caller.org(), inline.to_string().as_bytes()).map_err(|error| error.in_field("application"))?;
     let place = ["body", "application", "uid"];
     match &new.uid {
         None => {
