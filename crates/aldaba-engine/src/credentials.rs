@@ -1,11 +1,13 @@
 //! Who may speak: API keys and ended tokens, all in memory, so that a request costs a look and a revocation
 //! holds for the next one.
 
+mod applications;
 mod keys;
 mod new_key;
 mod revocations;
 mod uses;
 
+pub(crate) use applications::Applications;
 pub use keys::{HeldKey, Keys};
 pub use new_key::{KEY_PREFIX, NewKey, check_key_name, digest_of, make_key};
 pub use revocations::{LONGEST_SESSION, Revocations};
@@ -18,6 +20,7 @@ use aldaba_store::{Change, Error, Stale, Store};
 pub struct Credentials {
     pub keys: Keys,
     pub revocations: Revocations,
+    pub(crate) applications: Applications,
 }
 
 impl Credentials {
@@ -55,7 +58,8 @@ impl News {
     pub(crate) fn of(change: &Change, credentials: &Credentials) -> Option<Self> {
         let concerned = matches!(
             change,
-            Change::CreateApiKey { .. }
+            Change::DeleteApplication { .. }
+                | Change::CreateApiKey { .. }
                 | Change::RenameApiKey { .. }
                 | Change::RevokeApiKey { .. }
                 | Change::EndPortalTokens { .. }
@@ -65,8 +69,12 @@ impl News {
     }
 
     pub(crate) fn take_effect(self) {
-        let Self(Credentials { keys, revocations }, change) = self;
+        let Self(Credentials { keys, revocations, applications }, change) = self;
         match change {
+            Change::DeleteApplication { app, .. } => {
+                keys.remove_of(app);
+                applications.remove(app);
+            }
             Change::CreateApiKey { key, .. } => keys.put(key),
             Change::RenameApiKey { id, name, .. } => keys.rename(id, name),
             Change::RevokeApiKey { id, .. } => keys.remove(id),

@@ -13,7 +13,7 @@ mod tenants;
 
 pub use event_types::{NewEventType, Put};
 pub use hands::Outage;
-pub use secrets::Rotation;
+pub use secrets::{PublicKey, Rotation};
 pub(crate) use tenants::Tenants;
 
 use crate::credentials::{Credentials, News};
@@ -284,10 +284,14 @@ impl Directory {
         current: &Application,
         mut application: Application,
     ) -> Result<Application, ChangeError> {
+        let fields = application.changed_since(current);
+        if fields.is_empty() {
+            return Ok(application);
+        }
         // Two changes never have the same moment: it tells one from the other.
         application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
-        let deed = change.deed().with_fields(&application.changed_since(current));
+        let deed = change.deed().with_fields(&fields);
         self.change_as(deed, change).await?;
         Ok(application)
     }
@@ -372,6 +376,9 @@ impl Directory {
         if endpoint.sealed != current.sealed && !fields.contains(&"url") {
             fields.push("url");
         }
+        if fields.is_empty() && endpoint.switched(current, resume).is_none() {
+            return Ok(current.clone());
+        }
         let change = Change::UpdateEndpoint {
             endpoint: endpoint.clone(),
             was: Fence::from(current),
@@ -416,6 +423,9 @@ impl Directory {
 
     /// It holds from the next attempt of every delivery on.
     pub async fn replace_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
+        if self.policies.get(org, &policy.name).as_ref() == Some(&policy) {
+            return Ok(());
+        }
         self.change(Change::ReplacePolicy { policy: self.own(org, policy) }).await.map(drop)
     }
 
@@ -439,7 +449,12 @@ impl Directory {
 
     /// The same, where the audit log should say more than the change itself can.
     async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
-        let entry = self.entries.entry(&self.actor, deed);
+        self.change_about(1, deed, change).await
+    }
+
+    /// The same for one that is about several things at once.
+    async fn change_about(&self, count: u32, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
+        let entry = self.entries.entry_about(&self.actor, deed, count);
         let (answer, answered) = oneshot::channel();
         let (inbox, replays) = (self.inbox.clone(), self.replays.clone());
         let altered = match &change {

@@ -18,7 +18,7 @@ use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::Turns;
 use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
-use aldaba_delivery::{AppId, EndpointId, Reason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use aldaba_store::{
     Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, Subscription, WhichApplication,
 };
@@ -369,6 +369,20 @@ impl Engine {
             (!endpoint.disabled || endpoint.holds) && endpoint.lists(event_type, channels)
         };
         Ok(tenant.map(|tenant| tenant.endpoints.iter().any(takes)))
+    }
+
+    /// Whether an application is there, and the organization's; from memory where possible.
+    pub async fn has_application(&self, org: OrgId, app: AppId) -> Result<bool, Error> {
+        let applications = &self.0.credentials.applications;
+        if applications.is_there(org, app) {
+            return Ok(true);
+        }
+        let begun = applications.begin();
+        let there = self.0.store.are_of(org, vec![app]).await? == [true];
+        if there {
+            applications.found(begun, org, app);
+        }
+        Ok(there)
     }
 
     /// Which application a caller's name for it means; from memory where possible.

@@ -20,11 +20,16 @@ impl Entries {
     }
 
     pub(crate) fn entry(&self, actor: &Actor, deed: Deed) -> Arc<AuditEntry> {
+        self.entry_about(actor, deed, 1)
+    }
+
+    /// One that is about so many things.
+    pub(crate) fn entry_about(&self, actor: &Actor, deed: Deed, count: u32) -> Arc<AuditEntry> {
         // Ids know time to 4 ms. The number keeps those of one moment in the order in which they were made.
         let number = self.made.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let mut random: [u8; 15] = self.entropy.bytes();
         random[..number.len()].copy_from_slice(&number);
         let id = AuditId::new(self.clock.now(), random);
-        Arc::new(AuditEntry { id, actor: actor.clone(), deed, count: 1 })
+        Arc::new(AuditEntry { id, actor: actor.clone(), deed, count })
     }
 }

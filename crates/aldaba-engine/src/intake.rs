@@ -176,16 +176,21 @@ impl Quotas {
 
 impl Intake {
     pub(crate) async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
-        self.send_within(which, event, self.quotas).await
+        let unfit = self.check(which, std::slice::from_ref(&event)).await.pop().flatten();
+        self.send_checked(which, &event, unfit).await
     }
 
-    /// What the server itself has to say counts for nobody.
-    pub(crate) async fn send_uncounted(
+    /// Hands in what the server itself has to say, as [`Self::send_many`] does. It counts for nobody, and no schema
+    /// is asked about it.
+    pub(crate) async fn send_own(
         &self,
         which: &WhichApplication,
-        event: NewEvent,
-    ) -> Result<Sent, SendError> {
-        self.send_within(which, event, Quotas::default()).await
+        events: &[NewEvent],
+    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
+        let mut many = Many::new(events, Quotas::default());
+        self.settle(which, events, &mut many).await?;
+        many.fill(&SendError::Unsettled);
+        Ok(many.results.into_iter().flatten().collect())
     }
 
     /// Why an event would be refused, whatever its application is. For whoever makes that with the event.
@@ -205,29 +210,44 @@ impl Intake {
         which: &WhichApplication,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        let mut many = Many::new(&events);
+        let mut many = Many::new(&events, self.quotas);
         let unfit = self.check(which, &events).await;
         for (fits, unfit) in many.fits.iter_mut().zip(&unfit) {
             *fits = unfit.is_none();
         }
-        for _ in 0..MATCHINGS {
-            let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
-            match self.commit_many(&tenant, &events, &mut many).await {
-                Ok(Settled::Yes) => break,
-                Ok(Settled::NotYet) => self.directory.forget(which, &tenant),
-                Err(error) if many.results.iter().all(Option::is_none) => return Err(error.into()),
-                Err(error) => return Ok(many.or(&SendError::Store(error))),
-            }
-        }
+        self.settle(which, &events, &mut many).await?;
         // What cannot be accepted as it is is refused one by one, with all the care that this takes.
         let mut all = Vec::with_capacity(events.len());
         for ((event, result), unfit) in events.iter().zip(many.results).zip(unfit) {
             all.push(match result {
                 Some(result) => result,
-                None => self.send_checked(which, event, self.quotas, unfit).await,
+                None => self.send_checked(which, event, unfit).await,
             });
         }
         Ok(all)
+    }
+
+    /// Commits what fits, until all of it has a result or the application has changed too often. An error is about
+    /// all: nothing was stored.
+    async fn settle(
+        &self,
+        which: &WhichApplication,
+        events: &[NewEvent],
+        many: &mut Many,
+    ) -> Result<(), SendError> {
+        for _ in 0..MATCHINGS {
+            let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            match self.commit_many(&tenant, events, many).await {
+                Ok(Settled::Yes) => break,
+                Ok(Settled::NotYet) => self.directory.forget(which, &tenant),
+                Err(error) if many.results.iter().all(Option::is_none) => return Err(error.into()),
+                Err(error) => {
+                    many.fill(&SendError::Store(error));
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Those that have no result yet, by one version of the application.
@@ -246,7 +266,7 @@ impl Intake {
                 let message = MessageId::new(now, self.entropy.bytes());
                 let deliver_at = event.deliver_at.filter(|at| *at > now);
                 let mut accept = self.accept(tenant, message, event, content, (now, deliver_at));
-                accept.quota = self.quotas.of(tenant.application.org);
+                accept.quota = many.quotas.of(tenant.application.org);
                 if can_wait(&accept).is_err() {
                     many.fits[place] = false;
                     continue;
@@ -273,21 +293,10 @@ impl Intake {
         }
     }
 
-    async fn send_within(
-        &self,
-        which: &WhichApplication,
-        event: NewEvent,
-        quotas: Quotas,
-    ) -> Result<Sent, SendError> {
-        let unfit = self.check(which, std::slice::from_ref(&event)).await.pop().flatten();
-        self.send_checked(which, &event, quotas, unfit).await
-    }
-
     async fn send_checked(
         &self,
         which: &WhichApplication,
         event: &NewEvent,
-        quotas: Quotas,
         unfit: Option<Unfit>,
     ) -> Result<Sent, SendError> {
         let content = event.content();
@@ -298,7 +307,7 @@ impl Intake {
             let message = MessageId::new(now, self.entropy.bytes());
             let deliver_at = event.deliver_at.filter(|at| *at > now);
             let mut accept = self.accept(&tenant, message, event, &content, (now, deliver_at));
-            accept.quota = quotas.of(tenant.application.org);
+            accept.quota = self.quotas.of(tenant.application.org);
             if let Some(unfit) = unfit {
                 return self.refuse(accept, &content, SendError::Unfit(unfit)).await;
             }
@@ -473,14 +482,16 @@ struct Many {
     /// Whether it can be accepted, as far as that is known before.
     fits: Vec<bool>,
     results: Vec<Option<Result<Sent, SendError>>>,
+    quotas: Quotas,
 }
 
 impl Many {
-    fn new(events: &[NewEvent]) -> Self {
+    fn new(events: &[NewEvent], quotas: Quotas) -> Self {
         Self {
             contents: events.iter().map(NewEvent::content).collect(),
             fits: vec![true; events.len()],
             results: vec![None; events.len()],
+            quotas,
         }
     }
 
@@ -488,9 +499,11 @@ impl Many {
         self.fits[place] && self.results[place].is_none()
     }
 
-    /// What is known, and this for the others.
-    fn or(self, error: &SendError) -> Vec<Result<Sent, SendError>> {
-        self.results.into_iter().map(|result| result.unwrap_or_else(|| Err(error.clone()))).collect()
+    /// This for all whose result is not known.
+    fn fill(&mut self, error: &SendError) {
+        for result in &mut self.results {
+            result.get_or_insert_with(|| Err(error.clone()));
+        }
     }
 }
 

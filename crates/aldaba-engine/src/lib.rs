@@ -58,7 +58,7 @@ pub use credentials::{
 pub use data_folder::{DataFolder, FolderError, key_from_hex};
 pub use directory::{
     ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
-    Put, Rotation,
+    PublicKey, Put, Rotation,
 };
 pub use dispatch::{DispatchError, NewDispatch};
 pub use engine::{Engine, Parts, StartError};

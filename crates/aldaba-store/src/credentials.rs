@@ -90,7 +90,8 @@ impl PortalCut {
 
     /// Whether `other` ends nothing, now or later, that this one does not end as early.
     pub fn covers(&self, other: &Self, now: Timestamp) -> bool {
-        (self.app, &self.session) == (other.app, &other.session)
+        self.app == other.app
+            && (self.session.is_none() || self.session == other.session)
             && self.issued_before >= other.issued_before
             && self.ends_at.max(now) <= other.ends_at.max(now)
     }
@@ -136,7 +137,10 @@ mod tests {
         assert!(!cut(10, 10).covers(&cut(20, 20), now));
         assert!(!cut(20, 90).covers(&cut(10, 10), now), "what has ended would live again");
         assert!(cut(20, 90).covers(&cut(10, 91), now));
-        let other = PortalCut { session: Some("s".into()), ..cut(10, 10) };
-        assert!(!cut(20, 20).covers(&other, now));
+        let of_session = PortalCut { session: Some("s".into()), ..cut(10, 10) };
+        assert!(cut(20, 20).covers(&of_session, now), "what is for all is for every session");
+        assert!(!of_session.covers(&cut(10, 10), now));
+        let of_another = PortalCut { session: Some("t".into()), ..cut(20, 20) };
+        assert!(!of_another.covers(&of_session, now));
     }
 }

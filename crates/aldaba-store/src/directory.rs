@@ -329,6 +329,7 @@ pub enum Change {
         application: Application,
         was: Timestamp,
     },
+    /// The API keys that are for it alone go with it.
     DeleteApplication {
         app: AppId,
         at: Timestamp,
@@ -389,8 +390,10 @@ pub enum Change {
         replay: ReplayId,
         at: Timestamp,
     },
-    /// These have been accepted as messages, or there is nobody who wants them.
+    /// These have been accepted as messages, or there is nobody who wants them. If others were left out for want
+    /// of room, a notice of that takes their place.
     ForgetNotices {
+        org: OrgId,
         notices: Vec<NoticeNumber>,
     },
     /// Deletes the payload of a message. What waits of it is left to whoever ends it.
@@ -499,7 +502,7 @@ pub enum Changed {
     NotFound,
     /// The application, endpoint or event type is no longer what the change was made for. Nothing was changed.
     Stale,
-    /// The application has as many endpoints, or running replays, as it may have.
+    /// The application has as many endpoints, or running replays, or the organization as many keys, as it may have.
     TooMany,
     /// The endpoint names a policy that is not there.
     NoSuchPolicy,
@@ -553,6 +556,10 @@ pub trait Directory {
 
     fn application(&self, which: WhichApplication) -> Read<Option<Application>>;
 
+    /// The version of its configuration, which every change of it or of its endpoints raises; `None`: there is no
+    /// such application in any organization.
+    fn application_version(&self, app: AppId) -> Read<Option<u64>>;
+
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>>;
 
     /// By id or uid; deleted ones are not found.
@@ -586,8 +593,11 @@ pub trait Directory {
     /// The wire profiles of all organizations, by organization and name.
     fn profiles(&self) -> Read<Vec<OwnProfile>>;
 
-    /// The oldest notices that nobody has taken care of, in the order of their commits.
-    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
+    /// The organizations of which notices wait, by id.
+    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>>;
+
+    /// The oldest notices of an organization that nobody has taken care of, in the order of their commits.
+    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
 
     /// The event types of all organizations, by organization and name.
     fn event_types(&self) -> Read<Vec<EventType>>;

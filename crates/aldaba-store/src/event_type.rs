@@ -57,6 +57,7 @@ impl EventTypeChange {
             [EventTypeWrite { name, now: None, .. }] => Deed::new("event_type.delete", name),
             [EventTypeWrite { name, was: None, .. }] => Deed::new("event_type.create", name),
             [EventTypeWrite { name, .. }] => Deed::new("event_type.update", name),
+            // Whoever writes several at once says so in words of their own.
             _ => Deed::new("event_type.import", ""),
         }
     }

@@ -11,6 +11,18 @@ pub struct Notice {
     pub body: String,
 }
 
+impl Notice {
+    /// How many of one organization wait at most. What comes while so many wait is left out and counted, and as
+    /// soon as there is room again one notice stands in its place.
+    pub const MOST_WAITING: u32 = 10_000;
+    /// The event type of the notice that says how many were left out.
+    pub const LEFT_OUT: &str = "operational.left_out";
+
+    pub fn left_out(org: OrgId, count: u32) -> Self {
+        Self { org, event: Self::LEFT_OUT.into(), body: format!(r#"{{"count":{count}}}"#) }
+    }
+}
+
 /// The place of a notice in the order of commits. A number is never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoticeNumber(pub i64);

@@ -1,4 +1,4 @@
-use aldaba_delivery::{ApiKeyId, OrgId, Timestamp};
+use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_store::{Actor, ApiKey, Who};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -98,6 +98,11 @@ impl Keys {
 
     pub fn remove(&self, id: ApiKeyId) {
         self.0.write().retain(|_, held| held.key.id != id);
+    }
+
+    /// Those that are for one application alone, with that.
+    pub(super) fn remove_of(&self, app: AppId) {
+        self.0.write().retain(|_, held| held.key.app != Some(app));
     }
 
     /// Uses that are to be written now; `all`: whatever is not on disk.

@@ -25,8 +25,11 @@ type Cuts = HashMap<Option<String>, Vec<PortalCut>>;
 impl Revocations {
     /// How many revoked tokens of one organization are remembered at once.
     pub const MOST_TOKENS: usize = 100_000;
-    /// How many ends of portal tokens one application may have at once: of sessions, and of all with a delay.
+    /// How many ends of sessions one application may have at once.
     pub const MOST_CUTS: usize = 10_000;
+    /// How many ends of all portal tokens of an application may be planned at once. One without a delay takes the
+    /// place of all others, and is never too many.
+    pub const MOST_DELAYED: usize = 100;
 
     pub fn is_revoked(&self, mark: &[u8; 32]) -> bool {
         self.0.read().tokens.contains_key(mark)
@@ -59,10 +62,22 @@ impl Revocations {
             || memory.tokens.values().filter(|token| token.org == org).count() < Self::MOST_TOKENS
     }
 
+    /// Whether so many more ends of sessions can be remembered.
     pub(crate) fn has_room_for_cuts(&self, app: AppId, more: usize) -> bool {
         let memory = self.0.read();
-        let there: usize = memory.cuts.get(&app).into_iter().flat_map(HashMap::values).map(Vec::len).sum();
+        let there = memory.cuts.get(&app).into_iter().flatten();
+        let there: usize = there.filter(|(session, _)| session.is_some()).map(|(_, cuts)| cuts.len()).sum();
         there.saturating_add(more) <= Self::MOST_CUTS
+    }
+
+    /// Whether another end of all that comes later can be.
+    pub(crate) fn has_room_for_delayed_cut(&self, app: AppId) -> bool {
+        let memory = self.0.read();
+        memory
+            .cuts
+            .get(&app)
+            .and_then(|cuts| cuts.get(&None))
+            .is_none_or(|cuts| cuts.len() < Self::MOST_DELAYED)
     }
 
     /// As it is on disk.
@@ -73,14 +88,24 @@ impl Revocations {
     /// As the store does it. Without a moment: as it was read.
     pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
         let mut memory = self.0.write();
-        let cuts = memory.cuts.entry(new.app).or_default().entry(new.session.clone()).or_default();
+        let sessions = memory.cuts.entry(new.app).or_default();
         if let Some(now) = now {
-            if cuts.iter().any(|old| old.covers(&new, now)) {
+            let concerning = [None, new.session.clone()];
+            let mut there = concerning.iter().filter_map(|session| sessions.get(session)).flatten();
+            if there.any(|old| old.covers(&new, now)) {
                 return;
             }
-            cuts.retain(|old| !new.covers(old, now));
+            match new.session {
+                None => sessions.values_mut().for_each(|cuts| cuts.retain(|old| !new.covers(old, now))),
+                Some(_) => {
+                    if let Some(cuts) = sessions.get_mut(&new.session) {
+                        cuts.retain(|old| !new.covers(old, now));
+                    }
+                }
+            }
+            sessions.retain(|_, cuts| !cuts.is_empty());
         }
-        cuts.push(new);
+        sessions.entry(new.session.clone()).or_default().push(new);
     }
 
     pub(super) fn forget_token(&self, mark: &[u8; 32]) {
@@ -144,6 +169,25 @@ mod tests {
         assert!(ended(Some("ana"), 19) && ended(Some("eva"), 19) && ended(None, 19));
         assert!(!ended(None, 20));
         assert!(!revocations.has_ended(AppId::last_at(at(0)), None, None, at(50)), "another application's");
+    }
+
+    #[test]
+    fn an_end_of_all_at_once_takes_the_place_of_all_others_and_leaves_room_for_more() {
+        let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
+        for number in 0..Revocations::MOST_CUTS {
+            revocations.add_cut(cut(Some(&number.to_string()), 10, 10), Some(at(10)));
+        }
+        assert!(!revocations.has_room_for_cuts(app, 1));
+        assert!(revocations.has_room_for_delayed_cut(app), "sessions take no room from it");
+        revocations.add_cut(cut(None, 20, 20), Some(at(20)));
+        assert!(revocations.has_room_for_cuts(app, Revocations::MOST_CUTS));
+        assert!(revocations.has_ended(app, Some("7"), Some(at(9)), at(21)), "what had ended stays so");
+        for number in 0..100 {
+            revocations.add_cut(cut(None, 30 + number, 5000 + number), Some(at(30 + number)));
+        }
+        assert!(!revocations.has_room_for_delayed_cut(app));
+        revocations.add_cut(cut(None, 200, 200), Some(at(200)));
+        assert!(revocations.has_room_for_delayed_cut(app));
     }
 
     #[test]

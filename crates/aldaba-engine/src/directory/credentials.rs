@@ -14,9 +14,6 @@ const LEEWAY: Duration = Duration::from_secs(15 * 60);
 impl Directory {
     /// A key and its text, which nobody can read again. [`ChangeError::Repeated`]: the request has made it before.
     pub async fn create_key(&self, new: NewKey, once: Once) -> Result<(ApiKey, String), ChangeError> {
-        if self.credentials.keys.of_organization(new.org).len() >= ApiKey::MOST {
-            return Err(ChangeError::TooManyApiKeys);
-        }
         for _ in 0..TRIES {
             let (key, text) = make_key(new.clone(), self.clock.now(), &*self.entropy);
             let change = Change::CreateApiKey { key: key.clone(), idempotency: self.idempotency(once) };
@@ -24,6 +21,7 @@ impl Directory {
                 Ok(Repeat::Of(_)) => return Err(ChangeError::Repeated),
                 Ok(_) => return Ok((key, text)),
                 Err(ChangeError::UidTaken) => {}
+                Err(ChangeError::TooMany) => return Err(ChangeError::TooManyApiKeys),
                 Err(error) => return Err(error),
             }
         }
@@ -31,6 +29,9 @@ impl Directory {
     }
 
     pub async fn rename_key(&self, org: OrgId, id: ApiKeyId, name: String) -> Result<(), ChangeError> {
+        if self.credentials.keys.get(org, id).is_some_and(|key| key.name == name) {
+            return Ok(());
+        }
         self.change(Change::RenameApiKey { org, id, name }).await.map(drop)
     }
 
@@ -70,8 +71,15 @@ impl Directory {
             true => vec![cut(None)],
             false => sessions.into_iter().map(|session| cut(Some(session))).collect(),
         };
-        if !self.credentials.revocations.has_room_for_cuts(app, cuts.len()) {
-            return Err(ChangeError::TooManyRevocations(Revocations::MOST_CUTS));
+        let (revocations, at_once) = (&self.credentials.revocations, delay.is_zero());
+        let (fit, most) = match cuts.iter().all(|cut| cut.session.is_none()) {
+            // It takes the place of all others, so there is always room for it.
+            true if at_once => (true, 1),
+            true => (revocations.has_room_for_delayed_cut(app), Revocations::MOST_DELAYED),
+            false => (revocations.has_room_for_cuts(app, cuts.len()), Revocations::MOST_CUTS),
+        };
+        if !fit {
+            return Err(ChangeError::TooManyRevocations(most));
         }
         self.change(Change::EndPortalTokens { app, cuts, at: now }).await.map(drop)
     }

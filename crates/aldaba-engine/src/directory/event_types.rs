@@ -4,8 +4,8 @@
 use super::{ChangeError, Directory, Once, Repeat};
 use crate::EventTypes;
 use aldaba_delivery::{EventTypeId, OrgId};
-use aldaba_store::{Change, EventType, EventTypeChange, EventTypeWrite};
-use std::collections::BTreeMap;
+use aldaba_store::{Change, Deed, EventType, EventTypeChange, EventTypeWrite};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +67,9 @@ impl Directory {
         loop {
             let before = self.event_types.get(org, &new.name);
             let made = self.event_type(org, &new, before.as_deref());
+            if let Some(before) = before.as_ref().filter(|before| made.changed_since(before).is_empty()) {
+                return Ok(Put::Replaced(before.clone()));
+            }
             let write = EventTypeWrite::put(before.as_deref(), &made);
             match self.write_event_types(org, vec![write], made.id, None).await {
                 Err(ChangeError::Unsettled) => tries.again().await?,
@@ -84,6 +87,9 @@ impl Directory {
         new: &NewEventType,
     ) -> Result<Arc<EventType>, ChangeError> {
         let made = self.event_type(current.org, new, Some(current));
+        if made.changed_since(current).is_empty() {
+            return Ok(Arc::new(current.clone()));
+        }
         let write = EventTypeWrite::put(Some(current), &made);
         self.write_event_types(current.org, vec![write], made.id, None).await?;
         Ok(made)
@@ -130,26 +136,51 @@ impl Directory {
     ) -> Result<Vec<String>, ChangeError> {
         let mut tries = self.tries();
         loop {
-            let there = self.event_types.of_organization(org);
-            let by_name: BTreeMap<_, _> = there.iter().map(|one| (one.name.as_str(), &**one)).collect();
-            let put = |new: &NewEventType| {
-                let before = by_name.get(new.name.as_str()).copied();
-                let validate = before.is_some_and(|before| before.validate) && new.schemas.is_some();
-                let made = self.event_type(org, &NewEventType { validate, ..new.clone() }, before);
-                EventTypeWrite::put(before, &made)
-            };
-            let mut writes: Vec<_> = new.iter().map(put).collect();
-            let left_out =
-                |one: &&Arc<EventType>| only && !one.archived && !new.iter().any(|new| new.name == one.name);
-            let left_out: Vec<_> = there.iter().filter(left_out).collect();
-            writes.extend(left_out.iter().map(|one| EventTypeWrite::put(Some(one), &self.archived(one))));
-            let names = left_out.iter().map(|one| one.name.clone()).collect();
+            let (writes, archived) = self.import(org, new, only);
+            self.there_is_room(org, &writes)?;
+            if writes.is_empty() {
+                return Ok(archived);
+            }
+            let count = u32::try_from(writes.len()).unwrap_or(u32::MAX);
             let resource = EventTypeId::new(self.clock.now(), self.entropy.bytes());
-            match self.write_event_types(org, writes, resource, once).await {
+            let (idempotency, at) = (self.idempotency(once), self.clock.now());
+            let change = Change::WriteEventTypes(EventTypeChange { org, writes, resource, idempotency, at });
+            match self.change_about(count, Deed::new("event_type.import", ""), change).await {
                 Err(ChangeError::Unsettled) => tries.again().await?,
-                changed => return changed.map(|_| names),
+                changed => return changed.map(|_| archived),
             }
         }
+    }
+
+    /// What would become of the same: the names that would be archived, or why it would be refused.
+    pub fn try_import(
+        &self,
+        org: OrgId,
+        new: &[NewEventType],
+        only: bool,
+    ) -> Result<Vec<String>, ChangeError> {
+        let (writes, archived) = self.import(org, new, only);
+        self.there_is_room(org, &writes)?;
+        Ok(archived)
+    }
+
+    /// What is to be written: whatever is not as it should be already. And what is archived by that.
+    fn import(&self, org: OrgId, new: &[NewEventType], only: bool) -> (Vec<EventTypeWrite>, Vec<String>) {
+        let there = self.event_types.of_organization(org);
+        let by_name: BTreeMap<_, _> = there.iter().map(|one| (one.name.as_str(), &**one)).collect();
+        let put = |new: &NewEventType| {
+            let before = by_name.get(new.name.as_str()).copied();
+            let validate = before.is_some_and(|before| before.validate) && new.schemas.is_some();
+            let made = self.event_type(org, &NewEventType { validate, ..new.clone() }, before);
+            let same = before.is_some_and(|before| made.changed_since(before).is_empty());
+            (!same).then(|| EventTypeWrite::put(before, &made))
+        };
+        let mut writes: Vec<_> = new.iter().filter_map(put).collect();
+        let named: BTreeSet<_> = new.iter().map(|new| new.name.as_str()).collect();
+        let left_out = |one: &&Arc<EventType>| only && !one.archived && !named.contains(one.name.as_str());
+        let left_out: Vec<_> = there.iter().filter(left_out).collect();
+        writes.extend(left_out.iter().map(|one| EventTypeWrite::put(Some(one), &self.archived(one))));
+        (writes, left_out.iter().map(|one| one.name.clone()).collect())
     }
 
     /// What is to be written in the place of what was there.

@@ -13,6 +13,10 @@ impl Directory {
 
     /// It holds from the next attempt of every delivery on.
     pub async fn replace_profile(&self, org: OrgId, profile: &Profile) -> Result<(), ChangeError> {
+        let there = self.profiles.get(org, profile.name());
+        if there.is_some_and(|there| there.to_json() == profile.to_json()) {
+            return Ok(());
+        }
         self.change(Change::ReplaceProfile { profile: self.own_profile(org, profile) }).await.map(drop)
     }
 

@@ -24,6 +24,9 @@ impl Rotation {
     pub const MOST_OLD: usize = 10;
 }
 
+/// The public half of a key, and until when it signs if it has been replaced.
+pub type PublicKey = ([u8; 32], Option<Timestamp>);
+
 impl Core {
     /// The secret as its owner may see it: a public key for asymmetric ones.
     pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
@@ -31,10 +34,12 @@ impl Core {
     }
 
     /// The public halves of the asymmetric keys that sign now.
-    pub fn public_keys(&self, endpoint: &Endpoint) -> Result<Vec<[u8; 32]>, ChangeError> {
+    pub fn public_keys(&self, endpoint: &Endpoint) -> Result<Vec<PublicKey>, ChangeError> {
         let (secrets, now) = (self.secrets(endpoint)?, self.clock.now());
-        let old = secrets.old_keys.iter().filter(|(_, until)| *until > now).map(|(key, _)| key);
-        Ok(std::iter::once(&secrets.key).chain(old).filter_map(SigningKey::public_bytes).collect())
+        let old = secrets.old_keys.iter().filter(|(_, until)| *until > now);
+        let old = old.map(|(key, until)| (key, Some(*until)));
+        let all = std::iter::once((&secrets.key, None)).chain(old);
+        Ok(all.filter_map(|(key, until)| Some((key.public_bytes()?, until))).collect())
     }
 
     /// The client certificate that the endpoint's receiver is shown.

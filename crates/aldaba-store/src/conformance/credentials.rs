@@ -71,6 +71,34 @@ pub async fn a_key_for_an_application_needs_it(store: Arc<dyn Store>) {
     assert_eq!(keys(&scene).await, []);
 }
 
+pub async fn an_organization_has_so_many_keys_and_no_more(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let numbered = |number: usize| key(&scene, &format!("k{number}"), None);
+    for number in 0..ApiKey::MOST {
+        assert_eq!(create(&scene, &numbered(number)).await, made());
+    }
+    let one_more = numbered(ApiKey::MOST);
+    assert_eq!(create(&scene, &one_more).await, Changed::TooMany);
+    let of_another = ApiKey { org: scene.id(), ..key(&scene, "other", None) };
+    assert_eq!(create(&scene, &of_another).await, made(), "that is no concern of others");
+    let first = keys(&scene).await[0].id;
+    scene.change(Change::RevokeApiKey { org: scene.org, id: first }).await;
+    assert_eq!(create(&scene, &one_more).await, made());
+}
+
+pub async fn the_keys_of_an_application_go_with_it(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (app, other) =
+        (scene.with_endpoints(0).await.application.id, scene.with_endpoints(0).await.application.id);
+    let (of_app, of_other, of_all) =
+        (key(&scene, "a", Some(app)), key(&scene, "b", Some(other)), key(&scene, "c", None));
+    for key in [&of_app, &of_other, &of_all] {
+        create(&scene, key).await;
+    }
+    scene.change(Change::DeleteApplication { app, at: at(1) }).await;
+    assert_eq!(keys(&scene).await, [of_other, of_all]);
+}
+
 pub async fn only_its_organization_renames_and_revokes_a_key(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let kept = key(&scene, "a", None);
@@ -133,17 +161,22 @@ pub async fn a_cut_of_portal_tokens_takes_the_place_of_those_it_covers(store: Ar
         scene.change(Change::EndPortalTokens { app, cuts, at: at(now) }).await
     };
     let all = async || scene.store.portal_cuts().await.unwrap();
-    assert_eq!(end(vec![cut("", 10, 10), cut("ana", 10, 500)], 10).await, made());
+    assert_eq!(end(vec![cut("", 10, 10), cut("ana", 12, 500)], 10).await, made());
     // Later ones are cut off too, but not yet; those of before have ended, and stay so.
     assert_eq!(end(vec![cut("", 20, 90)], 20).await, made());
-    assert_eq!(all().await, [cut("", 10, 10), cut("", 20, 90), cut("ana", 10, 500)]);
+    assert_eq!(all().await, [cut("", 10, 10), cut("", 20, 90)]);
     assert_eq!(end(vec![cut("", 15, 95)], 20).await, made());
-    assert_eq!(all().await.len(), 3, "it is covered already");
+    assert_eq!(end(vec![cut("ana", 15, 95)], 20).await, made());
+    assert_eq!(all().await.len(), 2, "they are covered already");
+    // An end for all at once is the end of every session, and nothing else need be remembered.
+    assert_eq!(end(vec![cut("ana", 30, 40), cut("eva", 31, 31)], 31).await, made());
+    assert_eq!(all().await.len(), 4);
     assert_eq!(end(vec![cut("", 100, 100)], 100).await, made());
-    assert_eq!(all().await, [cut("", 100, 100), cut("ana", 10, 500)]);
+    assert_eq!(all().await, [cut("", 100, 100)]);
+    assert_eq!(end(vec![cut("ana", 110, 500)], 110).await, made());
 
     let stale = scene.store.needless_revocations(at(2000), 9).await.unwrap();
-    assert_eq!(stale, [Stale::PortalCut(cut("ana", 10, 500))], "one for all is kept with its application");
+    assert_eq!(stale, [Stale::PortalCut(cut("ana", 110, 500))], "one for all is kept with its application");
     assert_eq!(remove_all(&scene, stale, at(2000)).await.revocations, 1);
     scene.change(Change::DeleteApplication { app, at: at(3) }).await;
     assert_eq!(end(vec![cut("", 200, 200)], 200).await, Changed::NotFound);

@@ -205,7 +205,11 @@ pub async fn every_change_raises_the_version(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let application = scene.new_application();
     scene.create_application(&application).await;
-    let version = async || scene.tenant(application.id).await.unwrap().version;
+    let version = async || {
+        let version = scene.tenant(application.id).await.unwrap().version;
+        assert_eq!(scene.store.application_version(application.id).await.unwrap(), Some(version));
+        version
+    };
     let created = version().await;
     let endpoint = scene.new_endpoint(application.id);
     scene.create_endpoint(&endpoint).await;
@@ -224,6 +228,9 @@ pub async fn every_change_raises_the_version(store: Arc<dyn Store>) {
     // Another application's change is none of this one.
     scene.with_endpoints(1).await;
     assert_eq!(version().await, without);
+    scene.change(Change::DeleteApplication { app: application.id, at: at(2) }).await;
+    assert_eq!(scene.store.application_version(application.id).await.unwrap(), None);
+    assert_eq!(scene.store.application_version(scene.id()).await.unwrap(), None);
 }
 
 pub async fn an_update_changes_the_configuration_and_nothing_else(store: Arc<dyn Store>) {

@@ -69,7 +69,7 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
             })
         }
         Change::CancelReplay { org, replay, at } => replay::cancel(connection, *org, *replay, *at),
-        Change::ForgetNotices { notices } => notice::forget(connection, notices),
+        Change::ForgetNotices { org, notices } => notice::forget(connection, *org, notices),
         Change::ExpungeMessage { app, message } => expunge::message(connection, *app, *message),
         Change::ExpungeAttempt { message, attempt, .. } => expunge::attempt(connection, *message, *attempt),
         Change::CreatePolicy { policy } => policy::create(connection, policy),
@@ -203,6 +203,7 @@ fn delete_application(connection: &Connection, app: AppId, at: Timestamp) -> rus
         "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?2 WHERE app = ?1 AND deleted = 0",
     )?;
     delete.execute((app.as_bytes(), at.millis()))?;
+    credentials::revoke_of_application(connection, app)?;
     Ok(Changed::Done { removed })
 }
 

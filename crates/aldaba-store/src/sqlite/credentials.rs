@@ -23,6 +23,10 @@ pub(super) fn create(connection: &Connection, key: &ApiKey) -> rusqlite::Result<
     {
         return Ok(Changed::NotFound);
     }
+    let mut counted = connection.prepare_cached("SELECT count(*) FROM api_key WHERE org = ?1")?;
+    if counted.query_row((key.org.as_bytes(),), |row| row.get::<_, i64>(0))? >= count(ApiKey::MOST) {
+        return Ok(Changed::TooMany);
+    }
     let mut insert = connection.prepare_cached(
         "INSERT INTO api_key (id, org, app, name, prefix, digest, scope, created_at, expires_at, last_used_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
@@ -55,6 +59,10 @@ pub(super) fn rename(
 pub(super) fn revoke(connection: &Connection, org: OrgId, id: ApiKeyId) -> rusqlite::Result<Changed> {
     let mut delete = connection.prepare_cached("DELETE FROM api_key WHERE id = ?1 AND org = ?2")?;
     delete.execute((id.as_bytes(), org.as_bytes())).map(done)
+}
+
+pub(super) fn revoke_of_application(connection: &Connection, app: AppId) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM api_key WHERE app = ?1")?.execute((app.as_bytes(),)).map(drop)
 }
 
 /// A use never moves back: the clock may.
@@ -131,7 +139,10 @@ pub(super) fn end_portal_tokens(
     if !is_there(connection, app, None)? {
         return Ok(Changed::NotFound);
     }
-    let mut find = connection.prepare_cached(&format!("{CUTS} WHERE app = ?1 AND session = ?2"))?;
+    // One for all may cover those of any session; one of a session may be covered by one for all.
+    let mut of_all = connection.prepare_cached(&format!("{CUTS} WHERE app = ?1"))?;
+    let mut of_session =
+        connection.prepare_cached(&format!("{CUTS} WHERE app = ?1 AND session IN (?2, '')"))?;
     let mut delete = connection
         .prepare_cached("DELETE FROM portal_cut WHERE app = ?1 AND session = ?2 AND issued_before = ?3")?;
     let mut insert = connection.prepare_cached(
@@ -139,12 +150,17 @@ pub(super) fn end_portal_tokens(
     )?;
     for new in cuts {
         let session = new.session.as_deref().unwrap_or_default();
-        let there: Vec<PortalCut> =
-            find.query_map((app.as_bytes(), session), cut)?.collect::<Result<_, _>>()?;
+        let there: Vec<PortalCut> = match &new.session {
+            None => of_all.query_map((app.as_bytes(),), cut)?.collect::<Result<_, _>>()?,
+            Some(session) => {
+                of_session.query_map((app.as_bytes(), session), cut)?.collect::<Result<_, _>>()?
+            }
+        };
         if there.iter().any(|old| old.covers(new, now)) {
             continue;
         }
         for old in there.iter().filter(|old| new.covers(old, now)) {
+            let session = old.session.as_deref().unwrap_or_default();
             delete.execute((app.as_bytes(), session, old.issued_before.millis()))?;
         }
         let (ends_at, expires_at) = (new.ends_at.millis(), new.expires_at.map(Timestamp::millis));

@@ -52,6 +52,12 @@ fn find_application<T>(
     by_uid.query_row((org, &which.key), &read).optional()
 }
 
+pub(super) fn application_version(connection: &Connection, app: AppId) -> rusqlite::Result<Option<u64>> {
+    let mut find =
+        connection.prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?;
+    find.query_row((app.as_bytes(),), |row| row.get::<_, i64>(0).map(|version| version as u64)).optional()
+}
+
 pub(super) fn applications(
     connection: &Connection,
     org: OrgId,

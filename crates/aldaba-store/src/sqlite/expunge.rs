@@ -5,10 +5,16 @@ use aldaba_delivery::{AppId, AttemptId, MessageId};
 use rusqlite::Connection;
 
 pub(super) fn message(connection: &Connection, app: AppId, message: MessageId) -> rusqlite::Result<Changed> {
+    let key = (app.as_bytes(), message.as_bytes());
     let mut expunge = connection.prepare_cached(
-        "UPDATE message SET payload = x'', sealed_headers = NULL, expunged = 1 WHERE app = ?1 AND id = ?2",
+        "UPDATE message SET payload = x'', sealed_headers = NULL, expunged = 1
+         WHERE app = ?1 AND id = ?2 AND expunged = 0",
     )?;
-    changed(expunge.execute((app.as_bytes(), message.as_bytes()))?)
+    if expunge.execute(key)? > 0 {
+        return Ok(Changed::Done { removed: Vec::new() });
+    }
+    let mut there = connection.prepare_cached("SELECT 1 FROM message WHERE app = ?1 AND id = ?2")?;
+    Ok(unchanged(there.exists(key)?))
 }
 
 pub(super) fn attempt(
@@ -17,13 +23,19 @@ pub(super) fn attempt(
     attempt: AttemptId,
 ) -> rusqlite::Result<Changed> {
     let mut expunge = connection.prepare_cached(
-        "UPDATE attempt SET response = ?3 WHERE rowid = (
+        "UPDATE attempt SET response = ?3 WHERE response != ?3 AND rowid = (
              SELECT rowid FROM attempt INDEXED BY attempt_message WHERE message = ?1 AND id = ?2
          )",
     )?;
-    changed(expunge.execute((message.as_bytes(), attempt.as_bytes(), Attempt::EXPUNGED))?)
+    if expunge.execute((message.as_bytes(), attempt.as_bytes(), Attempt::EXPUNGED))? > 0 {
+        return Ok(Changed::Done { removed: Vec::new() });
+    }
+    let mut there = connection
+        .prepare_cached("SELECT 1 FROM attempt INDEXED BY attempt_message WHERE message = ?1 AND id = ?2")?;
+    Ok(unchanged(there.exists((message.as_bytes(), attempt.as_bytes()))?))
 }
 
-fn changed(rows: usize) -> rusqlite::Result<Changed> {
-    Ok(if rows == 0 { Changed::NotFound } else { Changed::Done { removed: Vec::new() } })
+/// It is there, and has been expunged before; or it is not there.
+fn unchanged(there: bool) -> Changed {
+    if there { Changed::Unchanged } else { Changed::NotFound }
 }

@@ -28,6 +28,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0018_notice.sql"),
     include_str!("schema/0019_alert_email.sql"),
     include_str!("schema/0020_dispatch.sql"),
+    include_str!("schema/0021_notice_org.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {
@@ -78,6 +79,25 @@ mod tests {
         migrate(&connection, Path::new("memory")).unwrap();
         let http2: bool = connection.query_row("SELECT http2 FROM endpoint", [], |row| row.get(0)).unwrap();
         assert!(!http2);
+    }
+
+    #[test]
+    fn notices_from_before_organizations_took_turns_are_counted() {
+        let connection = Connection::open_in_memory().unwrap();
+        let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("notice_count")).collect();
+        without.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
+        connection
+            .execute_batch("INSERT INTO notice (org, event, body) VALUES (x'01', 'a', ''), (x'02', 'a', ''), (x'01', 'a', '')")
+            .unwrap();
+        migrate(&connection, Path::new("memory")).unwrap();
+        let mut counts = connection.prepare("SELECT org, waiting, left_out FROM notice_count").unwrap();
+        let rows: Vec<(Vec<u8>, i64, i64)> = counts
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(rows, [(vec![1], 2, 0), (vec![2], 1, 0)]);
     }
 
     #[test]

@@ -247,6 +247,10 @@ impl Directory for SqliteStore {
         self.read(move |connection| directory::application(connection, &which))
     }
 
+    fn application_version(&self, app: AppId) -> Read<Option<u64>> {
+        self.read(move |connection| directory::application_version(connection, app))
+    }
+
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
         self.read(move |connection| directory::applications(connection, org, page, order))
     }
@@ -288,8 +292,12 @@ impl Directory for SqliteStore {
         self.read(profile::all)
     }
 
-    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
-        self.read(move |connection| notice::oldest(connection, limit))
+    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>> {
+        self.read(move |connection| notice::organizations(connection, after, limit))
+    }
+
+    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+        self.read(move |connection| notice::oldest(connection, org, limit))
     }
 
     fn event_types(&self) -> Read<Vec<EventType>> {

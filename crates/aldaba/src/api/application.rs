@@ -242,12 +242,13 @@ impl Inline {
         inline: Option<Value>,
     ) -> Result<Self, Error> {
         let which = WhichApplication { org: caller.org(), key: key.to_owned() };
-        let (Some(inline), None) = (inline, api.engine.store().application(which).await?) else {
+        // It is held to what it should be where it is not needed, too.
+        let inline = inline.map(|inline| read(caller.org(), inline.to_string().as_bytes()));
+        let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
+        let (Some(new), None) = (inline, api.engine.store().application(which).await?) else {
             return api.application(caller, key.to_owned()).await.map(Self::There);
         };
         caller.may(Access::Administer).map_err(Error::forbidden)?;
-        let new = read(caller.org(), inline.to_string().as_bytes())
-            .map_err(|error| error.in_field("application"))?;
         let place = ["body", "application", "uid"];
         match &new.uid {
             None => {

@@ -23,6 +23,8 @@ pub(crate) enum Access {
     ReadSecrets,
     /// Handing in messages.
     Send,
+    /// Asking whether anybody would get a message.
+    Precheck,
     /// Sending again what was handed in.
     Attempt,
     /// Changing what is an application's: its endpoints and deliveries.
@@ -42,7 +44,15 @@ pub(crate) enum Access {
 impl Access {
     /// Whether nothing is changed, so that an answer which cannot be given has had no effect.
     pub(super) fn only_reads(self) -> bool {
-        matches!(self, Self::Open | Self::Known | Self::Read | Self::ReadOrganization | Self::ReadSecrets)
+        matches!(
+            self,
+            Self::Open
+                | Self::Known
+                | Self::Read
+                | Self::ReadOrganization
+                | Self::ReadSecrets
+                | Self::Precheck
+        )
     }
 
     /// The word for it in the API's document.
@@ -54,6 +64,7 @@ impl Access {
             Self::ReadOrganization => "read-organization",
             Self::ReadSecrets => "read-secrets",
             Self::Send => "send",
+            Self::Precheck => "precheck",
             Self::Attempt => "attempt",
             Self::Manage => "manage",
             Self::ManageSecrets => "manage-secrets",
@@ -70,6 +81,17 @@ pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     let token = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
     let checked = token.map(|token| api.tokens.check(token, api.engine.clock().now()));
     checked.unwrap_or(Err(Refused::Invalid)).map_err(refusal)
+}
+
+/// What speaks for one application counts as long as that is there.
+pub(super) async fn still_counts(api: &Api, caller: &Caller) -> Result<(), Error> {
+    let Some(app) = caller.app() else { return Ok(()) };
+    match api.engine.has_application(caller.org(), app).await? {
+        true => Ok(()),
+        false => {
+            Err(Error::not_found("There is no such application as the one that the token or key is for"))
+        }
+    }
 }
 
 pub(super) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {

@@ -10,6 +10,11 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use std::borrow::Cow;
 
+/// Seconds: what has been ended is remembered for days.
+const REVOCATIONS_AGAIN: u32 = 3600;
+/// Seconds: a replay takes a while.
+const REPLAYS_AGAIN: u32 = 30;
+
 #[derive(Debug)]
 pub(crate) struct Error {
     status: StatusCode,
@@ -225,20 +230,20 @@ impl From<ChangeError> for Error {
                 "The organization has {} API keys, as many as it may have; revoke those that nobody uses",
                 ApiKey::MOST
             )),
-            ChangeError::TooManyRevocations(most) => Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
+            ChangeError::TooManyRevocations(most) => Self::too_many(
                 "too_many_revocations",
                 format!(
                     "{most} have been ended before their time, as many as are remembered. To end all portal tokens of an \
-                     application, use expire-all without sessionIds"
+                     application, use expire-all without sessionIds and without expiry: that is never refused"
                 ),
+                REVOCATIONS_AGAIN,
             ),
             ChangeError::Repeated => Self::conflict(
                 "This request has been made before. Its key was shown then, and cannot be shown again: revoke it, and make \
                  another",
             ),
             ChangeError::TooManyReplays => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_replays", too_many_replays())
+                Self::too_many("too_many_replays", too_many_replays(), REPLAYS_AGAIN)
             }
             ChangeError::TooManyEventTypes => Self::conflict(format!(
                 "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
@@ -418,6 +423,15 @@ impl IntoResponse for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_is_too_much_says_when_to_come_back() {
+        for error in [ChangeError::TooManyRevocations(1), ChangeError::TooManyReplays] {
+            let response = Error::from(error.clone()).into_response();
+            assert_eq!(response.status(), 429, "{error}");
+            assert!(response.headers().contains_key(RETRY_AFTER), "{error}");
+        }
+    }
 
     #[test]
     fn what_is_worth_trying_again_says_when() {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 pub(super) const LONGEST_DESCRIPTION: usize = 16 << 10;
-const MOST_FEATURE_FLAGS: usize = 100;
+pub(super) const MOST_FEATURE_FLAGS: usize = 100;
 
 /// A kind of event.
 #[derive(ToSchema)]

@@ -37,6 +37,7 @@ mod ids;
 mod import;
 mod job;
 mod json;
+mod jwks;
 mod message;
 mod message_batch;
 mod message_content;
@@ -68,6 +69,7 @@ pub(crate) use answer::Turns;
 pub(crate) use auth::Access;
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
+pub(crate) use jwks::KeySets;
 pub(crate) use portal::PublicUrl;
 pub(crate) use rates::Rates;
 pub(crate) use room::Rooms;
@@ -103,6 +105,7 @@ pub(crate) struct Parts {
     pub(crate) answers: Rooms,
     pub(crate) turns: Turns,
     pub(crate) rates: Rates,
+    pub(crate) key_sets: KeySets,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,
 }
@@ -162,6 +165,7 @@ fn routes() -> Vec<Route> {
         endpoint::routes(),
         example::routes(),
         secret::routes(),
+        jwks::routes(),
         headers::routes(),
         mtls::routes(),
         condition::routes(),

@@ -150,6 +150,8 @@ fn common_errors(route: &Route) -> Vec<StatusCode> {
     let mut statuses = vec![StatusCode::SERVICE_UNAVAILABLE, StatusCode::BAD_REQUEST];
     if route.access != Access::Open {
         statuses.extend([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS]);
+        // What speaks for one application, once that is gone.
+        statuses.push(StatusCode::NOT_FOUND);
     }
     // What an idempotency key has made may be deleted by now.
     if route.path.contains('{') || route.method == Method::POST {

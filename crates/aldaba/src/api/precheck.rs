@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::post("/app/{app_id}/msg/precheck/active", Access::Send, active)
+        Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
             .named("v1.message.precheck", "Tells whether an endpoint would get such a message")
             .takes::<MessagePrecheckIn>()
             .answers::<MessagePrecheckOut>(StatusCode::OK),

@@ -234,6 +234,9 @@ async fn admit(
             if let Err(refusal) = rates::admit(&api, &caller, request.method(), app).await {
                 return refusal.into_response();
             }
+            if let Err(refusal) = auth::still_counts(&api, &caller).await {
+                return refusal.into_response();
+            }
             let holder = Holder::from(&caller);
             request.extensions_mut().insert(caller);
             let response = next.run(request).await;

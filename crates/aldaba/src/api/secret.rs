@@ -1,4 +1,4 @@
-//! Signing secrets: shown, rotated, and the public halves for whoever verifies.
+//! Signing secrets: shown and rotated.
 
 use super::auth::Access;
 use super::body::Pending;
@@ -8,25 +8,17 @@ use super::json::{self, Fields};
 use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::AppId;
 use aldaba_engine::Rotation;
 use aldaba_signature::SigningKey;
-use aldaba_store::{Order, Page};
 use axum::extract::State;
 use axum::response::Response;
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use utoipa::ToSchema;
 
 const DEFAULT_GRACE: u64 = 24 * 3600;
 const LONGEST_GRACE: u64 = 7 * 24 * 3600;
-/// Endpoints that are read at a time.
-const SLICE: usize = 100;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -41,12 +33,6 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
-        Route::get("/app/{app_id}/jwks.json", Access::Open, public_keys)
-            .named(
-                "v1.application.jwks",
-                "Lists the public Ed25519 keys that sign for the application's endpoints",
-            )
-            .answers::<KeySet>(StatusCode::OK),
     ]
 }
 
@@ -65,27 +51,6 @@ pub(super) struct RotateIn {
     /// For how long the present key still signs beside the new one; a day, if not given.
     #[schema(maximum = 604800)]
     grace_period_seconds: Option<u32>,
-}
-
-/// RFC 7517.
-#[derive(Serialize, ToSchema)]
-struct KeySet {
-    keys: Vec<PublicKey>,
-}
-
-/// RFC 8037.
-#[derive(Serialize, ToSchema)]
-struct PublicKey {
-    kty: &'static str,
-    crv: &'static str,
-    alg: &'static str,
-    #[serde(rename = "use")]
-    purpose: &'static str,
-    /// The beginning of the key's SHA-256.
-    kid: String,
-    x: String,
-    /// The endpoints whose requests it signs.
-    endpoints: Vec<String>,
 }
 
 pub(super) async fn show(
@@ -113,37 +78,6 @@ pub(super) async fn rotate(
     let rotation = Rotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
-}
-
-/// Public, as keys for verifying are; an application is named by its id alone here, because names are an
-/// organization's.
-async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Response, Error> {
-    let missing = || Error::not_found("There is no such application");
-    let app: AppId = app.parse().map_err(|_| missing())?;
-    let mut found: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
-    let mut page = Page { after: None, limit: SLICE };
-    loop {
-        let endpoints = api.engine.store().endpoints(app, page, Order::Ascending).await?;
-        for endpoint in &endpoints {
-            for key in api.engine.directory().public_keys(endpoint)? {
-                found.entry(key).or_default().push(endpoint.id.to_string());
-            }
-        }
-        match endpoints.last() {
-            Some(last) if endpoints.len() == SLICE => page.after = Some(last.id),
-            _ => break,
-        }
-    }
-    let key = |(key, endpoints): ([u8; 32], Vec<String>)| PublicKey {
-        kty: "OKP",
-        crv: "Ed25519",
-        alg: "EdDSA",
-        purpose: "sig",
-        kid: BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(key)[..12]),
-        x: BASE64_URL_SAFE_NO_PAD.encode(key),
-        endpoints,
-    };
-    Ok(json::answer(StatusCode::OK, &KeySet { keys: found.into_iter().map(key).collect() }))
 }
 
 impl Fields {

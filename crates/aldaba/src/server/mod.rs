@@ -11,7 +11,7 @@ mod stall;
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 
-use crate::api::{Api, DeliveryIds, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
+use crate::api::{Api, DeliveryIds, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
 use crate::config::Config;
 use crate::keys;
 use crate::token::Tokens;
@@ -105,6 +105,7 @@ impl Server {
             turns: Turns::default(),
             limits,
             rates: Rates::new(&config.limits.rates),
+            key_sets: KeySets::new(),
             public_url,
         });
         Ok(Self { listener, address, store, wire, engine, api, config })
@@ -165,9 +166,20 @@ pub async fn api(
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();
-    let rates = Rates::new(&config.limits.rates);
-    let parts =
-        ApiParts { engine, tokens, guard, limits, delivery_ids, rooms, answers, turns, rates, public_url };
+    let (rates, key_sets) = (Rates::new(&config.limits.rates), KeySets::new());
+    let parts = ApiParts {
+        engine,
+        tokens,
+        guard,
+        limits,
+        delivery_ids,
+        rooms,
+        answers,
+        turns,
+        rates,
+        key_sets,
+        public_url,
+    };
     Ok(router(Api::new(parts)))
 }
 

@@ -126,8 +126,8 @@ impl Caller {
     fn in_scope(&self, scope: Scope, access: Access) -> Result<(), String> {
         let allowed = match scope {
             Scope::Admin => true,
-            Scope::Send => access == Access::Send,
-            Scope::Read => matches!(access, Access::Read | Access::ReadOrganization),
+            Scope::Send => matches!(access, Access::Send | Access::Precheck),
+            Scope::Read => matches!(access, Access::Read | Access::ReadOrganization | Access::Precheck),
         };
         if !allowed {
             let may = match scope {
@@ -161,6 +161,7 @@ fn in_portal(capabilities: Capabilities, access: Access) -> Result<(), String> {
         Access::Manage => &[Capability::ManageEndpoint],
         Access::Attempt => &[Capability::CreateAttempts],
         Access::Send
+        | Access::Precheck
         | Access::Erase
         | Access::ReadOrganization
         | Access::Administer

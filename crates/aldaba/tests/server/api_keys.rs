@@ -150,9 +150,9 @@ async fn operations(server: &Running) -> Vec<(Method, String, String)> {
 async fn a_key_is_refused_on_every_route_that_is_not_in_its_scope() {
     let server = Running::start().await;
     let app = server.application().await;
-    let send = ["open", "known", "send"];
-    let read = ["open", "known", "read", "read-organization"];
-    let read_one = ["open", "known", "read"];
+    let send = ["open", "known", "send", "precheck"];
+    let read = ["open", "known", "read", "read-organization", "precheck"];
+    let read_one = ["open", "known", "read", "precheck"];
     for (scope, of, allowed) in [
         ("send", None, &send[..]),
         ("send", Some(app.as_str()), &send[..]),
@@ -171,8 +171,9 @@ async fn a_key_is_refused_on_every_route_that_is_not_in_its_scope() {
             if refused {
                 assert_eq!(reply.json()["code"], "insufficient access", "{method} {path}");
             }
-            // A search has its questions in a body.
-            let reads = method == Method::GET || path.ends_with("/msg/search");
+            // Some have their questions in a body.
+            let asks = path.ends_with("/msg/search") || path.ends_with("/msg/precheck/active");
+            let reads = method == Method::GET || asks;
             assert!(scope != "read" || refused || reads, "a read key: {method} {path}");
         }
     }
@@ -370,4 +371,28 @@ async fn keys_and_revocations_survive_a_restart_and_no_file_holds_a_key() {
     let listed = client.get(&format!("/api-key/{prefix}")).await.expect(200);
     assert!(listed["lastUsedAt"].is_string(), "the use from before: {listed}");
     server.client.with_token(revoked["key"].as_str().unwrap()).get("/app").await.expect(401);
+}
+
+#[tokio::test]
+async fn an_organization_has_so_many_keys_however_many_are_asked_for_at_once() {
+    let server = Running::start().await;
+    let most = aldaba_store::ApiKey::MOST;
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let client = server.client.clone();
+        asking.spawn(async move {
+            let (mut made, mut refused) = (0, 0);
+            for _ in 0..most / 16 + 8 {
+                match client.post("/api-key", r#"{"name": "k", "scope": "read"}"#).await {
+                    reply if reply.status == 201 => made += 1,
+                    reply if reply.status == 409 => refused += 1,
+                    reply => panic!("{reply:?}"),
+                }
+            }
+            (made, refused)
+        });
+    }
+    let counts = asking.join_all().await;
+    assert_eq!(counts.iter().map(|(made, _)| made).sum::<usize>(), most);
+    assert!(counts.iter().any(|(_, refused)| *refused > 0));
 }

@@ -156,7 +156,7 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
         .expect(200);
     let policy = json!({"name": "mine", "schedule": {"type": "list", "delays": ["1s"]}}).to_string();
     client.post("/policy", policy.clone()).await.expect(201);
-    client.put("/policy/mine", policy).await.expect(200);
+    client.put("/policy/mine", policy.replace("1s", "2s")).await.expect(200);
     client.delete("/policy/mine").await.expect(204);
     client.delete("/policy/mine").await.expect(404);
     client.post(&format!("/auth/app-portal-access/{app}"), "{}").await.expect(200);
@@ -207,6 +207,74 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
     for secret in ["quite secret", "pass", "example.com", key["key"].as_str().unwrap(), "whsec"] {
         assert!(!whole.contains(secret), "the log holds {secret}");
     }
+}
+
+#[tokio::test]
+async fn what_changes_nothing_leaves_no_row() {
+    let server = Running::delivering().await;
+    let client = &server.client;
+    let app = server.application().await;
+    let endpoint = server.endpoint(&app, json!({"url": "http://127.0.0.1:9/", "description": "d"})).await;
+    let endpoint = format!("/app/{app}/endpoint/{}", endpoint["id"].as_str().unwrap());
+    server.event_type("paid").await;
+    let key = client.post("/api-key", r#"{"name": "k", "scope": "read"}"#).await.expect(201);
+    let key = format!("/api-key/{}", key["id"].as_str().unwrap());
+    let policy = json!({"name": "mine", "schedule": {"type": "list", "delays": ["1s"]}}).to_string();
+    client.post("/policy", policy.clone()).await.expect(201);
+    let profile = json!({"name": "mine", "headers": {"x-a": "b"}}).to_string();
+    client.post("/profile", profile.clone()).await.expect(201);
+    let message = server.message(&app, "paid").await;
+    let attempts = format!("/app/{app}/attempt/msg/{message}");
+    let attempt = loop {
+        match client.get(&attempts).await.expect(200)["data"][0]["id"].as_str() {
+            Some(attempt) => break attempt.to_owned(),
+            None => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let contents = [
+        format!("/app/{app}/msg/{message}/attempt/{attempt}/content"),
+        format!("/app/{app}/msg/{message}/content"),
+    ];
+    for content in &contents {
+        client.delete(content).await.expect(204);
+    }
+    let before = log(client, "").await;
+    let updated = client.get(&endpoint).await.expect(200)["updatedAt"].clone();
+    client.patch(&format!("/app/{app}"), r#"{"name": "an application"}"#).await.expect(200);
+    client.put(&format!("/app/{app}"), r#"{"name": "an application"}"#).await.expect(200);
+    client.patch(&endpoint, r#"{"description": "d"}"#).await.expect(200);
+    client.put(&endpoint, r#"{"url": "http://127.0.0.1:9/", "description": "d"}"#).await.expect(200);
+    client.patch("/event-type/paid", r#"{"description": ""}"#).await.expect(200);
+    client.put("/event-type/paid", r#"{"description": ""}"#).await.expect(200);
+    client.patch(&key, r#"{"name": "k"}"#).await.expect(200);
+    client.put("/policy/mine", policy).await.expect(200);
+    client.put("/profile/mine", profile).await.expect(200);
+    for content in &contents {
+        client.delete(content).await.expect(204);
+    }
+    assert_eq!(actions(&log(client, "").await), actions(&before));
+    assert_eq!(client.get(&endpoint).await.expect(200)["updatedAt"], updated);
+    client.patch(&endpoint, r#"{"description": "e"}"#).await.expect(200);
+    assert_eq!(log(client, "").await.len(), before.len() + 1);
+}
+
+#[tokio::test]
+async fn an_import_is_one_row_with_how_many_it_has_changed() {
+    let server = Running::start().await;
+    let import = async |names: &[&str]| {
+        let operation = |name: &&str| ((*name).to_owned(), json!({"post": {"summary": name}}));
+        let webhooks: serde_json::Map<_, _> = names.iter().map(operation).collect();
+        let body = json!({"spec": {"openapi": "3.1.0", "webhooks": webhooks}}).to_string();
+        server.client.post("/event-type/import/openapi", body).await.expect(200);
+    };
+    import(&["a"]).await;
+    import(&["a", "b", "c"]).await;
+    import(&["a", "b"]).await;
+    import(&[]).await;
+    let rows = log(&server.client, "&order=ascending").await;
+    let told = |row: &Value| (row["action"].clone(), row["count"].clone(), row["resourceId"].clone());
+    let import = |count: u64| (json!("event_type.import"), json!(count), Value::Null);
+    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), [import(1), import(2)]);
 }
 
 #[tokio::test]

@@ -190,7 +190,7 @@ async fn an_applications_token_reaches_its_own_application_only() {
     let theirs = tenant(&server.client, &receiver).await;
     let own = server.application().await;
     let portal = server.client.with_token(&application_token(&own));
-    let of_organization = ["read-organization", "send", "erase", "administer", "admit", "govern"];
+    let of_organization = ["read-organization", "send", "precheck", "erase", "administer", "admit", "govern"];
     for operation in operations(&server).await {
         if operation.access == "open" || operation.access == "known" {
             continue;
@@ -212,9 +212,10 @@ async fn a_key_does_what_its_scope_says_on_every_route_and_nothing_else() {
     let server = Running::delivering().await;
     let receiver = Receiver::answering(200, "").await;
     let ids = tenant(&server.client, &receiver).await;
-    for (scope, allowed) in
-        [("send", &["send", "known"][..]), ("read", &["read", "read-organization", "known"][..])]
-    {
+    for (scope, allowed) in [
+        ("send", &["send", "precheck", "known"][..]),
+        ("read", &["read", "read-organization", "precheck", "known"][..]),
+    ] {
         let made = json!({"name": scope, "scope": scope}).to_string();
         let made = server.client.post("/api-key", made).await.expect(201);
         let caller = server.client.with_token(made["key"].as_str().unwrap());

@@ -172,3 +172,40 @@ async fn documents_that_grow_when_they_are_read_are_refused() {
     round["webhooks"]["a"] = json!({"post": {"requestBody": {"$ref": "#/webhooks/a/post/requestBody"}}});
     assert_eq!(places(&server.client.post(PATH, json!({"spec": round}).to_string()).await).len(), 1);
 }
+
+#[tokio::test]
+async fn what_is_far_larger_written_out_is_refused_soon_and_by_a_dry_run_too() {
+    let server = Running::start().await;
+    let body = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}});
+    let webhooks: serde_json::Map<_, _> =
+        (0..3000).map(|n| (format!("w{n}"), json!({"post": {"requestBody": body}}))).collect();
+    let part = |n: usize| (format!("B{n}"), json!({"type": "object", "description": "x".repeat(500)}));
+    let mut schemas: serde_json::Map<_, _> = (0..100).map(part).collect();
+    let property = |n: usize| (format!("p{n}"), json!({"$ref": format!("#/components/schemas/B{n}")}));
+    let properties: serde_json::Map<_, _> = (0..100).map(property).collect();
+    schemas.insert("A".into(), json!({"type": "object", "properties": properties}));
+    let spec = json!({"openapi": "3.1.0", "webhooks": webhooks, "components": {"schemas": schemas}});
+    for dry in [true, false] {
+        let refused = server.client.post(PATH, json!({"spec": spec, "dryRun": dry}).to_string()).await;
+        assert_eq!(refused.expect(409)["code"], "conflict");
+    }
+    assert_eq!(event_types(&server).await, []);
+}
+
+#[tokio::test]
+async fn a_dry_run_is_refused_where_there_is_no_room_for_the_import() {
+    let server = Running::start().await;
+    // What is there takes most of the room.
+    let description = "x".repeat(250_000);
+    for n in 0..66 {
+        let body = json!({"description": "", "schemas": {"1": {"description": description}}}).to_string();
+        server.client.put(&format!("/event-type/t{n}"), body).await.expect(201);
+    }
+    let schema = json!({"type": "object", "description": description});
+    let operation = json!({"post": {"requestBody": {"content": {"application/json": {"schema": schema}}}}});
+    let webhooks = json!({"a": operation, "b": operation});
+    for dry in [true, false] {
+        let body = json!({"spec": {"openapi": "3.1.0", "webhooks": webhooks}, "dryRun": dry}).to_string();
+        server.client.post(PATH, body).await.expect(409);
+    }
+}

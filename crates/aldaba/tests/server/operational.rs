@@ -1,10 +1,15 @@
 //! Operational webhooks: an organization hears of what becomes of its endpoints and messages.
 
+use crate::client::Client;
 use crate::receiver::{Arrival, Receiver};
 use crate::running::{Running, token};
 use crate::tokens::OTHER_ORGANIZATION;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Tried six times, one after the other.
 const HASTY: &str = r#"{"name": "hasty", "schedule": {"type": "list", "delays": ["10ms", "10ms", "10ms", "10ms", "10ms"]},
@@ -187,4 +192,98 @@ async fn the_servers_own_events_are_among_the_event_types_of_the_management_orga
     // Nobody else has them.
     assert_eq!(server.client.get("/event-type").await.expect(200)["data"], json!([]));
     server.client.get("/event-type/endpoint.created").await.expect(404);
+}
+
+/// Keeps changing an endpoint, until it is told to stop.
+fn keep_putting(client: &Client, path: String, stop: &watch::Receiver<bool>) -> JoinHandle<usize> {
+    let (client, stop) = (client.clone(), stop.clone());
+    tokio::spawn(async move {
+        let mut made = 0;
+        while !*stop.borrow() {
+            let body =
+                json!({"url": "https://example.com/", "disabled": true, "description": made.to_string()});
+            let reply = client.put(&path, body.to_string()).await;
+            assert!([200, 201, 409].contains(&reply.status.as_u16()), "{reply:?}");
+            made += 1;
+        }
+        made
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_while_an_organizations_own_endpoints_keep_changing() {
+    let mut stage = Stage::new(200).await;
+    let (stop, stopped) = watch::channel(false);
+    let others: Vec<_> = (0..24)
+        .map(|n| keep_putting(&stage.server.client, format!("/operational-webhook/endpoint/o{n}"), &stopped))
+        .collect();
+    let mut made = BTreeSet::new();
+    for _ in 0..100 {
+        let endpoint = stage.server.endpoint(&stage.app, json!({})).await;
+        made.insert(endpoint["id"].as_str().unwrap().to_owned());
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    stop.send(true).unwrap();
+    for other in others {
+        other.await.unwrap();
+    }
+    for _ in 0..100 {
+        let heard: Value = serde_json::from_slice(&stage.ear.next().await.body).unwrap();
+        let endpoint = heard["data"]["endpointId"].as_str().unwrap();
+        assert!(made.remove(endpoint), "{endpoint} is heard of twice, or was never made");
+    }
+    stage.ear.nothing_more().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_organization_does_not_delay_what_another_hears() {
+    let stage = Stage::new(200).await;
+    let other = stage.server.client.with_token(&token(OTHER_ORGANIZATION));
+    let mut ear = Receiver::answering(200, "").await;
+    other.post("/operational-webhook/endpoint", json!({"url": ear.url("/")}).to_string()).await.expect(201);
+    other.post("/app", r#"{"name": "b", "uid": "b"}"#).await.expect(201);
+    let (stop, stopped) = watch::channel(false);
+    let mut noisy = Vec::new();
+    for n in 0..24 {
+        let uid = format!("n{n}");
+        stage.server.client.post("/app", json!({"name": "n", "uid": uid}).to_string()).await.expect(201);
+        noisy.push(keep_putting(&stage.server.client, format!("/app/{uid}/endpoint/x"), &stopped));
+    }
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let made = other.post("/app/b/endpoint", r#"{"url": "https://example.com/"}"#).await.expect(201);
+    let heard = tokio::time::timeout(Duration::from_secs(3), ear.next()).await.expect("soon");
+    let heard: Value = serde_json::from_slice(&heard.body).unwrap();
+    assert_eq!(heard["data"]["endpointId"], made["id"]);
+    stop.send(true).unwrap();
+    let mut puts = 0;
+    for noisy in noisy {
+        puts += noisy.await.unwrap();
+    }
+    assert!(puts > 100, "{puts} were no noise to speak of");
+}
+
+#[tokio::test]
+async fn a_read_key_sees_operational_endpoints_and_no_secrets_and_own_policies_are_refused_there() {
+    let stage = Stage::new(200).await;
+    let client = &stage.server.client;
+    let path = format!("/operational-webhook/endpoint/{}", stage.id);
+    let key = async |body: Value| {
+        let key = client.post("/api-key", body.to_string()).await.expect(201);
+        client.with_token(key["key"].as_str().unwrap())
+    };
+    let read = key(json!({"name": "r", "scope": "read"})).await;
+    read.get("/operational-webhook/endpoint").await.expect(200);
+    read.get(&path).await.expect(200);
+    for secret in [format!("{path}/secret"), format!("{path}/headers")] {
+        read.get(&secret).await.expect(403);
+    }
+    read.delete(&path).await.expect(403);
+    for scope in ["admin", "read"] {
+        let of_one = key(json!({"name": "o", "scope": scope, "appId": stage.app})).await;
+        of_one.get("/operational-webhook/endpoint").await.expect(403);
+    }
+    client.post("/policy", HASTY).await.expect(201);
+    let body = |policy: &str| json!({"url": "https://example.com/", "policy": policy}).to_string();
+    client.post("/operational-webhook/endpoint", body("hasty")).await.expect(422);
+    client.post("/operational-webhook/endpoint", body("persistent")).await.expect(201);
 }

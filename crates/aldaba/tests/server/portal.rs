@@ -198,3 +198,86 @@ async fn all_portal_tokens_of_an_application_can_be_ended() {
     Client { address, authorization: eva }.get(&path).await.expect(401);
     Client { address, authorization: fresh }.get(&path).await.expect(200);
 }
+
+#[tokio::test]
+async fn all_portal_tokens_can_be_ended_however_many_sessions_have_been() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let ana = portal(&server, &app, &json!({})).await;
+    let path = format!("/auth/app/{app}/expire-all");
+    for round in 0..10 {
+        let sessions: Vec<_> = (0..1000).map(|n| format!("s{round}-{n}")).collect();
+        server.client.post(&path, json!({"sessionIds": sessions}).to_string()).await.expect(204);
+    }
+    let refused = server.client.post(&path, r#"{"sessionIds": ["one"]}"#).await;
+    assert_eq!(refused.expect(429)["code"], "too_many_revocations");
+    assert!(refused.headers.contains_key("retry-after"));
+    // What the refusal recommends.
+    ana.get(&format!("/app/{app}")).await.expect(200);
+    server.client.post(&path, r#"{"expiry": 60}"#).await.expect(204);
+    server.client.post(&path, "{}").await.expect(204);
+    ana.get(&format!("/app/{app}")).await.expect(401);
+    server.client.post(&path, r#"{"sessionIds": ["one"]}"#).await.expect(204);
+    let server = Running::within(server.stop().await, |_| {}).await;
+    let ana = crate::client::Client { address: server.address, ..ana };
+    ana.get(&format!("/app/{app}")).await.expect(401);
+}
+
+#[tokio::test]
+async fn what_speaks_for_an_application_ends_with_it() {
+    let server = Running::start().await;
+    let (app, other) = (server.application().await, server.application().await);
+    server.event_type("paid").await;
+    let ana = portal(&server, &app, &json!({})).await;
+    let signed = server.client.with_token(&application_token(&app));
+    let mut keys = Vec::new();
+    for scope in ["admin", "read", "send"] {
+        let body = json!({"name": scope, "scope": scope, "appId": app}).to_string();
+        let key = server.client.post("/api-key", body).await.expect(201);
+        keys.push(server.client.with_token(key["key"].as_str().unwrap()));
+    }
+    let of_other = json!({"name": "k", "scope": "read", "appId": other}).to_string();
+    server.client.post("/api-key", of_other).await.expect(201);
+    ana.get("/event-type").await.expect(200);
+    for caller in keys.iter().chain([&ana, &signed]) {
+        caller.get("/auth/whoami").await.expect(200);
+    }
+    server.client.delete(&format!("/app/{app}")).await.expect(204);
+    let gone = async |callers: &[Client]| {
+        for caller in callers {
+            for path in ["/event-type".to_owned(), "/auth/whoami".to_owned(), format!("/app/{app}")] {
+                let status = caller.get(&path).await.status.as_u16();
+                assert!([401, 404].contains(&status), "{path}: {status}");
+            }
+        }
+    };
+    let callers = [keys, vec![ana, signed]].concat();
+    gone(&callers).await;
+    let kept = server.client.get("/api-key").await.expect(200);
+    assert_eq!(kept["data"].as_array().unwrap().len(), 1, "{kept}");
+    let server = Running::within(server.stop().await, |_| {}).await;
+    let moved = |caller: &Client| Client { address: server.address, ..caller.clone() };
+    gone(&callers.iter().map(moved).collect::<Vec<_>>()).await;
+    let never = server.client.with_token(&application_token("app_23rb8YdGqMT0qIzpgGwdXfHirMu"));
+    never.get("/event-type").await.expect(404);
+}
+
+#[tokio::test]
+async fn an_application_that_is_given_along_is_checked_where_it_is_there_already() {
+    let server = Running::start().await;
+    server.client.post("/app", r#"{"name": "a", "uid": "a"}"#).await.expect(201);
+    for wrong in [json!(5), json!("a"), json!([]), json!({"name": 7, "uid": "a"}), json!({"uid": "a"})] {
+        let body = json!({"application": wrong}).to_string();
+        for path in ["/auth/app-portal-access/a", "/auth/app-portal-access/b"] {
+            server.client.post(path, body.clone()).await.expect(422);
+        }
+    }
+    for right in [json!(null), json!({"name": "other", "uid": "a"})] {
+        server
+            .client
+            .post("/auth/app-portal-access/a", json!({"application": right}).to_string())
+            .await
+            .expect(200);
+    }
+    assert_eq!(server.client.get("/app/a").await.expect(200)["name"], "a");
+}

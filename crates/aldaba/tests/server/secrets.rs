@@ -162,9 +162,54 @@ async fn the_public_keys_of_an_application_are_open_to_whoever_verifies() {
     let arrival = stage.arrival().await;
     let signature = arrival.headers["webhook-signature"].to_str().unwrap();
     assert_eq!(signature.split(' ').filter(|one| one.starts_with("v1a,")).count(), 2);
-    for missing in ["/app/nobody/jwks.json", "/app/ep_23rb8YdGqMT0qIzpgGwdXfHirMu/jwks.json"] {
+    let unknown = "/app/app_23rb8YdGqMT0qIzpgGwdXfHirMu/jwks.json";
+    for missing in ["/app/nobody/jwks.json", "/app/ep_23rb8YdGqMT0qIzpgGwdXfHirMu/jwks.json", unknown] {
         nobody.get(missing).await.expect(404);
     }
+    stage.server.client.delete(&format!("/app/{}", stage.app)).await.expect(204);
+    nobody.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn public_keys_are_answered_anew_after_every_change_and_as_their_keys_end() {
+    let stage = Stage::new(json!({"secret": ASYMMETRIC})).await;
+    let nobody = stage.server.client.anonymous();
+    let path = format!("/app/{}/jwks.json", stage.app);
+    let count = async || nobody.get(&path).await.expect(200)["keys"].as_array().unwrap().len();
+    assert_eq!((count().await, count().await), (1, 1));
+    stage.rotate(json!({"gracePeriodSeconds": 2})).await.expect(200);
+    assert_eq!((count().await, count().await), (2, 2));
+    let mut left = 100;
+    while count().await == 2 {
+        left -= 1;
+        assert!(left > 0, "the former key has ended");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    stage.server.client.delete(&stage.path).await.expect(204);
+    assert_eq!(count().await, 0);
+}
+
+#[tokio::test]
+async fn those_who_ask_for_public_keys_have_a_rate_of_their_own() {
+    let stage = Stage::new(json!({"secret": ASYMMETRIC})).await;
+    let path = format!("/app/{}/jwks.json", stage.app);
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (nobody, path) = (stage.server.client.anonymous(), path.clone());
+        asking.spawn(async move {
+            for _ in 0..1000 {
+                let reply = nobody.get(&path).await;
+                if reply.status == 429 {
+                    return Some(reply);
+                }
+            }
+            None
+        });
+    }
+    let refused = asking.join_all().await.into_iter().flatten().next().expect("so many are too many");
+    assert_eq!(refused.expect(429)["code"], "rate_limited");
+    assert!(refused.headers.contains_key("retry-after"));
+    stage.server.client.get(&format!("/app/{}", stage.app)).await.expect(200);
 }
 
 async fn server_with_symmetric(stage: &Stage) {

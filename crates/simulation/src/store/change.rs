@@ -18,10 +18,36 @@ impl Disk {
     }
 
     pub(super) fn keep_notices(&mut self, notices: &[Notice]) {
-        for notice in notices {
-            self.last_notice += 1;
-            self.notices.insert(NoticeNumber(self.last_notice), notice.clone());
+        for of_one in notices.chunk_by(|a, b| a.org == b.org) {
+            let org = of_one[0].org;
+            let room = Notice::MOST_WAITING.saturating_sub(self.waiting_notices(org));
+            let (kept, left_out) = of_one.split_at(of_one.len().min(room as usize));
+            kept.iter().for_each(|notice| self.keep_notice(notice.clone()));
+            if !left_out.is_empty() {
+                *self.left_out_notices.entry(org).or_default() += left_out.len() as u32;
+            }
         }
+    }
+
+    fn waiting_notices(&self, org: OrgId) -> u32 {
+        self.notices.keys().filter(|(of, _)| *of == org).count() as u32
+    }
+
+    fn keep_notice(&mut self, notice: Notice) {
+        self.last_notice += 1;
+        self.notices.insert((notice.org, NoticeNumber(self.last_notice)), notice);
+    }
+
+    fn forget_notices(&mut self, org: OrgId, numbers: &[NoticeNumber]) -> Changed {
+        for number in numbers {
+            self.notices.remove(&(org, *number));
+        }
+        if self.waiting_notices(org) < Notice::MOST_WAITING
+            && let Some(count) = self.left_out_notices.remove(&org)
+        {
+            self.keep_notice(Notice::left_out(org, count));
+        }
+        Changed::Done { removed: Vec::new() }
     }
 
     fn make(&mut self, change: &Change) -> Changed {
@@ -65,10 +91,7 @@ impl Disk {
                 self.once(owner, *idempotency, replay.created_at, id, |disk| disk.start_replay(replay))
             }
             Change::CancelReplay { org, replay, at } => self.cancel_replay(*org, *replay, *at),
-            Change::ForgetNotices { notices } => {
-                self.notices.retain(|number, _| !notices.contains(number));
-                Changed::Done { removed: Vec::new() }
-            }
+            Change::ForgetNotices { org, notices } => self.forget_notices(*org, notices),
             Change::ExpungeMessage { app, message } => self.expunge_message(*app, *message),
             Change::ExpungeAttempt { message, attempt, .. } => self.expunge_attempt(*message, *attempt),
             Change::CreatePolicy { policy } => self.create_policy(policy),
@@ -274,6 +297,7 @@ impl Disk {
             remove(endpoint, at);
             removed.push(endpoint.id);
         }
+        self.api_keys.retain(|_, key| key.app != Some(app));
         Changed::Done { removed }
     }
 

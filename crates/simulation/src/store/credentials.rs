@@ -32,6 +32,9 @@ impl Disk {
         if key.app.is_some_and(|app| self.owner_of(app) != Some(key.org)) {
             return Changed::NotFound;
         }
+        if self.api_keys.values().filter(|other| other.org == key.org).count() >= ApiKey::MOST {
+            return Changed::TooMany;
+        }
         if self.api_keys.values().any(|other| other.prefix == key.prefix || other.digest == key.digest) {
             return Changed::UidTaken;
         }

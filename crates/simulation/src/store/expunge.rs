@@ -8,13 +8,18 @@ use bytes::Bytes;
 impl Disk {
     pub(super) fn expunge_message(&mut self, app: AppId, message: MessageId) -> Changed {
         let Some(row) = self.messages.get_mut(&(app, message)) else { return Changed::NotFound };
-        row.expunged = true;
-        Changed::Done { removed: Vec::new() }
+        match std::mem::replace(&mut row.expunged, true) {
+            true => Changed::Unchanged,
+            false => Changed::Done { removed: Vec::new() },
+        }
     }
 
     pub(super) fn expunge_attempt(&mut self, message: MessageId, attempt: AttemptId) -> Changed {
         let found = self.attempts.get_mut(&attempt).filter(|row| row.message == message);
         let Some(row) = found else { return Changed::NotFound };
+        if row.response == Attempt::EXPUNGED {
+            return Changed::Unchanged;
+        }
         row.response = Bytes::from_static(Attempt::EXPUNGED);
         Changed::Done { removed: Vec::new() }
     }

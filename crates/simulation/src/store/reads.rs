@@ -115,6 +115,10 @@ impl Directory for SimStore {
         self.read(move |disk| disk.application(&which))
     }
 
+    fn application_version(&self, app: AppId) -> Read<Option<u64>> {
+        self.read(move |disk| disk.applications.get(&app).filter(|row| !row.deleted).map(|row| row.version))
+    }
+
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
         self.read(move |disk| disk.applications(org, page, order))
     }
@@ -156,9 +160,18 @@ impl Directory for SimStore {
         self.read(|disk| disk.profiles.values().cloned().collect())
     }
 
-    fn notices(&self, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>> {
         self.read(move |disk| {
-            disk.notices.iter().take(limit).map(|(number, notice)| (*number, notice.clone())).collect()
+            let mut found: Vec<_> = disk.notices.keys().map(|(org, _)| *org).collect();
+            found.dedup();
+            found.into_iter().filter(|org| after.is_none_or(|after| *org > after)).take(limit).collect()
+        })
+    }
+
+    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
+        self.read(move |disk| {
+            let found = disk.notices.iter().filter(|((of, _), _)| *of == org).take(limit);
+            found.map(|((_, number), notice)| (*number, notice.clone())).collect()
         })
     }
 

@@ -1,6 +1,7 @@
 //! A schema out of an OpenAPI document, with all that it refers to, so that it stands on its own.
 
 use super::webhooks::Flaw;
+use aldaba_engine::Schemas;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ const ONES: [&str; 12] = [
 /// How many references may follow each other, and how many schemas one may need.
 const LONGEST_CHAIN: usize = 32;
 const MOST_PARTS: usize = 1_000;
+/// Words of OpenAPI 3.0 that are written in other words, or left out.
+const REWORDED: [&str; 3] = ["nullable", "exclusiveMinimum", "exclusiveMaximum"];
 
 /// An OpenAPI document that schemas are taken out of.
 pub(super) struct Document<'d> {
@@ -70,8 +73,13 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn bundle(&self, schema: &'d Value, place: &[String]) -> Result<Bundle, Flaw> {
-        let mut parts =
-            Parts { document: self, names: BTreeMap::new(), origins: BTreeMap::new(), queue: Vec::new() };
+        let mut parts = Parts {
+            document: self,
+            names: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            queue: Vec::new(),
+            room: Schemas::BYTES,
+        };
         // An example at the top is found there, not behind a reference.
         let alone = schema.as_object().is_some_and(|keywords| keywords.len() == 1);
         let (schema, place) =
@@ -79,6 +87,7 @@ impl<'d> Document<'d> {
         let mut root = parts.rewritten(schema, &place)?;
         let mut defs = Map::new();
         while let Some((name, part, place)) = parts.queue.pop() {
+            parts.grow(name.len() + KEY, &place)?;
             let part = parts.rewritten(part, &place)?;
             defs.insert(name, part);
         }
@@ -97,22 +106,50 @@ struct Parts<'a, 'd> {
     origins: BTreeMap<String, Vec<String>>,
     /// Those that are still to be rewritten, and where they are in the document.
     queue: Vec<(String, &'d Value, Vec<String>)>,
+    /// Bytes that it may still have. They are counted while it is made: what is written out for every webhook can be
+    /// far more than the document.
+    room: usize,
 }
 
+/// What a key has besides its text: quotes and a colon.
+const KEY: usize = 3;
+
 impl Parts<'_, '_> {
+    fn grow(&mut self, bytes: usize, place: &[String]) -> Result<(), Flaw> {
+        let too_large = || {
+            let most = Schemas::BYTES;
+            Flaw::new(place, format!("may have {most} bytes with all that it refers to; it has more"))
+        };
+        self.room = self.room.checked_sub(bytes).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    /// A copy of something that holds no references.
+    fn copied(&mut self, value: &Value, place: &[String]) -> Result<Value, Flaw> {
+        self.grow(bytes(value), place)?;
+        Ok(value.clone())
+    }
+
     /// A copy whose references lead to `$defs`. In OpenAPI they count from the top of the document.
     fn rewritten(&mut self, schema: &Value, place: &[String]) -> Result<Value, Flaw> {
-        let Value::Object(keywords) = schema else { return Ok(schema.clone()) };
+        let Value::Object(keywords) = schema else { return self.copied(schema, place) };
+        self.grow(2, place)?;
         let within = |more: &[&str]| -> Vec<String> {
             place.iter().cloned().chain(more.iter().map(|part| (*part).to_owned())).collect()
         };
         let mut copy = Map::new();
         for (word, value) in keywords {
+            if self.document.older && REWORDED.contains(&word.as_str()) && value.is_boolean() {
+                copy.insert(word.clone(), value.clone());
+                continue;
+            }
+            self.grow(word.len() + KEY, place)?;
             let rewritten = match (word.as_str(), value) {
                 ("$ref", Value::String(reference)) => self.part(reference, place)?,
                 (word, Value::Object(members)) if SCHEMAS.contains(&word) => {
                     let mut schemas = Map::new();
                     for (name, member) in members {
+                        self.grow(name.len() + KEY, place)?;
                         schemas.insert(name.clone(), self.rewritten(member, &within(&[word, name]))?);
                     }
                     Value::Object(schemas)
@@ -122,7 +159,7 @@ impl Parts<'_, '_> {
                     Value::Array(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
                 }
                 (word, value) if ONES.contains(&word) => self.rewritten(value, &within(&[word]))?,
-                _ => value.clone(),
+                _ => self.copied(value, place)?,
             };
             copy.insert(word.clone(), rewritten);
         }
@@ -137,7 +174,9 @@ impl Parts<'_, '_> {
             Some(name) => name.clone(),
             None => self.name(reference, place)?,
         };
-        Ok(format!("#/$defs/{name}").into())
+        let reference = format!("#/$defs/{name}");
+        self.grow(reference.len() + 2, place)?;
+        Ok(reference.into())
     }
 
     /// The name under `$defs` of what a reference leads to: its last word, if that is free.
@@ -155,6 +194,19 @@ impl Parts<'_, '_> {
         self.origins.insert(name.clone(), origin.clone());
         self.queue.push((name.clone(), part, origin));
         Ok(name)
+    }
+}
+
+/// How long it is in JSON, at least.
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 1,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => 2 + items.iter().map(bytes).sum::<usize>(),
+        Value::Object(members) => {
+            2 + members.iter().map(|(name, value)| name.len() + KEY + bytes(value)).sum::<usize>()
+        }
     }
 }
 

@@ -14,17 +14,17 @@ use super::json::{self, Fields};
 use super::routes::Route;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_engine::NewEventType;
-use aldaba_store::EventType;
+use aldaba_engine::{NewEventType, Once};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use utoipa::ToSchema;
-use webhooks::Flaw;
+use webhooks::{Flaw, Refused};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -124,8 +124,10 @@ fn read(body: &[u8]) -> Result<Import, Error> {
         let loc: Vec<_> = ["body", field].into_iter().chain(place.iter().map(String::as_str)).collect();
         Problem::value(&loc, why)
     };
-    let event_types = webhooks::read(&document)
-        .map_err(|flaws| Error::problems(flaws.into_iter().map(problem).collect()))?;
+    let event_types = webhooks::read(&document).map_err(|refused| match refused {
+        Refused::Flaws(flaws) => Error::problems(flaws.into_iter().map(problem).collect()),
+        Refused::Room(error) => error.into(),
+    })?;
     Ok(Import { event_types, dry_run, replace_all })
 }
 
@@ -137,21 +139,34 @@ fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Imports that are worked on at a time; others wait. One may keep a few times [`EventTypes::SCHEMA_BYTES`] in memory.
+///
+/// [`EventTypes::SCHEMA_BYTES`]: aldaba_engine::EventTypes::SCHEMA_BYTES
+const AT_ONCE: usize = 2;
+
+static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+
 async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
-    let org = caller.org();
     let (once, body) = (pending.once, pending.read().await?);
-    let import = apart(move || read(&body.bytes)).await?;
-    let new = &import.event_types;
-    let data = if import.dry_run {
-        let left_out = |one: &Arc<EventType>| {
-            import.replace_all && !one.archived && !new.iter().any(|new| new.name == one.name)
-        };
-        let there = api.engine.event_types().of_organization(org);
-        let archived = there.iter().filter(|one| left_out(one)).map(|one| one.name.clone()).collect();
+    let Ok(place) = PLACES.acquire().await else { return Err(Error::server()) };
+    // All of it where no other request waits for the thread: what is written out is large.
+    let runtime = Handle::current();
+    apart(move || {
+        let _place = place;
+        runtime.block_on(carry_out(&api, &caller, once, &body.bytes))
+    })
+    .await
+}
+
+async fn carry_out(api: &Api, caller: &Caller, once: Once, body: &[u8]) -> Result<Response, Error> {
+    let Import { event_types: new, dry_run, replace_all } = read(body)?;
+    let (directory, org) = (api.directory(caller), caller.org());
+    let data = if dry_run {
+        let archived = directory.try_import(org, &new, replace_all)?;
         let to_modify = Some(new.iter().map(render).collect());
         EventTypeImportOpenApiOutData { modified: Vec::new(), to_modify, archived }
     } else {
-        let archived = api.directory(&caller).import_event_types(org, new, import.replace_all, once).await?;
+        let archived = directory.import_event_types(org, &new, replace_all, once).await?;
         let modified = new.iter().map(|new| new.name.as_str()).collect();
         EventTypeImportOpenApiOutData { modified, to_modify: None, archived }
     };

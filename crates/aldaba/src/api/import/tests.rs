@@ -1,5 +1,5 @@
-use super::webhooks;
-use aldaba_engine::NewEventType;
+use super::webhooks::{self, Refused};
+use aldaba_engine::{ChangeError, EventTypes, NewEventType, Schemas};
 use serde_json::{Value, json};
 
 fn document(version: &str, section: &str, webhooks: Value, components: &Value) -> Value {
@@ -25,7 +25,7 @@ fn schema(document: &Value) -> Value {
 
 /// The places of what is wrong.
 fn flaws(document: &Value) -> Vec<String> {
-    let flaws = webhooks::read(document).expect_err("something is wrong");
+    let Err(Refused::Flaws(flaws)) = webhooks::read(document) else { panic!("something is wrong") };
     flaws.iter().map(|flaw| flaw.place.join("/")).collect()
 }
 
@@ -175,4 +175,63 @@ fn what_is_wrong_is_named_where_it_is() {
     let mut twice = with(json!({"a": {"post": {}}}));
     twice["x-webhooks"] = json!({"a": {"post": {}}});
     assert_eq!(flaws(&twice), ["x-webhooks/a"]);
+}
+
+/// So many webhooks that all refer to one schema, which needs so many parts of so many bytes.
+fn fanned_out(webhooks: usize, parts: usize, bytes: usize) -> Value {
+    let body = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}});
+    let webhooks: serde_json::Map<_, _> =
+        (0..webhooks).map(|n| (format!("w{n}"), json!({"post": {"requestBody": body}}))).collect();
+    let name = |n: usize| format!("B{n}");
+    let mut schemas: serde_json::Map<_, _> =
+        (0..parts).map(|n| (name(n), json!({"type": "object", "description": "x".repeat(bytes)}))).collect();
+    let properties: serde_json::Map<_, _> = (0..parts)
+        .map(|n| (format!("p{n}"), json!({"$ref": format!("#/components/schemas/{}", name(n))})))
+        .collect();
+    schemas.insert("A".into(), json!({"type": "object", "properties": properties}));
+    document("3.1.0", "webhooks", json!(webhooks), &json!({"schemas": schemas}))
+}
+
+#[test]
+fn a_schema_that_is_too_large_with_all_it_refers_to_is_refused_while_it_is_written_out() {
+    let large = fanned_out(1, 100, Schemas::BYTES / 100);
+    let places = flaws(&large);
+    assert!(places[0].starts_with("components/schemas/"), "{places:?}");
+    // What is behind the limit is never copied, however much it is.
+    let huge = "x".repeat(64 << 20);
+    let item = json!({"type": "object", "description": huge});
+    let schema = json!({"$ref": "#/components/schemas/A"});
+    let deep = document("3.0.3", "x-webhooks", webhook(&schema), &json!({"schemas": {"A": item}}));
+    assert_eq!(flaws(&deep), ["components/schemas/A"]);
+    read(&fanned_out(1, 100, Schemas::BYTES / 150));
+}
+
+#[test]
+fn writing_out_ends_when_there_is_more_than_an_organization_may_have() {
+    let refused = webhooks::read(&fanned_out(3000, 100, 500));
+    assert!(matches!(refused, Err(Refused::Room(ChangeError::SchemasTooLarge))));
+    let refused = webhooks::read(&fanned_out(EventTypes::MOST + 1, 0, 0));
+    assert!(matches!(refused, Err(Refused::Room(ChangeError::TooManyEventTypes))));
+}
+
+#[test]
+fn what_is_counted_is_never_more_than_what_is_kept() {
+    let words = json!({"type": "string", "nullable": true, "minimum": 1, "exclusiveMinimum": true});
+    let member = |n: usize| (format!("m{n}"), words.clone());
+    let fits = |count: usize| {
+        let properties: serde_json::Map<_, _> = (0..count).map(member).collect();
+        let schema = json!({"type": "object", "properties": properties});
+        webhooks::read(&document("3.0.0", "x-webhooks", webhook(&schema), &json!({})))
+    };
+    let one = schema(&document(
+        "3.0.0",
+        "x-webhooks",
+        webhook(&json!({"type": "object", "properties": {"m0000": words}})),
+        &json!({}),
+    ));
+    let each = one["properties"]["m0000"].to_string().len() + r#""m0000":,"#.len();
+    let count = (Schemas::BYTES - 200) / each;
+    let found = fits(count).unwrap_or_else(|refused| panic!("{refused:?}"));
+    assert!(found[0].schemas.as_ref().unwrap().len() > Schemas::BYTES * 9 / 10);
+    fits(count + 200).expect_err("too large");
 }

@@ -1,10 +1,11 @@
 //! Event types out of the webhooks of an OpenAPI document.
 
 use super::bundle::{Bundle, Document};
-use crate::api::event_type_in::{check_description, check_schemas};
+use crate::api::event_type_in::{MOST_FEATURE_FLAGS, check_description, check_schemas};
 use crate::api::ids;
-use aldaba_engine::NewEventType;
+use aldaba_engine::{ChangeError, EventTypes, NewEventType};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Where documents list them. OpenAPI 3.0 has no word of its own for it.
 const SECTIONS: [&str; 2] = ["webhooks", "x-webhooks"];
@@ -28,14 +29,30 @@ impl Flaw {
     }
 }
 
-/// By name. All that is wrong is named, up to a limit.
-pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Vec<Flaw>> {
-    let document = version(root).map_err(|flaw| vec![flaw])?;
+/// Why a document is not taken.
+#[derive(Debug)]
+pub(super) enum Refused {
+    Flaws(Vec<Flaw>),
+    /// No organization has room for what it makes.
+    Room(ChangeError),
+}
+
+impl From<Flaw> for Refused {
+    fn from(flaw: Flaw) -> Self {
+        Self::Flaws(vec![flaw])
+    }
+}
+
+/// By name. All that is wrong is named, up to a limit. What an organization may have ends it as soon as there is more:
+/// a small document can be written out to something very large.
+pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
+    let document = version(root)?;
     if !SECTIONS.iter().any(|section| root.get(section).is_some()) {
         let why = "has neither `webhooks` nor `x-webhooks`, so there is nothing to import";
-        return Err(vec![Flaw::at(&[], why)]);
+        return Err(Flaw::at(&[], why).into());
     }
-    let (mut found, mut flaws) = (Vec::<NewEventType>::new(), Vec::new());
+    let (mut found, mut flaws) = (BTreeMap::<&str, NewEventType>::new(), Vec::new());
+    let mut schema_bytes = 0;
     for section in SECTIONS {
         let Some(webhooks) = root.get(section) else { continue };
         let Some(webhooks) = webhooks.as_object() else {
@@ -44,19 +61,30 @@ pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Vec<Flaw>> {
         };
         for (name, item) in webhooks {
             let place = vec![section.to_owned(), name.clone()];
-            if found.iter().any(|one| one.name == *name) {
+            if flaws.len() >= MOST_FLAWS {
+                break;
+            }
+            if found.contains_key(name.as_str()) {
                 flaws.push(Flaw::new(&place, "is in `webhooks`, too"));
                 continue;
             }
             match webhook(&document, name, item, &place) {
-                Ok(event_type) => found.push(event_type),
+                Ok(event_type) => {
+                    schema_bytes += event_type.schemas.as_ref().map_or(0, String::len);
+                    found.insert(name, event_type);
+                }
                 Err(wrong) => flaws.extend(wrong),
+            }
+            if found.len() > EventTypes::MOST {
+                return Err(Refused::Room(ChangeError::TooManyEventTypes));
+            }
+            if schema_bytes > EventTypes::SCHEMA_BYTES {
+                return Err(Refused::Room(ChangeError::SchemasTooLarge));
             }
         }
     }
     flaws.truncate(MOST_FLAWS);
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    if flaws.is_empty() { Ok(found) } else { Err(flaws) }
+    if flaws.is_empty() { Ok(found.into_values().collect()) } else { Err(Refused::Flaws(flaws)) }
 }
 
 fn version(root: &Value) -> Result<Document<'_>, Flaw> {
@@ -182,6 +210,9 @@ fn feature_flags(operation: &Value, place: &[String]) -> Result<Vec<String>, Fla
     };
     let texts = texts.filter(|texts| texts.iter().all(|flag| ids::name(flag).is_ok()));
     let mut flags = texts.ok_or_else(|| Flaw::new(&within(place, &[word]), "expected a list of flags"))?;
+    if flags.len() > MOST_FEATURE_FLAGS {
+        return Err(Flaw::new(&within(place, &[word]), format!("may have {MOST_FEATURE_FLAGS} flags")));
+    }
     flags.sort_unstable();
     flags.dedup();
     Ok(flags)
