@@ -1,7 +1,7 @@
 //! Filters against a model that is slow and plain: JSON as a tree, and the table of the documentation.
 
 use aldaba_delivery::Filter;
-use aldaba_delivery::filter::{Facts, Filters};
+use aldaba_delivery::filter::{Facts, Filters, Load, MOST_WORK};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -308,6 +308,96 @@ fn judging_takes_microseconds() {
         let times: Vec<_> =
             (0..200).map(|_| timed(&|| serde_json::from_str::<Value>(&payload).is_ok())).collect();
         println!("{name}: the same as a tree, median {:.1} µs", times[100] as f64 / 1000.0);
+    }
+}
+
+type Conditions = Box<dyn Fn(usize) -> Value>;
+
+/// How long the worst filters that an application may have take with payloads that suit them, which the price of a look
+/// is about. Printed in the same way.
+#[test]
+#[ignore = "prints times; they mean something only in a release build"]
+fn the_worst_filters_take_a_tenth_of_a_second() {
+    let numbers = (0..520_000).map(|n| (n % 10).to_string()).collect::<Vec<_>>().join(",");
+    let texts = vec![format!("\"{}\"", "a".repeat(1000)); 1000].join(",");
+    let lists = vec![format!("[{}]", vec!["1"; 500].join(",")); 1000].join(",");
+    let deep = format!("{}{numbers}{}", "[".repeat(10), "]".repeat(10));
+    let words = |n: usize| format!("{}{}", "a".repeat(n % 37), n % 1009);
+    let patterns =
+        |n: usize| (0..9).map(|bit| if n >> bit & 1 == 1 { "[0]" } else { "[*]" }).collect::<String>();
+    let cases: [(&str, String, Conditions); 7] = [
+        (
+            "parts of texts",
+            format!("{{\"l\":[{texts}]}}"),
+            Box::new(move |n| json!({"payload": "$.l[*]", "contains": words(n)})),
+        ),
+        (
+            "parts of one text",
+            format!("{{\"l\":\"{}\"}}", "ab".repeat(520_000)),
+            Box::new(move |n| json!({"payload": "$.l", "contains": format!("{}c{n}", "ab".repeat(n % 400))})),
+        ),
+        (
+            "items of lists",
+            format!("{{\"l\":[{lists}]}}"),
+            Box::new(move |n| json!({"payload": "$.l[*]", "contains": n + 2})),
+        ),
+        (
+            "bounds",
+            format!("{{\"l\":[{numbers}]}}"),
+            Box::new(move |n| json!({"payload": "$.l[*]", "gt": n + 100})),
+        ),
+        (
+            "long lists of numbers",
+            format!("{{\"l\":[{numbers}]}}"),
+            Box::new(
+                |n| json!({"payload": "$.l[*]", "in": (0..100).map(|m| format!("{n}.{m}").parse::<f64>().unwrap()).collect::<Vec<_>>()}),
+            ),
+        ),
+        (
+            "one value",
+            "{\"a\":0.5}".to_owned(),
+            Box::new(
+                move |n| json!({"payload": "$.a", "in": (0..100).map(|m| n * 100 + m).collect::<Vec<_>>()}),
+            ),
+        ),
+        (
+            "paths",
+            format!("{{\"l\":{deep}}}"),
+            Box::new(move |n| json!({"payload": format!("$.l{}", patterns(n)), "eq": n})),
+        ),
+    ];
+    for (name, payload, condition) in cases {
+        let (mut load, mut filters, mut number) = (Load::default(), Vec::new(), 0);
+        while filters.len() < 10_000 {
+            let any: Vec<_> = (number..number + 60).map(&condition).collect();
+            let next = [60, 15, 1].iter().find_map(|most| {
+                let filter = Filter::parse(&json!({"any": any[..*most]}).to_string()).ok()?;
+                let mut with = load.clone();
+                with.add(&filter);
+                (with.work().total() <= MOST_WORK).then_some((Arc::new(filter), with))
+            });
+            let Some((filter, with)) = next else { break };
+            (load, number) = (with, number + 60);
+            filters.push(Some(filter));
+        }
+        let count = filters.len();
+        let built = timed(&|| Filters::new(filters.clone()));
+        let all = Filters::new(filters).unwrap();
+        let judge = || {
+            let mut sifting = all.over(facts(&[], payload.as_bytes()));
+            (0..count).filter(|endpoint| sifting.passes(*endpoint)).count()
+        };
+        let mut times: Vec<_> = (0..5).map(|_| timed(&judge)).collect();
+        times.sort_unstable();
+        let millis = |nanos: u128| nanos as f64 / 1e6;
+        println!(
+            "{name}: {count} filters, {} bytes, {} looks: {:.1} ms ({:.1} ns a look); built in {:.1} ms",
+            payload.len(),
+            all.work().at(payload.len()),
+            millis(times[0]),
+            times[0] as f64 / all.work().at(payload.len()) as f64,
+            millis(built),
+        );
     }
 }
 

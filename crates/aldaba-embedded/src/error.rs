@@ -167,6 +167,10 @@ fn why_unfit(unfit: Unfit) -> String {
             let problems: Vec<_> = problems.iter().map(problem).collect();
             format!("does not fit the schema of its event type: {}", problems.join("; "))
         }
+        Unfit::Unchecked => {
+            "was not checked: the events before it took the time that there is; send it alone, or with fewer"
+                .into()
+        }
         Unfit::Payload { .. } => "does not fit the schema of its event type".into(),
         Unfit::Schema { why, .. } => format!("the schema of its event type cannot be used: {why}"),
     }
@@ -179,6 +183,9 @@ impl From<ChangeError> for Error {
             ChangeError::UidTaken => Self::UidTaken,
             ChangeError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
             ChangeError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
+            ChangeError::FilterTooCostly { .. } | ChangeError::FiltersTooCostly { .. } => {
+                Self::Invalid { field: "filter", why: error.to_string() }
+            }
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
                 Obstacle::TooManyWait => "too many deliveries wait to be put in order now".into(),
                 Obstacle::OneIsDelayed => {

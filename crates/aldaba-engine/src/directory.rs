@@ -7,6 +7,7 @@ mod credentials;
 mod event_types;
 mod expunge;
 mod hands;
+mod loads;
 mod profiles;
 mod secrets;
 mod tenants;
@@ -31,6 +32,7 @@ use aldaba_store::{
     Notice, Obstacle, OwnPolicy, Replay, Store, Tenant, WhichApplication,
 };
 use event_types::EventTypeNews;
+use loads::Loads;
 use profiles::ProfileNews;
 use serde_json::json;
 use std::fmt;
@@ -99,6 +101,10 @@ pub enum ChangeError {
     TooManyEventTypes,
     #[error("the schemas of the organization are larger than they may be together")]
     SchemasTooLarge,
+    #[error("the filter takes {work} looks; it may take {most}")]
+    FilterTooCostly { work: u64, most: u64 },
+    #[error("the filters of the application take {work} looks together; they may take {most}")]
+    FiltersTooCostly { work: u64, most: u64 },
     #[error("it keeps being changed by others")]
     Unsettled,
     #[error("an endpoint uses it")]
@@ -181,6 +187,7 @@ pub struct Core {
     credentials: Credentials,
     entries: Entries,
     idempotency_kept: Duration,
+    loads: Loads,
 }
 
 impl Core {
@@ -216,6 +223,7 @@ impl Core {
             credentials,
             entries,
             idempotency_kept,
+            loads: Loads::default(),
         }
     }
 
@@ -339,7 +347,8 @@ impl Directory {
             idempotency: self.idempotency(once),
             notices: self.listeners.of_endpoint(&endpoint, "endpoint.created", json!({})),
         };
-        match self.change(change).await {
+        let loads = self.filter_change(&endpoint, None).await?;
+        match self.change_with(1, change.deed(), change, loads).await {
             Err(error) => Err(name_missing(error, endpoint)),
             Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
@@ -386,7 +395,8 @@ impl Directory {
             notices: self.notices_of_update(current, &endpoint, resume),
         };
         let deed = change.deed().with_fields(&fields);
-        match self.change_as(deed, change).await {
+        let loads = self.filter_change(&endpoint, Some(current)).await?;
+        match self.change_with(1, deed, change, loads).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.switched(current, resume) {
                     endpoint.health = health;
@@ -399,8 +409,22 @@ impl Directory {
 
     pub async fn delete_endpoint(&self, endpoint: &Endpoint) -> Result<(), ChangeError> {
         let notices = self.listeners.of_endpoint(endpoint, "endpoint.deleted", json!({}));
+        let filtered = endpoint.config.filter.is_some();
         let (app, endpoint, at) = (endpoint.app, endpoint.id, self.clock.now());
-        self.change(Change::DeleteEndpoint { app, endpoint, at, notices }).await.map(drop)
+        let change = Change::DeleteEndpoint { app, endpoint, at, notices };
+        let loads = if filtered { Some(self.loads.remove(app).await) } else { None };
+        self.change_with(1, change.deed(), change, loads).await.map(drop)
+    }
+
+    /// What a change of an endpoint means for the filters of its application. Refused where they would be too much.
+    async fn filter_change(
+        &self,
+        now: &Endpoint,
+        before: Option<&Endpoint>,
+    ) -> Result<Option<loads::Change>, ChangeError> {
+        let filters = (now.config.filter.clone(), before.and_then(|before| before.config.filter.clone()));
+        let which = WhichApplication { org: now.org, key: now.app.to_string() };
+        self.loads.replace(now.app, filters, async { self.store.tenant(which).await }).await
     }
 
     fn notices_of_update(&self, before: &Endpoint, after: &Endpoint, resume: bool) -> Vec<Notice> {
@@ -449,11 +473,22 @@ impl Directory {
 
     /// The same, where the audit log should say more than the change itself can.
     async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
-        self.change_about(1, deed, change).await
+        self.change_with(1, deed, change, None).await
     }
 
     /// The same for one that is about several things at once.
     async fn change_about(&self, count: u32, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
+        self.change_with(count, deed, change, None).await
+    }
+
+    /// The same, with what it means for the filters of an application. Others who change those wait until it is on disk.
+    async fn change_with(
+        &self,
+        count: u32,
+        deed: Deed,
+        change: Change,
+        loads: Option<loads::Change>,
+    ) -> Result<Repeat, ChangeError> {
         let entry = self.entries.entry_about(&self.actor, deed, count);
         let (answer, answered) = oneshot::channel();
         let (inbox, replays) = (self.inbox.clone(), self.replays.clone());
@@ -498,6 +533,9 @@ impl Directory {
             || profiles.is_some()
             || policies.is_some();
         let done = Done::new(move |result: Result<Changed, Error>| {
+            if let (Some(loads), Ok(changed)) = (loads, &result) {
+                loads.settle(matches!(changed, Changed::Done { .. }));
+            }
             if noticed && result.as_ref().is_ok_and(Changed::is_change) {
                 listeners.news.notify_one();
             }

@@ -1,3 +1,4 @@
+use crate::aside::Aside;
 use crate::attempt::Sender;
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::Contents;
@@ -8,6 +9,7 @@ use crate::entries::Entries;
 use crate::gates::Gates;
 use crate::hosts::HeldHost;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::matching::{self, Mismatch};
 use crate::operational::{Listeners, Operational};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
@@ -20,7 +22,7 @@ use crate::turns::Turns;
 use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use aldaba_store::{
-    Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, Subscription, WhichApplication,
+    Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, Subscription, WhichApplication,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -70,6 +72,7 @@ struct Inner {
     entries: Entries,
     inbox: Inbox,
     failed: watch::Sender<bool>,
+    explaining: Aside,
     /// What goes on until the end.
     background: [AbortHandle; 3],
 }
@@ -186,6 +189,8 @@ impl Engine {
             event_types: event_types.clone(),
             idempotency_kept: options.idempotency_kept,
             quotas: options.quotas,
+            matching: Aside::new(),
+            checking: Aside::new(),
         });
         let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
         let background = [
@@ -208,6 +213,7 @@ impl Engine {
             entries,
             inbox,
             failed,
+            explaining: Aside::new(),
             background,
         };
         Ok(Self(Arc::new(inner)))
@@ -277,6 +283,11 @@ impl Engine {
 
     pub fn replays(&self) -> &Replays {
         &self.0.replays
+    }
+
+    /// For each of some endpoints why a message does not go to it, by what both are now; `None`: it would.
+    pub async fn mismatches(&self, endpoints: Vec<Subscription>, message: &Message) -> Vec<Option<Mismatch>> {
+        matching::mismatches_of(&self.0.explaining, endpoints, message).await
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

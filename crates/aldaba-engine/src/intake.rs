@@ -1,10 +1,11 @@
 //! Accepting an event: match it to its endpoints, one commit on disk, then the answer.
 
+use crate::aside::Aside;
 use crate::content::{Contents, HeldContent};
 use crate::directory::{DirectoryAccess, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
-use crate::matching::wanting;
-use crate::schema::{Schemas, Unfit};
+use crate::matching::{LOOKS_AT_ONCE, looks, wanting};
+use crate::schema::{Allowance, Schemas, Unfit};
 use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SkipReason, Timestamp};
@@ -26,7 +27,7 @@ const DOUBTS: usize = 2;
 /// How far ahead an event may be handed in.
 const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Bytes of a payload that are checked against a schema on the thread that has them; more would make others wait.
+/// Bytes of payloads that are checked against schemas on the thread that has them; more would make others wait.
 const CHECKED_AT_ONCE: usize = 16 << 10;
 
 /// Deliveries that several events together may bring into one commit, but for those of the last one: others
@@ -156,6 +157,8 @@ pub(crate) struct Intake {
     pub(crate) event_types: EventTypes,
     pub(crate) idempotency_kept: Duration,
     pub(crate) quotas: Quotas,
+    pub(crate) matching: Aside,
+    pub(crate) checking: Aside,
 }
 
 /// How many messages may be sent on a day (UTC); `None`: any number.
@@ -235,11 +238,17 @@ impl Intake {
         events: &[NewEvent],
         many: &mut Many,
     ) -> Result<(), SendError> {
+        // What is old is kept until the next is read: that has the most of it in common.
+        let mut old = None;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            drop(old.take());
             match self.commit_many(&tenant, events, many).await {
                 Ok(Settled::Yes) => break,
-                Ok(Settled::NotYet) => self.directory.forget(which, &tenant),
+                Ok(Settled::NotYet) => {
+                    self.directory.forget(which, &tenant);
+                    old = Some(tenant);
+                }
                 Err(error) if many.results.iter().all(Option::is_none) => return Err(error.into()),
                 Err(error) => {
                     many.fill(&SendError::Store(error));
@@ -253,11 +262,12 @@ impl Intake {
     /// Those that have no result yet, by one version of the application.
     async fn commit_many(
         &self,
-        tenant: &Tenant,
+        tenant: &Arc<Tenant>,
         events: &[NewEvent],
         many: &mut Many,
     ) -> Result<Settled, Error> {
         let now = self.clock.now();
+        let mut looked = 0;
         let mut left = (0..events.len()).filter(|place| many.is_open(*place)).collect::<Vec<_>>().into_iter();
         loop {
             let (mut places, mut batch, mut deliveries) = (Vec::new(), Vec::new(), 0);
@@ -265,7 +275,14 @@ impl Intake {
                 let (event, content) = (&events[place], &many.contents[place]);
                 let message = MessageId::new(now, self.entropy.bytes());
                 let deliver_at = event.deliver_at.filter(|at| *at > now);
-                let mut accept = self.accept(tenant, message, event, content, (now, deliver_at));
+                let deliveries_of_it = self.match_one(tenant, event, deliver_at.unwrap_or(now)).await;
+                looked += looks(tenant, event.payload.len());
+                if looked > LOOKS_AT_ONCE {
+                    looked = 0;
+                    tokio::task::yield_now().await;
+                }
+                let mut accept =
+                    self.accept(tenant, message, event, content, (now, deliver_at), deliveries_of_it);
                 accept.quota = many.quotas.of(tenant.application.org);
                 if can_wait(&accept).is_err() {
                     many.fits[place] = false;
@@ -301,21 +318,28 @@ impl Intake {
     ) -> Result<Sent, SendError> {
         let content = event.content();
         let mut doubts = DOUBTS;
+        // What is old is kept until the next is read: that has the most of it in common.
+        let mut old = None;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            drop(old.take());
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
             let deliver_at = event.deliver_at.filter(|at| *at > now);
-            let mut accept = self.accept(&tenant, message, event, &content, (now, deliver_at));
-            accept.quota = self.quotas.of(tenant.application.org);
+            let times = (now, deliver_at);
             if let Some(unfit) = unfit {
+                let accept = self.accept(&tenant, message, event, &content, times, Vec::new());
                 return self.refuse(accept, &content, SendError::Unfit(unfit)).await;
             }
+            let deliveries = self.match_one(&tenant, event, deliver_at.unwrap_or(now)).await;
+            let mut accept = self.accept(&tenant, message, event, &content, times, deliveries);
+            accept.quota = self.quotas.of(tenant.application.org);
             if let Err(refusal) = can_wait(&accept) {
                 if doubts > 0 && matches!(refusal, SendError::Ordered(_)) {
                     // What is kept may be old, and no commit will say so.
                     doubts -= 1;
                     self.directory.forget(which, &tenant);
+                    old = Some(tenant);
                     continue;
                 }
                 return self.refuse(accept, &content, refusal).await;
@@ -324,7 +348,10 @@ impl Intake {
                 Accepted::New { .. } => return Ok(Sent::New { message, at: now, deliver_at }),
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
                 Accepted::EventIdTaken { message } => return Err(SendError::EventIdTaken(message)),
-                Accepted::Stale => self.directory.forget(which, &tenant),
+                Accepted::Stale => {
+                    self.directory.forget(which, &tenant);
+                    old = Some(tenant);
+                }
                 Accepted::OverQuota(whose) => return Err(self.over_quota(whose, now)),
             }
         }
@@ -332,32 +359,48 @@ impl Intake {
     }
 
     /// What is wrong with the payloads of events, by their types. A type that nobody has described takes everything.
+    /// What is quickly found out is found out at once, the rest aside, and all of it within one allowance.
     async fn check(&self, which: &WhichApplication, events: &[NewEvent]) -> Vec<Option<Unfit>> {
         let mut unfit = vec![None; events.len()];
-        let schemas = |event: &NewEvent| self.event_types.checked(which.org, &event.event_type);
-        let checked = events.iter().enumerate().filter_map(|(place, event)| {
-            schemas(event).map(|schemas| (place, schemas, event.version.clone(), event.payload.clone()))
+        let checks = events.iter().enumerate().filter_map(|(place, event)| {
+            let schemas = self.event_types.checked(which.org, &event.event_type)?;
+            Some(Check { place, schemas, version: event.version.clone(), payload: event.payload.clone() })
         });
-        let checked: Vec<_> = checked.collect();
-        let bytes: usize = checked.iter().map(|(_, _, _, payload)| payload.len()).sum();
-        let check = move || {
-            let check =
-                |(place, schemas, version, payload): (usize, Arc<Schemas>, Option<Arc<str>>, Bytes)| {
-                    schemas.check(version.as_deref(), &payload).err().map(|unfit| (place, unfit))
-                };
-            checked.into_iter().filter_map(check).collect::<Vec<_>>()
+        let mut checks: Vec<_> = checks.collect();
+        let bytes: usize = checks.iter().map(|check| check.payload.len()).sum();
+        if bytes <= CHECKED_AT_ONCE {
+            let (mut allowance, mut done) = (Allowance::at_once(), 0);
+            for check in checks.iter().take_while(|check| check.schemas.are_ready(check.version.as_deref())) {
+                let found = check.run(&mut allowance);
+                if found == Some(Unfit::Unchecked) {
+                    break;
+                }
+                unfit[check.place] = found;
+                done += 1;
+            }
+            checks.drain(..done);
+        }
+        if checks.is_empty() {
+            return unfit;
+        }
+        let aside = move || {
+            let mut allowance = Allowance::of_a_request(bytes);
+            let check = |check: Check| (check.place, check.run(&mut allowance));
+            checks.into_iter().map(check).collect::<Vec<_>>()
         };
-        let found = match bytes {
-            ..=CHECKED_AT_ONCE => check(),
-            _ => match tokio::task::spawn_blocking(check).await {
-                Ok(found) => found,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            },
-        };
-        for (place, why) in found {
-            unfit[place] = Some(why);
+        for (place, found) in self.checking.run(aside).await {
+            unfit[place] = found;
         }
         unfit
+    }
+
+    /// The deliveries of an event, by one version of its application; aside where that may take long.
+    async fn match_one(&self, tenant: &Arc<Tenant>, event: &NewEvent, due_at: Timestamp) -> Vec<NewDelivery> {
+        if looks(tenant, event.payload.len()) <= LOOKS_AT_ONCE || event.direct.is_some() {
+            return deliveries(tenant, event, due_at);
+        }
+        let (tenant, event) = (tenant.clone(), event.clone());
+        self.matching.run(move || deliveries(&tenant, &event, due_at)).await
     }
 
     fn accept(
@@ -367,22 +410,8 @@ impl Intake {
         event: &NewEvent,
         content: &Arc<Content>,
         (now, deliver_at): (Timestamp, Option<Timestamp>),
+        deliveries: Vec<NewDelivery>,
     ) -> Accept {
-        let facts = event.facts();
-        let is_for = |endpoint: &&Subscription| event.only_for.is_none_or(|only| only == endpoint.id);
-        let due_at = deliver_at.unwrap_or(now);
-        let delivery = |endpoint: &Subscription| NewDelivery {
-            endpoint: endpoint.id,
-            due_at,
-            ordered: endpoint.ordered,
-            skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
-        };
-        let deliveries = match &event.direct {
-            Some(Direct { address, .. }) => {
-                vec![NewDelivery { endpoint: address.id, due_at, ordered: false, skipped: None }]
-            }
-            None => wanting(tenant, &facts).filter(is_for).map(delivery).collect(),
-        };
         Accept {
             app: tenant.application.id,
             version: tenant.version,
@@ -474,6 +503,36 @@ impl Intake {
             deliveries: accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect(),
         }
     }
+}
+
+/// The payload of an event, and what it is to fit.
+struct Check {
+    /// The place of the event among others.
+    place: usize,
+    schemas: Arc<Schemas>,
+    version: Option<Arc<str>>,
+    payload: Bytes,
+}
+
+impl Check {
+    fn run(&self, allowance: &mut Allowance) -> Option<Unfit> {
+        self.schemas.check_within(self.version.as_deref(), &self.payload, allowance).err()
+    }
+}
+
+fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDelivery> {
+    if let Some(Direct { address, .. }) = &event.direct {
+        return vec![NewDelivery { endpoint: address.id, due_at, ordered: false, skipped: None }];
+    }
+    let facts = event.facts();
+    let is_for = |endpoint: &&Subscription| event.only_for.is_none_or(|only| only == endpoint.id);
+    let delivery = |endpoint: &Subscription| NewDelivery {
+        endpoint: endpoint.id,
+        due_at,
+        ordered: endpoint.ordered,
+        skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
+    };
+    wanting(tenant, &facts).filter(is_for).map(delivery).collect()
 }
 
 /// How far several events have come.

@@ -8,6 +8,7 @@
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
+mod aside;
 mod attempt;
 mod cancel;
 mod clock;
@@ -68,7 +69,7 @@ pub use headers::{EndpointHeaders, HeaderProblem};
 pub use hosts::{Behind, HeldHost};
 pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, default_organization};
 pub use intake::{Direct, NewEvent, Quotas, SendError, Sent};
-pub use matching::{Mismatch, mismatch};
+pub use matching::{Mismatch, mismatches};
 pub use operational::{OPERATIONAL_EVENTS, management};
 pub use options::Options;
 pub use outlook::{HostHold, Outlook};

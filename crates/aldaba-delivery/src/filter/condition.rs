@@ -3,6 +3,7 @@
 use super::value::{Scalar, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::slice;
 
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
@@ -21,7 +22,7 @@ pub(super) enum Source {
 }
 
 /// What is wanted of the values that a source has for a message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     /// That there is none.
     None,
@@ -29,7 +30,7 @@ pub(super) enum Wanted {
     One(Box<[Operator]>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operator {
     /// Any value will do.
     Exists,
@@ -56,16 +57,48 @@ impl Wanted {
         }
     }
 
-    /// Whether a value decides: it is as wanted, or it is there where none should be.
-    pub(super) fn is_hit(&self, value: &Value<'_>) -> bool {
+    /// Whether a value decides: it is as wanted, or it is there where none should be. `contains` says whether
+    /// the value contains what is asked for, where that is known already.
+    pub(super) fn is_hit(&self, value: &Value<'_>, contains: Option<bool>) -> bool {
+        self.operators().all(|operator| match (operator, contains) {
+            (Operator::Contains(_), Some(contains)) => contains,
+            _ => operator.holds(value),
+        })
+    }
+
+    fn operators(&self) -> slice::Iter<'_, Operator> {
         match self {
-            Self::None => true,
-            Self::One(operators) => operators.iter().all(|operator| operator.holds(value)),
+            Self::None => [].iter(),
+            Self::One(operators) => operators.iter(),
         }
     }
 
+    /// What a value must contain. A condition has each operator once.
+    pub(super) fn part(&self) -> Option<&Scalar> {
+        self.operators().find_map(|operator| match operator {
+            Operator::Contains(part) => Some(part),
+            _ => None,
+        })
+    }
+
+    /// Looks that it takes to judge one value.
+    pub(super) fn looks(&self) -> u64 {
+        let of_one = |operator: &Operator| match operator {
+            Operator::Exists | Operator::StartsWith(_) | Operator::EndsWith(_) => 1,
+            Operator::Eq(scalar)
+            | Operator::Ne(scalar)
+            | Operator::Gt(scalar)
+            | Operator::Gte(scalar)
+            | Operator::Lt(scalar)
+            | Operator::Lte(scalar)
+            | Operator::Contains(scalar) => scalar.looks(),
+            Operator::In(scalars) | Operator::NotIn(scalars) => scalars.iter().map(Scalar::looks).sum(),
+        };
+        self.operators().map(of_one).sum::<u64>().max(1)
+    }
+
     pub(super) fn is_hit_by(&self, text: &str) -> bool {
-        self.is_hit(&Value::Text(Cow::Borrowed(text.as_bytes())))
+        self.is_hit(&Value::Text(Cow::Borrowed(text.as_bytes())), None)
     }
 }
 

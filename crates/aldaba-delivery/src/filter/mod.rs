@@ -6,16 +6,19 @@
 
 mod condition;
 mod number;
+mod parts;
 mod path;
 mod read;
 mod sift;
 mod spots;
 mod value;
 mod why;
+mod work;
 
 pub use path::Path;
 pub use sift::{Filters, Sifting};
-pub use why::Unmet;
+pub use why::{Explaining, Unmet};
+pub use work::{Load, Work};
 
 use condition::{Condition, Source, Wanted};
 use std::fmt;
@@ -43,6 +46,13 @@ pub const LARGEST_EXPONENT: i64 = 9_999;
 pub const LONGEST_HEADER_NAME: usize = 256;
 /// How many values one path is looked at for in one message: the first so many that `[*]` leads to.
 pub const MOST_VALUES: u32 = 1000;
+/// Looks that the filters of an application may take at one message of [`USUAL_PAYLOAD`], by [`Work`]. One takes some ten
+/// nanoseconds, so that the worst of filters take a tenth of a second.
+pub const MOST_WORK: u64 = 10_000_000;
+/// The same for the filter of one endpoint.
+pub const MOST_WORK_OF_ONE: u64 = MOST_WORK / 4;
+/// Bytes of the largest payload, unless an operator allows more.
+pub const USUAL_PAYLOAD: usize = 1 << 20;
 /// How many problems of a filter are named at once.
 const MOST_PROBLEMS: usize = 20;
 
@@ -65,7 +75,18 @@ pub struct Filter {
     text: Box<str>,
     root: Node,
     /// Its conditions about the payload, by their number.
-    payload: Box<[(Path, Wanted)]>,
+    payload: Box<[About]>,
+    /// What its other conditions take.
+    plain: Work,
+}
+
+/// A condition about the payload.
+#[derive(Clone, Debug)]
+struct About {
+    path: Path,
+    wanted: Wanted,
+    /// By which it is found among others.
+    key: u64,
 }
 
 /// Something that is wrong with a filter.
@@ -98,7 +119,7 @@ impl Filter {
 
     /// Whether a condition about the payload holds, where one of the values there decides it or none does.
     fn is_met(&self, condition: usize, hit: bool) -> bool {
-        self.payload.get(condition).is_some_and(|(_, wanted)| wanted.is_met(hit))
+        self.payload.get(condition).is_some_and(|about| about.wanted.is_met(hit))
     }
 
     /// Whether a message is wanted. Who asks about many messages, or has many filters, asks [`Filters`].

@@ -27,6 +27,28 @@ struct Digits<'a> {
     power: i64,
 }
 
+/// A number that others are compared with, read as far as it can be kept so.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Written {
+    text: Box<str>,
+    whole: Option<i64>,
+}
+
+impl Written {
+    pub(super) fn new(text: &str) -> Self {
+        Self { text: text.into(), whole: text.parse().ok() }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn number(&self) -> Number<'_> {
+        let read = self.whole.map_or_else(|| Read::Digits(Digits::of(&self.text)), Read::Whole);
+        Number { text: &self.text, read }
+    }
+}
+
 impl<'a> Number<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let read = text.parse().map_or_else(|_| Read::Digits(Digits::of(text)), Read::Whole);

@@ -3,10 +3,10 @@
 use super::{LONGEST_PATH, MOST_STEPS};
 use std::fmt;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Path(Box<[Step]>);
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Step {
     /// The member of an object.
     Key(Box<str>),
@@ -46,6 +46,23 @@ impl Path {
     /// Whether it may lead to more than one value.
     pub(super) fn leads_to_many(&self) -> bool {
         self.0.contains(&Step::Every)
+    }
+
+    /// How many of its steps lead from a place that other paths may lead to as well: one that has `[0]` and `[*]`
+    /// on the way to it shares its values with those that have them the other way round, and all are read.
+    pub(super) fn shared_steps(&self) -> usize {
+        let (mut indexed, mut every) = (false, false);
+        let from_shared = self.0.iter().filter(|step| {
+            let shared = indexed && every;
+            indexed |= matches!(step, Step::Index(_));
+            every |= matches!(step, Step::Every);
+            shared
+        });
+        from_shared.count()
+    }
+
+    pub(super) fn leads_to_shared(&self) -> bool {
+        self.leads_to_many() && self.0.iter().any(|step| matches!(step, Step::Index(_)))
     }
 }
 

@@ -1,11 +1,12 @@
 //! From JSON to a filter, with everything that is wrong.
 
 use super::condition::{Condition, Operator, Source, Wanted};
+use super::number::Written;
 use super::path::Path;
 use super::value::Scalar;
 use super::{
-    DEEPEST_FILTER, Filter, FilterError, LARGEST_EXPONENT, LONGEST_FILTER, LONGEST_HEADER_NAME,
-    LONGEST_NUMBER, LONGEST_TEXT, MOST_CONDITIONS, MOST_ITEMS, MOST_PROBLEMS, Node, number,
+    About, DEEPEST_FILTER, Filter, FilterError, LARGEST_EXPONENT, LONGEST_FILTER, LONGEST_HEADER_NAME,
+    LONGEST_NUMBER, LONGEST_TEXT, MOST_CONDITIONS, MOST_ITEMS, MOST_PROBLEMS, Node, Work, number, work,
 };
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
@@ -26,7 +27,9 @@ pub(super) fn filter(text: &str) -> Result<Filter, Vec<FilterError>> {
     let mut reader = Reader::default();
     let root = reader.node(raw, 1);
     match root {
-        Some(root) if reader.problems.is_empty() => Ok(Filter { text, root, payload: reader.payload.into() }),
+        Some(root) if reader.problems.is_empty() => {
+            Ok(Filter { text, root, payload: reader.payload.into(), plain: reader.plain })
+        }
         _ => Err(reader.problems),
     }
 }
@@ -53,7 +56,8 @@ struct Reader {
     place: Vec<String>,
     problems: Vec<FilterError>,
     conditions: usize,
-    payload: Vec<(Path, Wanted)>,
+    payload: Vec<About>,
+    plain: Work,
 }
 
 /// What a source allows to be asked.
@@ -187,7 +191,9 @@ impl Reader {
         let many = path.as_ref().is_some_and(Path::leads_to_many);
         let wanted = self.wanted(others, if many { &OF_VALUES } else { &OF_VALUE })?;
         let number = u16::try_from(self.payload.len()).ok()?;
-        self.payload.push((path?, wanted));
+        let path = path?;
+        let key = work::key(&(&path, &wanted));
+        self.payload.push(About { path, wanted, key });
         self.condition(Condition::Payload(number))
     }
 
@@ -206,6 +212,9 @@ impl Reader {
         if self.conditions > MOST_CONDITIONS {
             self.wrong(format!("is one condition too many; a filter may have {MOST_CONDITIONS}"));
             return None;
+        }
+        if let Condition::Of(source, wanted) = &condition {
+            self.plain = self.plain + source.work(wanted);
         }
         Some(Node::One(condition))
     }
@@ -314,7 +323,7 @@ impl Reader {
         }
     }
 
-    fn number(&mut self, raw: &RawValue) -> Option<Box<str>> {
+    fn number(&mut self, raw: &RawValue) -> Option<Written> {
         let text = raw.get();
         if text.len() > LONGEST_NUMBER {
             self.wrong(format!("may be {LONGEST_NUMBER} characters long at most; it is {}", text.len()));
@@ -324,7 +333,7 @@ impl Reader {
             self.wrong(format!("may have an exponent of {LARGEST_EXPONENT} at most"));
             return None;
         }
-        Some(text.into())
+        Some(Written::new(text))
     }
 
     fn text(&mut self, raw: &RawValue, expected: &str) -> Option<Box<str>> {

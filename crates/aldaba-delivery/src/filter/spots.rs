@@ -26,11 +26,13 @@ struct Spot<T> {
     every: Option<Box<Spot<T>>>,
 }
 
-impl<T> Spots<T> {
-    pub(super) fn new() -> Self {
+impl<T> Default for Spots<T> {
+    fn default() -> Self {
         Self { root: Spot::new(0), count: 1 }
     }
+}
 
+impl<T> Spots<T> {
     pub(super) fn add(&mut self, path: &Path, looker: T) {
         let mut spot = &mut self.root;
         for step in path.steps() {
@@ -137,6 +139,12 @@ impl<'s, 'p, T, F: FnMut(&[T], &'p str)> Walk<'s, 'p, '_, T, F> {
         }
     }
 
+    /// Whether nothing at a place, or below it, will be told of any more.
+    fn is_told(&self, spot: &Spot<T>) -> bool {
+        let is_leaf = spot.keys.is_empty() && !spot.looks_at_items();
+        is_leaf && self.told.get(spot.number).is_some_and(|told| *told >= MOST_VALUES)
+    }
+
     fn may_tell(&mut self, spot: &Spot<T>) -> bool {
         self.told.get_mut(spot.number).is_none_or(|told| {
             *told += 1;
@@ -215,6 +223,11 @@ impl<'p, T, F: FnMut(&[T], &'p str)> Visitor<'p> for Items<'_, 'p, '_, '_, T, F>
     fn visit_seq<A: SeqAccess<'p>>(self, mut items: A) -> Result<(), A::Error> {
         for index in 0.. {
             let (here, every) = (self.spot.at_index(index), self.spot.every.as_deref());
+            // There is nothing more to tell of: what is left of the list does not matter.
+            let every = every.filter(|every| !self.walk.is_told(every));
+            if every.is_none() && self.spot.indexes.last().is_none_or(|(last, _)| *last < index) {
+                break;
+            }
             if here.is_none() && every.is_none() {
                 if items.next_element::<IgnoredAny>()?.is_none() {
                     break;

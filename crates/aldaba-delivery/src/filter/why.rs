@@ -1,9 +1,10 @@
 //! Why a filter does not let a message through, for the people who look for it.
 
 use super::condition::{Condition, Operator, Source, Wanted};
-use super::spots::Spots;
-use super::value::{Scalar, Value};
-use super::{Facts, Filter, Filters, Node, Path};
+use super::sift::{Asked, Hits, Member};
+use super::value::Scalar;
+use super::{About, Facts, Filter, Filters, Node, Path};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The most alternatives of an `any` that are explained.
@@ -21,21 +22,56 @@ pub struct Unmet {
 }
 
 impl Filter {
-    /// What keeps a message from passing; `None`: nothing does.
+    /// What keeps a message from passing; `None`: nothing does. Who has many filters asks [`Filters::explain`].
     pub fn unmet(&self, facts: &Facts<'_>) -> Option<Unmet> {
-        let filters = Filters::of_one(Arc::new(self.clone()));
-        let hits = filters.read(facts.payload);
-        let met = |condition| self.is_met(condition, hits.has(condition));
-        let why = Why { filter: self, facts, met: &met };
-        let mut place = String::new();
-        let text = (!self.root.holds(facts, &met)).then(|| why.fails(&self.root, &mut place))?;
+        Filters::of_one(Arc::new(self.clone())).explain(*facts).unmet(0)
+    }
+}
+
+impl Filters {
+    /// Says what keeps a message from passing. It takes what judging it takes, and what is said besides.
+    pub fn explain<'a>(&'a self, facts: Facts<'a>) -> Explaining<'a> {
+        let mut seen = HashMap::new();
+        let hits = self.read(facts.payload, |place, text| {
+            seen.entry(place).or_insert(Seen { first: text, count: 0 }).count += 1;
+        });
+        Explaining { filters: self, facts, hits, seen }
+    }
+}
+
+/// A message that was looked at by all filters.
+#[derive(Debug)]
+pub struct Explaining<'a> {
+    filters: &'a Filters,
+    facts: Facts<'a>,
+    hits: Hits,
+    /// By place.
+    seen: HashMap<usize, Seen<'a>>,
+}
+
+/// What was at a place of the payload.
+#[derive(Clone, Copy, Debug)]
+struct Seen<'a> {
+    first: &'a str,
+    count: u32,
+}
+
+impl Explaining<'_> {
+    /// What keeps it from passing the filter of an endpoint, by its place; `None`: nothing does, or it has none.
+    pub fn unmet(&self, member: usize) -> Option<Unmet> {
+        let member = self.filters.members.get(member)?.as_ref()?;
+        let met = |condition| member.is_met(condition, &self.hits);
+        let why = Why { member, facts: &self.facts, seen: &self.seen, met: &met };
+        let (mut place, root) = (String::new(), &member.filter.root);
+        let text = (!root.holds(&self.facts, &met)).then(|| why.fails(root, &mut place))?;
         Some(Unmet { place, text })
     }
 }
 
 struct Why<'a, M> {
-    filter: &'a Filter,
+    member: &'a Member,
     facts: &'a Facts<'a>,
+    seen: &'a HashMap<usize, Seen<'a>>,
     met: &'a M,
 }
 
@@ -106,10 +142,12 @@ impl<M: Fn(usize) -> bool> Why<'_, M> {
         let (source, wanted) = match condition {
             Condition::Of(source, wanted) => (source, wanted),
             Condition::Payload(number) => {
-                let Some((path, wanted)) = self.filter.payload.get(usize::from(*number)) else {
+                let number = usize::from(*number);
+                let asked = self.member.filter.payload.get(number).zip(self.member.conditions.get(number));
+                let Some((About { path, wanted, .. }, asked)) = asked else {
                     return ("payload", String::new(), String::new());
                 };
-                return ("payload", self.at(path), self::wanted(wanted));
+                return ("payload", self.at(path, asked), self::wanted(wanted));
             }
         };
         (source.name(), self.of(source), self::wanted(wanted))
@@ -135,18 +173,13 @@ impl<M: Fn(usize) -> bool> Why<'_, M> {
         }
     }
 
-    fn at(&self, path: &Path) -> String {
-        let mut spots = Spots::new();
-        spots.add(path, ());
-        let (mut first, mut count) = (None, 0_u32);
-        spots.walk(self.facts.payload, |_, text| {
-            first.get_or_insert(text);
-            count += 1;
-        });
-        match (first, count) {
-            (None, _) => format!("`{path}` is not there"),
-            (Some(text), 1) => format!("`{path}` is {}", kind(text)),
-            (Some(text), _) => format!("`{path}` has {count} values, the first is {}", kind(text)),
+    fn at(&self, path: &Path, asked: &Asked) -> String {
+        match self.seen.get(&(asked.place as usize)) {
+            None => format!("`{path}` is not there"),
+            Some(Seen { first, count: 1 }) => format!("`{path}` is {}", kind(first)),
+            Some(Seen { first, count }) => {
+                format!("`{path}` has {count} values, the first is {}", kind(first))
+            }
         }
     }
 }
@@ -160,19 +193,19 @@ fn go(place: &mut String, step: &str) {
 
 /// A value as it is written; of what is inside of lists and objects, nothing.
 fn kind(text: &str) -> String {
-    match Value::of(text) {
-        Value::Object => "an object".to_owned(),
-        Value::List(list) if list.len() > LONGEST_SHOWN => "a list".to_owned(),
+    match text.as_bytes().first() {
+        Some(b'{') => "an object".to_owned(),
+        Some(b'[') if text.len() > LONGEST_SHOWN => "a list".to_owned(),
         _ => shown(text),
     }
 }
 
+/// It takes no longer for a long text than for a short one.
 fn shown(text: &str) -> String {
-    if text.chars().count() <= LONGEST_SHOWN {
-        return text.to_owned();
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
     }
-    let start: String = text.chars().take(LONGEST_SHOWN).collect();
-    format!("{start}…")
 }
 
 fn quoted(text: &str) -> String {
@@ -218,7 +251,7 @@ fn scalar(scalar: &Scalar) -> String {
     match scalar {
         Scalar::Null => "null".to_owned(),
         Scalar::Boolean(value) => value.to_string(),
-        Scalar::Number(text) => text.to_string(),
+        Scalar::Number(number) => number.as_str().to_owned(),
         Scalar::Text(text) => shown(&quoted(text)),
     }
 }

@@ -58,20 +58,21 @@ fn here() -> usize {
     std::ptr::from_ref(&mark).addr()
 }
 
-/// Runs `validate` with a payload that can be looked at for `budget`.
+/// Runs `validate` with a payload that can be looked at for `budget`. What came of it, and what is left.
 pub(super) fn run<T>(
     payload: &Value,
     budget: u64,
     prices: Prices,
     validate: impl FnOnce(Looked<'_>) -> T,
-) -> Result<T, Spent> {
+) -> (Result<T, Spent>, u64) {
     let meter = Meter { left: Cell::new(budget), prices, stack: here() };
     let validated =
         catch_unwind(AssertUnwindSafe(|| validate(Looked { value: payload, meter: Some(&meter) })));
-    validated.map_err(|thrown| match thrown.downcast::<Spent>() {
-        Ok(spent) => *spent,
-        Err(panic) => resume_unwind(panic),
-    })
+    match validated.map_err(|thrown| thrown.downcast::<Spent>()) {
+        Ok(done) => (Ok(done), meter.left.get()),
+        Err(Ok(spent)) => (Err(*spent), meter.left.get()),
+        Err(Err(panic)) => resume_unwind(panic),
+    }
 }
 
 /// The kind of payload that validators are made for.

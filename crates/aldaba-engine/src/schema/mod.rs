@@ -11,7 +11,7 @@ pub use versions::{Schemas, Unfit};
 
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator};
-use meter::{Metered, PIECE, Prices};
+use meter::{Looked, Metered, PIECE, Prices, Spent};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
@@ -24,6 +24,13 @@ const LOOKS: u64 = 500_000;
 const LOOKS_PER_BYTE: u64 = 4;
 /// What the smallest pattern pays for each byte.
 const LOOKS_OF_A_PATTERN: u64 = 2;
+/// Looks for all payloads of one request together, and so many more for each of their bytes: enough for one whatever it
+/// is, and for a thousand that take what is usual. It is 2 s with the worst of schemas, and a twentieth of one with most.
+const LOOKS_OF_A_REQUEST: u64 = 10 * LOOKS;
+/// Looks that are taken at once, on a thread that others wait for, by all payloads of a request together; and what each
+/// payload costs whatever it is checked against.
+const LOOKS_AT_ONCE: u64 = 5_000;
+const LOOKS_OF_A_PAYLOAD: u64 = 50;
 /// For finding out all that is wrong, which takes more time and memory than finding out that something is.
 const LOOKS_FOR_PROBLEMS: u64 = 100_000;
 /// Problems that are named.
@@ -35,6 +42,40 @@ const LONGEST_SHOWN: usize = 60;
 /// pattern is, the less its looks cost.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 const PATTERN_CACHE: usize = 256 << 10;
+
+/// Looks that several checks may take together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance(u64);
+
+impl Allowance {
+    /// For payloads with so many bytes. A payload that does not fit may be looked at twice.
+    pub(crate) fn of_a_request(bytes: usize) -> Self {
+        Self(LOOKS_OF_A_REQUEST.saturating_add(2 * LOOKS_PER_BYTE.saturating_mul(bytes as u64)))
+    }
+
+    pub(crate) fn at_once() -> Self {
+        Self(LOOKS_AT_ONCE)
+    }
+
+    fn take(&mut self, looks: u64) -> Option<()> {
+        self.0 = self.0.checked_sub(looks)?;
+        Some(())
+    }
+
+    /// Runs a validation that may take `most`. `None`: less than that is left, and it was not enough.
+    fn run<T>(
+        &mut self,
+        schema: &Schema,
+        payload: &Value,
+        most: u64,
+        validate: impl FnOnce(Looked<'_>) -> T,
+    ) -> Option<Result<T, Spent>> {
+        let (done, left) = meter::run(payload, most.min(self.0), schema.prices, validate);
+        let short = self.0 < most && done.is_err();
+        self.0 = self.0 - most.min(self.0) + left;
+        (!short).then_some(done)
+    }
+}
 
 /// A JSON Schema that can be used.
 pub struct Schema {
@@ -107,39 +148,50 @@ impl Schema {
     }
 
     pub fn check(&self, payload: &[u8]) -> Result<(), Misfit> {
+        let within = self.check_within(payload, &mut Allowance::of_a_request(payload.len()));
+        // The allowance is enough for one.
+        within.map_err(|misfit| misfit.unwrap_or(Misfit::TooCostly))
+    }
+
+    /// With what is left of an allowance; `None`: it was not enough to find out.
+    pub(crate) fn check_within(
+        &self,
+        payload: &[u8],
+        allowance: &mut Allowance,
+    ) -> Result<(), Option<Misfit>> {
+        allowance.take(LOOKS_OF_A_PAYLOAD).ok_or(None)?;
         let looks = LOOKS.saturating_add(LOOKS_PER_BYTE.saturating_mul(payload.len() as u64));
         let payload: Value =
             serde_json::from_slice(payload).map_err(|error| Misfit::Unreadable(error.to_string()))?;
-        match meter::run(&payload, looks, self.prices, |payload| self.validator.is_valid(payload)) {
+        match allowance.run(self, &payload, looks, |payload| self.validator.is_valid(payload)).ok_or(None)? {
             Ok(true) => Ok(()),
-            Ok(false) => Err(self
-                .problems(&payload)
-                .or_else(|| self.first_problem(&payload, looks))
-                .unwrap_or(Misfit::Somewhere)),
-            Err(_) => Err(Misfit::TooCostly),
+            Ok(false) => Err(Some(self.why(&payload, looks, allowance).ok_or(None)?)),
+            Err(_) => Err(Some(Misfit::TooCostly)),
         }
     }
 
-    /// `None`: it would take too long.
-    fn problems(&self, payload: &Value) -> Option<Misfit> {
-        let found = meter::run(payload, LOOKS_FOR_PROBLEMS, self.prices, |payload| {
+    /// `None`: the allowance was not enough to say.
+    fn why(&self, payload: &Value, looks: u64, allowance: &mut Allowance) -> Option<Misfit> {
+        let found = allowance.run(self, payload, LOOKS_FOR_PROBLEMS, |payload| {
             let mut errors = self.validator.iter_errors(payload);
             let problems: Vec<_> = errors.by_ref().take(MOST_PROBLEMS).map(|error| problem(&error)).collect();
             (problems, errors.count())
         });
-        let (problems, more) = found.ok()?;
-        (!problems.is_empty()).then_some(Misfit::Problems { problems, more: Some(more) })
-    }
-
-    fn first_problem(&self, payload: &Value, looks: u64) -> Option<Misfit> {
-        if self.alternatives {
-            return None;
+        if let Ok((problems, more)) = found?
+            && !problems.is_empty()
+        {
+            return Some(Misfit::Problems { problems, more: Some(more) });
         }
-        let found = meter::run(payload, looks, self.prices, |payload| {
+        if self.alternatives {
+            return Some(Misfit::Somewhere);
+        }
+        let first = allowance.run(self, payload, looks, |payload| {
             self.validator.validate(payload).err().map(|error| problem(&error))
         });
-        let first = found.ok().flatten()?;
-        Some(Misfit::Problems { problems: vec![first], more: None })
+        Some(match first?.ok().flatten() {
+            Some(first) => Misfit::Problems { problems: vec![first], more: None },
+            None => Misfit::Somewhere,
+        })
     }
 }
 

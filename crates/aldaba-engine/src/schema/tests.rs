@@ -222,7 +222,7 @@ fn schemas_that_count_as_looking_do_look() {
         assert!(walk::LOOKING.contains(&word));
         let fifty = schema(&json!({"allOf": vec![json!({word: says}); 50]}));
         let looks =
-            |budget| meter::run(&value, budget, fifty.prices, |value| fifty.validator.is_valid(value));
+            |budget| meter::run(&value, budget, fifty.prices, |value| fifty.validator.is_valid(value)).0;
         assert_eq!(looks(49), Err(meter::Spent), "{word}");
         assert_eq!(looks(1000), Ok(true), "{word}");
     }
@@ -365,4 +365,32 @@ fn examples_come_from_the_newest_version_as_they_were_written() {
     for none in ["{}", "true", r#"{"examples": null}"#, r#"{"examples": []}"#] {
         assert_eq!(example(none, 0), None, "{none}");
     }
+}
+
+#[test]
+fn what_is_checked_for_one_request_shares_an_allowance() {
+    let again = json!({"$ref": "#"});
+    let twice =
+        schema(&json!({"type": "object", "properties": {"a": {"anyOf": [again, again]}, "b": false}}));
+    let nested = (0..100).fold(json!({"b": 1}), |nested, _| json!({ "a": nested })).to_string();
+    let mut allowance = Allowance::of_a_request(0);
+    let mut check = |payload: &str| twice.check_within(payload.as_bytes(), &mut allowance);
+    let looked_at = (0..100).take_while(|_| check(&nested) == Err(Some(Misfit::Somewhere))).count();
+    assert!((40..=50).contains(&looked_at), "{looked_at}");
+    assert_eq!(check("{}"), Err(None), "nothing is left");
+    assert_eq!(twice.check(nested.as_bytes()), Err(Misfit::Somewhere), "alone there is enough");
+}
+
+#[test]
+fn an_allowance_is_for_many_that_take_little() {
+    let plain =
+        schema(&json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}));
+    let mut allowance = Allowance::of_a_request(0);
+    for _ in 0..1000 {
+        assert_eq!(plain.check_within(b"{\"a\": 1}", &mut allowance), Ok(()));
+        assert!(matches!(plain.check_within(b"{}", &mut allowance), Err(Some(Misfit::Problems { .. }))));
+    }
+    let mut allowance = Allowance::at_once();
+    let at_once = (0..1000).take_while(|_| plain.check_within(b"{\"a\": 1}", &mut allowance).is_ok()).count();
+    assert!((50..=100).contains(&at_once), "{at_once}");
 }

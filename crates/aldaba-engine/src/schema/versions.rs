@@ -1,6 +1,6 @@
 //! The schemas of an event type, by their versions.
 
-use super::{Misfit, Schema, SchemaError};
+use super::{Allowance, Misfit, Schema, SchemaError};
 use serde_json::value::RawValue;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ pub enum Unfit {
         version: String,
         misfit: Misfit,
     },
+    /// Nobody knows: what was checked before, for the same request, has taken the time that there is.
+    Unchecked,
     /// The schema was taken once, by another release of the server.
     Schema {
         version: String,
@@ -88,19 +90,37 @@ impl Schemas {
 
     /// Whether a payload fits the version that its sender named, or else the newest.
     pub fn check(&self, version: Option<&str>, payload: &[u8]) -> Result<(), Unfit> {
-        let named = |name| self.versions.iter().find(|version| version.name == name);
-        let chosen = version.map_or_else(|| self.versions.last(), named);
-        let Some(chosen) = chosen else {
+        self.check_within(version, payload, &mut Allowance::of_a_request(payload.len()))
+    }
+
+    /// The same with what is left of an allowance.
+    pub(crate) fn check_within(
+        &self,
+        version: Option<&str>,
+        payload: &[u8],
+        allowance: &mut Allowance,
+    ) -> Result<(), Unfit> {
+        let Some(chosen) = self.chosen(version) else {
             return Err(Unfit::Version { known: self.names().map(str::to_owned).collect() });
         };
-        let schema = chosen.compiled.get_or_init(|| chosen.compile());
         let version = || chosen.name.clone();
-        match schema {
-            Ok(schema) => {
-                schema.check(payload).map_err(|misfit| Unfit::Payload { version: version(), misfit })
-            }
+        match chosen.compiled.get_or_init(|| chosen.compile()) {
+            Ok(schema) => schema.check_within(payload, allowance).map_err(|misfit| match misfit {
+                Some(misfit) => Unfit::Payload { version: version(), misfit },
+                None => Unfit::Unchecked,
+            }),
             Err(why) => Err(Unfit::Schema { version: version(), why: why.clone() }),
         }
+    }
+
+    fn chosen(&self, version: Option<&str>) -> Option<&Version> {
+        let named = |name| self.versions.iter().find(|version| version.name == name);
+        version.map_or_else(|| self.versions.last(), named)
+    }
+
+    /// Whether checking needs nothing to be compiled first.
+    pub(crate) fn are_ready(&self, version: Option<&str>) -> bool {
+        self.chosen(version).is_none_or(|chosen| chosen.compiled.get().is_some())
     }
 
     /// One of the examples in the newest version, as it was written; `None`: there is none. A single `example` is

@@ -21,6 +21,7 @@ mod dispatch;
 mod event_type;
 mod expunge;
 mod failure;
+mod filters;
 mod health;
 mod history;
 mod keys;

@@ -1,7 +1,7 @@
 //! Between rows and values. A value that this version does not know is an error, never a panic.
 
 use super::codes::{Code, State, Unknown};
-use super::names;
+use super::{filters, names};
 use crate::{
     Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, EndpointConfig, GateRecord,
     HealthChange, HealthChangeNumber, LastError, Message, Seq, Subscription, Waiting,
@@ -125,8 +125,8 @@ pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 
 fn filter(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Arc<Filter>>> {
     let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
-    let filter = Filter::parse(text).map_err(|_| Unknown::text("filter of an endpoint", text))?;
-    Ok(Some(Arc::new(filter)))
+    let filter = filters::filter(text).ok_or_else(|| Unknown::text("filter of an endpoint", text))?;
+    Ok(Some(filter))
 }
 
 /// Names and values by turns.

@@ -142,8 +142,10 @@ pub(super) async fn list(
         let (page, order) = query.ask(Order::Ascending);
         let others = api.engine.store().endpoints(application.id, page, order).await?;
         let has: BTreeSet<_> = found.iter().map(|destination| destination.endpoint.id).collect();
-        found.extend(others.into_iter().filter(|endpoint| !has.contains(&endpoint.id)).map(|endpoint| {
-            let why = explain::absence(&endpoint, &message);
+        let others: Vec<_> = others.into_iter().filter(|endpoint| !has.contains(&endpoint.id)).collect();
+        let mismatches = api.engine.mismatches(others.iter().map(Into::into).collect(), &message).await;
+        found.extend(others.into_iter().zip(mismatches).map(|(endpoint, mismatch)| {
+            let why = explain::absence(&endpoint, &message, mismatch);
             Destination { endpoint, delivery: None, why }
         }));
         found.sort_by_key(|destination| destination.endpoint.id);

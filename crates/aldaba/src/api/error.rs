@@ -2,7 +2,7 @@
 
 use super::json;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_engine::{ChangeError, DispatchError, EventTypes, ResendError, Rotation, SendError};
+use aldaba_engine::{ChangeError, DispatchError, EventTypes, ResendError, Rotation, SendError, Unfit};
 use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -273,6 +273,10 @@ impl From<ChangeError> for Error {
                 "Others keep changing this. Nothing was changed; try again",
                 1,
             ),
+            ChangeError::FilterTooCostly { work, most } => too_costly("this filter", work, most),
+            ChangeError::FiltersTooCostly { work, most } => {
+                too_costly("with this filter those of all endpoints of the application", work, most)
+            }
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
             }
@@ -290,6 +294,16 @@ impl From<ChangeError> for Error {
     }
 }
 
+/// A filter is refused when it is given, so that no message has to be.
+fn too_costly(whose: &str, work: u64, most: u64) -> Error {
+    let message = format!(
+        "is too much: {whose} may take {most} looks at a message, and would take {work}. Values that `[*]` leads to are looked \
+         at up to 1000 times: compare them with fewer values, or look at one place. What endpoints ask in the same words \
+         counts once"
+    );
+    Problem::value(&["body", "filter"], message).into()
+}
+
 impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         match error {
@@ -303,6 +317,13 @@ impl From<SendError> for Error {
             SendError::Ordered(endpoints) => {
                 Problem::value(&["body", "deliverAt"], ordered_endpoints(&endpoints)).into()
             }
+            SendError::Unfit(Unfit::Unchecked) => Self::too_many(
+                "batch_too_costly",
+                "The messages before this one took the time that a request has for checking payloads against schemas. This \
+                 one was not stored; send it alone, or in a smaller batch"
+                    .to_owned(),
+                1,
+            ),
             SendError::Unfit(unfit) => Self::problems(super::unfit::problems(&unfit)),
             SendError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,

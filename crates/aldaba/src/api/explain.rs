@@ -3,7 +3,7 @@
 use super::json::shown_time;
 use aldaba_delivery::filter::Unmet;
 use aldaba_delivery::{GateScope, HealthStatus, Passability, Policy, Timestamp};
-use aldaba_engine::{HostHold, Mismatch, Outlook, mismatch};
+use aldaba_engine::{HostHold, Mismatch, Outlook};
 use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription, Waiting};
 
 /// What is said about one delivery, or about its absence.
@@ -175,8 +175,8 @@ fn held_host(known: &Known<'_>) -> Option<Why> {
 }
 
 /// Why an endpoint has no delivery of a message. Nothing was stored about it, so this is what can be
-/// told from the endpoint as it is now.
-pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
+/// told from the endpoint as it is now, and from why it would not get the message.
+pub(super) fn absence(endpoint: &Endpoint, message: &Message, mismatch: Option<Mismatch>) -> Why {
     if endpoint.created_at > message.created_at {
         let text = "Not sent: the endpoint was created after the message was accepted";
         return Why::new("endpoint_newer", text);
@@ -185,7 +185,7 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message) -> Why {
         return Why::new("for_another_endpoint", "Not sent: the message is an example for another endpoint");
     }
     let event_type = &message.content.event_type;
-    let (reason, text) = match mismatch(&Subscription::from(endpoint), &message.facts()) {
+    let (reason, text) = match mismatch {
         Some(Mismatch::EventType) => (
             "event_type_not_subscribed",
             format!("Not sent: the endpoint does not subscribe to {event_type}"),

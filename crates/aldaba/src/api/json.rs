@@ -449,7 +449,7 @@ impl Fields {
 
     /// A field that may be left out but not be null.
     pub(super) fn not_null(&mut self, name: &str) {
-        if self.fields.get(name).is_some_and(Value::is_null) {
+        if self.fields.get(name).is_some_and(|value| is_null(value)) {
             self.problem(name, "cannot be null; leave it out");
         }
     }

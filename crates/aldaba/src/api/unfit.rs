@@ -13,6 +13,9 @@ pub(super) fn problems(unfit: &Unfit) -> Vec<Problem> {
             vec![Problem::value(&["body", "version"], message)]
         }
         Unfit::Payload { version, misfit } => of_payload(version, misfit),
+        Unfit::Unchecked => {
+            vec![Problem::value(&["body", "payload"], "was not checked: there was no time left")]
+        }
         Unfit::Schema { version, why } => {
             let message = format!(
                 "cannot be checked: version {version} of the event type's schema cannot be used ({why})"

@@ -3,6 +3,7 @@
 use crate::receiver::Receiver;
 use crate::running::Running;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// Sends a message with this payload and these fields beside it; its id.
 async fn send(server: &Running, app: &str, payload: &str, more: Value) -> String {
@@ -250,4 +251,145 @@ async fn a_condition_inside_seven_others_is_taken_and_inside_eight_is_not() {
     let body = json!({"url": "https://example.com", "filter": nested(8)}).to_string();
     let refused = server.client.post(&format!("/app/{app}/endpoint"), body).await.expect(422);
     assert!(refused["detail"][0]["msg"].as_str().unwrap().contains("8 levels"), "{refused}");
+}
+
+/// The longest that another request took while this one was under way. Server and test have one thread for all of them.
+#[expect(clippy::disallowed_methods, reason = "this measures")]
+async fn longest_wait<T>(server: &Running, request: impl Future<Output = T>) -> (Duration, T) {
+    let (mut request, mut longest) = (std::pin::pin!(request), Duration::ZERO);
+    loop {
+        let begun = Instant::now();
+        let ping = async { server.client.get("/health/ping").await.expect(204) };
+        tokio::select! {
+            biased;
+            done = &mut request => return (longest.max(begun.elapsed()), done),
+            _ = ping => longest = longest.max(begun.elapsed()),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// So much that a request waits because of others' work, on a machine that has much else to do.
+const A_LITTLE: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn filters_that_take_long_hold_up_nobody_else() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for n in 0..100 {
+        let condition = |m: usize| json!({"payload": "$.l[*]", "contains": format!("z{n}.{m}")});
+        let filter = json!({"any": (0..60).map(condition).collect::<Vec<_>>()});
+        server.endpoint(&app, json!({"uid": format!("e{n}"), "filter": filter})).await;
+    }
+    let mut items = vec!["y".repeat(1000); 1000];
+    items[999].push_str("z42.17.");
+    let payload = json!({ "l": items }).to_string();
+    let (longest, message) = longest_wait(&server, send(&server, &app, &payload, json!({}))).await;
+    assert!(longest < A_LITTLE, "sending: {longest:?}");
+    let path = format!("/app/{app}/msg/{message}/endpoint");
+    let told = server.client.get(&path).await.expect(200);
+    assert_eq!((told["data"].as_array().unwrap().len(), &told["data"][0]["uid"]), (1, &json!("e42")));
+    let all = format!("{path}?all=true&limit=250");
+    let (longest, told) = longest_wait(&server, server.client.get(&all)).await;
+    assert!(longest < A_LITTLE, "explaining: {longest:?}");
+    let told = told.expect(200);
+    let filtered = told["data"].as_array().unwrap().iter().filter(|one| one["reason"] == "filtered");
+    assert_eq!(filtered.count(), 99);
+    let why = told["data"][0]["explanation"].as_str().unwrap();
+    assert!(why.contains("none of 60 alternatives holds: `$.l[*]` has 1000 values"), "{why}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn filters_that_are_too_much_together_are_refused_when_they_are_given() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let path = format!("/app/{app}/endpoint");
+    let filter = |n: usize| {
+        let condition = |m: usize| {
+            let values: Vec<_> = (0..8).map(|value| json!(format!("{n}.{m}.{value}"))).collect();
+            json!({"payload": "$.l[*]", "in": values})
+        };
+        json!({"any": (0..64).map(condition).collect::<Vec<_>>()})
+    };
+    let body = |uid: &str, filter: &Value| {
+        json!({"url": "https://example.com/", "uid": uid, "filter": filter}).to_string()
+    };
+    let mut taken = 0;
+    let refused = loop {
+        let made = server.client.post(&path, body(&format!("e{taken}"), &filter(taken))).await;
+        if made.status != 201 {
+            break made;
+        }
+        taken += 1;
+        assert!(taken < 100, "none is refused");
+    };
+    assert!(taken > 10, "{taken}");
+    let refused = refused.expect(422);
+    let problem = &refused["detail"][0];
+    assert_eq!(problem["loc"], json!(["body", "filter"]));
+    let text = problem["msg"].as_str().unwrap();
+    assert!(text.contains("those of all endpoints of the application may take 10000000 looks"), "{text}");
+    // What is asked in the same words counts once, small ones fit, and what has no filter always does.
+    server.client.post(&path, body("same", &filter(0))).await.expect(201);
+    server.client.post(&path, body("small", &json!({"payload": "$.a", "eq": 1}))).await.expect(201);
+    server.client.post(&path, body("none", &Value::Null)).await.expect(201);
+    // Nor can it be reached by a change, which is otherwise free.
+    let change = json!({"filter": filter(500)}).to_string();
+    server.client.patch(&format!("{path}/small"), change.clone()).await.expect(422);
+    server.client.patch(&format!("{path}/e1"), json!({"description": "x"}).to_string()).await.expect(200);
+    server.client.patch(&format!("{path}/e1"), change.clone()).await.expect(200);
+    server.client.patch(&format!("{path}/e2"), json!({"filter": null}).to_string()).await.expect(200);
+    server
+        .client
+        .patch(&format!("{path}/small"), json!({"filter": filter(501)}).to_string())
+        .await
+        .expect(200);
+    server
+        .client
+        .patch(&format!("{path}/none"), json!({"filter": filter(502)}).to_string())
+        .await
+        .expect(422);
+    // What goes makes room.
+    server.client.delete(&format!("{path}/e3")).await.expect(204);
+    server
+        .client
+        .patch(&format!("{path}/none"), json!({"filter": filter(502)}).to_string())
+        .await
+        .expect(200);
+    // Other applications have their own.
+    let other = server.application().await;
+    server.client.post(&format!("/app/{other}/endpoint"), body("e", &filter(0))).await.expect(201);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_filter_that_is_too_much_alone_is_refused() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let condition =
+        |n: usize| json!({"payload": "$.l[*]", "in": (0..50).map(|m| n * 50 + m).collect::<Vec<_>>()});
+    let filter = json!({"any": (0..40).map(condition).collect::<Vec<_>>()});
+    let body = json!({"url": "https://example.com/", "filter": filter}).to_string();
+    let refused = server.client.post(&format!("/app/{app}/endpoint"), body).await.expect(422);
+    let text = refused["detail"][0]["msg"].as_str().unwrap();
+    assert!(text.contains("this filter may take 2500000 looks") && text.contains("would take 6"), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn filters_that_come_at_once_are_counted_one_after_the_other() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let create = |n: usize| {
+        let values = |m: usize| (0..8).map(|v| json!(format!("{n}.{m}.{v}"))).collect::<Vec<_>>();
+        let any: Vec<_> = (0..64).map(|m| json!({"payload": "$.l[*]", "in": values(m)})).collect();
+        let body = json!({"url": "https://example.com/", "filter": {"any": any}}).to_string();
+        let (client, path) = (&server.client, format!("/app/{app}/endpoint"));
+        async move { client.post(&path, body).await.status }
+    };
+    let statuses = futures_util::future::join_all((0..40).map(create)).await;
+    let made = statuses.iter().filter(|status| **status == 201).count();
+    assert!((15..25).contains(&made), "{statuses:?}");
+    server.stop().await;
 }

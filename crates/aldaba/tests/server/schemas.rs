@@ -4,6 +4,7 @@ use crate::bad_input::places;
 use crate::running::{Running, token};
 use crate::tokens::OTHER_ORGANIZATION;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 async fn described(server: &Running, name: &str, schemas: Value) {
     let body = json!({"description": "", "validate": true, "schemas": schemas}).to_string();
@@ -188,4 +189,66 @@ async fn large_payloads_are_checked_and_hostile_ones_end() {
     let refused = server.client.post(&path, message("pattern", &long)).await;
     assert_eq!(places(&refused), ["body.payload"]);
     assert!(refused.json()["detail"][0]["msg"].as_str().unwrap().contains("takes too long"));
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "this measures")]
+async fn a_batch_has_one_allowance_for_all_checks_and_holds_up_nobody_else() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let again = json!({"$ref": "#"});
+    let twice = json!({"type": "object", "properties": {"a": {"anyOf": [again, again]}, "b": false}});
+    described(&server, "twice", json!({"1": twice})).await;
+    let mut nested = json!({"b": 1});
+    for _ in 0..30 {
+        nested = json!({"a": nested});
+    }
+    let message = |payload: &Value| json!({"eventType": "twice", "payload": payload});
+    let messages = vec![message(&nested); 500];
+    let body = json!({ "messages": messages }).to_string();
+    let path = format!("/app/{app}/msg/batch");
+    let mut request = std::pin::pin!(server.client.post(&path, body));
+    let mut longest = Duration::ZERO;
+    let reply = loop {
+        let begun = Instant::now();
+        let ping = async { server.client.get("/health/ping").await.expect(204) };
+        tokio::select! {
+            biased;
+            reply = &mut request => break reply.expect(202),
+            _ = ping => longest = longest.max(begun.elapsed()),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    let results = reply["results"].as_array().unwrap();
+    let looked_at = results.iter().take_while(|result| result["status"] == 422).count();
+    assert!((40..=70).contains(&looked_at), "{looked_at}");
+    for result in &results[looked_at..] {
+        assert_eq!((&result["status"], &result["retryAfter"]), (&json!(429), &json!(1)), "{result}");
+        assert_eq!(result["error"]["code"], "batch_too_costly");
+        let text = result["error"]["detail"].as_str().unwrap();
+        assert!(text.contains("send it alone, or in a smaller batch"), "{text}");
+    }
+    // In a smaller one each hears of its own.
+    let body = json!({"messages": [message(&nested), message(&json!({}))]}).to_string();
+    let reply = server.client.post(&path, body).await.expect(202);
+    assert_eq!((&reply["results"][0]["status"], &reply["results"][1]["status"]), (&json!(422), &json!(202)));
+}
+
+#[tokio::test]
+async fn a_thousand_usual_messages_fit_into_the_allowance_of_a_batch() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let field = |n: usize| {
+        (format!("field{n}"), json!({"type": "string", "minLength": 1, "pattern": "^[a-z0-9 ]+$"}))
+    };
+    let properties: serde_json::Map<_, _> = (0..20).map(field).collect();
+    let schema = json!({"type": "object", "required": ["field0"], "properties": properties});
+    described(&server, "usual", json!({"1": schema})).await;
+    let fields: serde_json::Map<_, _> = (0..20)
+        .map(|n| (format!("field{n}"), json!(format!("the value of field {n}, or so").replace(',', ""))))
+        .collect();
+    let body = json!({"messages": vec![json!({"eventType": "usual", "payload": fields}); 1000]}).to_string();
+    let reply = server.client.post(&format!("/app/{app}/msg/batch"), body).await.expect(202);
+    assert_eq!(reply["accepted"], 1000, "{}", reply["results"][999]);
 }

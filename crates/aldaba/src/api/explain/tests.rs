@@ -152,7 +152,7 @@ fn an_absent_delivery_says_why() {
         event_id: None,
         created_at: NOW,
     };
-    let why = |endpoint: Endpoint| absence(&endpoint, &message).reason;
+    let why = |endpoint: Endpoint| told(&endpoint, &message).reason;
     assert_eq!(why(endpoint()), "subscription_changed");
     assert_eq!(why(Endpoint { created_at: seconds(1), ..endpoint() }), "endpoint_newer");
     assert_eq!(
@@ -168,14 +168,19 @@ fn an_absent_delivery_says_why() {
         );
     });
     assert_eq!(
-        absence(&filtered, &message).explanation,
+        told(&filtered, &message).explanation,
         "Not sent: the endpoint's filter keeps it back. At all[0].payload: `$.amount` is 5, and the filter asks \
          for at least 100 (as it is now)"
     );
     assert_eq!(why(filtered.clone()), "filtered");
     let deleted = Message { expunged: true, ..message.clone() };
-    let told = absence(&filtered, &deleted);
-    assert!(told.reason == "filtered" && told.explanation.contains("was deleted"), "{told:?}");
+    let gone = told(&filtered, &deleted);
+    assert!(gone.reason == "filtered" && gone.explanation.contains("was deleted"), "{gone:?}");
     let example = Message { only_for: Some(EndpointId::from_bytes([9; 20])), ..message };
-    assert_eq!(absence(&endpoint(), &example).reason, "for_another_endpoint");
+    assert_eq!(told(&endpoint(), &example).reason, "for_another_endpoint");
+}
+
+fn told(endpoint: &Endpoint, message: &Message) -> Why {
+    let mismatch = aldaba_engine::mismatches(&[endpoint.into()], &message.facts()).remove(0);
+    absence(endpoint, message, mismatch)
 }
