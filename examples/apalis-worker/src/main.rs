@@ -9,6 +9,7 @@ use apalis::prelude::*;
 use apalis_sqlite::{Config, SqlitePool, SqliteStorage};
 use serde::{Deserialize, Serialize};
 use std::env;
+use std::process::ExitCode;
 use std::time::Duration;
 use ulid::Ulid;
 
@@ -48,8 +49,18 @@ struct Receipt {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxDynError> {
+async fn main() -> ExitCode {
     tracing_subscriber::fmt().init();
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), BoxDynError> {
     let database = env::var("JOBS_DATABASE").unwrap_or_else(|_| "sqlite://jobs.db?mode=rwc".to_owned());
     let pool = SqlitePool::connect(&database).await?;
     let storage = SqliteStorage::new(&pool).with_config(config()?);
