@@ -296,7 +296,9 @@ async fn put(
         ids::may_be_made("app_", &which.key, "There is no such application")?;
     }
     let (once, body) = (pending.once, pending.read().await?);
-    let new = read(org, &body.bytes)?;
+    let mut new = read(org, &body.bytes)?;
+    // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
+    let names_none = given::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
         let Some(current) = api.engine.store().application(which.clone()).await? else {
@@ -313,6 +315,9 @@ async fn put(
             }
             continue;
         };
+        if names_none && current.uid.as_ref() == Some(&which.key) {
+            new.uid.clone_from(&current.uid);
+        }
         match api.directory(&caller).update_application(&current, new.clone()).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),

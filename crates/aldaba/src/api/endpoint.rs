@@ -246,6 +246,11 @@ pub(super) async fn put(
         if turns_off_again(&current, &given) {
             new.config.disabled = current.config.disabled;
         }
+        // Whoever names it so in the path means it to keep that name, or the same request would make another the
+        // next time.
+        if !given.contains_key("uid") && current.config.uid.as_ref() == Some(&key) {
+            new.config.uid = Some(key.clone());
+        }
         // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
         let same = new.config.url == current.config.url && new.credentials.is_none();
         let credentials = (!same).then(|| new.credentials.clone());

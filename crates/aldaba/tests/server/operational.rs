@@ -170,6 +170,7 @@ async fn the_servers_own_events_are_among_the_event_types_of_the_management_orga
         "message.attempt.exhausted",
         "message.attempt.failing",
         "message.attempt.recovered",
+        "operational.left_out",
         "other",
     ];
     let mut seen = Vec::new();

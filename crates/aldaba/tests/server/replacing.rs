@@ -16,13 +16,13 @@ async fn an_application_is_replaced_whole_and_patched_in_part() {
     let first = json!({"name": "one", "uid": "first", "metadata": {"plan": "gold"}});
     let made = server.client.post("/app", first.to_string()).await.expect(201);
     let id = made["id"].as_str().unwrap();
-    let put = server.client.put("/app/first", json!({"name": "two"}).to_string()).await.expect(200);
+    let path = format!("/app/{id}");
+    let put = server.client.put(&path, json!({"name": "two"}).to_string()).await.expect(200);
     assert_eq!((put["id"].as_str(), put["createdAt"].as_str()), (Some(id), made["createdAt"].as_str()));
     assert_eq!((&put["name"], &put["metadata"]), (&json!("two"), &json!({})), "what is not given is gone");
     assert!(put.get("uid").is_none());
     assert!(put["updatedAt"].as_str() > made["updatedAt"].as_str());
     server.client.get("/app/first").await.expect(404);
-    let path = format!("/app/{id}");
     let patch = json!({"uid": "again", "metadata": {"a": "b"}});
     let patched = server.client.patch(&path, patch.to_string()).await.expect(200);
     assert_eq!((&patched["name"], &patched["uid"]), (&json!("two"), &json!("again")));
@@ -209,5 +209,32 @@ async fn many_changes_of_one_thing_at_the_same_time_all_come_true() {
     let rotations = (0..10).map(|_| server.client.post(&rotate, "{}"));
     for reply in futures_util::future::join_all(rotations).await {
         reply.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn the_same_put_again_and_again_is_one_thing_under_its_name() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let operational = "/operational-webhook/endpoint/same".to_owned();
+    let url = r#"{"url": "https://example.com/"}"#;
+    for (path, body) in [
+        ("/app/same".to_owned(), r#"{"name": "x"}"#),
+        (format!("/app/{app}/endpoint/same"), url),
+        (operational, url),
+    ] {
+        let first = server.client.put(&path, body).await.expect(201);
+        for _ in 0..3 {
+            let again = server.client.put(&path, body).await.expect(200);
+            assert_eq!((&again["id"], &again["uid"]), (&first["id"], &json!("same")), "{path}");
+        }
+        // Who says that it has no name takes it away.
+        let mut without: serde_json::Value = serde_json::from_str(body).unwrap();
+        without["uid"] = serde_json::Value::Null;
+        let cleared = server.client.put(&path, without.to_string()).await.expect(200);
+        assert_eq!(
+            (&cleared["id"], cleared.get("uid").is_none_or(serde_json::Value::is_null)),
+            (&first["id"], true)
+        );
     }
 }
