@@ -1,11 +1,12 @@
 //! What is sent to an address, and to no endpoint that somebody has made.
 
+use super::replays::everything_to;
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
     Accept, Change, Content, Cut, DeliveriesQuery, DeliveryFilter, DeliveryList, Dispatch, DispatchState,
-    Dispatched, DispatchesQuery, Endpoint, NewDelivery, Order, Page, Part, Phase, Replay, ReplayFilter,
-    ReplayKind, ReplayState, ReplayStep, Seq, Settled, Stale, Store, Tenant,
+    Dispatched, DispatchesQuery, Endpoint, NewDelivery, Order, Page, Part, Phase, ReplayStep, Seq, Settled,
+    Stale, Store, Tenant,
 };
 use aldaba_delivery::{AppId, MessageId, Reason};
 use bytes::Bytes;
@@ -162,38 +163,6 @@ pub async fn a_job_is_found_by_its_id_with_the_newest_first(store: Arc<dyn Store
     assert_eq!(found(&scene, query(app, Dispatched::ByAddress, Order::Descending)).await, []);
 }
 
-/// A replay of what an address has got, and of all that it might have.
-fn again(scene: &Scene, address: &Endpoint) -> Replay {
-    let filter = ReplayFilter {
-        since: at(-10),
-        until: at(10),
-        event_types: Vec::new(),
-        channel: None,
-        tag: None,
-        dead: true,
-        cancelled: true,
-        delivered: true,
-        missing: true,
-        status_class: None,
-        died_since: None,
-    };
-    Replay {
-        id: scene.id(),
-        org: scene.org,
-        app: address.app,
-        endpoint: address.id,
-        kind: ReplayKind::Bulk,
-        filter,
-        rate: 100,
-        state: ReplayState::Running,
-        reached: None,
-        looked_at: 0,
-        opened: 0,
-        created_at: at(20),
-        updated_at: at(20),
-    }
-}
-
 pub async fn what_is_dispatched_again_stays_a_dispatch(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
@@ -207,7 +176,7 @@ pub async fn what_is_dispatched_again_stays_a_dispatch(store: Arc<dyn Store>) {
     }
     // It is of no concern to the address, whatever it has missed.
     scene.accepted(&scene.event(&tenant)).await;
-    let replay = again(&scene, &address);
+    let replay = everything_to(&scene, app, address.id);
     let change = Change::StartReplay { replay: replay.clone(), idempotency: None };
     assert_eq!(scene.change(change).await, made());
     let step = ReplayStep { id: replay.id, look: 1000, open: 1000, most: 1000, now: at(30) };

@@ -7,16 +7,23 @@ use crate::{
     Order, Page, Record, Recovery, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
     ReplayStepped, ReplaysQuery, Resent, Seq, Store, Tenant, Trigger,
 };
-use aldaba_delivery::{Health, HealthStatus, MessageId, OnExhausted, Ordering, Reason, Timestamp};
+use aldaba_delivery::{
+    AppId, EndpointId, Health, HealthStatus, MessageId, OnExhausted, Ordering, Reason, Timestamp,
+};
 use std::sync::Arc;
 
 /// A replay of everything to the application's first endpoint.
 fn everything(scene: &Scene, tenant: &Tenant) -> Replay {
+    everything_to(scene, tenant.application.id, tenant.endpoints[0].id)
+}
+
+/// The same to any.
+pub(super) fn everything_to(scene: &Scene, app: AppId, endpoint: EndpointId) -> Replay {
     Replay {
         id: scene.id(),
         org: scene.org,
-        app: tenant.application.id,
-        endpoint: tenant.endpoints[0].id,
+        app,
+        endpoint,
         kind: ReplayKind::Bulk,
         filter: ReplayFilter {
             since: at(-10),
