@@ -116,7 +116,8 @@ impl Path {
     }
 }
 
-/// What the filters of an application take together: what several of them ask for in the same words is looked at once.
+/// What the filters of an application take together. What takes much, and is asked by several of them in the same words, is
+/// counted once, as it is looked at once; what takes little is not remembered, and counted each time.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
     /// How many ask for it, by what it is.
@@ -129,7 +130,7 @@ impl Load {
         self.work
     }
 
-    /// How much memory it takes, in different things that are asked for.
+    /// How much memory it takes, in different things that are remembered.
     pub fn len(&self) -> usize {
         self.asked.len()
     }
@@ -142,6 +143,10 @@ impl Load {
         let Self { asked, work } = self;
         *work = *work + filter.own_work();
         filter.each_asked(|key, takes| {
+            let Some(key) = key else {
+                *work = *work + takes;
+                return;
+            };
             let count = asked.entry(key).or_default();
             if *count == 0 {
                 *work = *work + takes;
@@ -155,6 +160,10 @@ impl Load {
         let Self { asked, work } = self;
         *work = *work - filter.own_work();
         filter.each_asked(|key, takes| {
+            let Some(key) = key else {
+                *work = *work - takes;
+                return;
+            };
             let Entry::Occupied(mut count) = asked.entry(key) else { return };
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -171,13 +180,18 @@ impl Filter {
         self.plain + Work { once: self.payload.len() as u64, ..Work::default() }
     }
 
-    fn each_asked(&self, mut tell: impl FnMut(u64, Work)) {
+    /// Tells what it takes besides, with a key where that is worth remembering.
+    fn each_asked(&self, mut tell: impl FnMut(Option<u64>, Work)) {
         for About { path, wanted, key } in &self.payload {
-            tell(self::key(&(path, "read")), path.work());
-            if wanted.part().is_some() {
-                tell(self::key(&(path, "searched")), path.search_work());
+            let part = wanted.part().is_some();
+            if path.leads_to_shared() {
+                tell(Some(self::key(&(path, "read"))), path.work());
+                if part {
+                    tell(Some(self::key(&(path, "searched"))), path.search_work());
+                }
             }
-            tell(*key, path.condition_work(wanted));
+            let key = (part || path.leads_to_many()).then_some(*key);
+            tell(key, path.condition_work(wanted));
         }
     }
 }
@@ -214,6 +228,7 @@ mod tests {
         let alone = load.work();
         load.add(&other);
         assert_eq!(load.work().total(), alone.total() + 1, "it has one condition, which is known");
+        assert_eq!(load.len(), 1, "one takes much");
         load.add(&one);
         load.remove(&one);
         load.remove(&other);

@@ -297,9 +297,9 @@ impl From<ChangeError> for Error {
 /// A filter is refused when it is given, so that no message has to be.
 fn too_costly(whose: &str, work: u64, most: u64) -> Error {
     let message = format!(
-        "is too much: {whose} may take {most} looks at a message, and would take {work}. Values that `[*]` leads to are looked \
-         at up to 1000 times: compare them with fewer values, or look at one place. What endpoints ask in the same words \
-         counts once"
+        "is too much: {whose} may take {most} looks at a message, and would take {work}. A path with `[*]` leads to up to 1000 \
+         values, and each is compared: compare with fewer values, or look at one place. What endpoints ask there in the same \
+         words counts once"
     );
     Problem::value(&["body", "filter"], message).into()
 }

@@ -259,13 +259,15 @@ async fn longest_wait<T>(server: &Running, request: impl Future<Output = T>) -> 
     let (mut request, mut longest) = (std::pin::pin!(request), Duration::ZERO);
     loop {
         let begun = Instant::now();
-        let ping = async { server.client.get("/health/ping").await.expect(204) };
+        let ping = async {
+            server.client.get("/health/ping").await.expect(204);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
         tokio::select! {
             biased;
             done = &mut request => return (longest.max(begun.elapsed()), done),
-            _ = ping => longest = longest.max(begun.elapsed()),
+            () = ping => longest = longest.max(begun.elapsed()),
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
