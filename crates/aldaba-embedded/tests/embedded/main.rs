@@ -51,7 +51,9 @@ async fn the_example_says_what_happens() {
     let folder = tempfile::tempdir().unwrap();
     let lines = Mutex::new(Vec::new());
     example::run(folder.path(), |line| lines.lock().unwrap().push(line)).await.unwrap();
-    let lines = lines.into_inner().unwrap();
+    let mut lines = lines.into_inner().unwrap();
+    // The two deliveries are in the order of the endpoints' ids, and ids made within 4 ms are in none.
+    lines[3..5].sort_by(|a, b| b.cmp(a));
     assert!(lines[0].starts_with("customer-17 verifies with whsec_"), "{lines:?}");
     assert_eq!(
         lines[1..],
