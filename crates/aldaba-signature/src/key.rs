@@ -26,6 +26,7 @@ pub(crate) enum Kind {
 
 /// Why a text is no key. No variant holds any of the text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyError {
     #[error("the key must begin with {0}")]
     Prefix(&'static str),

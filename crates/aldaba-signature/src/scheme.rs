@@ -1,5 +1,5 @@
 use crate::key::Kind;
-use crate::sign::{ED25519_VERSION, HMAC_VERSION, contiguous, signature_header};
+use crate::sign::{ED25519_VERSION, HMAC_VERSION, signature_header};
 use crate::{SigningKey, hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -41,10 +41,10 @@ impl Scheme {
             Self::Standard => signature_header(keys, id, timestamp_secs, body),
             Self::Timestamped(hash) => timestamped(hash, keys, timestamp_secs, body),
             Self::Hex(hash) => {
-                keys.first().map(|key| hex::write(&key.sign_bytes(hash, "", body))).unwrap_or_default()
+                keys.first().map(|key| hex::write(&key.sign_bytes(hash, &[body]))).unwrap_or_default()
             }
             Self::Base64(hash) => {
-                keys.first().map(|key| STANDARD.encode(key.sign_bytes(hash, "", body))).unwrap_or_default()
+                keys.first().map(|key| STANDARD.encode(key.sign_bytes(hash, &[body]))).unwrap_or_default()
             }
         }
     }
@@ -57,16 +57,16 @@ fn timestamped(hash: HashKind, keys: &[SigningKey], timestamp_secs: i64, body: &
         text.push(',');
         text.push_str(if key.is_asymmetric() { ED25519_VERSION } else { HMAC_VERSION });
         text.push('=');
-        text.push_str(&hex::write(&key.sign_bytes(hash, &head, body)));
+        text.push_str(&hex::write(&key.sign_bytes(hash, &[head.as_bytes(), body])));
     }
     text
 }
 
 impl SigningKey {
-    fn sign_bytes(&self, hash: HashKind, head: &str, body: &[u8]) -> Vec<u8> {
+    fn sign_bytes(&self, hash: HashKind, message: &[&[u8]]) -> Vec<u8> {
         match &self.0 {
-            Kind::Hmac(secret) => hash.hmac(secret, head, body),
-            Kind::Ed25519(key) => key.sign(&contiguous(head, body)).to_bytes().to_vec(),
+            Kind::Hmac(secret) => hash.hmac(secret, message),
+            Kind::Ed25519(key) => key.sign(&message.concat()).to_bytes().to_vec(),
         }
     }
 }
@@ -80,17 +80,16 @@ impl HashKind {
         }
     }
 
-    pub(crate) fn hmac(self, secret: &[u8], head: &str, body: &[u8]) -> Vec<u8> {
-        fn run<M: Mac + KeyInit>(secret: &[u8], head: &str, body: &[u8]) -> Vec<u8> {
+    /// The parts of the message go in as they lie: a body may be a megabyte, and nobody needs a second one.
+    pub(crate) fn hmac(self, secret: &[u8], message: &[&[u8]]) -> Vec<u8> {
+        fn run<M: Mac + KeyInit>(secret: &[u8], message: &[&[u8]]) -> Vec<u8> {
             let mut mac = <M as KeyInit>::new_from_slice(secret).expect("HMAC takes a key of any length");
-            mac.update(head.as_bytes());
-            // The body goes in as it lies: it may be a megabyte, and nobody needs a second one.
-            mac.update(body);
+            message.iter().for_each(|part| mac.update(part));
             mac.finalize().into_bytes().to_vec()
         }
         match self {
-            Self::Sha256 => run::<Hmac<Sha256>>(secret, head, body),
-            Self::Sha512 => run::<Hmac<Sha512>>(secret, head, body),
+            Self::Sha256 => run::<Hmac<Sha256>>(secret, message),
+            Self::Sha512 => run::<Hmac<Sha512>>(secret, message),
         }
     }
 }

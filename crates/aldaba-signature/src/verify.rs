@@ -1,6 +1,5 @@
 use crate::given::{Given, Timestamped};
 use crate::key::{HMAC_PREFIX, Kind, PUBLIC_PREFIX, decode};
-use crate::sign::contiguous;
 use crate::{HashKind, KeyError, SigningKey};
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +24,14 @@ enum Known {
     Ed25519(Box<ed25519_dalek::VerifyingKey>),
 }
 
+/// What a timestamp counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TimeUnit {
+    #[default]
+    Seconds,
+    Milliseconds,
+}
+
 /// Checks what arrives against all keys that are valid now: while a key is being rotated there are
 /// several.
 #[derive(Clone, Debug)]
@@ -35,8 +42,9 @@ pub struct Verifier {
 
 /// Why a message is not taken. Only `Mismatch` means that the content or the key was wrong.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum VerifyError {
-    #[error("the timestamp is no number of seconds")]
+    #[error("the timestamp is no whole number")]
     TimestampInvalid,
     #[error("the timestamp lies too far in the past: the message is old, or a clock is wrong")]
     TooOld,
@@ -46,6 +54,15 @@ pub enum VerifyError {
     NoUsableSignature,
     #[error("no signature fits the message and the keys")]
     Mismatch,
+}
+
+impl TimeUnit {
+    fn to_seconds(self, time: i64) -> i64 {
+        match self {
+            Self::Seconds => time,
+            Self::Milliseconds => time.div_euclid(1000),
+        }
+    }
 }
 
 impl VerifyingKey {
@@ -60,7 +77,20 @@ impl VerifyingKey {
         }
     }
 
-    fn public(bytes: &[u8]) -> Result<Self, KeyError> {
+    /// A secret of any length: that of another sender is not ours to judge.
+    pub(crate) fn shared(secret: Zeroizing<Vec<u8>>) -> Self {
+        Self(Known::Hmac(secret))
+    }
+
+    /// The secret, where it is a shared one.
+    pub(crate) fn secret(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Known::Hmac(secret) => Some(secret),
+            Known::Ed25519(_) => None,
+        }
+    }
+
+    pub(crate) fn public(bytes: &[u8]) -> Result<Self, KeyError> {
         let bytes: &[u8; 32] = bytes.try_into().map_err(|_| KeyError::PublicLength(bytes.len()))?;
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::PublicInvalid)?;
         if key.is_weak() {
@@ -97,6 +127,15 @@ impl Verifier {
         Self { tolerance, ..self }
     }
 
+    pub(crate) fn keys(&self) -> &[VerifyingKey] {
+        &self.keys
+    }
+
+    /// The same with one key.
+    pub(crate) fn with_only(&self, key: VerifyingKey) -> Self {
+        Self { keys: vec![key], ..*self }
+    }
+
     /// Takes the three headers as they came, the body's exact bytes, and the time of day.
     pub fn verify(
         &self,
@@ -106,10 +145,11 @@ impl Verifier {
         body: &[u8],
         now_secs: i64,
     ) -> Result<(), VerifyError> {
-        self.check_timestamp(timestamp, now_secs)?;
+        self.check_timestamp(timestamp, TimeUnit::Seconds, now_secs)?;
         let given: Vec<_> =
             signatures.split_ascii_whitespace().take(MAX_SIGNATURES).filter_map(Given::standard).collect();
-        self.check_signatures(HashKind::Sha256, &given, &format!("{id}.{timestamp}."), body)
+        let head = format!("{id}.{timestamp}.");
+        self.check_signatures(HashKind::Sha256, &given, &[head.as_bytes(), body])
     }
 
     /// Takes a header `t=…,v1=…` as it came ([`Scheme::Timestamped`](crate::Scheme)).
@@ -121,27 +161,34 @@ impl Verifier {
         now_secs: i64,
     ) -> Result<(), VerifyError> {
         let Timestamped { time, given } = Timestamped::read(header).ok_or(VerifyError::TimestampInvalid)?;
-        self.check_timestamp(time, now_secs)?;
-        self.check_signatures(hash, &given, &format!("{time}."), body)
+        self.check_timestamp(time, TimeUnit::Seconds, now_secs)?;
+        let head = format!("{time}.");
+        self.check_signatures(hash, &given, &[head.as_bytes(), body])
     }
 
     /// Takes a signature of the body alone in hexadecimal ([`Scheme::Hex`](crate::Scheme)). It holds for
     /// ever: only the receiver's own memory tells a message from its copy.
     pub fn verify_hex(&self, hash: HashKind, signature: &str, body: &[u8]) -> Result<(), VerifyError> {
-        self.check_signatures(hash, &Given::hex(signature), "", body)
+        self.check_signatures(hash, &Given::hex(signature), &[body])
     }
 
     /// The same in base64 ([`Scheme::Base64`](crate::Scheme)).
     pub fn verify_base64(&self, hash: HashKind, signature: &str, body: &[u8]) -> Result<(), VerifyError> {
-        self.check_signatures(hash, &Given::base64(signature), "", body)
+        self.check_signatures(hash, &Given::base64(signature), &[body])
     }
 
-    fn check_timestamp(&self, timestamp: &str, now_secs: i64) -> Result<(), VerifyError> {
+    pub(crate) fn check_timestamp(
+        &self,
+        timestamp: &str,
+        unit: TimeUnit,
+        now_secs: i64,
+    ) -> Result<(), VerifyError> {
         // Digits only: `+5` and `-0` would parse, and their signed text is not what a sender writes.
         if timestamp.is_empty() || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(VerifyError::TimestampInvalid);
         }
         let sent: i64 = timestamp.parse().map_err(|_| VerifyError::TimestampInvalid)?;
+        let sent = unit.to_seconds(sent);
         let tolerance = i64::try_from(self.tolerance.as_secs()).unwrap_or(i64::MAX);
         let age = now_secs.saturating_sub(sent);
         if age > tolerance {
@@ -153,12 +200,11 @@ impl Verifier {
         }
     }
 
-    fn check_signatures(
+    pub(crate) fn check_signatures(
         &self,
         hash: HashKind,
         given: &[Given],
-        head: &str,
-        body: &[u8],
+        message: &[&[u8]],
     ) -> Result<(), VerifyError> {
         let mut usable = false;
         for key in &self.keys {
@@ -168,7 +214,7 @@ impl Verifier {
                     if candidates.peek().is_none() {
                         continue;
                     }
-                    let expected = hash.hmac(secret, head, body);
+                    let expected = hash.hmac(secret, message);
                     candidates.fold(false, |fits, given| fits | bool::from(given.ct_eq(&expected)))
                 }
                 Known::Ed25519(key) => {
@@ -176,7 +222,7 @@ impl Verifier {
                     if candidates.peek().is_none() {
                         continue;
                     }
-                    let message = contiguous(head, body);
+                    let message = message.concat();
                     candidates.any(|given| key.verify_strict(&message, given).is_ok())
                 }
             };

@@ -1,0 +1,94 @@
+use super::{JsonPath, PathError};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The longest name of a header, in bytes.
+pub const MAX_HEADER_NAME: usize = 64;
+
+const HEADER: &str = "header:";
+const BODY_DIGEST: &str = "body-digest";
+
+/// Where the id or the type of an event is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A header. Unless the sender signs it, whoever has seen a request can send it again under another id: where
+    /// there is an id in the body, prefer that.
+    Header(String),
+    /// A value in the body: a text, or a whole number, which is taken as its digits.
+    Json(JsonPath),
+    /// The SHA-256 of the body, in hexadecimal: for senders that give their events no id. Two events with the same
+    /// bytes are then one.
+    BodyDigest,
+}
+
+/// Why a text names no place.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlaceError {
+    #[error("a place is `header:x-event-id`, a path like `$.data.id`, or `body-digest`")]
+    Form,
+    #[error(
+        "the name of a header has 1 to {MAX_HEADER_NAME} letters, digits and signs that HTTP allows there"
+    )]
+    HeaderName,
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+impl Place {
+    /// Reads `header:x-event-id`, `$.data.id` or `body-digest`.
+    pub fn parse(text: &str) -> Result<Self, PlaceError> {
+        if let Some(name) = text.strip_prefix(HEADER) {
+            Self::header(name)
+        } else if text.starts_with('$') {
+            Ok(Self::Json(JsonPath::parse(text)?))
+        } else if text == BODY_DIGEST {
+            Ok(Self::BodyDigest)
+        } else {
+            Err(PlaceError::Form)
+        }
+    }
+
+    /// A header by its name, in whatever case.
+    pub fn header(name: &str) -> Result<Self, PlaceError> {
+        if is_header_name(name) {
+            Ok(Self::Header(name.to_ascii_lowercase()))
+        } else {
+            Err(PlaceError::HeaderName)
+        }
+    }
+
+    /// Headers are asked for in lower case.
+    pub(crate) fn lower_case(self) -> Self {
+        match self {
+            Self::Header(name) => Self::Header(name.to_ascii_lowercase()),
+            other => other,
+        }
+    }
+}
+
+/// A token as HTTP has it.
+pub(crate) fn is_header_name(name: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=MAX_HEADER_NAME).contains(&name.len()) && name.bytes().all(sign)
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        Self::parse(text)
+    }
+}
+
+/// The text that [`Place::parse`] reads as this place.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "{HEADER}{name}"),
+            Self::Json(path) => path.fmt(f),
+            Self::BodyDigest => f.write_str(BODY_DIGEST),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+use super::{MAX_EVENT_TYPE, MAX_ID};
+use crate::VerifyError;
+use thiserror::Error;
+
+/// Why an event is not taken. Nothing here quotes what came: only the names of headers that the recipe reads.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// A header that the signature needs is absent or empty.
+    #[error("the header `{0}` is missing, and with it the signature cannot be checked")]
+    Missing(String),
+    /// A header that the signature needs came more than once, or holds more than visible ASCII.
+    #[error("the header `{0}` must come once, in visible ASCII")]
+    Unclear(String),
+    #[error(transparent)]
+    Signature(#[from] VerifyError),
+
+    #[error("this recipe names no place for the event's id: say where it is, or choose the body's digest")]
+    NoIdPlace,
+    /// Where the id is signed this is said before the signature can be checked: there is nothing to check it over.
+    #[error("the event has no id in any of the places where it may be")]
+    NoId,
+    #[error("the event's id is neither a text nor a whole number")]
+    IdKind,
+    #[error("the event's id is {0} bytes long, more than {MAX_ID}")]
+    IdTooLong(usize),
+    #[error("the event's id must consist of visible ASCII characters, without spaces")]
+    IdCharacters,
+    #[error("the event's type is {0} bytes long, more than {MAX_EVENT_TYPE}")]
+    EventTypeTooLong(usize),
+    #[error("the event's type must not hold control characters")]
+    EventTypeCharacters,
+    /// A header with the id or the type came more than once, or holds more than visible ASCII.
+    #[error("the header `{0}` must come once, in visible ASCII, to name the event's id or type")]
+    PlaceUnclear(String),
+    #[error("the body is no JSON, or too deeply nested, and the event's id should be in it")]
+    BodyNotJson,
+}
+
+impl Refusal {
+    /// Whether the signature was the reason: HTTP's 401. The others are 400.
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::Unclear(_) | Self::Signature(_))
+    }
+}

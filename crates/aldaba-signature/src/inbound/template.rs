@@ -1,0 +1,136 @@
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The longest text of a template, in bytes.
+pub const MAX_TEMPLATE: usize = 256;
+
+/// What is signed: `{id}`, `{timestamp}` and `{body}` with text between, as `{id}.{timestamp}.{body}` or
+/// `v0:{timestamp}:{body}`. `{{` and `}}` are the signs themselves.
+///
+/// Parts with nothing between are read as they are written; that is for senders that sign so. Where the choice is
+/// free, put a sign between, or what belongs to one part can be said to belong to the next.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Text(String),
+    Id,
+    Timestamp,
+    Body,
+}
+
+/// Why a text is no template.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TemplateError {
+    #[error("a template has at most {MAX_TEMPLATE} bytes")]
+    TooLong,
+    #[error("a template must hold `{{body}}` once")]
+    Body,
+    #[error("`{{id}}` and `{{timestamp}}` may be in a template once each")]
+    Twice,
+    #[error(
+        "a template knows `{{id}}`, `{{timestamp}}` and `{{body}}`; write single braces as `{{{{` and `}}}}`"
+    )]
+    Placeholder,
+}
+
+impl Template {
+    /// The body alone.
+    pub fn body() -> Self {
+        Self(vec![Part::Body])
+    }
+
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        if text.len() > MAX_TEMPLATE {
+            return Err(TemplateError::TooLong);
+        }
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(sign) = rest.chars().next() {
+            rest = if let Some(after) = rest.strip_prefix("{{") {
+                push_text(&mut parts, '{');
+                after
+            } else if let Some(after) = rest.strip_prefix("}}") {
+                push_text(&mut parts, '}');
+                after
+            } else if let Some(placeholder) = rest.strip_prefix('{') {
+                let (name, after) = placeholder.split_once('}').ok_or(TemplateError::Placeholder)?;
+                parts.push(match name {
+                    "id" => Part::Id,
+                    "timestamp" => Part::Timestamp,
+                    "body" => Part::Body,
+                    _ => return Err(TemplateError::Placeholder),
+                });
+                after
+            } else if sign == '}' {
+                return Err(TemplateError::Placeholder);
+            } else {
+                push_text(&mut parts, sign);
+                &rest[sign.len_utf8()..]
+            };
+        }
+        let template = Self(parts);
+        match (template.count(&Part::Body), template.count(&Part::Id), template.count(&Part::Timestamp)) {
+            (1, 0..=1, 0..=1) => Ok(template),
+            (1, ..) => Err(TemplateError::Twice),
+            _ => Err(TemplateError::Body),
+        }
+    }
+
+    pub fn has_id(&self) -> bool {
+        self.count(&Part::Id) > 0
+    }
+
+    pub fn has_timestamp(&self) -> bool {
+        self.count(&Part::Timestamp) > 0
+    }
+
+    fn count(&self, part: &Part) -> usize {
+        self.0.iter().filter(|one| *one == part).count()
+    }
+
+    /// What is signed of this message, in its parts.
+    pub(crate) fn fill<'a>(&'a self, id: &'a str, timestamp: &'a str, body: &'a [u8]) -> Vec<&'a [u8]> {
+        let filled = self.0.iter().map(|part| match part {
+            Part::Text(text) => text.as_bytes(),
+            Part::Id => id.as_bytes(),
+            Part::Timestamp => timestamp.as_bytes(),
+            Part::Body => body,
+        });
+        filled.collect()
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, sign: char) {
+    if let Some(Part::Text(text)) = parts.last_mut() {
+        text.push(sign);
+    } else {
+        parts.push(Part::Text(sign.into()));
+    }
+}
+
+impl FromStr for Template {
+    type Err = TemplateError;
+
+    fn from_str(text: &str) -> Result<Self, TemplateError> {
+        Self::parse(text)
+    }
+}
+
+/// The text that [`Template::parse`] reads as this template.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}"))?,
+                Part::Id => f.write_str("{id}")?,
+                Part::Timestamp => f.write_str("{timestamp}")?,
+                Part::Body => f.write_str("{body}")?,
+            }
+        }
+        Ok(())
+    }
+}
