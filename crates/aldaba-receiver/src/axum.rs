@@ -1,0 +1,93 @@
+//! What handlers of axum take and return. Needs the feature `axum`.
+//!
+//! A handler takes the [`Event`], its body as [`EventJson`], and the [`Transaction`] (or [`Lease`]) in which it works, in any
+//! order. Its route has the receiver around it: `post(handler).layer(receiver.layer())`.
+
+use crate::{Event, Failure, Held, Lease, Ledger, Misplaced, Transaction};
+use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+impl IntoResponse for Misplaced {
+    fn into_response(self) -> Response {
+        tracing::error!("{self}");
+        Failure::telling(self.to_string()).into_response()
+    }
+}
+
+/// A handler that returns `Result<(), Failure>` fails with 500.
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.told.clone()).into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Event {
+    type Rejection = Misplaced;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Misplaced> {
+        Event::of(&parts.extensions).cloned()
+    }
+}
+
+impl<L: Ledger, S: Send + Sync> FromRequestParts<S> for Held<L> {
+    type Rejection = Misplaced;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Misplaced> {
+        Self::of(&parts.extensions)
+    }
+}
+
+impl<L: Ledger, S: Send + Sync> FromRequestParts<S> for Transaction<L> {
+    type Rejection = Misplaced;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Misplaced> {
+        Self::of(&parts.extensions)
+    }
+}
+
+impl<L: Ledger, S: Send + Sync> FromRequestParts<S> for Lease<L> {
+    type Rejection = Misplaced;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Misplaced> {
+        Self::of(&parts.extensions)
+    }
+}
+
+/// The event's body as a value of the handler's own. A body that is none is a failure: the sender tries again, and finds
+/// perhaps a program that can read it.
+#[derive(Clone, Copy, Debug)]
+pub struct EventJson<T>(pub T);
+
+/// There is no [`EventJson`].
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NoEventJson {
+    #[error(transparent)]
+    Misplaced(#[from] Misplaced),
+    #[error("the event's body is not what the handler reads: {0}")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for EventJson<T> {
+    type Rejection = NoEventJson;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NoEventJson> {
+        let event = Event::of(&parts.extensions)?;
+        serde_json::from_slice(&event.body).map(Self).map_err(NoEventJson::Unreadable)
+    }
+}
+
+impl IntoResponse for NoEventJson {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Misplaced(misplaced) => misplaced.into_response(),
+            // What is wrong with its own body may be told to the sender.
+            Self::Unreadable(_) => Failure::telling(self.to_string()).into_response(),
+        }
+    }
+}

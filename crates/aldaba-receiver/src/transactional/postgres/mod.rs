@@ -1,0 +1,12 @@
+//! The ledger in PostgreSQL, through tokio-postgres and a pool of deadpool.
+
+mod claim;
+mod connection;
+mod ledger;
+mod savepoint;
+mod transaction;
+mod trouble;
+
+pub use ledger::PostgresLedger;
+pub use savepoint::Savepoint;
+pub use transaction::PostgresTransaction;

@@ -1,0 +1,99 @@
+//! The statements of the ledgers, for the table that each has.
+
+use super::{POSTGRES_MIGRATION, SQLITE_MIGRATION, Table};
+
+/// For PostgreSQL.
+#[derive(Clone, Debug)]
+pub struct PostgresStatements {
+    /// Marks the event `$1` of the type `$2` with the payload `$3`. Returns the number of the transaction, or nothing if
+    /// it is marked already. Waits for the end of a transaction that has marked it and is not committed.
+    pub mark: String,
+    /// Whether the mark of `$1` holds one of the payloads `$2` and `$3`. One without a payload, of another program, says no
+    /// more than that the event was handled.
+    pub compare: String,
+    /// Removes up to `$2` marks that are older than `$1` seconds. A slice, so that nothing is locked for long; marks that
+    /// somebody else is removing are left to them.
+    pub clean: String,
+    /// Makes the table, in a transaction of its own. Several processes may start at once, and `IF NOT EXISTS` alone does
+    /// not make them wait for each other.
+    pub migrate: String,
+    /// Fails if a table that was there already has not the columns, or no unique id.
+    pub check: String,
+}
+
+const MARK: &str = "INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
+    VALUES ($1, $2, $3::text::jsonb, timezone('utc', now())) ON CONFLICT (event_id) DO NOTHING RETURNING txid_current()";
+
+const COMPARE: &str =
+    "SELECT COALESCE(payload::jsonb = $2::text::jsonb OR payload::jsonb = $3::text::jsonb, true)
+    FROM webhook_events WHERE event_id = $1";
+
+const CLEAN: &str = "DELETE FROM webhook_events WHERE event_id = ANY (ARRAY (
+    SELECT event_id FROM webhook_events WHERE processed_at < timezone('utc', now()) - make_interval(secs => $1)
+    ORDER BY processed_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
+
+const ONE_AT_A_TIME: &str = "SELECT pg_advisory_xact_lock(hashtext('aldaba webhook_events'))";
+
+const CHECK: &str = "EXPLAIN INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
+    VALUES ('', '', '{}'::jsonb, timezone('utc', now())) ON CONFLICT (event_id) DO NOTHING";
+
+impl PostgresStatements {
+    pub fn of(table: &Table) -> Self {
+        let migrate = format!("BEGIN READ WRITE; {ONE_AT_A_TIME}; {POSTGRES_MIGRATION}; COMMIT");
+        Self {
+            mark: table.statement(MARK),
+            compare: table.statement(COMPARE),
+            clean: table.statement(CLEAN),
+            migrate: table.statement(&migrate),
+            check: table.statement(CHECK),
+        }
+    }
+
+    /// What goes before each commit. It fails unless the transaction of this number is open and has not failed: a bare
+    /// `COMMIT` rolls a failed transaction back and calls that a success, and it cannot tell a transaction that the handler
+    /// has ended by hand, and perhaps begun anew. That is `division_by_zero`, of which the handler's own would have failed
+    /// before.
+    ///
+    /// And it makes the commit one that is on the disk when it is answered, where the database or the handler has turned that
+    /// off: a sender that has its answer does not send the event again.
+    pub fn before_commit(transaction: i64) -> String {
+        format!(
+            "SELECT 1 / (COALESCE(txid_current_if_assigned(), 0) = {transaction})::int, \
+             CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+        )
+    }
+}
+
+/// For SQLite.
+#[derive(Clone, Debug)]
+pub struct SqliteStatements {
+    /// The payload of the event `?1`, if it is marked. It may be null in a table of another program's.
+    pub find: String,
+    /// Marks the event `?1` of the type `?2` with the payload `?3`, unless it is.
+    pub mark: String,
+    /// Removes up to `?2` marks that are older than `?1`, as in `-60 seconds`. Marks of others whose time is a number stay.
+    pub clean: String,
+    /// Makes the table.
+    pub migrate: String,
+}
+
+const SQLITE_FIND: &str = "SELECT CAST(payload AS TEXT) FROM webhook_events WHERE event_id = ?1";
+
+const SQLITE_MARK: &str = "INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
+    VALUES (?1, ?2, ?3, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (event_id) DO NOTHING";
+
+// From the empty text on: numbers are less than any text, and their ages are unknown.
+const SQLITE_CLEAN: &str = "DELETE FROM webhook_events WHERE event_id IN (
+    SELECT event_id FROM webhook_events
+    WHERE processed_at >= '' AND processed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?1) ORDER BY processed_at LIMIT ?2)";
+
+impl SqliteStatements {
+    pub fn of(table: &Table) -> Self {
+        Self {
+            find: table.statement(SQLITE_FIND),
+            mark: table.statement(SQLITE_MARK),
+            clean: table.statement(SQLITE_CLEAN),
+            migrate: table.statement(SQLITE_MIGRATION),
+        }
+    }
+}

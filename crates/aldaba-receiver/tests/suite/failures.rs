@@ -1,0 +1,98 @@
+//! Handlers that do not succeed.
+
+use super::client::Sent;
+use super::scene::{Act, Scene};
+use super::{Stage, left_behind};
+use aldaba_receiver::OnFailure;
+use http::StatusCode;
+use serde_json::json;
+use std::time::Duration;
+
+pub(crate) async fn a_failed_event_is_not_marked_and_its_retry_is_processed<S: Stage>(stage: S) {
+    let scene = Scene::set(stage).await;
+    let event = Sent::new("evt_fails_once");
+    scene.next([Act::Refuse]);
+    scene.send(&event).await.is_refused(500);
+    scene.left(&event, 0, 0).await;
+    scene.send(&event).await.is_new();
+    scene.send(&event).await.is_duplicate();
+    scene.left(&event, 1, 1).await;
+}
+
+pub(crate) async fn what_a_failed_handler_did_is_undone_where_there_is_a_transaction<S: Stage>(stage: S) {
+    let scene = Scene::set(stage).await;
+    let event = Sent::new("evt_half_done");
+    scene.next([Act::WorkThenFail]);
+    scene.send(&event).await.is_refused(500);
+    scene.left(&event, left_behind::<S>(), 0).await;
+    scene.send(&event).await.is_new();
+    scene.left(&event, left_behind::<S>() + 1, 1).await;
+}
+
+pub(crate) async fn a_failure_is_acknowledged_where_that_was_chosen<S: Stage>(stage: S) {
+    let scene = Scene::set_with(stage, |builder| builder.on_failure(OnFailure::Acknowledge)).await;
+    let event = Sent::new("evt_acknowledged");
+    scene.next([Act::FailTelling("no such order")]);
+    scene.send(&event).await.is(200, &json!({"received": true, "error": "no such order"}));
+    // It was not marked: whoever sends it again by hand has it processed.
+    scene.left(&event, 0, 0).await;
+    scene.send(&event).await.is_new();
+    scene.left(&event, 1, 1).await;
+}
+
+pub(crate) async fn a_panic_is_a_failure_like_any_other<S: Stage>(stage: S) {
+    let scene = Scene::set(stage).await;
+    let event = Sent::new("evt_panics");
+    scene.next([Act::WorkThenPanic]);
+    scene.send(&event).await.is_refused(500);
+    scene.left(&event, left_behind::<S>(), 0).await;
+    scene.send(&event).await.is_new();
+    scene.left(&event, left_behind::<S>() + 1, 1).await;
+}
+
+pub(crate) async fn a_handler_that_takes_too_long_is_ended_and_its_work_abandoned<S: Stage>(stage: S) {
+    let scene = Scene::set_with(stage, |builder| builder.handler_time(Duration::from_millis(300))).await;
+    let event = Sent::new("evt_hangs");
+    scene.next([Act::WorkThenHang]);
+    scene.send(&event).await.is_refused(500);
+    scene.ends_reach(1).await;
+    scene.left(&event, left_behind::<S>(), 0).await;
+    scene.send(&event).await.is_new();
+}
+
+pub(crate) async fn an_answer_that_is_no_success_is_a_failure_that_is_asked_for_again<S: Stage>(stage: S) {
+    let scene = Scene::set(stage).await;
+    let event = Sent::new("evt_answers");
+    for (answered, told) in
+        [(302, 500), (400, 500), (404, 500), (410, 500), (429, 429), (500, 500), (503, 503)]
+    {
+        scene.next([Act::WorkThenAnswer(StatusCode::from_u16(answered).unwrap())]);
+        let reply = scene.send(&event).await;
+        reply.is_refused(told);
+        assert_eq!(reply.header("retry-after"), Some("77"));
+    }
+    scene.left(&event, left_behind::<S>() * 7, 0).await;
+    scene.next([Act::WorkThenAnswer(StatusCode::ACCEPTED)]);
+    scene.send(&event).await.is_new();
+    scene.left(&event, left_behind::<S>() * 7 + 1, 1).await;
+}
+
+pub(crate) async fn what_an_error_says_is_told_only_if_it_is_meant_to_be<S: Stage>(stage: S) {
+    let scene = Scene::set(stage).await;
+    scene.next([Act::Refuse, Act::FailTelling("no such \"order\"")]);
+    let untold = json!({"received": false, "error": "the event could not be processed"});
+    scene.send(&Sent::new("evt_quiet")).await.is(500, &untold);
+    let told = json!({"received": false, "error": "no such \"order\""});
+    scene.send(&Sent::new("evt_telling")).await.is(500, &told);
+}
+
+pub(crate) async fn a_handler_that_keeps_its_work_has_failed<S: Stage>(stage: S) {
+    let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(200))).await;
+    let event = Sent::new("evt_kept");
+    scene.next([Act::WorkThenKeep]);
+    scene.send(&event).await.is_refused(500);
+    scene.left(&event, left_behind::<S>(), 0).await;
+    // The task that has it is still at it, as far as anybody knows.
+    let reply = scene.send(&event).await;
+    assert_eq!(reply.status, 409, "{reply:?}");
+}
