@@ -60,6 +60,10 @@ id_kinds! {
     AuditKind, AuditId, "audit_";
     /// A kind of event. Callers never see it: they call event types by their names.
     EventTypeKind, EventTypeId, "evtype_";
+    /// An inbound door.
+    SourceKind, SourceId, "src_";
+    /// A request that an inbound door did not take.
+    RefusalKind, RefusalId, "log_";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -32,7 +32,7 @@ pub use gate::{Gate, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
 pub use id::{
     ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
-    ReplayId,
+    RefusalId, ReplayId, SourceId,
 };
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{Answer, Failure, FailureKind, Outcome};

@@ -42,6 +42,16 @@ fn a_410_ends_the_delivery_because_the_endpoint_is_gone() {
 }
 
 #[test]
+fn at_an_address_that_is_nobodys_a_410_ends_the_delivery_and_nothing_else() {
+    let policy = builtin("standard").without_owner();
+    assert_eq!(first_attempt(&policy, &answer(410)), dead(Reason::Rejected));
+    assert!(!policy.gone_disables);
+    assert_eq!(first_attempt(&policy, &answer(404)), retry_in(secs(4)));
+    let retried = builtin("job-status").without_owner();
+    assert_eq!(first_attempt(&retried, &answer(410)), retry_in(secs(1)));
+}
+
+#[test]
 fn redirects_and_other_4xx_and_5xx_are_retried() {
     assert_eq!(builtin("standard").redirects, Redirects::Fail);
     for status in (300..600).filter(|status| *status != 410) {

@@ -244,6 +244,12 @@ impl Change {
             Self::GrantPortalAccess { app } => Deed::new("portal_access.create", app).of_app(*app),
             Self::EndPortalTokens { app, .. } => Deed::new("portal_access.expire", app).of_app(*app),
             Self::RevokeToken { .. } => Deed::new("token.revoke", ""),
+            Self::CreateSource { source, .. } => Deed::new("source.create", &source.id).of_app(source.app),
+            Self::UpdateSource { source, .. } => Deed::new("source.update", &source.id).of_app(source.app),
+            Self::RotateSourceToken { source, .. } => {
+                Deed::new("source.token.rotate", &source.id).of_app(source.app)
+            }
+            Self::DeleteSource { source, app, .. } => Deed::new("source.delete", source).of_app(*app),
         }
     }
 }

@@ -20,6 +20,11 @@ impl Content {
     pub fn new(event_type: &str, payload: impl Into<Bytes>) -> Self {
         Self { event_type: event_type.into(), payload: payload.into(), version: None, sealed_headers: None }
     }
+
+    /// What it takes of the memory, as far as its sender decides: limits of bytes are about this.
+    pub fn bytes(&self) -> usize {
+        self.payload.len() + self.sealed_headers.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 /// An event on its way into the store.
@@ -35,6 +40,8 @@ pub struct NewMessage {
     pub headers: Vec<(String, String)>,
     /// The sender's own name for it, unique within the application.
     pub event_id: Option<String>,
+    /// The event id is not forgotten before this moment, though the message may be gone.
+    pub event_id_until: Option<Timestamp>,
     pub created_at: Timestamp,
     /// Nothing of it goes out before this moment; `None`: at once.
     pub deliver_at: Option<Timestamp>,

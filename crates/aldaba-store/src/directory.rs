@@ -2,12 +2,12 @@
 
 use crate::{
     ApiKey, AuditEntry, Done, EventType, EventTypeChange, HealthChange, HealthChangeNumber, IdempotencyKey,
-    LastError, Notice, NoticeNumber, Order, Page, PortalCut, Read, Replay, RevokedToken,
+    LastError, Notice, NoticeNumber, Order, Page, PortalCut, Read, Replay, RevokedToken, Source,
 };
 use aldaba_delivery::filter::{Facts, Filter, Filters};
 use aldaba_delivery::{
     ApiKeyId, AppId, AttemptId, ConditionCause, EndpointId, GateScope, Health, HealthStatus, MessageId,
-    Ordering, OrgId, Origin, Policy, ReplayId, Timestamp, WhenDisabled,
+    Ordering, OrgId, Origin, Policy, ReplayId, SourceId, Timestamp, WhenDisabled,
 };
 use std::sync::Arc;
 
@@ -207,6 +207,8 @@ pub struct Tenant {
     pub endpoints: Vec<Subscription>,
     /// Those of the endpoints, by their places; `None`: not one has any.
     pub filters: Option<Filters>,
+    /// The one that it belongs to, from its beginning to its end.
+    pub source: Option<SourceId>,
 }
 
 impl Tenant {
@@ -215,7 +217,12 @@ impl Tenant {
 
     pub fn new(application: Application, version: u64, endpoints: Vec<Subscription>) -> Self {
         let filters = Filters::new(endpoints.iter().map(|endpoint| endpoint.filter.clone()));
-        Self { application, version, endpoints, filters }
+        Self { application, version, endpoints, filters, source: None }
+    }
+
+    #[must_use]
+    pub fn of_source(self, source: Option<SourceId>) -> Self {
+        Self { source, ..self }
     }
 
     /// How much of the memory it takes, counted in endpoints.
@@ -329,7 +336,7 @@ pub enum Change {
         application: Application,
         was: Timestamp,
     },
-    /// The API keys that are for it alone go with it.
+    /// The API keys that are for it alone go with it. Refused while a source owns it.
     DeleteApplication {
         app: AppId,
         at: Timestamp,
@@ -461,6 +468,29 @@ pub enum Change {
     },
     /// Stale if one of them is no longer what it was when the caller read it.
     WriteEventTypes(EventTypeChange),
+    /// Makes its application too.
+    CreateSource {
+        source: Source,
+        application: Application,
+        idempotency: Option<IdempotencyKey>,
+    },
+    /// Puts other values in the place of those that the caller has read, at `was`: tokens too.
+    UpdateSource {
+        source: Source,
+        was: Timestamp,
+    },
+    /// The same, where a token takes the place of the one before.
+    RotateSourceToken {
+        source: Source,
+        was: Timestamp,
+        idempotency: Option<IdempotencyKey>,
+    },
+    /// Deletes its application as [`Change::DeleteApplication`] does.
+    DeleteSource {
+        source: SourceId,
+        app: AppId,
+        at: Timestamp,
+    },
 }
 
 impl Change {
@@ -488,7 +518,8 @@ pub struct Recovery {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// Made. The endpoints that were deleted with it are named, so that their lanes can end.
+    /// Made. An endpoint that was deleted with it is named, so that its lane can end. Those of a deleted application
+    /// are not: there may be very many. They count as deleted from this commit on.
     Done {
         removed: Vec<EndpointId>,
     },
@@ -496,13 +527,14 @@ pub enum Changed {
     Repeated {
         resource: [u8; 20],
     },
-    /// The uid belongs to another one (an application's, or an endpoint's of the application); or a
+    /// The uid belongs to another one (an application's, a source's, or an endpoint's of the application); or a
     /// policy or profile has the name.
     UidTaken,
     NotFound,
     /// The application, endpoint or event type is no longer what the change was made for. Nothing was changed.
     Stale,
-    /// The application has as many endpoints, or running replays, or the organization as many keys, as it may have.
+    /// The application has as many endpoints, or running replays, or the organization as many keys or sources, as it
+    /// may have.
     TooMany,
     /// The endpoint names a policy that is not there.
     NoSuchPolicy,
@@ -510,7 +542,7 @@ pub enum Changed {
     NoSuchProfile,
     /// The endpoint cannot become an ordered one now. Nothing was changed.
     NotOrderable(Obstacle),
-    /// An endpoint names the policy or the profile.
+    /// An endpoint names the policy or the profile; a source owns the application.
     InUse,
     /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known, and
     /// the replay that was asked for, if anything has died since then.

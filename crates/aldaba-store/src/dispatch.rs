@@ -42,7 +42,7 @@ pub struct DispatchesQuery {
     /// `None`: all.
     pub state: Option<DispatchState>,
     pub part: Part<MessageId>,
-    /// The page ends early when its payloads have more bytes than this.
+    /// The page ends early when its payloads and headers have more bytes than this.
     pub bytes: usize,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{Content, Endpoint, Read};
 use aldaba_delivery::{AppId, EndpointId, Gate, GateScope, MessageId, Origin, Timestamp};
+use bytes::Bytes;
 
 /// The number of a delivery: given by the store, growing in the order of acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +72,29 @@ pub struct FoundLane {
     pub due_at: Timestamp,
 }
 
+/// Finds what waits for the endpoints of a deleted application, endpoint by endpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct OrphansQuery {
+    pub app: AppId,
+    pub after: Option<OrphansCursor>,
+    /// How many endpoints and deliveries to look at, at most.
+    pub limit: usize,
+}
+
+/// The last that was looked at: an endpoint, and how far in its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrphansCursor {
+    pub endpoint: EndpointId,
+    pub turn: Turn,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrphansPage {
+    pub waiting: Vec<(EndpointId, Waiting)>,
+    /// Where to go on; `None`: that is all.
+    pub next: Option<OrphansCursor>,
+}
+
 /// What a lane reads before it sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneTarget {
@@ -98,11 +122,24 @@ pub trait Lanes {
     /// What these messages say; `None` where it is gone.
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>>;
 
+    /// Whether a message has this payload; `None`: it is not kept any more. One of another length is not
+    /// read: whoever sends little is not to make a store read much.
+    fn has_payload(&self, app: AppId, message: MessageId, payload: Bytes) -> Read<Option<bool>> {
+        let read = self.contents(vec![(app, message)]);
+        Box::pin(async move { Ok(read.await?.pop().flatten().map(|content| content.payload == payload)) })
+    }
+
     /// Endpoints by id, deleted ones included: their waiting deliveries still have to end.
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>>;
 
     /// The same, with what binds all lanes of an application.
     fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>>;
+
+    /// Applications that are deleted and still have a history, by id.
+    fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>>;
+
+    /// Nothing is found for an application that is there.
+    fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage>;
 
     fn gates(&self) -> Read<Vec<GateRecord>>;
 }

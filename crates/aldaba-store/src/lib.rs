@@ -34,6 +34,7 @@ mod listing;
 mod notices;
 mod replay;
 mod retention;
+mod source;
 mod statistics;
 mod write;
 
@@ -60,8 +61,8 @@ pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };
 pub use lanes::{
-    DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, Seq, Turn,
-    Waiting,
+    DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, OrphansCursor,
+    OrphansPage, OrphansQuery, Seq, Turn, Waiting,
 };
 pub use listing::{
     AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,
@@ -76,6 +77,7 @@ pub use retention::{
     Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
     Walked,
 };
+pub use source::{EventState, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken, Sources};
 pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Quota, QuotaOf, Record,
@@ -98,6 +100,7 @@ pub trait Store:
     + History
     + Deliveries
     + Dispatches
+    + Sources
     + Replays
     + Statistics
     + Retention

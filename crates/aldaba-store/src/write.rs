@@ -120,6 +120,10 @@ pub enum Accepted {
     Stale,
     /// As many messages as may be were sent today. Nothing was stored.
     OverQuota(QuotaOf),
+    /// The address names a policy that is not there. Nothing was stored.
+    NoSuchPolicy,
+    /// The address names a wire profile that is not there. Nothing was stored.
+    NoSuchProfile,
 }
 
 /// Records what happened to deliveries.

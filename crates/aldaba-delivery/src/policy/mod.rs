@@ -139,7 +139,11 @@ impl Policy {
         if self.endpoint_fails == EndpointFails::Never && !self.gone_disables && self.probe.is_none() {
             return self.clone();
         }
+        // A 410 still ends what it answers: there is only nobody to turn off for it.
+        let gone = self.gone_disables.then_some((410, 410));
+        let rejects = StatusSet::ranges(self.rejects.as_ranges().iter().copied().chain(gone));
         let spec = PolicySpec {
+            rejects,
             endpoint_fails: EndpointFails::Never,
             gone_disables: false,
             probe: None,

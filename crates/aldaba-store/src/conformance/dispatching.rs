@@ -4,9 +4,9 @@ use super::replays::everything_to;
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Accept, Change, Content, Cut, DeliveriesQuery, DeliveryFilter, DeliveryList, Dispatch, DispatchState,
-    Dispatched, DispatchesQuery, Endpoint, NewDelivery, Order, Page, Part, Phase, ReplayStep, Seq, Settled,
-    Stale, Store, Tenant,
+    Accept, Accepted, Change, Changed, Content, Cut, DeliveriesQuery, DeliveryFilter, DeliveryList,
+    DeliveryState, Dispatch, DispatchState, Dispatched, DispatchesQuery, Endpoint, NewAttempt, NewDelivery,
+    Order, Page, Part, Phase, ReplayStep, Resent, Seq, Settled, Stale, Store, Tenant, Trigger, Within,
 };
 use aldaba_delivery::{AppId, MessageId, Reason};
 use bytes::Bytes;
@@ -77,10 +77,35 @@ pub async fn an_address_is_made_once_and_is_on_no_list(store: Arc<dyn Store>) {
     scene.accept(vec![stale]).await;
     assert!(scene.store.lane_endpoints(vec![other.id]).await.unwrap().is_empty());
     // It goes with its application.
-    let change = Change::DeleteApplication { app, at: at(20) };
-    let mut removed = vec![tenant.endpoints[0].id, address.id];
-    removed.sort_unstable();
-    assert_eq!(scene.change(change).await, crate::Changed::Done { removed });
+    assert_eq!(scene.change(Change::DeleteApplication { app, at: at(20) }).await, made());
+    assert!(scene.endpoint(address.id).await.deleted);
+    assert_eq!(scene.store.endpoint(app, address.id.to_string()).await.unwrap(), None);
+}
+
+pub async fn an_address_names_a_policy_and_a_profile_that_are_there(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(0).await;
+    let app = tenant.application.id;
+    let by_policy = an_address(&scene, app).with(|config| config.policy = "mine".into());
+    let by_profile = an_address(&scene, app).with(|config| config.profile = Some("ours".into()));
+    let [policy, profile] = [&by_policy, &by_profile].map(|address| dispatch_to(&scene, &tenant, address));
+    assert_eq!(scene.accept(vec![policy.clone()]).await, [Accepted::NoSuchPolicy]);
+    assert_eq!(scene.accept(vec![profile.clone()]).await, [Accepted::NoSuchProfile]);
+    for address in [by_policy.id, by_profile.id] {
+        assert!(scene.store.lane_endpoints(vec![address]).await.unwrap().is_empty());
+    }
+    assert_eq!(scene.store.message(app, policy.message.id.to_string()).await.unwrap(), None);
+    let own = super::policies::own(&scene, "mine", 3);
+    assert_eq!(scene.change(Change::CreatePolicy { policy: own }).await, made());
+    let own = super::profiles::own(&scene, "ours", "{}");
+    assert_eq!(scene.change(Change::CreateProfile { profile: own }).await, made());
+    scene.accepted(&policy).await;
+    scene.accepted(&profile).await;
+    // From now on they are in use.
+    let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
+    assert_eq!(scene.change(delete).await, Changed::InUse);
+    let delete = Change::DeleteProfile { org: scene.org, name: "ours".into() };
+    assert_eq!(scene.change(delete).await, Changed::InUse);
 }
 
 pub async fn what_was_dispatched_is_found_by_its_state(store: Arc<dyn Store>) {
@@ -192,6 +217,101 @@ pub async fn what_is_dispatched_again_stays_a_dispatch(store: Arc<dyn Store>) {
     }
 }
 
+pub async fn what_is_sent_elsewhere_by_hand_changes_no_record(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let app = tenant.application.id;
+    let (address, other) = (an_address(&scene, app), an_address(&scene, app));
+    let failed = dispatch_to(&scene, &tenant, &address);
+    let seq = scene.accepted(&failed).await;
+    scene.record(vec![scene.dead(&failed, seq, Reason::Exhausted)]).await;
+    let own = dispatch_to(&scene, &tenant, &other);
+    let seq = scene.accepted(&own).await;
+    scene.record(vec![scene.delivered(&own, seq)]).await;
+    let event = scene.event(&tenant);
+    let seq = scene.accepted(&event).await;
+    scene.record(vec![scene.delivered(&event, seq)]).await;
+    // Somebody sends all of it to the other address, and the dispatches to the endpoint; then all of it once more.
+    let by_hand = async |message: MessageId, endpoint| {
+        let (attempt, audit) = (NewAttempt { trigger: Trigger::Manual, ..scene.attempt() }, None);
+        let resent = Resent { endpoint, message, attempt, at: at(10), audit, idempotency: None };
+        ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    };
+    let endpoint = tenant.endpoints[0].id;
+    for (message, to) in [
+        (failed.message.id, other.id),
+        (event.message.id, other.id),
+        (failed.message.id, endpoint),
+        (own.message.id, endpoint),
+    ] {
+        by_hand(message, to).await;
+    }
+    let records = async || {
+        let all = found(&scene, query(app, Dispatched::ByAddress, Order::Ascending)).await;
+        let told = |found: &Dispatch| {
+            (found.message.id, found.delivery.status.endpoint, found.delivery.status.state)
+        };
+        all.iter().map(told).collect::<Vec<_>>()
+    };
+    let before = records().await;
+    let whose: Vec<_> = before.iter().map(|(message, address, _)| (*message, *address)).collect();
+    assert_eq!(whose, [(failed.message.id, address.id), (own.message.id, other.id)]);
+    let mut opened = Vec::new();
+    for to in [other.id, endpoint] {
+        let replay = everything_to(&scene, app, to);
+        scene.change(Change::StartReplay { replay: replay.clone(), idempotency: None }).await;
+        let step = ReplayStep { id: replay.id, look: 1000, open: 1000, most: 1000, now: at(30) };
+        let stepped = ask(|done| scene.store.step_replay(step, done)).await.unwrap();
+        opened.push(stepped.opened.iter().map(|waiting| waiting.message).collect::<Vec<_>>());
+    }
+    assert_eq!(opened[0], [own.message.id], "an address gets again what was dispatched to it");
+    assert_eq!(opened[1].len(), 3, "an endpoint gets again what it once got");
+    let after = records().await;
+    assert_eq!(after[0], before[0], "the record of what failed is as it was");
+    assert_eq!(after.iter().map(|(message, address, _)| (*message, *address)).collect::<Vec<_>>(), whose);
+    assert!(matches!(after[1].2, DeliveryState::Waiting { .. }));
+    let one = scene.store.dispatch(app, failed.message.id).await.unwrap().expect("it is there");
+    assert_eq!(one.delivery.status.endpoint, address.id);
+    assert_eq!(scene.store.dispatch(app, event.message.id).await.unwrap(), None, "an event is no dispatch");
+}
+
+pub async fn a_list_says_that_it_goes_on_where_it_had_to_pass_over_many(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(0).await;
+    let app = tenant.application.id;
+    let address = an_address(&scene, app);
+    let mut wanted = Vec::new();
+    for number in 0..150 {
+        let mut accept = dispatch_to(&scene, &tenant, &address);
+        // Their ids say nothing of when they were made, but for roughly.
+        accept.message.created_at = if number % 75 == 74 { at(0) } else { at(100) };
+        if number % 75 == 74 {
+            wanted.push(accept.message.id);
+        }
+        scene.accepted(&accept).await;
+    }
+    for order in [Order::Ascending, Order::Descending] {
+        let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let within = Within { before: Some(at(50)), ..Within::default() };
+            let part = Part { within, walk: 1000, ..Part::page(Page { after, limit: 1 }, order) };
+            let query = DispatchesQuery { part, ..query(app, Dispatched::ByAddress, order) };
+            let page = scene.store.dispatches(query).await.unwrap();
+            all.extend(ids(&page.items));
+            pages += 1;
+            after = page.stopped.or(page.items.last().map(|last| last.message.id));
+            if after.is_none() || pages > 300 {
+                break;
+            }
+        }
+        let mut expected = wanted.clone();
+        if order == Order::Descending {
+            expected.reverse();
+        }
+        assert_eq!(all, expected);
+    }
+}
+
 pub async fn what_waits_of_it_is_among_what_waits(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
@@ -263,6 +383,14 @@ pub async fn expunging_takes_the_headers_too(store: Arc<dyn Store>) {
     let message = accept.message.id;
     let read = async || scene.store.message(app, message.to_string()).await.unwrap().expect("it is there");
     assert_eq!(read().await.content, *accept.message.content);
+    // They count for the bytes of a page.
+    scene.accepted(&dispatch_to(&scene, &tenant, &an_address(&scene, app))).await;
+    let all = query(app, Dispatched::ByAddress, Order::Ascending);
+    let bytes = accept.message.content.payload.len();
+    let few = scene.store.dispatches(DispatchesQuery { bytes, ..all.clone() }).await.unwrap();
+    assert_eq!((ids(&few.items), few.stopped), (vec![message], Some(message)));
+    let enough = scene.store.dispatches(DispatchesQuery { bytes: 2 * bytes + 6, ..all }).await.unwrap();
+    assert_eq!((enough.items.len(), enough.stopped), (2, None));
     assert_eq!(scene.change(Change::ExpungeMessage { app, message }).await, made());
     assert_eq!(read().await.content.sealed_headers, None);
 }

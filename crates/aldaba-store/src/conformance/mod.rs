@@ -34,6 +34,7 @@ pub mod replays;
 pub mod retention;
 mod scene;
 pub mod secrets;
+pub mod sources;
 pub mod statistics;
 
 pub use scene::{Scene, at};
@@ -70,12 +71,29 @@ macro_rules! conformance_tests {
             accepting::the_same_message_twice_is_stored_once,
             accepting::a_large_payload_comes_back_whole,
             dispatching::an_address_is_made_once_and_is_on_no_list,
+            dispatching::an_address_names_a_policy_and_a_profile_that_are_there,
             dispatching::what_was_dispatched_is_found_by_its_state,
             dispatching::a_job_is_found_by_its_id_with_the_newest_first,
             dispatching::what_is_dispatched_again_stays_a_dispatch,
+            dispatching::what_is_sent_elsewhere_by_hand_changes_no_record,
+            dispatching::a_list_says_that_it_goes_on_where_it_had_to_pass_over_many,
             dispatching::what_waits_of_it_is_among_what_waits,
             dispatching::an_address_goes_when_nothing_refers_to_it,
             dispatching::expunging_takes_the_headers_too,
+            sources::a_source_comes_back_as_it_was_given_with_its_application,
+            sources::a_taken_uid_makes_neither_source_nor_application,
+            sources::an_organization_has_so_many_sources_and_no_more,
+            sources::a_source_is_replaced_only_by_who_has_read_it,
+            sources::a_source_is_found_by_each_of_its_tokens,
+            sources::the_application_of_a_source_goes_with_it_and_not_without_it,
+            sources::sources_are_listed_both_ways_for_their_organization,
+            sources::a_repeated_request_makes_and_rotates_nothing,
+            sources::a_payload_is_compared_as_long_as_it_is_kept,
+            sources::an_event_is_processed_when_every_endpoint_has_it,
+            sources::an_event_has_failed_when_one_is_dead_and_none_waits,
+            sources::an_event_that_is_replayed_is_processed_in_the_end,
+            sources::an_event_without_endpoints_or_with_those_that_are_off_is_processed,
+            sources::events_are_found_by_their_states_page_by_page,
             quotas::an_application_sends_so_many_messages_a_day_and_no_more,
             quotas::an_organization_sends_so_many_messages_a_day_and_no_more,
             quotas::a_new_day_begins_with_none,
@@ -112,6 +130,7 @@ macro_rules! conformance_tests {
             ordering::a_block_ends_with_the_ordering_that_asked_for_it,
             policies::a_policy_comes_back_as_it_was_given,
             policies::a_policy_in_use_stays,
+            policies::what_a_deleted_application_has_left_names_no_policy,
             profiles::a_profile_comes_back_as_it_was_given,
             profiles::a_profile_in_use_stays,
             event_types::an_event_type_comes_back_as_it_was_given,
@@ -132,6 +151,7 @@ macro_rules! conformance_tests {
             directory::an_update_of_something_else_changes_nothing,
             directory::a_deleted_endpoint_is_found_by_lanes_only,
             directory::a_deleted_application_takes_its_endpoints_along,
+            directory::what_waits_of_a_deleted_application_is_found_endpoint_by_endpoint,
             directory::deleting_twice_finds_nothing,
             directory::lists_run_both_ways_page_by_page,
             directory::the_first_setting_stays,
@@ -233,6 +253,7 @@ macro_rules! conformance_tests {
             retention::a_delivery_that_ended_at_another_time_stays,
             retention::an_event_id_outlives_its_message_for_its_time,
             retention::an_event_id_goes_with_a_message_that_is_older,
+            retention::an_event_id_is_remembered_as_long_as_was_asked_for,
             retention::expired_keys_are_found_in_steps_and_living_ones_stay,
             retention::old_messages_that_went_to_nobody_are_found_and_removed,
             retention::a_deleted_endpoint_goes_when_nothing_refers_to_it,

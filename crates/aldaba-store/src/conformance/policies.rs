@@ -7,7 +7,7 @@ use aldaba_delivery::policy::{Overrides, builtin};
 use aldaba_delivery::{OrgId, Policy, PolicySpec};
 use std::sync::Arc;
 
-fn own(scene: &Scene, name: &str, attempts: u32) -> OwnPolicy {
+pub(super) fn own(scene: &Scene, name: &str, attempts: u32) -> OwnPolicy {
     let quick = builtin("quick", &Overrides::default()).unwrap().unwrap();
     let mut spec = PolicySpec { name: name.into(), ..(*quick).clone() };
     spec.limit.attempts = Some(attempts);
@@ -51,4 +51,24 @@ pub async fn a_policy_in_use_stays(store: Arc<dyn Store>) {
     assert_eq!(scene.change(delete.clone()).await, made());
     assert_eq!(scene.change(delete).await, Changed::NotFound);
     assert_eq!(of_org(&scene, scene.org).await, []);
+}
+
+pub async fn what_a_deleted_application_has_left_names_no_policy(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    scene.change(Change::CreatePolicy { policy: own(&scene, "mine", 3) }).await;
+    let mut apps = Vec::new();
+    for _ in 0..3 {
+        let app = scene.with_endpoints(0).await.application.id;
+        for _ in 0..3 {
+            let endpoint = scene.new_endpoint(app).with(|config| config.policy = "mine".into());
+            assert_eq!(scene.create_endpoint(&endpoint).await, made());
+        }
+        apps.push(app);
+    }
+    let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
+    for app in apps {
+        assert_eq!(scene.change(delete.clone()).await, Changed::InUse);
+        scene.change(Change::DeleteApplication { app, at: at(3) }).await;
+    }
+    assert_eq!(scene.change(delete).await, made());
 }

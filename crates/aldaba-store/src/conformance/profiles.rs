@@ -5,7 +5,7 @@ use super::{Scene, at};
 use crate::{Change, Changed, Endpoint, Fence, OwnProfile, Store};
 use std::sync::Arc;
 
-fn own(scene: &Scene, name: &str, body: &str) -> OwnProfile {
+pub(super) fn own(scene: &Scene, name: &str, body: &str) -> OwnProfile {
     OwnProfile { org: scene.org, name: name.into(), body: body.into(), created_at: at(1), updated_at: at(1) }
 }
 

@@ -62,7 +62,7 @@ async fn step(scene: &Scene, step: ReplayStep) -> ReplayStepped {
 }
 
 /// Runs it to its end in one step; the messages that it has opened, in order.
-async fn run(scene: &Scene, replay: &Replay) -> Vec<MessageId> {
+pub(super) async fn run(scene: &Scene, replay: &Replay) -> Vec<MessageId> {
     start(scene, replay).await;
     let done = step(scene, a_step(replay)).await;
     assert_eq!(done.replay.unwrap().state, ReplayState::Finished);

@@ -283,6 +283,26 @@ pub async fn an_event_id_goes_with_a_message_that_is_older(store: Arc<dyn Store>
     assert_eq!((walked.stale, walked.until, walked.more), (vec![], None, false));
 }
 
+pub async fn an_event_id_is_remembered_as_long_as_was_asked_for(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut event = scene.event(&tenant);
+    event.message.event_id = Some("order-7".into());
+    event.message.event_id_until = Some(at(30 * 24 * HOUR));
+    let seq = scene.accepted(&event).await;
+    scene.record(vec![scene.delivered(&event, seq)]).await;
+    let stale = vec![Stale::Delivery(Settled { at: at(2), seq })];
+    assert_eq!(remove(&scene, stale, at(48 * HOUR)).await.counts.keys, 0, "it is older than ids are kept");
+    let mut again = scene.event(&tenant);
+    again.message.event_id = Some("order-7".into());
+    again.message.created_at = at(30 * 24 * HOUR - 1);
+    let taken = crate::Accepted::EventIdTaken { message: event.message.id };
+    assert_eq!(scene.accept(vec![again.clone()]).await, [taken]);
+    let walked = scene.store.expired_keys(None, at(30 * 24 * HOUR), 10).await.unwrap();
+    assert_eq!(remove(&scene, walked.stale, at(30 * 24 * HOUR)).await.counts.keys, 1);
+    scene.accepted(&again).await;
+}
+
 pub async fn expired_keys_are_found_in_steps_and_living_ones_stay(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let (tenant, other) = (scene.with_endpoints(0).await, scene.with_endpoints(0).await);

@@ -156,6 +156,7 @@ impl Scene {
                 tags: Vec::new(),
                 headers: Vec::new(),
                 event_id: None,
+                event_id_until: None,
                 created_at: at(0),
                 deliver_at: None,
                 only_for: None,

@@ -3,8 +3,9 @@
 use super::change;
 use super::codes::{Code, State};
 use super::counters::Counters;
-use super::keys::{KeyKind, Keys, UniqueKey};
+use super::keys::{Kept, KeyKind, Keys, UniqueKey};
 use super::names;
+use super::{policy, profile};
 use crate::{Accept, Accepted, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -63,6 +64,15 @@ impl<'c> Accepting<'c> {
         {
             return Ok(Accepted::EventIdTaken { message: MessageId::from_bytes(first) });
         }
+        // In this commit, as for endpoints: what is named may just have been deleted.
+        if let Some(address) = &accept.direct {
+            if !policy::is_known(self.connection, address.org, &address.config.policy)? {
+                return Ok(Accepted::NoSuchPolicy);
+            }
+            if !profile::is_known(self.connection, address.org, address.config.profile.as_deref())? {
+                return Ok(Accepted::NoSuchProfile);
+            }
+        }
         if let Some(quota) = &accept.quota
             && !self.exists(accept)?
             && let Some(whose) = counters.messages.count(self.connection, accept, quota)?
@@ -78,10 +88,11 @@ impl<'c> Accepting<'c> {
         }
         let first = self.insert_deliveries(accept)?;
         if let Some(key) = event_id {
-            self.keys.keep(key, message.id.as_bytes(), None)?;
+            let kept = Kept::WithResource { at_least: message.event_id_until };
+            self.keys.keep(key, message.id.as_bytes(), kept)?;
         }
         if let Some((key, used)) = used {
-            self.keys.keep(key, message.id.as_bytes(), Some(used.expires_at))?;
+            self.keys.keep(key, message.id.as_bytes(), Kept::Until(used.expires_at))?;
         }
         counters.accepted(accept);
         Ok(Accepted::New { first })

@@ -6,7 +6,7 @@ use super::credentials;
 use super::event_type;
 use super::expunge;
 use super::health;
-use super::keys::{KeyKind, Keys, UniqueKey};
+use super::keys::{Kept, KeyKind, Keys, UniqueKey};
 use super::names;
 use super::notice;
 use super::ordering;
@@ -14,6 +14,7 @@ use super::policy;
 use super::profile;
 use super::replay;
 use super::rows::{self, count, nanos};
+use super::source;
 use crate::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -36,7 +37,10 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
             })
         }
         Change::UpdateApplication { application, was } => update_application(connection, application, *was),
-        Change::DeleteApplication { app, at } => delete_application(connection, *app, *at),
+        Change::DeleteApplication { app, at } => match source::of_application(connection, *app)? {
+            Some(_) => Ok(Changed::InUse),
+            None => delete_application(connection, *app, *at),
+        },
         Change::CreateEndpoint { endpoint, idempotency, .. } => {
             let owner = endpoint.app.as_bytes();
             once(connection, owner, idempotency.as_ref(), endpoint.created_at, || {
@@ -97,6 +101,24 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
                 event_type::write(connection, change).map(|changed| (changed, *change.resource.as_bytes()))
             })
         }
+        Change::CreateSource { source, application, idempotency } => {
+            once(connection, source.org.as_bytes(), idempotency.as_ref(), source.created_at, || {
+                source::create(connection, source, application)
+                    .map(|changed| (changed, *source.id.as_bytes()))
+            })
+        }
+        Change::UpdateSource { source, was } => source::replace(connection, source, *was),
+        Change::RotateSourceToken { source, was, idempotency } => {
+            once(connection, source.org.as_bytes(), idempotency.as_ref(), source.updated_at, || {
+                source::replace(connection, source, *was).map(|changed| (changed, *source.id.as_bytes()))
+            })
+        }
+        Change::DeleteSource { source, app, at } => {
+            if !source::delete(connection, *source, *app)? {
+                return Ok(Changed::NotFound);
+            }
+            delete_application(connection, *app, *at)
+        }
     }
 }
 
@@ -118,12 +140,15 @@ fn once(
     }
     let (changed, resource) = create()?;
     if changed.made_something() {
-        keys.keep(key, &resource, Some(*expires_at))?;
+        keys.keep(key, &resource, Kept::Until(*expires_at))?;
     }
     Ok(changed)
 }
 
-fn create_application(connection: &Connection, application: &Application) -> rusqlite::Result<Changed> {
+pub(super) fn create_application(
+    connection: &Connection,
+    application: &Application,
+) -> rusqlite::Result<Changed> {
     if let Some(uid) = &application.uid {
         let mut taken = connection.prepare_cached("SELECT 1 FROM application WHERE org = ?1 AND uid = ?2")?;
         if taken.exists((application.org.as_bytes(), uid))? {
@@ -186,6 +211,7 @@ fn update_application(
     Ok(Changed::Done { removed: Vec::new() })
 }
 
+/// Its mark is that of all its endpoints, too: there may be a million addresses among them.
 fn delete_application(connection: &Connection, app: AppId, at: Timestamp) -> rusqlite::Result<Changed> {
     let mut delete = connection.prepare_cached(
         "UPDATE application SET deleted = 1, uid = NULL, version = version + 1, updated_at = ?2
@@ -194,17 +220,8 @@ fn delete_application(connection: &Connection, app: AppId, at: Timestamp) -> rus
     if delete.execute((app.as_bytes(), at.millis()))? == 0 {
         return Ok(Changed::NotFound);
     }
-    let mut find =
-        connection.prepare_cached("SELECT id FROM endpoint WHERE app = ?1 AND deleted = 0 ORDER BY id")?;
-    let removed = find
-        .query_map((app.as_bytes(),), |row| row.get(0).map(EndpointId::from_bytes))?
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut delete = connection.prepare_cached(
-        "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?2 WHERE app = ?1 AND deleted = 0",
-    )?;
-    delete.execute((app.as_bytes(), at.millis()))?;
     credentials::revoke_of_application(connection, app)?;
-    Ok(Changed::Done { removed })
+    Ok(Changed::Done { removed: Vec::new() })
 }
 
 fn create_endpoint(connection: &Connection, rules: Rules, endpoint: &Endpoint) -> rusqlite::Result<Changed> {
@@ -296,6 +313,7 @@ fn update_endpoint(
     ))?;
     let before = match found.query_row((id, app), rows::endpoint).optional()? {
         None => return Ok(Changed::NotFound),
+        Some(before) if before.deleted => return Ok(Changed::NotFound),
         Some(before) if Fence::from(&before) != *was => return Ok(Changed::Stale),
         Some(before) => before,
     };
@@ -355,10 +373,11 @@ fn delete_endpoint(
     endpoint: EndpointId,
     at: Timestamp,
 ) -> rusqlite::Result<Changed> {
-    let mut delete = connection.prepare_cached(
+    let mut delete = connection.prepare_cached(&format!(
         "UPDATE endpoint SET deleted = 1, uid = NULL, updated_at = ?3
-         WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0",
-    )?;
+         WHERE id = ?1 AND app = ?2 AND direct = 0 AND {}",
+        rows::THERE
+    ))?;
     if delete.execute((endpoint.as_bytes(), app.as_bytes(), at.millis()))? == 0 {
         return Ok(Changed::NotFound);
     }
@@ -373,14 +392,16 @@ fn replace_secrets(
     (was, sealed): (&[u8], &[u8]),
     at: Timestamp,
 ) -> rusqlite::Result<Changed> {
-    let mut replace = connection.prepare_cached(
+    let mut replace = connection.prepare_cached(&format!(
         "UPDATE endpoint SET sealed = ?4, updated_at = ?5
-         WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0 AND sealed = ?3",
-    )?;
+         WHERE id = ?1 AND app = ?2 AND direct = 0 AND sealed = ?3 AND {}",
+        rows::THERE
+    ))?;
     if replace.execute((endpoint.as_bytes(), app.as_bytes(), was, sealed, at.millis()))? == 0 {
-        let mut there = connection.prepare_cached(
-            "SELECT 1 FROM endpoint WHERE id = ?1 AND app = ?2 AND deleted = 0 AND direct = 0",
-        )?;
+        let mut there = connection.prepare_cached(&format!(
+            "SELECT 1 FROM endpoint WHERE id = ?1 AND app = ?2 AND direct = 0 AND {}",
+            rows::THERE
+        ))?;
         let there = there.exists((endpoint.as_bytes(), app.as_bytes()))?;
         return Ok(if there { Changed::Stale } else { Changed::NotFound });
     }

@@ -1,6 +1,7 @@
 //! Reads of applications and endpoints.
 
 use super::rows::{self, count};
+use super::source;
 use crate::{Application, Endpoint, Key, Order, Page, Tenant, WhichApplication};
 use aldaba_delivery::{AppId, EndpointId, Id, IdKind, OrgId};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -19,7 +20,8 @@ pub(super) fn tenant(connection: &Connection, which: &WhichApplication) -> rusql
         ))?
         .query_map((application.id.as_bytes(),), rows::subscription)?
         .collect::<Result<_, _>>()?;
-    Ok(Some(Tenant::new(application, version as u64, endpoints)))
+    let source = source::of_application(&snapshot, application.id)?;
+    Ok(Some(Tenant::new(application, version as u64, endpoints).of_source(source)))
 }
 
 pub(super) fn application(
@@ -75,14 +77,17 @@ pub(super) fn endpoint(connection: &Connection, app: AppId, key: &Key) -> rusqli
     let select = |column| {
         format!("SELECT {} FROM endpoint WHERE app = ?1 AND {column} = ?2 AND deleted = 0", rows::ENDPOINT)
     };
+    // Its application may be deleted since it was asked for.
+    let there = |found: &Endpoint| !found.deleted;
     if let Ok(id) = key.parse::<EndpointId>() {
         let mut by_id = connection.prepare_cached(&select("id"))?;
-        if let Some(found) = by_id.query_row((app.as_bytes(), id.as_bytes()), rows::endpoint).optional()? {
-            return Ok(Some(found));
+        let found = by_id.query_row((app.as_bytes(), id.as_bytes()), rows::endpoint).optional()?;
+        if let Some(found) = found {
+            return Ok(Some(found).filter(there));
         }
     }
     let mut by_uid = connection.prepare_cached(&select("uid"))?;
-    by_uid.query_row((app.as_bytes(), key), rows::endpoint).optional()
+    Ok(by_uid.query_row((app.as_bytes(), key), rows::endpoint).optional()?.filter(there))
 }
 
 pub(super) fn endpoints(
@@ -95,7 +100,9 @@ pub(super) fn endpoints(
         "SELECT {} FROM endpoint INDEXED BY endpoint_app WHERE app = ?1 AND deleted = 0 AND direct = 0",
         rows::ENDPOINT
     );
-    list(connection, &select, app.as_bytes(), page, order, rows::endpoint)
+    let mut found = list(connection, &select, app.as_bytes(), page, order, rows::endpoint)?;
+    found.retain(|endpoint| !endpoint.deleted);
+    Ok(found)
 }
 
 /// A page of what `select` finds for `owner` (its first parameter), in the order of the ids.

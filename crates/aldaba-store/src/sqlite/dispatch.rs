@@ -8,15 +8,17 @@ use crate::{DeliveryStatus, Dispatch, DispatchState, DispatchesQuery, Found, Ord
 use aldaba_delivery::{AppId, MessageId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
+/// In one transaction: what changes its state meanwhile is in the list once.
 pub(super) fn list(
     connection: &Connection,
     query: &DispatchesQuery,
 ) -> rusqlite::Result<Found<Dispatch, MessageId>> {
-    let messages = match &query.job {
+    let connection = &*connection.unchecked_transaction()?;
+    let (messages, stopped) = match &query.job {
         Some(job) => of_job(connection, query, job)?,
         None => by_state(connection, query)?,
     };
-    let (mut found, mut bytes) = (Found::default(), 0);
+    let (mut found, mut bytes) = (Found { stopped, ..Found::default() }, 0);
     for message in messages {
         if found.items.len() >= query.part.page.limit {
             break;
@@ -25,7 +27,7 @@ pub(super) fn list(
             && query.wants(dispatch.delivery.status.state)
             && query.part.within.includes(dispatch.message.created_at)
         {
-            bytes += dispatch.message.content.payload.len();
+            bytes += dispatch.message.content.bytes();
             found.items.push(dispatch);
             if bytes > query.bytes {
                 found.stopped = Some(message);
@@ -42,7 +44,10 @@ pub(super) fn list(
 /// Bounds know their moments roughly: so many more than a page are read that those beside it do not empty it.
 const BESIDE: usize = 64;
 
-fn by_state(connection: &Connection, query: &DispatchesQuery) -> rusqlite::Result<Vec<MessageId>> {
+/// With where to go on, if there may be more than were read.
+type Read = (Vec<MessageId>, Option<MessageId>);
+
+fn by_state(connection: &Connection, query: &DispatchesQuery) -> rusqlite::Result<Read> {
     let states: &[State] = match query.state {
         None => &[State::Waiting, State::Delivered, State::Dead, State::Skipped],
         Some(DispatchState::Pending) => &[State::Waiting],
@@ -51,8 +56,12 @@ fn by_state(connection: &Connection, query: &DispatchesQuery) -> rusqlite::Resul
     };
     let mut find = connection.prepare_cached(&statement(query.part.order))?;
     let (lowest, highest) = query.part.bounds();
-    let most = count(query.part.page.limit.saturating_add(BESIDE));
-    let mut messages = Vec::new();
+    let most = query.part.page.limit.saturating_add(BESIDE);
+    let order = |a: &MessageId, b: &MessageId| match query.part.order {
+        Order::Ascending => a.cmp(b),
+        Order::Descending => b.cmp(a),
+    };
+    let (mut messages, mut stopped) = (Vec::new(), None);
     for state in states {
         let key = (
             query.app.as_bytes(),
@@ -60,28 +69,34 @@ fn by_state(connection: &Connection, query: &DispatchesQuery) -> rusqlite::Resul
             state.code(),
             lowest.as_bytes(),
             highest.as_bytes(),
-            most,
+            count(most),
         );
-        for message in find.query_map(key, |row| id(row, 0))? {
-            messages.push(message?);
+        let of_state = find.query_map(key, |row| id(row, 0))?.collect::<Result<Vec<MessageId>, _>>()?;
+        // Beyond the last of it there may be more of this state between those of others.
+        if let Some(last) = of_state.last().filter(|_| of_state.len() >= most) {
+            stopped = Some(stopped.map_or(*last, |before| std::cmp::min_by(before, *last, order)));
         }
+        messages.extend(of_state);
     }
-    match query.part.order {
-        Order::Ascending => messages.sort_unstable(),
-        Order::Descending => messages.sort_unstable_by(|a: &MessageId, b| b.cmp(a)),
+    messages.sort_unstable_by(order);
+    messages.dedup();
+    if let Some(stopped) = &stopped {
+        messages.retain(|message| order(message, stopped).is_le());
     }
-    Ok(messages)
+    Ok((messages, stopped))
 }
 
-fn of_job(connection: &Connection, query: &DispatchesQuery, job: &str) -> rusqlite::Result<Vec<MessageId>> {
+fn of_job(connection: &Connection, query: &DispatchesQuery, job: &str) -> rusqlite::Result<Read> {
     let (lowest, highest) = query.part.bounds();
-    connection
+    let walk = query.part.walk;
+    let messages: Vec<MessageId> = connection
         .prepare_cached(&job_statement(query.part.order))?
-        .query_map(
-            (query.app.as_bytes(), job, lowest.as_bytes(), highest.as_bytes(), count(query.part.walk)),
-            |row| id(row, 0),
-        )?
-        .collect()
+        .query_map((query.app.as_bytes(), job, lowest.as_bytes(), highest.as_bytes(), count(walk)), |row| {
+            id(row, 0)
+        })?
+        .collect::<Result<_, _>>()?;
+    let stopped = messages.last().copied().filter(|_| messages.len() >= walk);
+    Ok((messages, stopped))
 }
 
 pub(super) fn one(

@@ -8,8 +8,21 @@ use rusqlite::{Connection, OptionalExtension};
 
 /// By id first, then by event id.
 pub(super) fn message(connection: &Connection, app: AppId, key: &Key) -> rusqlite::Result<Option<Message>> {
-    let mut find = connection
-        .prepare_cached(&format!("SELECT {} FROM message WHERE app = ?1 AND id = ?2", rows::MESSAGE))?;
+    find(connection, app, key, rows::MESSAGE)
+}
+
+/// The same without its payload.
+pub(super) fn bare_message(
+    connection: &Connection,
+    app: AppId,
+    key: &Key,
+) -> rusqlite::Result<Option<Message>> {
+    find(connection, app, key, rows::BARE_MESSAGE)
+}
+
+fn find(connection: &Connection, app: AppId, key: &Key, columns: &str) -> rusqlite::Result<Option<Message>> {
+    let mut find =
+        connection.prepare_cached(&format!("SELECT {columns} FROM message WHERE app = ?1 AND id = ?2"))?;
     let mut by_id = |id: MessageId| find.query_row((app.as_bytes(), id.as_bytes()), rows::message).optional();
     if let Ok(id) = key.parse()
         && let Some(found) = by_id(id)?

@@ -17,6 +17,16 @@ pub(super) struct UniqueKey<'a> {
     pub(super) key: &'a [u8],
 }
 
+/// How long a key counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kept {
+    Until(Timestamp),
+    /// As long as what it led to is kept, and not less than until a moment.
+    WithResource {
+        at_least: Option<Timestamp>,
+    },
+}
+
 pub(super) const FIND: &str = "SELECT resource FROM unique_key
     WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND (expires_at IS NULL OR expires_at > ?4)";
 
@@ -31,8 +41,8 @@ impl<'c> Keys<'c> {
             find: connection.prepare_cached(FIND)?,
             // An expired key may be used again: it counts as absent, and its row is taken over.
             keep: connection.prepare_cached(
-                "INSERT OR REPLACE INTO unique_key (owner, kind, key, resource, expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT OR REPLACE INTO unique_key (owner, kind, key, resource, expires_at, at_least)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?,
         })
     }
@@ -43,15 +53,18 @@ impl<'c> Keys<'c> {
         self.find.query_row((owner, kind as i64, key, now.millis()), |row| row.get(0)).optional()
     }
 
-    /// `expires_at`: `None` as long as the resource is kept.
     pub(super) fn keep(
         &mut self,
         key: UniqueKey<'_>,
         resource: &[u8; 20],
-        expires_at: Option<Timestamp>,
+        kept: Kept,
     ) -> rusqlite::Result<()> {
         let UniqueKey { owner, kind, key } = key;
-        self.keep.execute((owner, kind as i64, key, resource, expires_at.map(Timestamp::millis)))?;
+        let (expires_at, at_least) = match kept {
+            Kept::Until(end) => (Some(end.millis()), None),
+            Kept::WithResource { at_least } => (None, at_least.map(Timestamp::millis)),
+        };
+        self.keep.execute((owner, kind as i64, key, resource, expires_at, at_least))?;
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 
 use super::rows::{self, count};
 use crate::{
-    Content, DueQuery, Endpoint, FoundLane, GateRecord, LaneTarget, LanesCursor, LanesPage, LanesQuery, Seq,
-    Turn, Waiting,
+    Content, DueQuery, Endpoint, FoundLane, GateRecord, LaneTarget, LanesCursor, LanesPage, LanesQuery,
+    OrphansCursor, OrphansPage, OrphansQuery, Seq, Turn, Waiting,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -96,6 +96,28 @@ pub(super) fn contents(
     messages.iter().map(&mut content).collect()
 }
 
+/// How long a payload is stands before it.
+pub(super) fn has_payload(
+    connection: &Connection,
+    app: AppId,
+    message: MessageId,
+    payload: &[u8],
+) -> rusqlite::Result<Option<bool>> {
+    let snapshot = connection.unchecked_transaction()?;
+    let key = (app.as_bytes(), message.as_bytes());
+    let mut measure =
+        snapshot.prepare_cached("SELECT length(payload) FROM message WHERE app = ?1 AND id = ?2")?;
+    match measure.query_row(key, |row| row.get::<_, i64>(0)).optional()? {
+        None => return Ok(None),
+        // One that was deleted is empty.
+        Some(length) if length != 0 && length != count(payload.len()) => return Ok(Some(false)),
+        Some(_) => {}
+    }
+    let mut compare = snapshot
+        .prepare_cached("SELECT payload = ?3 FROM message WHERE app = ?1 AND id = ?2 AND expunged = 0")?;
+    compare.query_row((key.0, key.1, payload), |row| row.get(0)).optional()
+}
+
 pub(super) fn lane_endpoints(connection: &Connection, ids: &[EndpointId]) -> rusqlite::Result<Vec<Endpoint>> {
     let mut find =
         connection.prepare_cached(&format!("SELECT {} FROM endpoint WHERE id = ?1", rows::ENDPOINT))?;
@@ -110,6 +132,51 @@ pub(super) fn lane_targets(connection: &Connection, ids: &[EndpointId]) -> rusql
         Ok(LaneTarget { endpoint, app_rate })
     };
     lane_endpoints(connection, ids)?.into_iter().map(&mut target).collect()
+}
+
+const DELETED_APPLICATIONS: &str = "
+    SELECT id FROM application INDEXED BY application_deleted WHERE deleted = 1 AND id > ?1 ORDER BY id LIMIT ?2";
+
+pub(super) fn deleted_applications(
+    connection: &Connection,
+    after: Option<AppId>,
+    limit: usize,
+) -> rusqlite::Result<Vec<AppId>> {
+    let start: &[u8] = after.as_ref().map_or(&[], |app| app.as_bytes());
+    let mut find = connection.prepare_cached(DELETED_APPLICATIONS)?;
+    find.query_map((start, count(limit)), |row| rows::id(row, 0))?.collect()
+}
+
+const ENDPOINTS_OF: &str = "
+    SELECT id FROM endpoint INDEXED BY endpoint_walk WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+
+pub(super) fn orphans(connection: &Connection, query: OrphansQuery) -> rusqlite::Result<OrphansPage> {
+    let mut page = OrphansPage::default();
+    let mut deleted = connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND deleted = 1")?;
+    if !deleted.exists((query.app.as_bytes(),))? {
+        return Ok(page);
+    }
+    let limit = query.limit.max(1);
+    let start: &[u8] = query.after.as_ref().map_or(&[], |after| after.endpoint.as_bytes());
+    let mut others = connection.prepare_cached(ENDPOINTS_OF)?;
+    let others = others
+        .query_map((query.app.as_bytes(), start, count(limit)), |row| rows::id(row, 0))?
+        .collect::<Result<Vec<EndpointId>, _>>()?;
+    let lanes = query.after.map(|OrphansCursor { endpoint, turn }| (endpoint, Some(turn)));
+    let mut looked_at = 0;
+    for (endpoint, after) in lanes.into_iter().chain(others.into_iter().map(|endpoint| (endpoint, None))) {
+        let room = limit - looked_at;
+        let found = due(connection, DueQuery { endpoint, ordered: false, after, limit: room })?;
+        let last = found.last().map(Waiting::turn).or(after).unwrap_or(START);
+        page.waiting.extend(found.iter().map(|waiting| (endpoint, *waiting)));
+        // One that the last page has come to the end of is no step forward.
+        looked_at += found.len().max(usize::from(after.is_none()));
+        if looked_at >= limit {
+            page.next = Some(OrphansCursor { endpoint, turn: last });
+            break;
+        }
+    }
+    Ok(page)
 }
 
 pub(super) fn gates(connection: &Connection) -> rusqlite::Result<Vec<GateRecord>> {
@@ -137,6 +204,14 @@ mod tests {
     #[test]
     fn an_ordered_lane_is_refilled_by_number_without_sorting() {
         assert_eq!(plan(ORDERED), "SEARCH delivery USING INDEX delivery_ordered (endpoint=? AND rowid>?)");
+    }
+
+    #[test]
+    fn what_a_deleted_application_has_left_is_walked_in_indexes() {
+        for statement in [DELETED_APPLICATIONS, ENDPOINTS_OF] {
+            let plan = plan(statement);
+            assert!(plan.contains("COVERING INDEX") && !plan.contains("SCAN"), "{plan}");
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Lists of messages: of an application, and of an endpoint. Both walk the application's messages by their
 //! index, from a place in it.
 
+use super::deliveries;
+use super::history;
 use super::monotonic::Slice;
 use super::rows::{self, id};
+use super::source_states;
 use super::walk::{Direction, Walk};
 use crate::{
     DeliveryStatus, EndpointMessage, EndpointMessagesQuery, Found, Message, MessageFilter, MessagesQuery,
-    Order, Part, Payloads,
+    Order, Part, Payloads, SourceEvent, SourceEventsQuery,
 };
 use aldaba_delivery::{AppId, MessageId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
@@ -42,6 +45,33 @@ pub(super) fn of_endpoint(
     list.walk(&query.part, slice, newest, |message, delivery| EndpointMessage { message, delivery })
 }
 
+/// One step looks at one message and all its deliveries.
+pub(super) fn of_source(
+    connection: &Connection,
+    slice: &Slice<'_>,
+    query: &SourceEventsQuery,
+) -> rusqlite::Result<Found<SourceEvent, MessageId>> {
+    let filter = MessageFilter::default();
+    // What waits now may be dead a moment later: all of it is about one moment.
+    let connection = &*connection.unchecked_transaction()?;
+    let list = List { connection, app: query.app, filter: &filter, payloads: Payloads::Without };
+    let wanted = |message: MessageId, looked_at: &mut usize| {
+        let rounds = history::deliveries(connection, message)?;
+        *looked_at += rounds.len();
+        let newest = SourceEvent::newest(rounds);
+        if !query.wants(&newest) {
+            return Ok(None);
+        }
+        let views = newest.into_iter().map(|round| deliveries::view(connection, query.app, round));
+        views.collect::<Result<Vec<_>, _>>().map(Some)
+    };
+    let event = |message, deliveries| SourceEvent { message, deliveries };
+    match source_states::few(connection, query)? {
+        Some(few) => list.walk_along(few.into_iter().map(Ok), &query.part, slice, wanted, event),
+        None => list.walk(&query.part, slice, wanted, event),
+    }
+}
+
 pub(super) fn bare(
     connection: &Connection,
     app: AppId,
@@ -67,18 +97,31 @@ impl List<'_> {
         &self,
         part: &Part<MessageId>,
         slice: &Slice<'_>,
-        mut look: impl FnMut(MessageId, &mut usize) -> rusqlite::Result<Option<L>>,
+        look: impl FnMut(MessageId, &mut usize) -> rusqlite::Result<Option<L>>,
         item: impl Fn(Message, L) -> T,
     ) -> rusqlite::Result<Found<T, MessageId>> {
         let mut messages = self.connection.prepare_cached(&statement(part.order))?;
+        let (lowest, highest) = part.bounds();
+        let bounds = (self.app.as_bytes(), lowest.as_bytes(), highest.as_bytes());
+        let along = messages.query_map(bounds, |row| Ok((row.get(0)?, id(row, 1)?)))?;
+        self.walk_along(along, part, slice, look, item)
+    }
+
+    /// The same along some of its messages, with the numbers of their rows, that lie in this part and in its order.
+    fn walk_along<L, T>(
+        &self,
+        along: impl Iterator<Item = rusqlite::Result<(i64, MessageId)>>,
+        part: &Part<MessageId>,
+        slice: &Slice<'_>,
+        mut look: impl FnMut(MessageId, &mut usize) -> rusqlite::Result<Option<L>>,
+        item: impl Fn(Message, L) -> T,
+    ) -> rusqlite::Result<Found<T, MessageId>> {
         let mut kind = Kind::new(self.connection, self.filter)?;
         let mut whole = self.connection.prepare_cached(&message_statement(self.payloads))?;
-        let (lowest, highest) = part.bounds();
-        let mut rows = messages.query((self.app.as_bytes(), lowest.as_bytes(), highest.as_bytes()))?;
         let mut walk = Walk::new(part, slice);
         let mut bytes = 0;
-        while let Some(row) = rows.next()? {
-            let (rowid, message): (i64, MessageId) = (row.get(0)?, id(row, 1)?);
+        for row in along {
+            let (rowid, message) = row?;
             if !walk.goes_on(message) {
                 break;
             }
@@ -91,7 +134,7 @@ impl List<'_> {
             let Some(looked) = looked else { continue };
             let message = whole.query_row((rowid,), rows::message)?;
             if part.within.includes(message.created_at) {
-                bytes += message.content.payload.len();
+                bytes += message.content.bytes();
                 walk.find(item(message, looked));
                 if matches!(self.payloads, Payloads::UpTo(most) if bytes > most) {
                     walk.give_up();

@@ -29,6 +29,8 @@ const STEPS: &[&str] = &[
     include_str!("schema/0019_alert_email.sql"),
     include_str!("schema/0020_dispatch.sql"),
     include_str!("schema/0021_notice_org.sql"),
+    include_str!("schema/0022_source.sql"),
+    include_str!("schema/0023_deleted_applications.sql"),
 ];
 
 pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {

@@ -50,9 +50,12 @@ mod replay;
 mod retention;
 mod rows;
 mod setting;
+mod source;
+mod source_states;
 mod space;
 mod statistics;
 mod types;
+mod used;
 mod walk;
 mod watchdog;
 mod writer;
@@ -70,12 +73,14 @@ use crate::{
     Cut, Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryStatus, DeliveryView, Directory, Dispatch,
     Dispatches, DispatchesQuery, Done, DueQuery, Endpoint, EndpointMessage, EndpointMessagesQuery, EventType,
     Found, GateRecord, HealthChange, HealthChangeNumber, History, Hour, KeptEndpoint, Key, LaneTarget, Lanes,
-    LanesPage, LanesQuery, Message, MessagesCursor, MessagesQuery, Notice, NoticeNumber, Order, OwnPolicy,
-    OwnProfile, Page, PortalCut, Read, Record, Recorded, Records, Removal, Removed, Replay, ReplayCount,
-    ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent, Retention, RevokedToken, Seq, Settled, Stale,
-    Statistics, Store, StoredKey, SumUp, Tenant, Waiting, Walked, WhichApplication,
+    LanesPage, LanesQuery, Message, MessagesCursor, MessagesQuery, Notice, NoticeNumber, Order, OrphansPage,
+    OrphansQuery, OwnPolicy, OwnProfile, Page, PortalCut, Read, Record, Recorded, Records, Removal, Removed,
+    Replay, ReplayCount, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Resent, Retention, RevokedToken,
+    Seq, Settled, Source, SourceEvent, SourceEventsQuery, Sources, Stale, Statistics, Store, StoredKey,
+    SumUp, Tenant, Waiting, Walked, WhichApplication,
 };
-use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, SourceId, Timestamp};
+use bytes::Bytes;
 use failure::Failure;
 use monotonic::Slice;
 use op::Reply;
@@ -222,12 +227,24 @@ impl Lanes for SqliteStore {
         self.read(move |connection| lanes::contents(connection, &messages))
     }
 
+    fn has_payload(&self, app: AppId, message: MessageId, payload: Bytes) -> Read<Option<bool>> {
+        self.read(move |connection| lanes::has_payload(connection, app, message, &payload))
+    }
+
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
         self.read(move |connection| lanes::lane_endpoints(connection, &endpoints))
     }
 
     fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>> {
         self.read(move |connection| lanes::lane_targets(connection, &endpoints))
+    }
+
+    fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>> {
+        self.read(move |connection| lanes::deleted_applications(connection, after, limit))
+    }
+
+    fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage> {
+        self.read(move |connection| lanes::orphans(connection, query))
     }
 
     fn gates(&self) -> Read<Vec<GateRecord>> {
@@ -393,6 +410,32 @@ impl Dispatches for SqliteStore {
 
     fn dispatch(&self, app: AppId, message: MessageId) -> Read<Option<Dispatch>> {
         self.read(move |connection| dispatch::one(connection, app, message))
+    }
+}
+
+impl Sources for SqliteStore {
+    fn source(&self, org: OrgId, key: Key) -> Read<Option<Source>> {
+        self.read(move |connection| source::one(connection, org, &key))
+    }
+
+    fn source_of_token(&self, digest: [u8; 32]) -> Read<Option<Source>> {
+        self.read(move |connection| source::of_token(connection, &digest))
+    }
+
+    fn source_of_application(&self, app: AppId) -> Read<Option<SourceId>> {
+        self.read(move |connection| source::of_application(connection, app))
+    }
+
+    fn sources(&self, org: OrgId, page: Page<SourceId>, order: Order) -> Read<Vec<Source>> {
+        self.read(move |connection| source::all(connection, org, page, order))
+    }
+
+    fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>> {
+        self.walk(move |connection, slice| message_list::of_source(connection, slice, &query))
+    }
+
+    fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>> {
+        self.read(move |connection| source::event(connection, app, &key))
     }
 }
 

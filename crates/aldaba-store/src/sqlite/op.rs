@@ -97,7 +97,7 @@ impl Op {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Accept(batch) => {
-                batch.iter().map(|a| a.message.content.payload.len() + size_of_val(&a.deliveries[..])).sum()
+                batch.iter().map(|a| a.message.content.bytes() + size_of_val(&a.deliveries[..])).sum()
             }
             Self::Record(batch) => {
                 batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()

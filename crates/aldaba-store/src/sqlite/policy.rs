@@ -1,6 +1,6 @@
 //! Policies of an organization's own.
 
-use super::rows;
+use super::{rows, used};
 use crate::{Changed, OwnPolicy};
 use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{OrgId, Policy};
@@ -26,11 +26,11 @@ pub(super) fn replace(connection: &Connection, own: &OwnPolicy) -> rusqlite::Res
     Ok(if found == 0 { Changed::NotFound } else { Changed::Done { removed: Vec::new() } })
 }
 
+const NAMED: &str = "SELECT app FROM endpoint INDEXED BY endpoint_policy
+     WHERE org = ?1 AND policy = ?2 AND app > ?3 AND deleted = 0 ORDER BY app LIMIT 1";
+
 pub(super) fn delete(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Changed> {
-    let mut used = connection.prepare_cached(
-        "SELECT 1 FROM endpoint INDEXED BY endpoint_policy WHERE org = ?1 AND policy = ?2 AND deleted = 0",
-    )?;
-    if used.exists((org.as_bytes(), name))? {
+    if used::is_named(connection, NAMED, org, name)? {
         return Ok(Changed::InUse);
     }
     let mut delete = connection.prepare_cached("DELETE FROM policy WHERE org = ?1 AND name = ?2")?;
@@ -64,4 +64,18 @@ fn own(row: &Row<'_>) -> rusqlite::Result<OwnPolicy> {
     })?;
     let (created_at, updated_at) = (rows::moment(row, 2)?, rows::moment(row, 3)?);
     Ok(OwnPolicy { org: rows::id(row, 0)?, policy, created_at, updated_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::plan::plan;
+
+    #[test]
+    fn who_names_a_policy_is_found_in_the_index_alone() {
+        assert_eq!(
+            plan(NAMED),
+            "SEARCH endpoint USING COVERING INDEX endpoint_policy (org=? AND policy=? AND app>?)"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! Wire profiles of an organization's own.
 
-use super::rows;
+use super::{rows, used};
 use crate::{Changed, OwnProfile};
 use aldaba_delivery::{BUILTIN_PROFILES, OrgId};
 use rusqlite::{Connection, Row};
@@ -22,12 +22,12 @@ pub(super) fn replace(connection: &Connection, own: &OwnProfile) -> rusqlite::Re
     Ok(if found == 0 { Changed::NotFound } else { Changed::Done { removed: Vec::new() } })
 }
 
-/// Whether an endpoint names it. The words are those of the index, so that SQLite takes it.
-const USED: &str = "SELECT 1 FROM endpoint INDEXED BY endpoint_profile
-     WHERE org = ?1 AND profile = ?2 AND profile IS NOT NULL AND deleted = 0";
+/// The words are those of the index, so that SQLite takes it.
+const NAMED: &str = "SELECT app FROM endpoint INDEXED BY endpoint_profile
+     WHERE org = ?1 AND profile = ?2 AND app > ?3 AND profile IS NOT NULL AND deleted = 0 ORDER BY app LIMIT 1";
 
 pub(super) fn delete(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Changed> {
-    if connection.prepare_cached(USED)?.exists((org.as_bytes(), name))? {
+    if used::is_named(connection, NAMED, org, name)? {
         return Ok(Changed::InUse);
     }
     let mut delete = connection.prepare_cached("DELETE FROM profile WHERE org = ?1 AND name = ?2")?;
@@ -60,4 +60,17 @@ fn own(row: &Row<'_>) -> rusqlite::Result<OwnProfile> {
         created_at: rows::moment(row, 3)?,
         updated_at: rows::moment(row, 4)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::plan::plan;
+
+    #[test]
+    fn who_names_a_profile_is_found_in_the_index_alone() {
+        let covering =
+            "SEARCH endpoint USING COVERING INDEX endpoint_profile (org=? AND profile=? AND app>?)";
+        assert_eq!(plan(NAMED), covering);
+    }
 }

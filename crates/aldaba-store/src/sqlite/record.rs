@@ -4,7 +4,7 @@ use super::audit;
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::health;
-use super::keys::{KeyKind, Keys, UniqueKey};
+use super::keys::{Kept, KeyKind, Keys, UniqueKey};
 use super::notice;
 use super::rows::{self, nanos, scope_bytes};
 use crate::{GateRecord, IdempotencyKey, NewAttempt, Record, Recorded, Resent, Seq};
@@ -70,7 +70,7 @@ impl<'c> Recording<'c> {
 
     fn keep_key(&self, app: AppId, used: &IdempotencyKey, attempt: &NewAttempt) -> rusqlite::Result<()> {
         let key = UniqueKey { owner: app.as_bytes(), kind: KeyKind::Idempotency, key: &used.digest };
-        Keys::new(self.connection)?.keep(key, attempt.id.as_bytes(), Some(used.expires_at))
+        Keys::new(self.connection)?.keep(key, attempt.id.as_bytes(), Kept::Until(used.expires_at))
     }
 
     /// The fence: changes the delivery only if it still is what the record was made for.
@@ -160,12 +160,13 @@ impl<'c> Recording<'c> {
 
     /// What ends because its endpoint is deleted, or after that, is nobody's business any more.
     fn put_in_dead_letter(&self, record: &Record, reason: Reason) -> rusqlite::Result<()> {
-        let mut insert = self.connection.prepare_cached(
+        let mut insert = self.connection.prepare_cached(&format!(
             "INSERT OR REPLACE INTO dead_letter (seq, org, app, endpoint, settled_at, reason, event_type)
              SELECT ?1, endpoint.org, endpoint.app, endpoint.id, ?3, ?4,
                  coalesce((SELECT event_type FROM message WHERE app = endpoint.app AND id = ?5), '')
-             FROM endpoint WHERE endpoint.id = ?2 AND endpoint.deleted = 0",
-        )?;
+             FROM endpoint WHERE endpoint.id = ?2 AND {}",
+            rows::THERE
+        ))?;
         insert.execute((
             record.seq.0,
             record.endpoint.as_bytes(),

@@ -157,12 +157,13 @@ impl Remover<'_> {
         until: Timestamp,
     ) -> rusqlite::Result<()> {
         let key = (app.as_bytes(), KeyKind::EventId as i64, event_id.as_bytes(), message.as_bytes());
-        if until > self.removal.now {
-            let mut expire = self.connection.prepare_cached(
-                "UPDATE unique_key SET expires_at = ?5
-                 WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4",
-            )?;
-            expire.execute((key.0, key.1, key.2, key.3, until.millis()))?;
+        let mut expire = self.connection.prepare_cached(
+            "UPDATE unique_key SET expires_at = max(?5, coalesce(at_least, ?5))
+             WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4
+                 AND max(?5, coalesce(at_least, ?5)) > ?6",
+        )?;
+        let (until, now) = (until.millis(), self.removal.now.millis());
+        if expire.execute((key.0, key.1, key.2, key.3, until, now))? > 0 {
             return Ok(());
         }
         let mut delete = self.connection.prepare_cached(

@@ -281,8 +281,9 @@ pub(super) fn count_matches(
 fn subscription(connection: &Connection, endpoint: EndpointId) -> rusqlite::Result<Option<Subscription>> {
     connection
         .prepare_cached(&format!(
-            "SELECT {} FROM endpoint WHERE id = ?1 AND deleted = 0",
-            rows::SUBSCRIPTION
+            "SELECT {} FROM endpoint WHERE id = ?1 AND {}",
+            rows::SUBSCRIPTION,
+            rows::THERE
         ))?
         .query_row((endpoint.as_bytes(),), rows::subscription)
         .optional()
@@ -376,6 +377,8 @@ impl<'a> Search<'a> {
                     && self.passes(message, event_type, channels)?
                     && self.is_for_it(message)?
             }
+            // Somebody has sent it there by hand. That was that, and is no record of the address.
+            Some(_) if self.endpoint.direct && !self.is_for_it(message)? => false,
             Some((_, DeliveryState::Waiting { .. })) => false,
             Some((seq, DeliveryState::Delivered { .. })) => {
                 filter.delivered && self.has_status(message, seq, rows)?
@@ -489,7 +492,8 @@ fn reopen(
         .prepare_cached(
             "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered, dispatched, app)
              SELECT ?1, ?2, ?3, ?3, endpoint.ordering <> 0,
-                 CASE WHEN NOT endpoint.direct THEN 0 WHEN message.job IS NULL THEN ?4 ELSE ?5 END,
+                 CASE WHEN NOT endpoint.direct OR message.only_for IS NOT endpoint.id THEN 0
+                     WHEN message.job IS NULL THEN ?4 ELSE ?5 END,
                  CASE WHEN endpoint.direct THEN endpoint.app END
              FROM endpoint LEFT JOIN message ON message.app = endpoint.app AND message.id = ?2
              WHERE endpoint.id = ?1",

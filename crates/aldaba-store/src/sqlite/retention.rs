@@ -32,7 +32,20 @@ pub(super) fn kept_endpoints(
             direct: row.get(5)?,
         })
     };
-    connection.prepare_cached(ENDPOINTS)?.query_map((app, id, count(limit)), endpoint)?.collect()
+    let mut kept = connection
+        .prepare_cached(ENDPOINTS)?
+        .query_map((app, id, count(limit)), endpoint)?
+        .collect::<Result<Vec<_>, _>>()?;
+    // All of an application stand together, and its mark is theirs.
+    let mut deleted = connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND deleted = 1")?;
+    for of_one in kept.chunk_by_mut(|a, b| a.app == b.app) {
+        if let Some(first) = of_one.first()
+            && deleted.exists((first.app.as_bytes(),))?
+        {
+            of_one.iter_mut().for_each(|endpoint| endpoint.deleted = true);
+        }
+    }
+    Ok(kept)
 }
 
 const NEWEST: &str = "
@@ -153,7 +166,8 @@ pub(super) fn old_application_counters(
 }
 
 const ENDPOINT_UNUSED: &str = "
-    SELECT 1 FROM endpoint AS e WHERE e.id = ?1 AND (e.deleted = 1 OR e.direct = 1)
+    SELECT 1 FROM endpoint AS e WHERE e.id = ?1 AND (e.deleted = 1 OR e.direct = 1
+        OR EXISTS (SELECT 1 FROM application WHERE id = e.app AND deleted = 1))
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_delivered WHERE state = 1 AND endpoint = e.id)
     AND NOT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_dead WHERE state >= 2 AND endpoint = e.id)

@@ -30,9 +30,15 @@ pub(super) fn application(row: &Row<'_>) -> rusqlite::Result<Application> {
     })
 }
 
+/// An endpoint is deleted by its own mark or by its application's: a condition for statements about `endpoint`.
+pub(super) const THERE: &str = "endpoint.deleted = 0
+    AND NOT EXISTS (SELECT 1 FROM application AS owner WHERE owner.id = endpoint.app AND owner.deleted)";
+
 pub(super) const ENDPOINT: &str =
     "id, app, org, uid, url, description, version, disabled, event_types, channels,
-    throttle_rate, policy, profile, metadata, sealed, created_at, updated_at, deleted, health_status,
+    throttle_rate, policy, profile, metadata, sealed, created_at, updated_at,
+    deleted OR EXISTS (SELECT 1 FROM application AS owner WHERE owner.id = endpoint.app AND owner.deleted),
+    health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
     health_quiet_until, http2, ordering, when_disabled, health_released_at, health_epoch, error_at,
     error_status, coalesce(error_text, ''), filter, direct";

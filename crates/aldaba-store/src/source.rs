@@ -1,0 +1,184 @@
+//! Inbound doors: each takes in the webhooks of one sender, for the application that it owns.
+
+use crate::{DeliveryState, DeliveryStatus, DeliveryView, Found, Key, Message, Order, Page, Part, Read};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId, Timestamp};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a source is asked to be: what its owner gives, and may give again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    pub uid: Option<String>,
+    pub name: String,
+    /// A JSON object of strings.
+    pub metadata: String,
+    /// Who sends, such as `github`.
+    pub kind: String,
+    /// All else that may be shown, as JSON. The store never looks inside.
+    pub settings: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub id: SourceId,
+    pub org: OrgId,
+    /// What has its endpoints and messages. It is made with the source, and goes with it.
+    pub app: AppId,
+    pub config: SourceConfig,
+    /// What the sender signs with, and the text of the newest token, encrypted. The store never looks inside.
+    pub sealed: Vec<u8>,
+    /// By which it is found; the newest first.
+    pub tokens: Vec<SourceToken>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A part of the URL that the sender was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceToken {
+    /// SHA-256 of its text.
+    pub digest: [u8; 32],
+    /// `None`: it has no end. Only the newest has none.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl SourceToken {
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|expires_at| expires_at > now)
+    }
+}
+
+impl Source {
+    /// How many an organization may have.
+    pub const MOST: usize = 1000;
+    /// How many former tokens count beside the newest.
+    pub const MOST_OLD_TOKENS: usize = 3;
+    /// For how long a former token still counts.
+    pub const OLD_TOKEN_KEPT: Duration = Duration::from_secs(48 * 3600);
+    /// Characters.
+    pub const LONGEST_NAME: usize = 256;
+    /// Bytes of what may be shown of it, and of what may not.
+    pub const LONGEST_SETTINGS: usize = 16 << 10;
+
+    /// The names, as callers know them, of what is not as it was `before`.
+    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+        // All of them are named, so that a new one cannot be forgotten here.
+        let SourceConfig { uid, name, metadata, kind, settings } = &self.config;
+        let was = &before.config;
+        let fields = [
+            ("uid", *uid != was.uid),
+            ("name", *name != was.name),
+            ("metadata", *metadata != was.metadata),
+            ("type", *kind != was.kind),
+            ("settings", *settings != was.settings),
+            ("config", self.sealed != before.sealed),
+        ];
+        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+    }
+}
+
+/// How far an event of a source has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventState {
+    /// An attempt is to come.
+    Processing,
+    /// Every endpoint that wanted it has it; or there was none.
+    Processed,
+    /// At least one endpoint does not have it, and no attempt is to come.
+    Failed,
+}
+
+impl EventState {
+    /// By the newest rounds of all endpoints.
+    pub fn of(states: impl IntoIterator<Item = DeliveryState>) -> Self {
+        let mut so_far = Self::Processed;
+        for state in states {
+            match state {
+                DeliveryState::Waiting { .. } => return Self::Processing,
+                DeliveryState::Dead { .. } => so_far = Self::Failed,
+                DeliveryState::Delivered { .. } | DeliveryState::Skipped { .. } => {}
+            }
+        }
+        so_far
+    }
+}
+
+/// An event that came in through a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceEvent {
+    /// Without its payload.
+    pub message: Message,
+    /// The newest round of each endpoint that it goes, or went, to.
+    pub deliveries: Vec<DeliveryView>,
+}
+
+impl SourceEvent {
+    /// Of all rounds of a message those that count: of each endpoint the newest, in the order of their numbers. What
+    /// was never to be sent, because its endpoint was off, does not count.
+    pub fn newest(rounds: Vec<DeliveryStatus>) -> Vec<DeliveryStatus> {
+        let mut newest: BTreeMap<EndpointId, DeliveryStatus> = BTreeMap::new();
+        for round in rounds {
+            let before = newest.get(&round.endpoint);
+            if before.is_none_or(|before| before.seq < round.seq) {
+                newest.insert(round.endpoint, round);
+            }
+        }
+        let sent = |round: &DeliveryStatus| !matches!(round.state, DeliveryState::Skipped { .. });
+        let mut sent: Vec<_> = newest.into_values().filter(sent).collect();
+        sent.sort_by_key(|round| round.seq);
+        sent
+    }
+
+    pub fn state(&self) -> EventState {
+        EventState::of(self.deliveries.iter().map(|delivery| delivery.status.state))
+    }
+
+    /// The last of those that ended without success, and when.
+    pub fn failure(&self) -> Option<(&DeliveryView, Timestamp)> {
+        let dead = self.deliveries.iter().filter_map(|delivery| match delivery.status.state {
+            DeliveryState::Dead { at, .. } => Some((delivery, at)),
+            _ => None,
+        });
+        dead.max_by_key(|(delivery, at)| (*at, delivery.status.seq))
+    }
+
+    /// When the last endpoint had it. Where there was none, that was at once.
+    pub fn processed_at(&self) -> Timestamp {
+        let ends = self.deliveries.iter().filter_map(|delivery| delivery.status.state.settled_at());
+        ends.max().unwrap_or(self.message.created_at)
+    }
+}
+
+/// The events that came in through a source, by its application.
+#[derive(Clone, Debug)]
+pub struct SourceEventsQuery {
+    pub app: AppId,
+    /// `None`: all.
+    pub state: Option<EventState>,
+    pub part: Part<MessageId>,
+}
+
+impl SourceEventsQuery {
+    pub fn wants(&self, rounds: &[DeliveryStatus]) -> bool {
+        self.state.is_none_or(|wanted| wanted == EventState::of(rounds.iter().map(|round| round.state)))
+    }
+}
+
+pub trait Sources {
+    /// By id or uid.
+    fn source(&self, org: OrgId, key: Key) -> Read<Option<Source>>;
+
+    /// Whose token this is the digest of, though it may count no longer.
+    fn source_of_token(&self, digest: [u8; 32]) -> Read<Option<Source>>;
+
+    /// The one that owns an application.
+    fn source_of_application(&self, app: AppId) -> Read<Option<SourceId>>;
+
+    fn sources(&self, org: OrgId, page: Page<SourceId>, order: Order) -> Read<Vec<Source>>;
+
+    /// In the order of the messages.
+    fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>>;
+
+    /// By event id or by the message's id.
+    fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>>;
+}
