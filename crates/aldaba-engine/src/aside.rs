@@ -11,7 +11,17 @@ impl Aside {
     /// For half of the processors: the others are for all that is not aside.
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new((processors / 2).max(1))))
+        Self::of((processors / 2).max(1))
+    }
+
+    /// For so many at once.
+    pub(crate) fn of(places: usize) -> Self {
+        Self(Arc::new(Semaphore::new(places)))
+    }
+
+    /// How many are free, with nothing under way.
+    pub(crate) fn places(&self) -> usize {
+        self.0.available_permits()
     }
 
     /// In the order in which they come. A place stays taken until its work is done, also where nobody waits for it any more.
@@ -62,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_gives_up_frees_no_place_before_the_work_is_done() {
-        let aside = Aside(Arc::new(Semaphore::new(1)));
+        let aside = Aside::of(1);
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let first = tokio::spawn({
             let aside = aside.clone();

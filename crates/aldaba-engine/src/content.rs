@@ -181,7 +181,7 @@ impl Contents {
 
     /// One that is larger than a whole budget takes all of it.
     fn steps_of(&self, content: &Content) -> u32 {
-        let bytes = content.payload.len() + content.event_type.len() + OVERHEAD;
+        let bytes = content.bytes() + content.event_type.len() + OVERHEAD;
         u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX).min(self.most)
     }
 }
@@ -279,6 +279,15 @@ mod tests {
         assert!(contents.hold(&large).is_none());
         drop(first);
         assert!(contents.hold(&large).is_some());
+    }
+
+    #[test]
+    fn headers_of_a_message_count_as_its_payload_does() {
+        let contents = Contents::new(16 * STEP);
+        let headers = Some(Bytes::from(vec![0; 3 * STEP]));
+        let large = Arc::new(Content { sealed_headers: headers, ..content(1) });
+        let _held = (contents.hold(&large).expect("fits"), contents.hold(&large).expect("fits"));
+        assert!(contents.hold(&large).is_none());
     }
 
     #[tokio::test]

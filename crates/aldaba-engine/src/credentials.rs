@@ -59,6 +59,7 @@ impl News {
         let concerned = matches!(
             change,
             Change::DeleteApplication { .. }
+                | Change::DeleteSource { .. }
                 | Change::CreateApiKey { .. }
                 | Change::RenameApiKey { .. }
                 | Change::RevokeApiKey { .. }
@@ -71,7 +72,7 @@ impl News {
     pub(crate) fn take_effect(self) {
         let Self(Credentials { keys, revocations, applications }, change) = self;
         match change {
-            Change::DeleteApplication { app, .. } => {
+            Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } => {
                 keys.remove_of(app);
                 applications.remove(app);
             }

@@ -10,6 +10,7 @@ mod hands;
 mod loads;
 mod profiles;
 mod secrets;
+mod sources;
 mod tenants;
 
 pub use event_types::{NewEventType, Put};
@@ -24,8 +25,8 @@ use crate::operational::Listeners;
 use crate::replay::Replays;
 use crate::tries::Tries;
 use crate::vault::{Secrets, Vault, VaultError};
-use crate::{Clock, EndpointHeaders, Entropy, EventTypes, Policies, Profiles};
-use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, Timestamp};
+use crate::{Clock, Doors, EndpointHeaders, Entropy, EventTypes, Policies, Profiles, Tally};
+use aldaba_delivery::{AppId, ConditionCause, EndpointId, Health, OrgId, Policy, SourceId, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::{
     Actor, Application, Change, Changed, Deed, Done, Endpoint, EndpointConfig, Error, Fence, IdempotencyKey,
@@ -35,11 +36,12 @@ use event_types::EventTypeNews;
 use loads::Loads;
 use profiles::ProfileNews;
 use serde_json::json;
+use sources::SourceNews;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// A request that must have its effect once: a digest over the caller, the key and the path.
 pub type Once = Option<[u8; 16]>;
@@ -91,6 +93,13 @@ pub enum ChangeError {
     TooManyKeys,
     #[error("the organization has as many API keys as it may have")]
     TooManyApiKeys,
+    #[error("the organization has as many sources as it may have")]
+    TooManySources,
+    /// Until this moment.
+    #[error("the source has as many former tokens as it may have")]
+    TooManyTokens { now: Timestamp, until: Timestamp },
+    #[error("the application belongs to the source {0}")]
+    OfSource(SourceId),
     #[error("{0} tokens or sessions have been ended, as many as are remembered")]
     TooManyRevocations(usize),
     #[error("the request has been made before, and its answer cannot be given again")]
@@ -186,8 +195,12 @@ pub struct Core {
     listeners: Listeners,
     credentials: Credentials,
     entries: Entries,
+    /// Who ends what waits for a deleted application.
+    orphans: mpsc::UnboundedSender<AppId>,
     idempotency_kept: Duration,
     loads: Loads,
+    doors: Doors,
+    tally: Tally,
 }
 
 impl Core {
@@ -206,7 +219,9 @@ impl Core {
         listeners: Listeners,
         credentials: Credentials,
         entries: Entries,
+        orphans: mpsc::UnboundedSender<AppId>,
         idempotency_kept: Duration,
+        (doors, tally): (Doors, Tally),
     ) -> Self {
         Self {
             store,
@@ -222,8 +237,11 @@ impl Core {
             listeners,
             credentials,
             entries,
+            orphans,
             idempotency_kept,
             loads: Loads::default(),
+            doors,
+            tally,
         }
     }
 
@@ -306,8 +324,15 @@ impl Directory {
 
     pub async fn delete_application(&self, which: WhichApplication) -> Result<(), ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
-        let change = Change::DeleteApplication { app: application.id, at: self.clock.now() };
-        self.change(change).await.map(drop)
+        let app = application.id;
+        let change = Change::DeleteApplication { app, at: self.clock.now() };
+        match self.change(change).await {
+            Err(ChangeError::InUse) => {
+                let owner = self.store.source_of_application(app).await?;
+                Err(owner.map_or(ChangeError::Unsettled, ChangeError::OfSource))
+            }
+            changed => changed.map(drop),
+        }
     }
 
     pub async fn create_endpoint(
@@ -498,9 +523,14 @@ impl Directory {
             _ => None,
         };
         let emptied = match &change {
-            Change::DeleteEndpoint { app, .. } | Change::DeleteApplication { app, .. } => Some(*app),
+            Change::DeleteEndpoint { app, .. } => Some(*app),
             _ => None,
         };
+        let deleted = match &change {
+            Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } => Some(*app),
+            _ => None,
+        };
+        let orphans = self.orphans.clone();
         let resumed = match &change {
             Change::ResumeEndpoint { app, endpoint, .. } => Some((*app, *endpoint)),
             _ => None,
@@ -516,6 +546,7 @@ impl Directory {
             Change::DeleteApplication { app, .. } => Some((*app, None)),
             _ => None,
         };
+        let sources = SourceNews::of(&change, &self.doors, &self.tally);
         let (listeners, noticed) = (self.listeners.clone(), !change.notices().is_empty());
         let application = match &change {
             Change::UpdateApplication { application, .. } => Some(application.id),
@@ -527,6 +558,7 @@ impl Directory {
         let event_types = EventTypeNews::of(&change, &self.event_types);
         let concerns_lanes = altered.is_some()
             || emptied.is_some()
+            || deleted.is_some()
             || resumed.is_some()
             || released.is_some()
             || application.is_some()
@@ -557,9 +589,16 @@ impl Directory {
                 if let Some(news) = credentials {
                     news.take_effect();
                 }
+                if let Some(news) = sources {
+                    news.take_effect();
+                }
                 // Lanes hear of it in the order of the commits, before anything that follows.
                 if let Some(app) = emptied {
                     inbox.send(Event::Removed(app, removed.clone()));
+                }
+                if let Some(app) = deleted {
+                    inbox.send(Event::ApplicationRemoved(app));
+                    let _ = orphans.send(app);
                 }
                 if let Some(app) = application {
                     inbox.send(Event::ApplicationChanged(app));

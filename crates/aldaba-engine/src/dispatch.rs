@@ -33,7 +33,17 @@ pub enum DispatchError {
     #[error("there is no profile `{0}`")]
     UnknownProfile(String),
     #[error(transparent)]
-    Send(#[from] SendError),
+    Send(SendError),
+}
+
+impl From<SendError> for DispatchError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::UnknownPolicy(name) => Self::UnknownPolicy(name),
+            SendError::UnknownProfile(name) => Self::UnknownProfile(name),
+            other => Self::Send(other),
+        }
+    }
 }
 
 impl Engine {

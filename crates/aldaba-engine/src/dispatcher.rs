@@ -55,6 +55,8 @@ pub(crate) enum Event {
     PutBack(EndpointId, Waiting),
     /// Endpoints of an application were deleted.
     Removed(AppId, Vec<EndpointId>),
+    /// An application was deleted, with all its endpoints.
+    ApplicationRemoved(AppId),
     /// An endpoint was changed: its lane must read it again before it sends.
     Altered(EndpointId),
     /// An endpoint was resumed: its lane must read it again, and send what was held.
@@ -91,6 +93,9 @@ pub(crate) enum Event {
     Ask(Vec<Question>, oneshot::Sender<Vec<Outlook>>),
     /// How many deliveries are in flight.
     Count(oneshot::Sender<usize>),
+    /// How many lanes there are, and deleted applications that are remembered for theirs.
+    #[cfg(test)]
+    Lanes(oneshot::Sender<(usize, usize)>),
 }
 
 /// The way to the dispatcher. What can pile up in it is bounded by what the store's writer and the
@@ -216,6 +221,7 @@ impl Dispatcher {
                     self.turns.removed(endpoint, app, now);
                 }
             }
+            Event::ApplicationRemoved(app) => self.turns.application_removed(app),
             Event::Altered(endpoint) => self.turns.altered(endpoint),
             Event::Resumed(app, endpoint) => self.turns.resumed(endpoint, app, now),
             Event::Released(gates) => self.turns.released(&gates, now),
@@ -252,6 +258,8 @@ impl Dispatcher {
                 drop(answer.send(questions.iter().map(outlook).collect()));
             }
             Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
+            #[cfg(test)]
+            Event::Lanes(answer) => drop(answer.send(self.turns.memory())),
         }
     }
 

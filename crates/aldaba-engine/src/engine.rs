@@ -11,15 +11,19 @@ use crate::hosts::HeldHost;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::matching::{self, Mismatch};
 use crate::operational::{Listeners, Operational};
+use crate::orphans::Orphans;
 use crate::outlook::{Outlook, Question};
 use crate::recorder::Recorder;
 use crate::replay::Replays;
 use crate::resend::{ByHand, NewResend, Places, ResendError, Resender};
 use crate::retention::{Retention, Walks};
+use crate::source::{Looking, Sources};
 use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::Turns;
-use crate::{Clock, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Transport, Vault};
+use crate::{
+    Clock, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally, Transport, Vault,
+};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use aldaba_store::{
     Actor, AuditEntry, Deed, Done, Endpoint, Error, Message, Seq, Store, Subscription, WhichApplication,
@@ -27,7 +31,7 @@ use aldaba_store::{
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 /// What an engine is made of. Everything that touches the world is brought by the caller.
@@ -59,6 +63,7 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     intake: Arc<Intake>,
+    sources: Sources,
     directory: DirectoryAccess,
     credentials: Credentials,
     uses: Uses,
@@ -73,8 +78,9 @@ struct Inner {
     inbox: Inbox,
     failed: watch::Sender<bool>,
     explaining: Aside,
+    patience: Option<Duration>,
     /// What goes on until the end.
-    background: [AbortHandle; 3],
+    background: [AbortHandle; 4],
 }
 
 impl Engine {
@@ -100,9 +106,15 @@ impl Engine {
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
         let kept = options.idempotency_kept;
+        let (orphaned, deleted) = mpsc::unbounded_channel();
         let entries = Entries::new(clock.clone(), entropy.clone());
         let replays =
             Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), entries.clone(), kept);
+        let sources = Sources {
+            doors: Doors::new(store.clone(), clock.clone(), vault.clone()),
+            tally: Tally::default(),
+            looking: Looking::new(Aside::new()),
+        };
         let directory = DirectoryAccess::new(Core::new(
             store.clone(),
             clock.clone(),
@@ -117,7 +129,9 @@ impl Engine {
             listeners.clone(),
             credentials.clone(),
             entries.clone(),
+            orphaned,
             kept,
+            (sources.doors.clone(), sources.tally.clone()),
         ));
         let contents = Contents::new(options.content_bytes);
         let sender = Sender {
@@ -193,13 +207,16 @@ impl Engine {
             checking: Aside::new(),
         });
         let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
+        let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
         let background = [
             tokio::spawn(retention.run()).abort_handle(),
+            tokio::spawn(orphans.run()).abort_handle(),
             tokio::spawn(uses.clone().run()).abort_handle(),
             tokio::spawn(operational.run()).abort_handle(),
         ];
         let inner = Inner {
             intake,
+            sources,
             directory,
             credentials,
             uses,
@@ -214,14 +231,16 @@ impl Engine {
             inbox,
             failed,
             explaining: Aside::new(),
+            patience: options.patience,
             background,
         };
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered.
+    /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
+    /// be.
     pub async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
-        self.0.intake.send(which, event).await
+        self.0.intake.send(which, event, self.patience()).await
     }
 
     /// Why an event would be refused, whatever its application is.
@@ -268,8 +287,21 @@ impl Engine {
         &self.0.resender.vault
     }
 
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.0.sources
+    }
+
     pub(crate) fn intake(&self) -> &Intake {
         &self.0.intake
+    }
+
+    #[cfg(test)]
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.0.inbox
+    }
+
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.0.patience
     }
 
     pub(crate) fn contents(&self) -> &Contents {
@@ -357,13 +389,14 @@ impl Engine {
         answered.await.unwrap_or_else(|_| nothing())
     }
 
-    /// Hands in several events of one application, in one commit, with a result for each.
+    /// Hands in several events of one application, in one commit, with a result for each. [`SendError::Late`]: any of them
+    /// may yet be accepted.
     pub async fn send_many(
         &self,
         which: &WhichApplication,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        self.0.intake.send_many(which, events).await
+        self.0.intake.send_many(which, events, self.patience()).await
     }
 
     /// Whether an endpoint of the application would get such a message, or might: what a filter says of it is
@@ -427,6 +460,13 @@ impl Engine {
     /// store. Returns how many were still in flight: their deliveries are tried again after the
     /// next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
+        let left = self.land(limit).await;
+        self.close().await;
+        left
+    }
+
+    /// The first half of a shutdown: nothing more is started, and requests in flight may end.
+    pub async fn land(&self, limit: Duration) -> usize {
         self.0.background.iter().for_each(AbortHandle::abort);
         let (stopped, all_landed) = oneshot::channel();
         self.0.inbox.send(Event::Stop(stopped));
@@ -434,14 +474,18 @@ impl Engine {
         let by_hand = tokio::time::timeout(limit, self.0.resender.ended());
         let (landed, _) = tokio::join!(tokio::time::timeout(limit, all_landed), by_hand);
         let in_lanes = if landed.is_ok() { 0 } else { self.in_flight().await };
-        let left = in_lanes + self.0.resender.places.taken();
+        in_lanes + self.0.resender.places.taken()
+    }
+
+    /// The second half: what was handed to the store is written, for as long as the disk takes, and its folder is
+    /// free.
+    pub async fn close(&self) {
         if let Err(error) = self.0.uses.write(true).await {
             tracing::debug!(%error, "cannot note when keys were last used");
         }
         if let Err(error) = self.0.store.close().await {
             tracing::error!(%error, "the store did not close cleanly");
         }
-        left
     }
 }
 

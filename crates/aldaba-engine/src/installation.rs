@@ -76,7 +76,12 @@ impl Installation {
 async fn open(options: StoreOptions, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
     let options = StoreOptions { clock: Monotonic::new(move || clock.monotonic()), ..options };
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
-    opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+    match opened {
+        Ok(opened) => opened,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime ends, and with it whoever waits for this.
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// Without the key.

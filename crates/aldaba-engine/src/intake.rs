@@ -5,10 +5,11 @@ use crate::content::{Contents, HeldContent};
 use crate::directory::{DirectoryAccess, Once};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::matching::{LOOKS_AT_ONCE, looks, wanting};
+use crate::patience::within;
 use crate::schema::{Allowance, Schemas, Unfit};
 use crate::{Clock, Entropy, EventTypes};
 use aldaba_delivery::filter::Facts;
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SkipReason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SkipReason, SourceId, Timestamp};
 use aldaba_store::{
     Accept, Accepted, Content, Done, Endpoint, Error, IdempotencyKey, NewDelivery, NewMessage, Quota,
     QuotaOf, Seq, Store, Subscription, Tenant, Waiting, WhichApplication,
@@ -56,6 +57,17 @@ pub struct NewEvent {
     pub once: Once,
     /// It is dispatched to an address, and is for no endpoint.
     pub direct: Option<Direct>,
+    /// It came in through a source.
+    pub source: Option<FromSource>,
+}
+
+/// What an event has that came in through a source.
+#[derive(Clone, Debug)]
+pub struct FromSource {
+    /// Headers that go out as they came.
+    pub(crate) sealed_headers: Bytes,
+    /// How long its id is remembered at least.
+    pub(crate) event_id_kept: Duration,
 }
 
 /// Where an event goes that is for no endpoint, and what goes with it.
@@ -82,6 +94,7 @@ impl NewEvent {
             only_for: None,
             once: None,
             direct: None,
+            source: None,
         }
     }
 
@@ -90,7 +103,11 @@ impl NewEvent {
             event_type: self.event_type.clone(),
             payload: self.payload.clone(),
             version: self.version.clone(),
-            sealed_headers: self.direct.as_ref().and_then(|direct| direct.sealed_headers.clone()),
+            sealed_headers: match (&self.direct, &self.source) {
+                (Some(direct), _) => direct.sealed_headers.clone(),
+                (None, Some(source)) => Some(source.sealed_headers.clone()),
+                (None, None) => None,
+            },
         })
     }
 
@@ -132,6 +149,11 @@ pub enum SendError {
     Ordered(Vec<EndpointId>),
     #[error("the payload does not fit its event type")]
     Unfit(Unfit),
+    /// The address names it.
+    #[error("there is no policy `{0}`")]
+    UnknownPolicy(String),
+    #[error("there is no profile `{0}`")]
+    UnknownProfile(String),
     #[error("the application's configuration keeps changing")]
     Unsettled,
     /// So many messages were sent today, as many as may be.
@@ -143,6 +165,12 @@ pub enum SendError {
         /// When the day is over.
         until: Timestamp,
     },
+    /// It takes only what comes in through its source.
+    #[error("the application belongs to the source {0}, and takes only what comes in through that")]
+    OfSource(SourceId),
+    /// It was not refused, and may yet be accepted.
+    #[error("the store takes long; what was handed in may be stored yet")]
+    Late,
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -178,9 +206,15 @@ impl Quotas {
 }
 
 impl Intake {
-    pub(crate) async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
+    /// `patience`: how long a commit is waited for.
+    pub(crate) async fn send(
+        &self,
+        which: &WhichApplication,
+        event: NewEvent,
+        patience: Option<Duration>,
+    ) -> Result<Sent, SendError> {
         let unfit = self.check(which, std::slice::from_ref(&event)).await.pop().flatten();
-        self.send_checked(which, &event, unfit).await
+        self.send_checked(which, &event, unfit, patience).await
     }
 
     /// Hands in what the server itself has to say, as [`Self::send_many`] does. It counts for nobody, and no schema
@@ -190,7 +224,7 @@ impl Intake {
         which: &WhichApplication,
         events: &[NewEvent],
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        let mut many = Many::new(events, Quotas::default());
+        let mut many = Many::new(events, Quotas::default(), None);
         self.settle(which, events, &mut many).await?;
         many.fill(&SendError::Unsettled);
         Ok(many.results.into_iter().flatten().collect())
@@ -207,13 +241,14 @@ impl Intake {
 
     /// Hands in several events of one application, in one commit unless they go to very many endpoints or its
     /// configuration changes meanwhile. What becomes of one is of no concern to the others. An error is about
-    /// all: nothing was stored.
+    /// all: nothing was stored, unless it is [`SendError::Late`]. `patience`: how long a commit is waited for.
     pub(crate) async fn send_many(
         &self,
         which: &WhichApplication,
         events: Vec<NewEvent>,
+        patience: Option<Duration>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        let mut many = Many::new(&events, self.quotas);
+        let mut many = Many::new(&events, self.quotas, patience);
         let unfit = self.check(which, &events).await;
         for (fits, unfit) in many.fits.iter_mut().zip(&unfit) {
             *fits = unfit.is_none();
@@ -224,14 +259,14 @@ impl Intake {
         for ((event, result), unfit) in events.iter().zip(many.results).zip(unfit) {
             all.push(match result {
                 Some(result) => result,
-                None => self.send_checked(which, event, unfit).await,
+                None => self.send_checked(which, event, unfit, patience).await,
             });
         }
         Ok(all)
     }
 
     /// Commits what fits, until all of it has a result or the application has changed too often. An error is about
-    /// all: nothing was stored.
+    /// all: nothing was stored, unless it is [`SendError::Late`].
     async fn settle(
         &self,
         which: &WhichApplication,
@@ -242,6 +277,7 @@ impl Intake {
         let mut old = None;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            events.iter().try_for_each(|event| takes(&tenant, event))?;
             drop(old.take());
             match self.commit_many(&tenant, events, many).await {
                 Ok(Settled::Yes) => break,
@@ -249,9 +285,9 @@ impl Intake {
                     self.directory.forget(which, &tenant);
                     old = Some(tenant);
                 }
-                Err(error) if many.results.iter().all(Option::is_none) => return Err(error.into()),
+                Err(error) if many.results.iter().all(Option::is_none) => return Err(error),
                 Err(error) => {
-                    many.fill(&SendError::Store(error));
+                    many.fill(&error);
                     break;
                 }
             }
@@ -265,7 +301,7 @@ impl Intake {
         tenant: &Arc<Tenant>,
         events: &[NewEvent],
         many: &mut Many,
-    ) -> Result<Settled, Error> {
+    ) -> Result<Settled, SendError> {
         let now = self.clock.now();
         let mut looked = 0;
         let mut left = (0..events.len()).filter(|place| many.is_open(*place)).collect::<Vec<_>>().into_iter();
@@ -298,12 +334,16 @@ impl Intake {
             if batch.is_empty() {
                 return Ok(Settled::Yes);
             }
-            for ((place, new), accepted) in places.into_iter().zip(self.commit_all(batch).await?) {
+            for ((place, new), accepted) in
+                places.into_iter().zip(self.commit_all(batch, many.patience).await?)
+            {
                 many.results[place] = Some(match accepted {
                     Accepted::New { .. } => Ok(new),
                     Accepted::Repeated { message } => Ok(Sent::Before { message }),
                     Accepted::EventIdTaken { message } => Err(SendError::EventIdTaken(message)),
                     Accepted::OverQuota(whose) => Err(self.over_quota(whose, now)),
+                    Accepted::NoSuchPolicy => Err(unknown_policy(&events[place])),
+                    Accepted::NoSuchProfile => Err(unknown_profile(&events[place])),
                     Accepted::Stale => return Ok(Settled::NotYet),
                 });
             }
@@ -315,6 +355,7 @@ impl Intake {
         which: &WhichApplication,
         event: &NewEvent,
         unfit: Option<Unfit>,
+        patience: Option<Duration>,
     ) -> Result<Sent, SendError> {
         let content = event.content();
         let mut doubts = DOUBTS;
@@ -322,6 +363,7 @@ impl Intake {
         let mut old = None;
         for _ in 0..MATCHINGS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            takes(&tenant, event)?;
             drop(old.take());
             let now = self.clock.now();
             let message = MessageId::new(now, self.entropy.bytes());
@@ -329,7 +371,7 @@ impl Intake {
             let times = (now, deliver_at);
             if let Some(unfit) = unfit {
                 let accept = self.accept(&tenant, message, event, &content, times, Vec::new());
-                return self.refuse(accept, &content, SendError::Unfit(unfit)).await;
+                return self.refuse(accept, &content, SendError::Unfit(unfit), patience).await;
             }
             let deliveries = self.match_one(&tenant, event, deliver_at.unwrap_or(now)).await;
             let mut accept = self.accept(&tenant, message, event, &content, times, deliveries);
@@ -342,9 +384,9 @@ impl Intake {
                     old = Some(tenant);
                     continue;
                 }
-                return self.refuse(accept, &content, refusal).await;
+                return self.refuse(accept, &content, refusal, patience).await;
             }
-            match self.commit(accept, &content).await? {
+            match self.commit(accept, &content, patience).await? {
                 Accepted::New { .. } => return Ok(Sent::New { message, at: now, deliver_at }),
                 Accepted::Repeated { message } => return Ok(Sent::Before { message }),
                 Accepted::EventIdTaken { message } => return Err(SendError::EventIdTaken(message)),
@@ -353,6 +395,8 @@ impl Intake {
                     old = Some(tenant);
                 }
                 Accepted::OverQuota(whose) => return Err(self.over_quota(whose, now)),
+                Accepted::NoSuchPolicy => return Err(unknown_policy(event)),
+                Accepted::NoSuchProfile => return Err(unknown_profile(event)),
             }
         }
         Err(SendError::Unsettled)
@@ -422,6 +466,7 @@ impl Intake {
                 tags: event.tags.clone(),
                 headers: event.headers.clone(),
                 event_id: event.event_id.clone(),
+                event_id_until: event.source.as_ref().map(|source| now + source.event_id_kept),
                 created_at: now,
                 deliver_at,
                 only_for: event.direct.as_ref().map(|direct| direct.address.id).or(event.only_for),
@@ -452,23 +497,33 @@ impl Intake {
         accept: Accept,
         content: &Arc<Content>,
         refusal: SendError,
+        patience: Option<Duration>,
     ) -> Result<Sent, SendError> {
         if accept.idempotency.is_none() {
             return Err(refusal);
         }
-        match self.commit(Accept { version: u64::MAX, ..accept }, content).await? {
+        match self.commit(Accept { version: u64::MAX, ..accept }, content, patience).await? {
             Accepted::Repeated { message } => Ok(Sent::Before { message }),
             _ => Err(refusal),
         }
     }
 
-    async fn commit(&self, accept: Accept, content: &Arc<Content>) -> Result<Accepted, Error> {
-        let mut accepted = self.commit_all(vec![(accept, content.clone())]).await?;
+    async fn commit(
+        &self,
+        accept: Accept,
+        content: &Arc<Content>,
+        patience: Option<Duration>,
+    ) -> Result<Accepted, SendError> {
+        let mut accepted = self.commit_all(vec![(accept, content.clone())], patience).await?;
         Ok(accepted.pop().unwrap_or(Accepted::Stale))
     }
 
-    /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears.
-    async fn commit_all(&self, batch: Vec<(Accept, Arc<Content>)>) -> Result<Vec<Accepted>, Error> {
+    /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears, if that still waits.
+    async fn commit_all(
+        &self,
+        batch: Vec<(Accept, Arc<Content>)>,
+        patience: Option<Duration>,
+    ) -> Result<Vec<Accepted>, SendError> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -488,7 +543,7 @@ impl Intake {
             let _ = answer.send(result);
         });
         self.store.accept(batch.into_iter().map(|(accept, _)| accept).collect(), done);
-        answered.await.map_err(|_| Error::Closed)?
+        Ok(within(patience, answered).await?.map_err(|_| Error::Closed)??)
     }
 
     fn news(&self, accept: &Accept, content: &Arc<Content>) -> News {
@@ -505,6 +560,17 @@ impl Intake {
     }
 }
 
+/// What the address names was there a moment ago; the store does not say its name again.
+fn unknown_policy(event: &NewEvent) -> SendError {
+    let named = event.direct.as_ref().map(|direct| direct.address.config.policy.clone());
+    SendError::UnknownPolicy(named.unwrap_or_default())
+}
+
+fn unknown_profile(event: &NewEvent) -> SendError {
+    let named = event.direct.as_ref().and_then(|direct| direct.address.config.profile.clone());
+    SendError::UnknownProfile(named.unwrap_or_default())
+}
+
 /// The payload of an event, and what it is to fit.
 struct Check {
     /// The place of the event among others.
@@ -517,6 +583,17 @@ struct Check {
 impl Check {
     fn run(&self, allowance: &mut Allowance) -> Option<Unfit> {
         self.schemas.check_within(self.version.as_deref(), &self.payload, allowance).err()
+    }
+}
+
+/// What a source has taken in is told apart by its sender's ids, so that nobody else may give any there. What is for one
+/// endpoint alone is an example, and has none.
+fn takes(tenant: &Tenant, event: &NewEvent) -> Result<(), SendError> {
+    match tenant.source {
+        Some(source) if event.source.is_none() && event.only_for.is_none() => {
+            Err(SendError::OfSource(source))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -542,15 +619,18 @@ struct Many {
     fits: Vec<bool>,
     results: Vec<Option<Result<Sent, SendError>>>,
     quotas: Quotas,
+    /// How long a commit is waited for.
+    patience: Option<Duration>,
 }
 
 impl Many {
-    fn new(events: &[NewEvent], quotas: Quotas) -> Self {
+    fn new(events: &[NewEvent], quotas: Quotas, patience: Option<Duration>) -> Self {
         Self {
             contents: events.iter().map(NewEvent::content).collect(),
             fits: vec![true; events.len()],
             results: vec![None; events.len()],
             quotas,
+            patience,
         }
     }
 

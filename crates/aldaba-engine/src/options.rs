@@ -39,6 +39,8 @@ pub struct Options {
     pub idempotency_kept: Duration,
     pub retention: crate::RetentionOptions,
     pub quotas: crate::Quotas,
+    /// How long whoever hands in an event waits for its commit; `None`: for as long as that takes.
+    pub patience: Option<Duration>,
 }
 
 impl Default for Options {
@@ -62,6 +64,7 @@ impl Default for Options {
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),
             quotas: crate::Quotas::default(),
+            patience: None,
         }
     }
 }

@@ -39,6 +39,8 @@ pub enum ResendError {
     NoEndpoint,
     #[error("the payload is gone")]
     NoPayload,
+    #[error("the message has headers of its own, which are for another address")]
+    ForAnother,
     #[error("as many attempts are made by hand as can be")]
     TooMany,
     #[error("nothing is sent now: the server is stopping, or cannot write results")]
@@ -124,6 +126,10 @@ impl Resender {
         let (endpoint, message) = (&asked.endpoint, asked.message.id);
         if self.made_before(asked).await? {
             return Ok(ByHand::Before);
+        }
+        let has_headers = asked.message.content.sealed_headers.is_some();
+        if endpoint.direct && has_headers && asked.message.only_for != Some(endpoint.id) {
+            return Err(ResendError::ForAnother);
         }
         let round = self.round(endpoint.id, message).await?;
         let waits = round.as_ref().and_then(waiting);

@@ -106,8 +106,20 @@ impl Target {
         of_message: &[(HeaderName, HeaderValue)],
         mut headers: HeaderMap,
     ) -> HeaderMap {
-        for (name, value) in address.headers.iter().chain(of_message) {
+        for (name, value) in &address.headers {
             if !profile.sends(name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        // One that came several times goes out as often.
+        for (number, (name, value)) in of_message.iter().enumerate() {
+            let came_before = of_message[..number].iter().any(|(other, _)| other == name);
+            if profile.sends(name) {
+                continue;
+            }
+            if came_before {
+                headers.append(name, value.clone());
+            } else {
                 headers.insert(name, value.clone());
             }
         }

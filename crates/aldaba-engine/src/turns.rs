@@ -4,18 +4,20 @@
 //! to do now; the dispatcher does it.
 
 mod app_throttle;
+mod lines;
 mod serve;
 mod shares;
 
 use crate::attempt::Start;
 use crate::gates::Gates;
-use crate::lane::{Awake, Entry, FixedMap, Lane, Place, Queue, Reading, Room, Throttle};
+use crate::lane::{Awake, Entry, FixedMap, FixedSet, Lane, Place, Queue, Reading, Room, Throttle};
 use crate::options::Options;
 use crate::outlook::{Outlook, Question};
 use crate::target::Target;
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
 use aldaba_store::{DueQuery, Record, Seq, Waiting};
 use app_throttle::AppThrottles;
+pub(crate) use shares::Owner;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -40,6 +42,9 @@ pub(crate) struct Turns {
     /// How many refills are under way, and the lanes that wait for one to end.
     refills: usize,
     thirsty: VecDeque<EndpointId>,
+    /// Applications that were deleted: nothing more is sent by any of their lanes. Each is remembered as long as it has
+    /// lanes; one that is opened later reads of it.
+    gone: FixedSet<AppId>,
     /// Nothing more is started: the store cannot be written, or the server stops.
     pub(crate) halted: bool,
 }
@@ -79,6 +84,7 @@ impl Turns {
             throttles: AppThrottles::default(),
             refills: 0,
             thirsty: VecDeque::new(),
+            gone: FixedSet::default(),
             halted: false,
         }
     }
@@ -86,6 +92,12 @@ impl Turns {
     /// How many deliveries are taken and not yet recorded.
     pub(crate) fn in_flight(&self) -> usize {
         self.shares.in_flight()
+    }
+
+    /// How many lanes there are, and deleted applications that are remembered for theirs.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        (self.lanes.len(), self.gone.len())
     }
 
     /// When something is next due that no news will announce.
@@ -217,6 +229,12 @@ impl Turns {
         self.wake(endpoint);
     }
 
+    /// The same for all endpoints of an application, however many there are: each lane learns of it at its next turn. What
+    /// waits for later is ended by somebody else (`orphans.rs`).
+    pub(crate) fn application_removed(&mut self, app: AppId) {
+        self.gone.insert(app);
+    }
+
     /// The endpoint has no row: nothing can wait for it.
     pub(crate) fn vanished(&mut self, endpoint: EndpointId, now: Timestamp) {
         if self.lanes.get(&endpoint).is_some_and(|lane| lane.backlog.has_flights()) {
@@ -253,7 +271,8 @@ impl Turns {
         // What the endpoint was changed to since then counts.
         let same = |awake: &Awake| Arc::ptr_eq(&awake.target, &start.target);
         let current = lane.reading == Reading::Done && lane.awake.as_deref().is_some_and(same);
-        if self.halted || lane.deleted || !current || !lane_open || !self.gates.still_open(start, now) {
+        let deleted = lane.deleted || self.gone.contains(&lane.app);
+        if self.halted || deleted || !current || !lane_open || !self.gates.still_open(start, now) {
             return MayStart::No;
         }
         let own = lane.throttle.as_mut().map_or(Ok(()), |throttle| throttle.may_start(now));
@@ -319,6 +338,10 @@ impl Turns {
         read: Waiting,
         now: Timestamp,
     ) -> Option<Waiting> {
+        if self.gone.contains(&app) && !self.lanes.contains_key(&endpoint) {
+            // Nobody sends it meanwhile: it needs no lane.
+            return Some(read);
+        }
         self.lane(endpoint, app, now).backlog.withdraw(read)
     }
 
@@ -389,6 +412,7 @@ impl Turns {
     pub(crate) fn forget_idle(&mut self, now: Timestamp, horizon: Timestamp) {
         let idle = self.options.lane_idle;
         let (alarms, awake) = (&mut self.alarms, &mut self.awake);
+        let mut gone = FixedSet::default();
         self.lanes.retain(|endpoint, lane| {
             let keep = lane.place != Place::Nowhere
                 || now.since(lane.idle_since) < idle
@@ -397,8 +421,12 @@ impl Turns {
                 alarms.remove(&(alarm, *endpoint));
             }
             *awake -= usize::from(!keep && lane.awake.is_some());
+            if keep && self.gone.contains(&lane.app) {
+                gone.insert(lane.app);
+            }
             keep
         });
+        self.gone = gone;
         self.gates.forget_idle(now);
         self.throttles.forget_idle(now);
     }

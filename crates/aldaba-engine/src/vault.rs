@@ -3,8 +3,8 @@
 
 use crate::target::Target;
 use crate::wire::Identity;
-use crate::{EndpointHeaders, Entropy};
-use aldaba_delivery::{AppId, EndpointId, Timestamp};
+use crate::{EndpointHeaders, Entropy, ForwardedHeaders, SourceSecrets};
+use aldaba_delivery::{AppId, EndpointId, OrgId, SourceId, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::Content;
 use bytes::Bytes;
@@ -20,6 +20,8 @@ use zeroize::Zeroizing;
 
 const NONCE: usize = 24;
 const FORMAT: u8 = 1;
+/// What stands before headers that are for all endpoints of an application, and not for one address.
+const FOR_ALL: u8 = 2;
 /// What the check value says once it is opened.
 const CHECK: &[u8] = b"aldaba encryption key check";
 
@@ -119,19 +121,59 @@ impl Vault {
         Some(self.seal_bytes(&bound_to_address(app, address), &plain, entropy).into())
     }
 
-    /// As they go out. An endpoint that somebody has made gets none: they were given for an address.
+    /// Seals headers that came in with an event, and go out with it to all endpoints of its application.
+    pub(crate) fn seal_forwarded(
+        &self,
+        app: AppId,
+        headers: &ForwardedHeaders,
+        entropy: &dyn Entropy,
+    ) -> Bytes {
+        let plain = Zeroizing::new(headers.write());
+        let sealed = self.seal_bytes(&bound_to_application(app), &plain, entropy);
+        [&[FOR_ALL][..], &sealed].concat().into()
+    }
+
+    /// As they go out. An endpoint that somebody has made gets none that were given for an address.
     pub(crate) fn open_headers(
         &self,
         target: &Target,
         address: EndpointId,
         content: &Content,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, VaultError> {
-        let Some(sealed) = content.sealed_headers.as_ref().filter(|_| target.direct) else {
-            return Ok(Vec::new());
-        };
-        let plain = Zeroizing::new(self.open_bytes(&bound_to_address(target.app, address), sealed)?);
-        let headers: EndpointHeaders = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
-        Ok(headers.on_the_wire())
+        match content.sealed_headers.as_deref() {
+            Some([FOR_ALL, sealed @ ..]) if !target.direct => {
+                let plain = Zeroizing::new(self.open_bytes(&bound_to_application(target.app), sealed)?);
+                ForwardedHeaders::read(&plain).map(ForwardedHeaders::into_inner).ok_or(VaultError)
+            }
+            Some(sealed) if target.direct => {
+                let plain = Zeroizing::new(self.open_bytes(&bound_to_address(target.app, address), sealed)?);
+                let headers: EndpointHeaders = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
+                Ok(headers.on_the_wire())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Seals what is secret about a source.
+    pub(crate) fn seal_source(
+        &self,
+        org: OrgId,
+        source: SourceId,
+        secrets: &SourceSecrets,
+        entropy: &dyn Entropy,
+    ) -> Vec<u8> {
+        let plain = Zeroizing::new(serde_json::to_vec(secrets).expect("strings serialise"));
+        self.seal_bytes(&bound_to_source(org, source), &plain, entropy)
+    }
+
+    pub(crate) fn open_source(
+        &self,
+        org: OrgId,
+        source: SourceId,
+        sealed: &[u8],
+    ) -> Result<SourceSecrets, VaultError> {
+        let plain = Zeroizing::new(self.open_bytes(&bound_to_source(org, source), sealed)?);
+        serde_json::from_slice(&plain).map_err(|_| VaultError)
     }
 
     /// What signs whatever an application dispatches without a key of its own. It is always the same.
@@ -195,6 +237,19 @@ fn bound_to_address(app: AppId, address: EndpointId) -> [u8; 41] {
     bytes
 }
 
+/// The same.
+fn bound_to_application(app: AppId) -> [u8; 20] {
+    *app.as_bytes()
+}
+
+/// The same.
+fn bound_to_source(org: OrgId, source: SourceId) -> [u8; 42] {
+    let mut bytes = [0; 42];
+    bytes[..20].copy_from_slice(org.as_bytes());
+    bytes[20..40].copy_from_slice(source.as_bytes());
+    bytes
+}
+
 fn bound_to(app: AppId, endpoint: EndpointId) -> [u8; 40] {
     let mut bytes = [0; 40];
     bytes[..20].copy_from_slice(app.as_bytes());
@@ -218,5 +273,50 @@ impl Secrets {
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secrets")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SystemEntropy;
+    use http::HeaderMap;
+
+    fn vault() -> (Vault, SystemEntropy) {
+        (Vault::new([7; 32]), SystemEntropy::new())
+    }
+
+    #[test]
+    fn what_is_sealed_for_a_source_opens_for_no_other() {
+        let (vault, entropy) = vault();
+        let (org, source) = (OrgId::from_bytes([1; 20]), SourceId::from_bytes([2; 20]));
+        let secrets = SourceSecrets { secrets: vec!["theirs".to_owned().into()], ..SourceSecrets::default() };
+        let sealed = vault.seal_source(org, source, &secrets, &entropy);
+        assert_eq!(vault.open_source(org, source, &sealed), Ok(secrets));
+        assert!(vault.open_source(org, SourceId::from_bytes([3; 20]), &sealed).is_err());
+        assert!(vault.open_source(OrgId::from_bytes([3; 20]), source, &sealed).is_err());
+        assert!(!String::from_utf8_lossy(&sealed).contains("theirs"));
+    }
+
+    #[test]
+    fn headers_of_a_message_open_where_they_were_given_for_and_nowhere_else() {
+        let (vault, entropy) = vault();
+        let (target, endpoint) = (Target::sample("standard"), EndpointId::from_bytes([5; 20]));
+        let mut came = HeaderMap::new();
+        came.insert("x-topic", HeaderValue::from_static("paid"));
+        let forwarded = ForwardedHeaders::pick(&[HeaderName::from_static("x-topic")], &came).unwrap();
+        let content = |sealed: Option<Bytes>| Content { sealed_headers: sealed, ..Content::new("a", "") };
+        let of_source = content(Some(vault.seal_forwarded(target.app, &forwarded, &entropy)));
+        let opened = vault.open_headers(&target, endpoint, &of_source).unwrap();
+        assert_eq!(opened, [(HeaderName::from_static("x-topic"), HeaderValue::from_static("paid"))]);
+        let other = Target { app: AppId::from_bytes([9; 20]), ..Target::sample("standard") };
+        assert!(vault.open_headers(&other, endpoint, &of_source).is_err());
+        // What was given for an address is no endpoint's.
+        let given = EndpointHeaders::new([("x-key".to_owned(), "secret".to_owned())]).unwrap();
+        let dispatched = content(vault.seal_headers(target.app, endpoint, &given, &entropy));
+        assert_eq!(vault.open_headers(&target, endpoint, &dispatched), Ok(Vec::new()));
+        let address = Target { direct: true, ..Target::sample("standard") };
+        assert_eq!(vault.open_headers(&address, endpoint, &dispatched).unwrap().len(), 1);
+        assert!(vault.open_headers(&address, EndpointId::from_bytes([6; 20]), &dispatched).is_err());
     }
 }

@@ -15,16 +15,18 @@ pub(crate) use throttle::Throttle;
 
 use crate::Options;
 use crate::target::Target;
+use crate::turns::Owner;
 use aldaba_delivery::{AppId, Health, Passability, Reason, Timestamp};
 use aldaba_store::Seq;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A map whose order, though never relied on, is the same in every run.
 pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
+pub(crate) type FixedSet<K> = HashSet<K, BuildHasherDefault<DefaultHasher>>;
 
 /// There can be very many, most of them waiting: what only a lane about to send needs is in
 /// [`Awake`].
@@ -47,13 +49,22 @@ pub(crate) struct Lane {
     pub(crate) place: Place,
     /// It stands in its application's line of parked lanes, parked or not.
     pub(crate) lined_up: bool,
-    /// Its turn has come, and it is given a place among those in flight while it wakes up.
-    pub(crate) claims: Option<Standing>,
+    /// Its turn has come, and it was given a place among those in flight, which it has not used yet: it may have to
+    /// wake up first.
+    pub(crate) claims: Option<Claim>,
     /// The lane stands in the line for a refill.
     pub(crate) thirsty: bool,
     /// When the lane is to be looked at again.
     pub(crate) alarm: Option<Timestamp>,
     pub(crate) idle_since: Timestamp,
+}
+
+/// A place among those in flight that a lane was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) standing: Standing,
+    /// Its organization was known, so that it is within the share of that.
+    pub(crate) of_org: bool,
 }
 
 /// What a lane knows of its endpoint.
@@ -94,7 +105,7 @@ pub(crate) enum Place {
     Nowhere,
     /// Among the ready lanes of a queue, with this ticket.
     Ready(Queue, u64),
-    /// Its application has as much in flight as it may have.
+    /// Its application or its organization has as much in flight as it may have.
     Parked,
     /// In the line for its application's throttle.
     InLine,
@@ -103,7 +114,7 @@ pub(crate) enum Place {
 /// The queues in which ready lanes wait for their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Its turn had come already, and it had to wake up first.
+    /// Its turn had come already, and it has a place.
     Claimed,
     Answers,
     Fresh,
@@ -241,6 +252,11 @@ impl Lane {
         }
     }
 
+    /// Whose it is, as far as it knows.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { app: self.app, org: self.awake.as_ref().map(|awake| awake.target.org) }
+    }
+
     /// The queue in which the lane waits for its turn.
     pub(crate) fn queue(&self) -> Queue {
         match (self.claims, self.pace.standing()) {
@@ -249,11 +265,6 @@ impl Lane {
             (None, Standing::Fresh) => Queue::Fresh,
             (None, Standing::Slow) => Queue::Slow,
         }
-    }
-
-    /// Something that it needs to wake up is still being read: its endpoint, or the first of what waits.
-    pub(crate) fn is_fetching(&self) -> bool {
-        self.reading != Reading::Done || self.backlog.is_refilling() || self.thirsty
     }
 
     /// Nothing is on its way: what the lane knows is on disk, and can be read again.

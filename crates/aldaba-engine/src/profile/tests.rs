@@ -1,5 +1,6 @@
 use super::*;
 use aldaba_signature::HashKind;
+use aldaba_signature::inbound::{Inspector, Place, Recipe, Secret};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -65,6 +66,37 @@ fn a_signature_stands_where_the_template_says() {
     });
     let value = format!("sha256={}", Scheme::Hex(HashKind::Sha256).sign(&[key()], "", 0, BODY));
     assert_eq!(sent(&read(&profile).expect("a profile"), None), [("x-hub-signature-256".to_owned(), value)]);
+}
+
+/// What goes out of every built-in profile is taken by the recipe that receivers have for it.
+#[test]
+fn what_a_profile_sends_is_taken_by_its_recipe() {
+    let brand: Brand = "Zeltapay".parse().expect("a brand");
+    let message = MessageId::from_bytes([1; 20]).to_string();
+    for (name, recipe, id, event_type) in [
+        ("standard", Recipe::standard(), message.as_str(), None),
+        ("svix", Recipe::svix(), &message, None),
+        ("x-webhook", Recipe::x_webhook_signature().with_id(place("$.jobId")), "j-7", None),
+        ("branded", Recipe::branded("Zeltapay"), &message, Some("invoice.paid")),
+    ] {
+        let sent = sent(&builtin(name, &brand).expect("it is built in"), None);
+        let secret = Secret::parse_for(&recipe, &key().public_text()).expect("a secret");
+        let inspector = Inspector::new(recipe, [secret]).expect("an inspector");
+        let inspected = inspector.inspect(sent.as_slice(), BODY, 1_614_265_330).expect(name);
+        assert_eq!((inspected.id.as_str(), inspected.event_type.as_deref()), (id, event_type), "{name}");
+        let other = inspector.inspect(sent.as_slice(), b"{}", 1_614_265_330).expect_err("another body");
+        assert!(other.is_unauthorized(), "{name}");
+    }
+    let sent = sent(&builtin("job-status", &brand).expect("it is built in"), None);
+    let recipe =
+        Recipe::unsigned().with_id(place("header:x-job-id")).with_event_type(place("header:x-webhook-event"));
+    let inspected = Inspector::new(recipe, []).expect("an inspector").inspect(sent.as_slice(), BODY, 0);
+    let inspected = inspected.expect("job-status");
+    assert_eq!((inspected.id.as_str(), inspected.event_type.as_deref()), ("j-7", Some("job.status")));
+}
+
+fn place(text: &str) -> Place {
+    Place::parse(text).expect("a place")
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Handing out turns: who is next, what comes of a turn, and where a lane waits after it.
 
-use super::shares::Leave;
+use super::lines::Line;
+use super::shares::{Leave, Owner};
 use super::{Action, Turns};
 use crate::attempt::Start;
 use crate::gates::Entrance;
-use crate::lane::{Entry, Place, Queue, Readiness, Reading, Standing};
+use crate::lane::{Claim, Entry, Place, Queue, Readiness, Reading, Standing};
 use crate::target::Target;
 use aldaba_delivery::{AppId, Delivery, EndpointId, Reason, Timestamp};
 use aldaba_store::DueQuery;
@@ -27,8 +28,8 @@ enum Turn {
     Fetches,
     /// The overall cap is reached; the lane keeps its turn.
     Full,
-    /// The application's share of it is used up; the lane waits for one of its deliveries to end.
-    Parked(AppId),
+    /// The share of its application or organization is used up; the lane waits until a place comes free.
+    Parked(Owner, Standing),
     /// The application's rate is used up; the lane stands in the line for it.
     InLine,
 }
@@ -68,6 +69,9 @@ impl Turns {
             return false;
         };
         self.put(endpoint, Place::Nowhere);
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.deleted |= self.gone.contains(&lane.app);
+        }
         let turn = self.turn(endpoint, now);
         if let Turn::Wakes = turn {
             actions.push(Action::Read(endpoint));
@@ -75,9 +79,11 @@ impl Turns {
         if let Some(query) = self.refill(endpoint, now) {
             actions.push(Action::Refill(query));
         }
-        if let Turn::Later | Turn::Full | Turn::Parked(_) = turn {
+        if let Turn::Later | Turn::Full | Turn::Parked(..) = turn {
             self.give_token_back(endpoint, now);
         }
+        // It was given a place that it does not use.
+        let unused = queue == Queue::Claimed && matches!(turn, Turn::Later | Turn::InLine | Turn::Parked(..));
         match turn {
             Turn::Act(action) => {
                 actions.push(action);
@@ -88,17 +94,7 @@ impl Turns {
                 self.put(endpoint, Place::InLine);
                 self.rest(endpoint);
             }
-            Turn::Later => {
-                // It may have been woken for a place that it does not use. The next one gets its turn even
-                // if others have filled everything by now: among the ready it waits for them, parked it
-                // would wait for its own application, which may have nothing left in flight.
-                if let Some(lane) = self.lanes.get(&endpoint)
-                    && self.shares.leave(lane.app, lane.pace.standing()) != Leave::AppFull
-                {
-                    self.unpark(lane.app);
-                }
-                self.rest(endpoint);
-            }
+            Turn::Later => self.rest(endpoint),
             Turn::Full => {
                 // One that had a place has given it back, and waits with those of its standing.
                 let now_in = self.lanes.get(&endpoint).map_or(queue, |lane| lane.queue());
@@ -106,10 +102,13 @@ impl Turns {
                 self.ready[now_in as usize].insert(ticket, endpoint);
                 return queue == Queue::Claimed;
             }
-            Turn::Parked(app) => {
-                self.park(endpoint, app);
+            Turn::Parked(owner, standing) => {
+                self.park(endpoint, owner, standing);
                 self.rest(endpoint);
             }
+        }
+        if unused && let Some(lane) = self.lanes.get(&endpoint) {
+            self.unpark(lane.app);
         }
         true
     }
@@ -128,13 +127,12 @@ impl Turns {
         }
     }
 
-    /// Gives the place back that a lane holds while it wakes up.
-    pub(super) fn unclaim(&mut self, endpoint: EndpointId) {
-        if let Some(lane) = self.lanes.get_mut(&endpoint)
-            && let Some(standing) = lane.claims.take()
-        {
-            self.shares.unclaim(lane.app, standing);
-        }
+    /// Gives the place back that a lane was given and has not used, if there is one.
+    pub(super) fn unclaim(&mut self, endpoint: EndpointId) -> Option<Claim> {
+        let lane = self.lanes.get_mut(&endpoint)?;
+        let claim = lane.claims.take()?;
+        self.shares.unclaim(lane.app, claim.standing);
+        Some(claim)
     }
 
     fn put(&mut self, endpoint: EndpointId, place: Place) {
@@ -143,40 +141,55 @@ impl Turns {
         }
     }
 
-    /// A lane waits for one of its application's deliveries to end. It may have left that line before its
-    /// turn in it, and then still stands there.
-    fn park(&mut self, endpoint: EndpointId, app: AppId) {
+    /// A lane waits for a place to come free. It may have left the line before its turn in it, and then still stands there.
+    fn park(&mut self, endpoint: EndpointId, owner: Owner, standing: Standing) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.place = Place::Parked;
             if !std::mem::replace(&mut lane.lined_up, true) {
-                self.shares.park(app, endpoint);
+                self.shares.park(owner, standing, endpoint);
             }
         }
     }
 
-    /// A place of an application has come free: the first of its lanes that still waits for one gets
-    /// its turn.
+    /// A place of an application has come free. It goes to the next of all that wait; and where it was the share of its
+    /// organization that was too small, or its own, the next of those may have one beside.
     pub(super) fn unpark(&mut self, app: AppId) {
-        while let Some(endpoint) = self.shares.next_parked(app) {
-            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
-            lane.lined_up = false;
-            if lane.place == Place::Parked {
-                self.put(endpoint, Place::Nowhere);
-                self.wake(endpoint);
-                return;
-            }
+        let of_org = self.shares.organization(app).map(Line::Organization);
+        for line in [Some(Line::All), of_org, Some(Line::Application(app))].into_iter().flatten() {
+            while let Some(endpoint) = self.shares.next(line)
+                && !self.give_place(endpoint)
+            {}
         }
+    }
+
+    /// Gives a parked lane a place, to be used in its next turn. `false`: it no longer waits, or may not have this one.
+    fn give_place(&mut self, endpoint: EndpointId) -> bool {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
+        lane.lined_up = false;
+        if lane.place != Place::Parked {
+            return false;
+        }
+        // Not always the one with which it was parked.
+        let (owner, standing) = (lane.owner(), lane.pace.standing());
+        if self.shares.leave(owner, standing) != Leave::Yes {
+            self.park(endpoint, owner, standing);
+            return false;
+        }
+        lane.place = Place::Nowhere;
+        lane.claims = Some(self.shares.claim(owner, standing));
+        self.wake(endpoint);
+        true
     }
 
     fn turn(&mut self, endpoint: EndpointId, now: Timestamp) -> Turn {
         if let Some(turn) = self.goes_on_waking(endpoint, now) {
             return turn;
         }
-        self.unclaim(endpoint);
+        let given = self.unclaim(endpoint);
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return Turn::Later;
         };
-        let (app, standing) = (lane.app, lane.pace.standing());
+        let (owner, standing) = (lane.owner(), lane.pace.standing());
         let readiness = lane.readiness(now, self.options.held);
         match readiness {
             Readiness::Waits => return Turn::Later,
@@ -187,10 +200,13 @@ impl Turns {
             Readiness::Ends(reason) => return self.end(endpoint, reason),
             Readiness::Wakes | Readiness::Ready { .. } => {}
         }
-        match self.shares.leave(app, standing) {
+        // A place that it was given is its own, whatever others have taken since.
+        let is_its_own = given == Some(Claim { standing, of_org: true });
+        let leave = if is_its_own { Leave::Yes } else { self.shares.leave(owner, standing) };
+        match leave {
             Leave::Yes if !self.halted => {}
             Leave::Yes | Leave::Full => return Turn::Full,
-            Leave::AppFull => return Turn::Parked(app),
+            Leave::Share => return Turn::Parked(owner, standing),
         }
         if let Readiness::Ready { probe } = readiness
             && let Some(awake) = &lane.awake
@@ -199,16 +215,15 @@ impl Turns {
             if let Some(rate) = target.app_rate
                 && !lane.token
             {
-                lane.token = self.throttles.enter(app, rate, endpoint, now);
+                lane.token = self.throttles.enter(owner.app, rate, endpoint, now);
                 if !lane.token {
                     return Turn::InLine;
                 }
             }
             return self.send(endpoint, target, released_at, probe, now);
         }
-        lane.claims = Some(standing);
+        lane.claims = Some(self.shares.claim(owner, standing));
         lane.reading = Reading::UnderWay;
-        self.shares.claim(app, standing);
         Turn::Wakes
     }
 
@@ -220,7 +235,8 @@ impl Turns {
             return Some(Turn::Wakes);
         }
         let until = if lane.deleted { Timestamp::MAX } else { now };
-        let fetches = lane.is_fetching() || !lane.backlog.has_entry() && lane.backlog.wants_refill(until);
+        let to_come = lane.backlog.is_refilling() || lane.thirsty || lane.backlog.wants_refill(until);
+        let fetches = lane.reading != Reading::Done || !lane.backlog.has_entry() && to_come;
         fetches.then_some(Turn::Fetches)
     }
 
@@ -292,7 +308,8 @@ impl Turns {
         entry: Entry,
         standing: Standing,
     ) -> Start {
-        self.shares.take(entry.waiting.seq, target.app, standing);
+        let owner = Owner { app: target.app, org: Some(target.org) };
+        self.shares.take(entry.waiting.seq, owner, standing);
         Start { endpoint, target, waiting: entry.waiting, content: entry.content, standing }
     }
 

@@ -26,16 +26,32 @@ struct World {
     /// What waits, by lane.
     rows: BTreeMap<EndpointId, Vec<Waiting>>,
     apps: BTreeMap<EndpointId, AppId>,
+    /// Whose the applications are.
+    org: fn(AppId) -> OrgId,
     /// Of all endpoints.
     ordering: Ordering,
+}
+
+fn one_organization(_: AppId) -> OrgId {
+    OrgId::from_bytes([7; 20])
+}
+
+/// Every application has one of its own.
+fn own_organization(app: AppId) -> OrgId {
+    OrgId::from_bytes(*app.as_bytes())
 }
 
 impl World {
     /// Lanes with `rows` due deliveries each, of the applications that `app` says.
     fn new(options: Options, lanes: u8, rows: i64, app: fn(u8) -> u8) -> Self {
         let turns = Turns::new(options, Gates::default());
-        let mut world =
-            Self { turns, rows: BTreeMap::new(), apps: BTreeMap::new(), ordering: Ordering::None };
+        let mut world = Self {
+            turns,
+            rows: BTreeMap::new(),
+            apps: BTreeMap::new(),
+            org: one_organization,
+            ordering: Ordering::None,
+        };
         for lane in 0..lanes {
             world.add(lane, rows, app(lane));
         }
@@ -47,6 +63,11 @@ impl World {
         self.rows.insert(endpoint, (0..rows).map(|row| row_of(lane, row)).collect());
         self.apps.insert(endpoint, app);
         self.turns.open(endpoint, app, Timestamp::from_millis(0));
+    }
+
+    fn of(mut self, org: fn(AppId) -> OrgId) -> Self {
+        self.org = org;
+        self
     }
 
     /// Everything that is started now, until nothing more can be. Reads are answered at once.
@@ -72,7 +93,8 @@ impl World {
     }
 
     fn read(&mut self, endpoint: EndpointId) {
-        let target = Target { app: self.apps[&endpoint], ordering: self.ordering, ..old_target() };
+        let app = self.apps[&endpoint];
+        let target = Target { app, org: (self.org)(app), ordering: self.ordering, ..old_target() };
         self.turns.opened(endpoint, target, Health::default(), Timestamp::from_millis(0));
     }
 
@@ -125,9 +147,9 @@ fn ready_lanes_take_turns_one_delivery_at_a_time() {
 
 #[test]
 fn a_quarter_of_the_cap_is_only_for_lanes_that_answer_whatever_the_others_do() {
-    let mut world = with_lanes(32, 40, 20, |lane| lane);
+    let mut world = with_lanes(64, 60, 20, |lane| lane).of(own_organization);
     let first = world.started();
-    assert_eq!(first.len(), 24, "every application has one, until only the kept quarter is left");
+    assert_eq!(first.len(), 48, "every application has one, until only the kept quarter is left");
     let (healthy, black_holes) = (first[0], &first[1..]);
     world.end(healthy, true);
     let second = world.started();
@@ -137,7 +159,7 @@ fn a_quarter_of_the_cap_is_only_for_lanes_that_answer_whatever_the_others_do() {
         world.end(*start, false);
     }
     let third = world.started();
-    assert!(third.len() <= 24, "{} went to lanes that are not known to answer", third.len());
+    assert!(third.len() <= 48, "{} went to lanes that are not known to answer", third.len());
 }
 
 #[test]
@@ -148,14 +170,14 @@ fn an_endpoint_that_was_never_tried_finds_room_beside_any_number_of_black_holes(
         world.end(start, false);
     }
     let silent = world.started().len();
-    assert!(silent >= 32, "black holes have taken their share: {silent}");
+    assert!(silent >= 24, "black holes have taken their share: {silent}");
     world.add(200, 1, 99);
     assert_eq!(world.started(), [(lane_id(200), Seq(200_000))]);
 }
 
 #[test]
 fn one_application_with_many_new_endpoints_leaves_room_for_the_others() {
-    let mut world = with_lanes(32, 41, 4, |lane| u8::from(lane == 40));
+    let mut world = with_lanes(32, 41, 4, |lane| u8::from(lane == 40)).of(own_organization);
     let first = world.started();
     let of_other = first.iter().filter(|(endpoint, _)| *endpoint == lane_id(40)).count();
     assert_eq!(of_other, 4, "the other application's lane is not behind the forty");
@@ -164,6 +186,123 @@ fn one_application_with_many_new_endpoints_leaves_room_for_the_others() {
         world.end(*start, false);
     }
     assert_eq!(world.started().len(), 8, "as places come free, its parked lanes have their turn");
+}
+
+/// Whose of the applications of a test: those below ten are one organization's.
+fn two_organizations(app: AppId) -> OrgId {
+    OrgId::from_bytes([u8::from(app >= AppId::from_bytes([10; 20])); 20])
+}
+
+fn of_app(started: &[(EndpointId, Seq)], world: &World, app: u8) -> usize {
+    started.iter().filter(|(endpoint, _)| world.apps[endpoint] == AppId::from_bytes([app; 20])).count()
+}
+
+#[test]
+fn two_applications_of_one_organization_leave_room_for_another_organization() {
+    // Two applications with a hundred endpoints that nobody has tried, and then one of somebody else.
+    let mut world = with_lanes(256, 200, 4, |lane| lane / 100).of(two_organizations);
+    let holes = world.started();
+    assert!((64..=96).contains(&holes.len()), "three quarters of what can be shared: {}", holes.len());
+    assert!(of_app(&holes, &world, 0) <= 64, "a quarter of the cap for one application");
+    for lane in 200..220 {
+        world.add(lane, 1, 10);
+    }
+    assert_eq!(world.started().len(), 20, "none of them waits for a black hole to time out");
+    // And a third one of the first organization has more than the few that everybody has.
+    for lane in 220..250 {
+        world.add(lane, 1, 2);
+    }
+    let third = world.started();
+    assert!(of_app(&third, &world, 2) >= 4, "{}", third.len());
+    // As the holes time out, it has its turns beside the two.
+    let before = of_app(&third, &world, 2);
+    for start in &holes {
+        world.end(*start, false);
+    }
+    let then = world.started();
+    let now = before + of_app(&then, &world, 2);
+    assert!(now >= 12, "{before} before, {now} now, {} in all", then.len());
+}
+
+#[test]
+fn the_few_of_very_many_applications_leave_room_for_another_organization() {
+    // One for each of a hundred applications, all of one organization.
+    let mut world = with_lanes(64, 100, 4, |lane| lane)
+        .of(|app| OrgId::from_bytes([u8::from(app >= AppId::from_bytes([100; 20])); 20]));
+    let taken = world.started().len();
+    assert!(taken <= 36, "three quarters of what lanes may have that are not known to answer: {taken}");
+    for lane in 100..109 {
+        world.add(lane, 1, lane);
+    }
+    assert_eq!(world.started().len(), 9);
+}
+
+#[test]
+fn quick_lanes_of_one_organization_leave_room_for_another() {
+    let mut world = with_lanes(64, 20, 64, |lane| lane % 4).of(two_organizations);
+    let mut flying: VecDeque<_> = world.started().into();
+    // All of them answer, and are as wide as they can be.
+    for _ in 0..600 {
+        let Some(start) = flying.pop_front() else { break };
+        world.end(start, true);
+        flying.extend(world.started());
+    }
+    assert!((40..=48).contains(&world.turns.in_flight()), "{}", world.turns.in_flight());
+    world.add(200, 4, 10);
+    assert_eq!(world.started().len(), 4);
+}
+
+#[test]
+fn every_lane_has_its_turn_however_organizations_and_applications_crowd() {
+    let caps = [1, 2, 3, 5, 8, 16, 64];
+    for (in_flight, lanes_awake) in caps.into_iter().flat_map(|cap| [(cap, 0), (cap, 10), (cap, 1000)]) {
+        let options = Options { in_flight, lanes_awake, ..Options::default() };
+        let mut world = World::new(options, 200, 3, |lane| lane % 23)
+            .of(|app| OrgId::from_bytes([app.as_bytes()[0] % 4; 20]));
+        let mut flying = world.started();
+        let mut count = 0;
+        while !flying.is_empty() {
+            count += 1;
+            // They end in any order, and most stay silent.
+            let start = flying.swap_remove(count * 7919 % flying.len());
+            world.end(start, count % 7 == 0);
+            flying.extend(world.started());
+        }
+        assert_eq!((count, world.turns.in_flight()), (600, 0), "with {in_flight} in flight");
+        assert!(world.turns.shares.is_empty(), "nothing is remembered of who has nothing");
+    }
+}
+
+/// How many starts of others a lane of a crowd has waited for at most, in rounds of all lanes. Attempts end in the order of
+/// their beginning, `at_once` at a time.
+fn longest_wait(mut world: World, answered: bool, at_once: usize) -> f64 {
+    let lanes = world.rows.len();
+    let mut flying: VecDeque<_> = world.started().into();
+    let (mut last, mut longest, mut count) = (BTreeMap::new(), 0, 0);
+    while !flying.is_empty() {
+        for start in flying.drain(..at_once.min(flying.len())).collect::<Vec<_>>() {
+            count += 1;
+            longest = longest.max(count - last.insert(start.0, count).unwrap_or(0));
+            world.end(start, answered);
+        }
+        flying.extend(world.started());
+    }
+    assert_eq!(world.turns.in_flight(), 0);
+    longest as f64 / lanes as f64
+}
+
+#[test]
+fn lanes_that_wait_for_the_share_of_their_organization_take_turns() {
+    for at_once in [1, 7] {
+        for answered in [true, false] {
+            // All of one organization; one each of many; a few of several.
+            for org in [one_organization, own_organization, two_organizations] {
+                let world = with_lanes(64, 200, 12, |lane| lane % 20).of(org);
+                let longest = longest_wait(world, answered, at_once);
+                assert!(longest <= 2.5, "{longest} rounds, {at_once} at once, answered: {answered}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -286,12 +425,13 @@ fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn
     let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([9; 20]));
     // Everything that can be shared is full but for the one place of each application.
     let mut world = World::new(Options { in_flight: 64, ..Options::default() }, 0, 0, |_| 0);
+    world.org = own_organization;
     world.add(10, 1, 9);
     for start in world.started() {
         world.end(start, false);
     }
-    for lane in 0..4 {
-        world.add(lane, 8, 1 + lane / 2);
+    for lane in 100..116 {
+        world.add(lane, 8, lane);
     }
     let mut flying: VecDeque<_> = world.started().into();
     world.add(9, 1, 9);
@@ -339,11 +479,62 @@ fn the_line_of_parked_lanes_has_each_of_them_once() {
         world.end(start, true);
         flying.extend(world.started());
     }
-    let mut lined_up = 0;
-    while world.turns.shares.next_parked(app).is_some() {
-        lined_up += 1;
-    }
+    let lined_up = world.turns.shares.parked(app);
     assert!(lined_up <= 2, "{lined_up} places in the line for two lanes");
+}
+
+#[test]
+fn the_lanes_of_a_deleted_application_send_nothing_more_though_none_of_them_is_told() {
+    let now = Timestamp::from_millis(0);
+    let mut world = with_lanes(1000, 4, 10, |lane| lane / 2);
+    let (gone, other) = (AppId::from_bytes([0; 20]), AppId::from_bytes([1; 20]));
+    let started = world.started();
+    assert_eq!(started.len(), 32, "each lane has its width, and two more in line");
+    world.turns.application_removed(gone);
+    let Some(waits) = world.turns.lanes[&lane_id(0)].awake.as_ref().map(|awake| awake.target.clone()) else {
+        panic!("it is awake");
+    };
+    let start = Start {
+        endpoint: lane_id(0),
+        target: waits,
+        waiting: row_of(0, 0),
+        content: None,
+        standing: crate::lane::Standing::Fresh,
+    };
+    assert_eq!(
+        world.turns.may_start(&start, now),
+        MayStart::No,
+        "one that had its turn, and read its payload"
+    );
+    for start in started {
+        world.end(start, true);
+    }
+    let actions = world.turns.run_once(now);
+    let sent =
+        actions.iter().filter(|action| matches!(action, Action::Attempt(start) if start.target.app == other));
+    let ended =
+        actions.iter().filter(|action| matches!(action, Action::End(start, _) if start.target.app == gone));
+    assert_eq!((sent.count(), ended.count(), actions.len()), (4, 4, 8));
+}
+
+#[test]
+fn a_deleted_application_is_remembered_as_long_as_it_has_lanes() {
+    let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([0; 20]));
+    let mut world = with_lanes(1000, 1, 1, |_| 0);
+    let [start] = world.started()[..] else { panic!("it sends") };
+    world.turns.application_removed(app);
+    let later = now + Duration::from_secs(3600);
+    world.turns.forget_idle(later, later);
+    assert!(world.turns.gone.contains(&app), "one of its requests is still under way");
+    world.end(start, true);
+    assert!(world.started().is_empty());
+    world.turns.forget_idle(later, later);
+    assert!(world.turns.gone.is_empty() && world.turns.lanes.is_empty());
+    // What is ended for it needs no lane.
+    world.turns.application_removed(app);
+    assert_eq!(world.turns.withdraw(lane_id(7), app, row_of(7, 0), now), Some(row_of(7, 0)));
+    world.turns.withdrawn(lane_id(7), row_of(7, 0).seq, true, now);
+    assert!(world.turns.lanes.is_empty());
 }
 
 /// One ordered lane with three deliveries.

@@ -1,0 +1,125 @@
+//! An event of a source is taken in: in one commit with its deliveries, or not at all.
+
+use super::{Door, DoorError, InboundEvent, Looking, Opened, Tally};
+use crate::intake::{FromSource, NewEvent, SendError, Sent};
+use crate::{Doors, Engine};
+use aldaba_delivery::MessageId;
+use aldaba_store::WhichApplication;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// It is on disk, and will be delivered.
+    New(MessageId),
+    /// It came before.
+    Duplicate(MessageId),
+}
+
+/// Why an event was not taken. Nothing was stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveError {
+    /// A former event of this id has another body.
+    #[error("a former event has this id and another body")]
+    OtherBody(MessageId),
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+/// Bytes of a body that are looked at on the thread that has them; more would make others wait.
+const LOOKED_AT_ONCE: usize = 16 << 10;
+
+/// What the engine has for its sources.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    pub(crate) doors: Doors,
+    pub(crate) tally: Tally,
+    pub(crate) looking: Looking,
+}
+
+impl Engine {
+    /// Sources by their tokens.
+    pub fn doors(&self) -> &Doors {
+        &self.sources().doors
+    }
+
+    /// What happened at the doors lately.
+    pub fn tally(&self) -> &Tally {
+        &self.sources().tally
+    }
+
+    /// What a request turns out to be; found out aside where that may take long.
+    pub async fn look(
+        &self,
+        door: &Arc<Door>,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Opened, DoorError> {
+        let now = self.clock().wall().millis().div_euclid(1000);
+        if body.len() <= LOOKED_AT_ONCE {
+            return door.open(headers, body, now);
+        }
+        let (door, headers, body) = (door.clone(), headers.clone(), body.clone());
+        let (looking, whose) = (&self.sources().looking, (door.org, door.id));
+        looking.run(whose, move || door.open(&headers, &body, now)).await.unwrap_or(Err(DoorError::Busy))
+    }
+
+    /// Takes an event in. When this returns [`Reception::New`], it is on disk and will be delivered.
+    pub async fn receive(
+        &self,
+        door: &Door,
+        event: InboundEvent,
+        body: Bytes,
+    ) -> Result<Reception, ReceiveError> {
+        let InboundEvent { id, event_type, headers } = event;
+        let sealed_headers = self.vault().seal_forwarded(door.app, &headers, &*self.intake().entropy);
+        let new = NewEvent {
+            event_id: id.clone(),
+            source: Some(FromSource { sealed_headers, event_id_kept: door.duplicate_window() }),
+            ..NewEvent::new(&event_type, body.clone())
+        };
+        let which = WhichApplication { org: door.org, key: door.app.to_string() };
+        // Whoever waits for it does so no longer than it wants; an event that comes late is counted all the same.
+        match self.intake().send(&which, new, None).await {
+            Ok(Sent::New { message, .. }) => Ok(Reception::New(message)),
+            // It has no key: only the very same message, handed in twice, is answered so.
+            Ok(Sent::Before { message }) => Ok(Reception::Duplicate(message)),
+            Err(SendError::EventIdTaken(message)) => self.repeated(door, message, &body).await,
+            // The schema may be younger than the event that this repeats.
+            Err(error @ SendError::Unfit(_)) => match self.former(door, id).await? {
+                Some(message) => self.repeated(door, message, &body).await,
+                None => Err(error.into()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The message that a sender's id stands for, as long as it is kept.
+    async fn former(&self, door: &Door, id: Option<String>) -> Result<Option<MessageId>, ReceiveError> {
+        let Some(id) = id else { return Ok(None) };
+        let found = self.store().source_event(door.app, id.clone()).await.map_err(SendError::Store)?;
+        Ok(found
+            .map(|event| event.message)
+            .filter(|message| message.event_id == Some(id))
+            .map(|message| message.id))
+    }
+
+    /// What is no longer kept cannot be compared, and counts as the same.
+    async fn repeated(&self, door: &Door, first: MessageId, body: &Bytes) -> Result<Reception, ReceiveError> {
+        if door.takes_other_body() {
+            return Ok(Reception::Duplicate(first));
+        }
+        let same = self.store().has_payload(door.app, first, body.clone()).await;
+        match same.map_err(SendError::Store)? {
+            Some(false) => {
+                if let Some(times) = self.tally().conflict(door.id, self.clock().now()) {
+                    tracing::warn!(source = %door.id, %first, times, "the id of a former event came with another body");
+                }
+                Err(ReceiveError::OtherBody(first))
+            }
+            Some(true) | None => Ok(Reception::Duplicate(first)),
+        }
+    }
+}
