@@ -53,6 +53,11 @@ impl Received {
         self._room
     }
 
+    /// The whole of it, to keep.
+    pub(super) fn keep_all(&self) -> Bytes {
+        self.keep(&self.bytes)
+    }
+
     /// A part of the body to keep.
     pub(super) fn keep(&self, part: &[u8]) -> Bytes {
         if self.own { self.bytes.slice_ref(part) } else { Bytes::copy_from_slice(part) }
@@ -72,6 +77,13 @@ impl FromRequest<Api> for Pending {
 }
 
 impl Pending {
+    /// What a stranger sends to a door: nothing but a payload, on the account of the application that it is for.
+    pub(super) fn at_door(request: Request, api: &Api, holder: Holder) -> Self {
+        let room = api.rooms.enter(Some(holder));
+        let (limit, progress) = (api.limits.payload, api.limits.progress);
+        Self { body: request.into_body(), once: None, limit, progress, room }
+    }
+
     /// For the few routes that take more than a message.
     pub(super) fn up_to(self, limit: usize) -> Self {
         Self { limit, ..self }
@@ -160,7 +172,8 @@ fn too_slow(limit: Duration) -> Error {
 }
 
 /// The digest by which a repeat of a request is known: caller, key and path. The body is not part of
-/// it: a repeat gets what the first one made.
+/// it: a repeat gets what the first one made. Nor is the application's name in the path: keys are kept by application, and
+/// it has two names, its id and its uid.
 fn once(headers: &HeaderMap, uri: &Uri) -> Once {
     // A client that sends the header without a key has none to send.
     let key = headers.get("idempotency-key").filter(|key| !key.as_bytes().trim_ascii().is_empty())?;
@@ -168,10 +181,25 @@ fn once(headers: &HeaderMap, uri: &Uri) -> Once {
     let path = uri.path_and_query().map_or("", |path| path.as_str());
     // A header holds no NUL, so the parts cannot run into each other.
     let mut hash = Sha256::new();
-    for part in [caller.as_bytes(), key.as_bytes(), path.as_bytes()] {
+    let (before, after) = around_application(path);
+    for part in [caller.as_bytes(), key.as_bytes()] {
         hash.update(part);
         hash.update([0]);
     }
+    hash.update(before);
+    hash.update(after);
+    hash.update([0]);
     let digest: [u8; 32] = hash.finalize().into();
     digest.first_chunk().copied()
+}
+
+/// A path without the name of the application that it leads into: what stands before it and after it.
+fn around_application(path: &str) -> (&str, &str) {
+    const INTO: &str = "/app/";
+    let Some(start) = path.find(INTO).map(|start| start + INTO.len()) else { return (path, "") };
+    match path[start..].find('/') {
+        Some(length) => (&path[..start], &path[start + length..]),
+        // It is about the application itself.
+        None => (path, ""),
+    }
 }

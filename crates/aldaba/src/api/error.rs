@@ -3,7 +3,7 @@
 use super::json;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, DispatchError, EventTypes, ResendError, Rotation, SendError, Unfit};
-use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay};
+use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay, Source};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -12,6 +12,8 @@ use std::borrow::Cow;
 
 /// Seconds: what has been ended is remembered for days.
 const REVOCATIONS_AGAIN: u32 = 3600;
+/// Seconds: what holds up the store holds it up for a while.
+pub(super) const LATE_AGAIN: u32 = 5;
 /// Seconds: a replay takes a while.
 const REPLAYS_AGAIN: u32 = 30;
 
@@ -168,6 +170,23 @@ impl Error {
         Self::later(StatusCode::SERVICE_UNAVAILABLE, "busy", detail, 1)
     }
 
+    /// For whoever keeps what was refused: the status, and what was said.
+    pub(crate) fn summary(&self) -> (u16, String) {
+        let said = match &self.body {
+            Body::Plain { detail, .. } => detail.to_string(),
+            Body::Problems { detail } => {
+                let said: Vec<_> = detail.iter().map(|problem| problem.msg.as_str()).collect();
+                said.join("; ")
+            }
+        };
+        (self.status.as_u16(), said)
+    }
+
+    /// The same, with when to come back where it does not say that.
+    pub(crate) fn or_retry_after(self, seconds: u32) -> Self {
+        Self { retry_after: self.retry_after.or(Some(seconds)), ..self }
+    }
+
     pub(crate) fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..Self::new(status, code, detail) }
     }
@@ -229,6 +248,23 @@ impl From<ChangeError> for Error {
             ChangeError::TooManyApiKeys => Self::conflict(format!(
                 "The organization has {} API keys, as many as it may have; revoke those that nobody uses",
                 ApiKey::MOST
+            )),
+            ChangeError::TooManySources => Self::conflict(format!(
+                "The organization has {} sources, as many as it may have; delete those that nobody uses",
+                Source::MOST
+            )),
+            ChangeError::TooManyTokens { now, until } => Self::too_many(
+                "too_many_tokens",
+                format!(
+                    "{} former tokens of this source still count, as many as there may be. The token was not changed; the first \
+                     of them ends at {}",
+                    Source::MOST_OLD_TOKENS,
+                    json::shown_time(until)
+                ),
+                u32::try_from(until.since(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1),
+            ),
+            ChangeError::OfSource(source) => Self::conflict(format!(
+                "The application belongs to the source {source}, and goes with it. Nothing was deleted; delete the source"
             )),
             ChangeError::TooManyRevocations(most) => Self::too_many(
                 "too_many_revocations",
@@ -324,7 +360,9 @@ impl From<SendError> for Error {
                     .to_owned(),
                 1,
             ),
-            SendError::Unfit(unfit) => Self::problems(super::unfit::problems(&unfit)),
+            SendError::Unfit(unfit) => Self::problems(super::unfit::problems(&unfit, &["body", "payload"])),
+            SendError::UnknownPolicy(name) => ChangeError::UnknownPolicy(name).into(),
+            SendError::UnknownProfile(name) => ChangeError::UnknownProfile(name).into(),
             SendError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unsettled",
@@ -332,6 +370,17 @@ impl From<SendError> for Error {
                 1,
             ),
             SendError::OverQuota { whose, most, until, at } => Self::over_quota(whose, most, until, at),
+            SendError::OfSource(source) => Self::conflict(format!(
+                "The application belongs to the source {source}, and takes only what comes in through that one's URL. Nothing was \
+                 stored; send to an application of your own"
+            )),
+            SendError::Late => Self::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "late",
+                "The store takes long, and what you sent may be stored yet. Send it again with the same idempotency-key or \
+                 eventId: then it is told from a repeat",
+                LATE_AGAIN,
+            ),
             SendError::Store(error) => error.into(),
         }
     }
@@ -365,6 +414,9 @@ impl From<ResendError> for Error {
                 StatusCode::BAD_REQUEST,
                 "missing_payload",
                 "The message's payload is not kept any more; it cannot be sent again",
+            ),
+            ResendError::ForAnother => Self::conflict(
+                "The message was dispatched with headers of its own, and they go to its own address alone. Nothing was sent",
             ),
             ResendError::TooMany => {
                 later("busy", "Many messages are being sent again by hand. Nothing was sent; try again")

@@ -87,6 +87,10 @@ async fn send(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
     let endpoint = api.endpoint(application.id, key).await?;
+    if endpoint.direct {
+        // An address gets what is dispatched to it, and nothing else.
+        return Err(Error::not_found("The application has no such endpoint"));
+    }
     let (org, once) = (application.org, pending.once);
     let (event_type, index) = read(&pending.read().await?.bytes)?;
     let payload = example(&api, org, &event_type, index)?;

@@ -9,10 +9,10 @@ use super::ids::Ids;
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::routes::{Form, Route};
-use super::{Api, Error};
+use super::{Api, Error, unfit};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, OrgId};
-use aldaba_engine::{EndpointHeaders, NewDispatch, NewEvent, Sent};
+use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
 use aldaba_store::{Dispatch, Dispatched, DispatchesQuery, Order, Page, Part, WhichApplication};
 use axum::extract::State;
 use axum::response::Response;
@@ -21,6 +21,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::ops::Range;
 use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/job";
@@ -29,6 +30,9 @@ const WAY: &str = "job-status";
 const EVENT_TYPE: &str = "job.status";
 const LONGEST_NAME: usize = 256;
 const LONGEST_ERROR: usize = 64 << 10;
+/// The moments, in milliseconds, that go out as they were given: with a year of four digits, and before the last that
+/// can be shown.
+const SENDABLE: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -67,7 +71,7 @@ struct JobIn {
     result: Option<()>,
     #[schema(max_length = 65536)]
     error: Option<String>,
-    /// Whom to tell; nobody, if not given.
+    /// Whom to tell; nobody, if not given or empty.
     #[schema(format = "uri", max_length = 8192)]
     webhook_url: Option<String>,
     /// When the job ended; now, if not given.
@@ -173,10 +177,16 @@ async fn create(
         ..=LONGEST_ERROR => Ok(()),
         length => Err(format!("may be {LONGEST_ERROR} bytes long at most; it is {length}")),
     });
-    let url = fields.string("webhookUrl");
+    // An empty one is none, as for the workers that ask `if (!job.webhookUrl)`.
+    let url = fields.string("webhookUrl").filter(|url| !url.is_empty());
     let is_told = url.is_some();
     let target = endpoint_in::target(&api, &mut fields, "webhookUrl", url);
     let completed_at = fields.moment("completedAt");
+    let completed_at =
+        fields.checked("completedAt", completed_at, |at| match SENDABLE.contains(&at.millis()) {
+            true => Ok(()),
+            false => Err("must be a moment from the year 0000 to the 30th of December 9999".to_owned()),
+        });
     let payload = serde_json::to_string(&Payload {
         job_id: job_id.as_deref().unwrap_or_default(),
         job_type: job_type.as_deref().unwrap_or_default(),
@@ -204,7 +214,11 @@ async fn create(
         event: NewEvent { once, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
     };
     let which = WhichApplication { org: caller.org(), key: application.id.to_string() };
-    let (sent, _) = api.engine.dispatch(&which, new).await?;
+    let (sent, _) = api.engine.dispatch(&which, new).await.map_err(|error| match error {
+        // What the schema is about is made of the fields of the request, and they have the same names.
+        DispatchError::Send(SendError::Unfit(unfit)) => Error::problems(unfit::problems(&unfit, &["body"])),
+        other => other.into(),
+    })?;
     if let Sent::Before { message } = sent
         && let Some(before) = api.engine.store().dispatch(application.id, message).await?
     {

@@ -18,10 +18,14 @@ use aldaba_engine::{NewEvent, Sent};
 use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, Within};
 use axum::extract::State;
 use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
 use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -58,10 +62,10 @@ pub(super) struct MessageOut<'a> {
     event_id: Option<&'a str>,
     event_type: &'a str,
     /// The bytes as they came in, not written anew: what callers see is what receivers get. Of a payload that was
-    /// deleted nothing is left but `{"expired": true}`; the same is shown of one that is no JSON object (`/raw` has
-    /// its text).
+    /// deleted nothing is left but `{"expired": true}`; one that is no JSON object is shown as `{"raw": "…"}` with its
+    /// text, or as `{"base64": "…"}` where it is no text.
     #[schema(value_type = Object)]
-    payload: &'a RawValue,
+    payload: Cow<'a, RawValue>,
     version: Option<&'a str>,
     channels: Option<&'a [String]>,
     tags: Option<&'a [String]>,
@@ -79,20 +83,33 @@ pub(super) struct MessageOut<'a> {
 }
 
 /// A payload as callers see it: clients have an object in its place, and nothing else.
-fn shown(payload: &[u8]) -> &RawValue {
-    let object = std::str::from_utf8(payload).ok().filter(|text| text.trim_start().starts_with('{'));
-    object
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_else(|| json::raw(r#"{"expired": true}"#))
+fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
+    let text = std::str::from_utf8(payload);
+    let object = text.ok().filter(|text| text.trim_start().starts_with('{'));
+    if let Some(object) = object.and_then(|text| serde_json::from_str(text).ok()) {
+        return Cow::Borrowed(object);
+    }
+    let wrapped = match text {
+        Ok(text) => to_raw_value(&json!({"raw": text})),
+        Err(_) => to_raw_value(&json!({"base64": STANDARD.encode(payload)})),
+    };
+    wrapped.map_or(Cow::Borrowed(json::empty()), Cow::Owned)
 }
 
+/// In the place of a payload that was deleted.
+const EXPIRED: &str = r#"{"expired": true}"#;
+
 pub(super) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
-    let payload: &[u8] = if message.expunged { b"" } else { &message.content.payload };
+    let payload = match (content.0, message.expunged) {
+        (false, _) => Cow::Borrowed(json::empty()),
+        (true, true) => Cow::Borrowed(json::raw(EXPIRED)),
+        (true, false) => shown(&message.content.payload),
+    };
     MessageOut {
         id: message.id,
         event_id: message.event_id.as_deref(),
         event_type: &message.content.event_type,
-        payload: if content.0 { shown(payload) } else { json::empty() },
+        payload,
         version: message.content.version.as_deref(),
         channels: some_items(&message.channels),
         tags: some_items(&message.tags),
@@ -137,6 +154,7 @@ pub(super) async fn create(
         event_id: input.event_id.clone(),
         deliver_at: input.deliver_at,
         direct: None,
+        source: None,
         only_for: None,
         once,
     };
@@ -147,15 +165,16 @@ pub(super) async fn create(
             if let Some(refusal) = api.engine.refusal(&which, &event).await {
                 return Err(refusal.into());
             }
-            new.make(&api, &caller).await?;
+            api.engine.in_time(new.make(&api, &caller)).await??;
         }
     }
     let answer = |id, timestamp, deliver_at| {
         let payload = match &input.raw_payload {
-            _ if !content.0 => json::empty(),
+            _ if !content.0 => Cow::Borrowed(json::empty()),
             Some(raw) => shown(raw.as_bytes()),
-            None => input.payload,
+            None => Cow::Borrowed(input.payload),
         };
+        let size = 256 + payload.get().len();
         let out = MessageOut {
             id,
             event_id: input.event_id.as_deref(),
@@ -168,7 +187,6 @@ pub(super) async fn create(
             timestamp,
             deliver_at,
         };
-        let size = 256 + payload.get().len();
         json::sized_answer(StatusCode::ACCEPTED, &out, size)
     };
     match api.engine.send(&which, event).await? {

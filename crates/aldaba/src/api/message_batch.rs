@@ -33,7 +33,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/msg/batch", Access::Send, create)
             .named("v1.message.create-batch", "Accepts many messages at once, each with its own result")
             .takes::<MessageBatchIn>()
-            .answers::<MessageBatchOut>(StatusCode::ACCEPTED),
+            .answers::<MessageBatchOut>(StatusCode::ACCEPTED)
+            .may_conflict(),
     ]
 }
 
@@ -166,6 +167,7 @@ fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
         event_id: input.event_id,
         deliver_at: input.deliver_at,
         direct: None,
+        source: None,
         only_for: None,
         once,
     }

@@ -19,6 +19,7 @@ mod destination;
 mod discard;
 mod dispatch;
 mod docs;
+mod door;
 mod endpoint;
 mod endpoint_in;
 mod endpoint_message;
@@ -61,6 +62,11 @@ mod replay;
 mod room;
 mod routes;
 mod secret;
+mod source;
+mod source_config;
+mod source_endpoint;
+mod source_event;
+mod source_in;
 mod stats;
 mod unfit;
 mod whoami;
@@ -172,6 +178,9 @@ fn routes() -> Vec<Route> {
         rate_limit_status::routes(),
         replay::routes(),
         operational::routes(),
+        source::routes(),
+        source_endpoint::routes(),
+        source_event::routes(),
         message::routes(),
         message_batch::routes(),
         precheck::routes(),
@@ -205,6 +214,7 @@ pub(crate) fn router(api: Api) -> Router {
     let docs = docs::router(&openapi::document(&routes));
     Router::new()
         .nest("/api/v1", routes::router(&api, routes))
+        .route(door::PATH, door::route())
         .merge(docs)
         .fallback(async || Error::not_found("There is no such route; the API is under /api/v1"))
         .method_not_allowed_fallback(async || {

@@ -1,6 +1,7 @@
 //! The API's document (OpenAPI 3.1), made from the table of routes.
 
 use super::auth::Access;
+use super::door;
 use super::routes::{Answer, Form, Parameter, Route, Shape};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -28,6 +29,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
         let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation(route);
     }
+    paths.insert(door::PATH.into(), describe_door());
     schemas.insert("Error".into(), error_schema());
     schemas.insert("Problems".into(), problems_schema());
     json!({
@@ -46,6 +48,61 @@ pub(super) fn document(routes: &[Route]) -> Value {
                 "scheme": "bearer",
                 "description": "An API key, or a token signed with the server's secret (`aldaba token create`)",
             }},
+        },
+    })
+}
+
+/// What senders speak to. It lies beside the API: who has the token in its path needs no other.
+fn describe_door() -> Value {
+    let parameters = json!([{
+        "name": "token",
+        "in": "path",
+        "required": true,
+        "description": "What a source's `ingestUrl` ends with",
+        "schema": {"type": "string"},
+    }]);
+    let received = json!({
+        "description": "The event is safe on disk, came before, or is one that the source does not want; or a challenge was \
+                        answered. A source may have an answer of its own",
+        "content": {
+            "application/json": {"schema": {
+                "type": "object",
+                "required": ["received"],
+                "properties": {
+                    "received": {"type": "boolean"},
+                    "duplicate": {"type": "boolean"},
+                    "ignored": {"type": "boolean"},
+                },
+            }},
+            "*/*": {"schema": {"type": "string"}},
+        },
+    });
+    let errors = |statuses: &[u16]| {
+        let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok());
+        let described = statuses.map(|status| (status.as_str().to_owned(), content(status, &Answer::Error)));
+        described.collect::<Map<_, _>>()
+    };
+    let mut posted = errors(&[400, 401, 404, 405, 408, 409, 413, 422, 429, 431, 503, 507]);
+    posted.insert("200".into(), received.clone());
+    let mut got = errors(&[403, 404, 405, 429, 503]);
+    got.insert("200".into(), received);
+    json!({
+        "post": {
+            "operationId": "in.receive",
+            "summary": "Takes in a webhook of another sender, once",
+            "tags": ["Door"],
+            "parameters": parameters,
+            "requestBody": {"required": false, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+            "responses": posted,
+            "security": [],
+        },
+        "get": {
+            "operationId": "in.challenge",
+            "summary": "Answers a sender that asks whether this is its receiver (the type `meta` alone)",
+            "tags": ["Door"],
+            "parameters": parameters,
+            "responses": got,
+            "security": [],
         },
     })
 }
@@ -108,6 +165,8 @@ fn path_about(name: &str) -> &'static str {
         "task_id" => "The background task's id",
         "event_type_name" => "The event type's name",
         "key_id" => "The API key's id or prefix",
+        "source_id" => "The source's id or uid",
+        "event_id" => "The id of the event's message, or what its sender calls it",
         "policy_name" => "The policy's name",
         "profile_name" => "The wire profile's name",
         "origin" => "Scheme, host and port, percent-encoded: `https%3A%2F%2Fexample.com`",

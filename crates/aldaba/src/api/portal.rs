@@ -160,7 +160,7 @@ impl PublicUrl {
 }
 
 /// The server's address as the caller knows it.
-struct Base(String);
+pub(super) struct Base(pub(super) String);
 
 impl FromRequestParts<Api> for Base {
     type Rejection = Error;

@@ -3,7 +3,7 @@
 use super::{Api, Error};
 use crate::config::RequestRates;
 use crate::token::Caller;
-use aldaba_delivery::{AppId, OrgId};
+use aldaba_delivery::{AppId, OrgId, SourceId};
 use aldaba_store::WhichApplication;
 use http::{Method, Uri};
 use parking_lot::Mutex;
@@ -25,6 +25,10 @@ const PARTS: u64 = 4;
 pub(super) enum Owner {
     Organization(OrgId),
     Application(OrgId, AppId),
+    /// Its sender.
+    Source(SourceId),
+    /// Whoever sends to it and is not its sender.
+    Strangers(SourceId),
 }
 
 impl Owner {
@@ -32,6 +36,7 @@ impl Owner {
         match self {
             Self::Organization(org) => org.as_bytes(),
             Self::Application(_, app) => app.as_bytes(),
+            Self::Source(source) | Self::Strangers(source) => source.as_bytes(),
         }
     }
 }
@@ -47,6 +52,7 @@ impl Hash for Owner {
 pub(crate) struct Rates {
     organization: Option<Rate>,
     application: Option<Rate>,
+    source: Option<Rate>,
     /// When each owner will have earned what it has used, in nanoseconds. One for which that is over has used
     /// nothing, and need not be remembered.
     shards: [Mutex<HashMap<Owner, u64>>; SHARDS],
@@ -76,6 +82,7 @@ impl Rates {
         Self {
             organization: Rate::new(rates.organization, rates.burst),
             application: Rate::new(rates.application, rates.burst),
+            source: Rate::new(rates.source, rates.burst),
             shards: std::array::from_fn(|_| Mutex::default()),
         }
     }
@@ -84,6 +91,7 @@ impl Rates {
         match owner {
             Owner::Organization(_) => self.organization,
             Owner::Application(..) => self.application,
+            Owner::Source(_) | Owner::Strangers(_) => self.source,
         }
     }
 
@@ -176,10 +184,27 @@ async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<Own
     Ok(found.map(|app| Owner::Application(org, app)))
 }
 
+/// Lets a request of its sender in at a door, unless the source has had too many. It counts for nobody else: what comes
+/// from outside must not keep an organization from its own.
+pub(super) fn admit_sender(api: &Api, source: SourceId) -> Result<(), Error> {
+    at_door(api, Owner::Source(source))
+}
+
+/// The same for what did not show that it is the sender's. It uses up nothing of the sender's.
+pub(super) fn admit_stranger(api: &Api, source: SourceId) -> Result<(), Error> {
+    at_door(api, Owner::Strangers(source))
+}
+
+fn at_door(api: &Api, owner: Owner) -> Result<(), Error> {
+    let now = api.engine.clock().monotonic();
+    api.rates.take(owner, PARTS, now).map_err(|wait| refusal(&api.rates, &owner, wait))
+}
+
 fn refusal(rates: &Rates, owner: &Owner, wait: Duration) -> Error {
     let whose = match owner {
         Owner::Organization(_) => "organization",
         Owner::Application(..) => "application",
+        Owner::Source(_) | Owner::Strangers(_) => "source",
     };
     let a_second = rates.of(owner).map_or(0, |rate| rate.a_second);
     let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
@@ -197,7 +222,7 @@ mod tests {
     const ORG: Owner = Owner::Organization(OrgId::from_bytes([1; 20]));
 
     fn rates(organization: u32, application: u32, burst: u64) -> Rates {
-        Rates::new(&RequestRates { organization, application, burst: Duration::from_secs(burst) })
+        Rates::new(&RequestRates { organization, application, source: 0, burst: Duration::from_secs(burst) })
     }
 
     fn millis(millis: u64) -> Duration {

@@ -23,6 +23,10 @@ const LITTLE: usize = 32;
 /// hold one that is larger.
 const ORGANIZATIONS: usize = 2;
 const APPLICATIONS: usize = 4;
+/// What may be held by strangers who send to an organization's doors, and to one of them. It counts for nobody else:
+/// whoever has the address of a door could keep the organization from its own.
+const ALL_DOORS: usize = 4;
+const DOORS: usize = 8;
 
 /// How much room there is, and how much of it is taken.
 #[derive(Clone, Debug)]
@@ -55,6 +59,10 @@ enum Owner {
     Itself(OrgId),
     /// Those that are for one application alone.
     Application(OrgId, AppId),
+    /// Whoever sends to a door of the organization.
+    Doors(OrgId),
+    /// Whoever sends to the door that has this application.
+    Door(OrgId, AppId),
 }
 
 /// Who holds a room.
@@ -63,21 +71,32 @@ pub(super) struct Holder {
     org: OrgId,
     /// The only application that the caller is for.
     app: Option<AppId>,
+    at_door: bool,
 }
 
 impl From<&Caller> for Holder {
     fn from(caller: &Caller) -> Self {
-        Self { org: caller.org(), app: caller.app() }
+        Self { org: caller.org(), app: caller.app(), at_door: false }
     }
 }
 
 impl Holder {
+    /// Whoever sends to the door of an application.
+    pub(super) fn at_door(org: OrgId, app: AppId) -> Self {
+        Self { org, app: Some(app), at_door: true }
+    }
+
     fn direct(self) -> Owner {
-        self.app.map_or(Owner::Itself(self.org), |app| Owner::Application(self.org, app))
+        match self.app {
+            None => Owner::Itself(self.org),
+            Some(app) if self.at_door => Owner::Door(self.org, app),
+            Some(app) => Owner::Application(self.org, app),
+        }
     }
 
     fn owners(self) -> [Owner; 2] {
-        [self.direct(), Owner::Organization(self.org)]
+        let all = if self.at_door { Owner::Doors(self.org) } else { Owner::Organization(self.org) };
+        [self.direct(), all]
     }
 }
 
@@ -131,6 +150,8 @@ impl House {
         match owner {
             Owner::Organization(_) | Owner::Itself(_) => self.limit / ORGANIZATIONS,
             Owner::Application(..) => self.limit / APPLICATIONS,
+            Owner::Doors(_) => self.limit / ALL_DOORS,
+            Owner::Door(..) => self.limit / DOORS,
         }
     }
 }
@@ -243,6 +264,12 @@ fn share_is_taken(of: What, owner: &Owner) -> Error {
         (What::Bodies, Owner::Application(..)) => {
             "The application is sending as much at once as it may. Nothing was stored; try again"
         }
+        (What::Bodies, Owner::Doors(_)) => {
+            "The sources of the organization are taking in as much at once as they may. Nothing was stored; try again"
+        }
+        (What::Bodies, Owner::Door(..)) => {
+            "The source is taking in as much at once as it may. Nothing was stored; try again"
+        }
         (What::Answers, _) => {
             "Large answers wait to be read, as many as you may have at once. Read them and try again, or with a smaller \
              limit"
@@ -265,11 +292,16 @@ mod tests {
     }
 
     fn organization(number: u8) -> Option<Holder> {
-        Some(Holder { org: OrgId::from_bytes([number; 20]), app: None })
+        Some(Holder { org: OrgId::from_bytes([number; 20]), app: None, at_door: false })
     }
 
     fn application(org: u8, app: u8) -> Option<Holder> {
-        Some(Holder { org: OrgId::from_bytes([org; 20]), app: Some(AppId::from_bytes([app; 20])) })
+        let app = Some(AppId::from_bytes([app; 20]));
+        Some(Holder { org: OrgId::from_bytes([org; 20]), app, at_door: false })
+    }
+
+    fn door(org: u8, app: u8) -> Option<Holder> {
+        Some(Holder::at_door(OrgId::from_bytes([org; 20]), AppId::from_bytes([app; 20])))
     }
 
     #[test]
@@ -344,6 +376,28 @@ mod tests {
         assert_eq!(hold(organization(2)).len(), 4, "all that is for all");
         drop(of_key);
         assert_eq!(hold(application(1, 2)).len(), 4);
+    }
+
+    #[test]
+    fn what_strangers_hold_at_doors_takes_nothing_from_the_organization() {
+        let rooms = Rooms::for_bodies(1024 * KIB, 0);
+        let hold = |holder| {
+            let mut rooms: Vec<_> = std::iter::repeat_with(|| rooms.enter(holder)).take(100).collect();
+            rooms.retain_mut(|room| room.grow_to(64 * KIB).is_ok());
+            rooms
+        };
+        let one = hold(door(1, 1));
+        assert_eq!(one.len(), 2, "an eighth of the megabyte");
+        let error = rooms.enter(door(1, 1)).grow_to(64 * KIB).unwrap_err();
+        assert!(format!("{error:?}").contains("The source is taking in"), "{error:?}");
+        let other = hold(door(1, 2));
+        assert_eq!(other.len(), 2, "a quarter with the former");
+        assert_eq!(hold(door(1, 3)).len(), 0);
+        assert_eq!(hold(application(1, 1)).len(), 4, "its own callers have all that is theirs");
+        let of_org = hold(organization(1));
+        assert_eq!(of_org.len(), 8, "and the organization its half");
+        drop((one, other, of_org));
+        assert!(rooms.0.held.lock().is_empty());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::error::Problem;
 use aldaba_engine::{Misfit, Unfit};
 
-pub(super) fn problems(unfit: &Unfit) -> Vec<Problem> {
+/// `payload`: where it stands in the request.
+pub(super) fn problems(unfit: &Unfit, payload: &[&str]) -> Vec<Problem> {
     match unfit {
         Unfit::Version { known } => {
             let message = format!(
@@ -12,26 +13,26 @@ pub(super) fn problems(unfit: &Unfit) -> Vec<Problem> {
             );
             vec![Problem::value(&["body", "version"], message)]
         }
-        Unfit::Payload { version, misfit } => of_payload(version, misfit),
+        Unfit::Payload { version, misfit } => of_payload(version, misfit, payload),
         Unfit::Unchecked => {
-            vec![Problem::value(&["body", "payload"], "was not checked: there was no time left")]
+            vec![Problem::value(payload, "was not checked: there was no time left")]
         }
         Unfit::Schema { version, why } => {
             let message = format!(
                 "cannot be checked: version {version} of the event type's schema cannot be used ({why})"
             );
-            vec![Problem::value(&["body", "payload"], message)]
+            vec![Problem::value(payload, message)]
         }
     }
 }
 
-fn of_payload(version: &str, misfit: &Misfit) -> Vec<Problem> {
-    let whole = |message: String| vec![Problem::value(&["body", "payload"], message)];
+fn of_payload(version: &str, misfit: &Misfit, payload: &[&str]) -> Vec<Problem> {
+    let whole = |message: String| vec![Problem::value(payload, message)];
     match misfit {
         Misfit::Problems { problems, more } => {
             let named = problems.iter().map(|problem| {
                 let place = problem.place.iter().map(String::as_str);
-                let loc: Vec<_> = ["body", "payload"].into_iter().chain(place).collect();
+                let loc: Vec<_> = payload.iter().copied().chain(place).collect();
                 Problem::value(&loc, format!("{} (schema version {version})", problem.why))
             });
             let rest = match more {

@@ -31,6 +31,9 @@ pub const OVERRIDES: [&str; 4] = [
     "WEBHOOK_RETRY_INTERVAL_MS",
 ];
 
+/// How long whoever sends a message, or knocks at a door, waits for the store. Many senders give up after ten seconds.
+const PATIENCE: Duration = Duration::from_secs(8);
+
 /// How a server is to run.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -80,6 +83,8 @@ pub struct Limits {
 pub struct RequestRates {
     pub organization: u32,
     pub application: u32,
+    /// To the door of one source.
+    pub source: u32,
     /// How much unused time may be made up for at once.
     pub burst: Duration,
 }
@@ -119,10 +124,15 @@ impl Default for Config {
                 payload: 1 << 20,
                 body_bytes: 64 << 20,
                 answer_bytes: 128 << 20,
-                rates: RequestRates { organization: 0, application: 0, burst: Duration::from_secs(1) },
+                rates: RequestRates {
+                    organization: 0,
+                    application: 0,
+                    source: 1000,
+                    burst: Duration::from_secs(1),
+                },
             },
             shutdown: Duration::from_secs(30),
-            engine: EngineOptions::default(),
+            engine: EngineOptions { patience: Some(PATIENCE), ..EngineOptions::default() },
             pool: PoolLimits::default(),
             store: StoreOptions::new("./aldaba-data"),
             overrides: Overrides::default(),

@@ -250,6 +250,14 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.limits.rates.application = u32::try_from(n).unwrap_or(u32::MAX),
     ),
     number(
+        "source_requests",
+        "1000",
+        (0, 1_000_000),
+        "Requests a second that the door of one source takes. They count for no other limit of requests. Beyond: 429 \
+         `rate_limited` with `Retry-After`, nothing is stored. 0: any number.",
+        |c, n| c.limits.rates.source = u32::try_from(n).unwrap_or(u32::MAX),
+    ),
+    number(
         "request_burst_seconds",
         "1",
         (1, 3600),

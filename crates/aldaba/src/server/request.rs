@@ -18,6 +18,9 @@ use tower::Service;
 /// The routes that tell how the server is.
 const HEALTH: &str = "/api/v1/health";
 
+/// Where senders knock.
+const DOORS: &str = "/in/";
+
 const SMALL: u64 = 16 * 1024;
 
 /// Answers requests; a clone for each connection.
@@ -47,8 +50,12 @@ impl Requests {
 
     async fn answer_anyone(mut self, mut request: Request<Incoming>) -> Response {
         let stripped = without_trailing_slash(request.uri());
-        let may_lack_an_id = stripped.is_some();
+        // What a sender was given has its token in it, with a slash behind it or without.
+        let may_lack_an_id = stripped.as_ref().is_some_and(|uri| !uri.path().starts_with(DOORS));
         if let Some(uri) = stripped {
+            *request.uri_mut() = uri;
+        }
+        if let Some(uri) = hosted(request.uri()) {
             *request.uri_mut() = uri;
         }
         // Whether it is well must be known most of all when it is busy.
@@ -96,6 +103,16 @@ fn without_trailing_slash(uri: &Uri) -> Option<Uri> {
         "" => "/",
         path => path,
     };
+    with_path(uri, path)
+}
+
+/// SDKs of Svix look for sources beside the API, not in it: `/ingest/api/v1/source` means `/api/v1/ingest/source`.
+fn hosted(uri: &Uri) -> Option<Uri> {
+    let rest = uri.path().strip_prefix("/ingest/api/v1/")?;
+    with_path(uri, &format!("/api/v1/ingest/{rest}"))
+}
+
+fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let path_and_query = match uri.query() {
         Some(query) => format!("{path}?{query}").parse(),
         None => path.parse::<PathAndQuery>(),
@@ -108,6 +125,14 @@ fn without_trailing_slash(uri: &Uri) -> Option<Uri> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_path_that_sdks_have_for_sources_is_the_apis() {
+        let moved = |uri: &str| hosted(&uri.parse().unwrap()).map(|uri| uri.to_string());
+        assert_eq!(moved("/ingest/api/v1/source/a?limit=1"), Some("/api/v1/ingest/source/a?limit=1".into()));
+        assert_eq!(moved("/api/v1/ingest/source"), None);
+        assert_eq!(moved("/ingest/api/v1"), None);
+    }
 
     #[test]
     fn a_trailing_slash_is_dropped_and_the_query_kept() {

@@ -37,12 +37,20 @@ impl Client {
         body: &str,
     ) -> std::io::Result<Answer> {
         let key = key.map(|key| format!("idempotency-key: {key}\r\n")).unwrap_or_default();
-        let request = format!(
-            "{method} /api/v1{path} HTTP/1.1\r\nhost: aldaba\r\nauthorization: Bearer {}\r\n{key}\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.token,
-            body.len()
-        );
+        let headers =
+            format!("authorization: Bearer {}\r\n{key}content-type: application/json\r\n", self.token);
+        self.send(&format!("{method} /api/v1{path}"), &headers, body)
+    }
+
+    /// A POST that lies beside the API. Each header ends its line.
+    pub(crate) fn knock(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
+        self.send(&format!("POST {path}"), headers, body)
+    }
+
+    fn send(&mut self, what: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
+        let length = body.len();
+        let request =
+            format!("{what} HTTP/1.1\r\nhost: aldaba\r\n{headers}content-length: {length}\r\n\r\n{body}");
         self.stream.get_mut().write_all(request.as_bytes())?;
         let status = self.line()?.split(' ').nth(1).and_then(|status| status.parse().ok());
         let mut length = 0;

@@ -26,11 +26,17 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it on `data` and waits until it says that it listens.
     pub(crate) fn start(data: &Path, address: SocketAddr) -> Self {
+        Self::start_with(data, address, &[])
+    }
+
+    /// The same with other settings.
+    pub(crate) fn start_with(data: &Path, address: SocketAddr, settings: &[(&str, &str)]) -> Self {
         let mut child = Command::new(BINARY)
             .args(["serve", "--listen", &address.to_string(), "--data"])
             .arg(data)
             .env("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8")
             .env("ALDABA_LOG", "error")
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -73,6 +73,16 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.operational-webhook.endpoint.delete", "endpoint.delete"),
     ("v1.operational-webhook.endpoint.rotate-secret", "endpoint.secret.rotate"),
     ("v1.operational-webhook.endpoint.update-headers", "endpoint.headers.update"),
+    ("v1.ingest.source.create", "source.create"),
+    ("v1.ingest.source.upsert", "source.update"),
+    ("v1.ingest.source.patch", "source.update"),
+    ("v1.ingest.source.delete", "source.delete"),
+    ("v1.ingest.source.rotate-token", "source.token.rotate"),
+    ("v1.ingest.endpoint.create", "endpoint.create"),
+    ("v1.ingest.endpoint.upsert", "endpoint.update"),
+    ("v1.ingest.endpoint.delete", "endpoint.delete"),
+    ("v1.ingest.endpoint.rotate-secret", "endpoint.secret.rotate"),
+    ("v1.ingest.endpoint.set-headers", "endpoint.headers.update"),
 ];
 /// Messages are the business itself, and have a history of their own. Others only read.
 const WITHOUT: &[&str] = &[
@@ -84,6 +94,7 @@ const WITHOUT: &[&str] = &[
     "v1.message.search",
     "v1.admin.redrive-dlq",
     "v1.endpoint.send-example",
+    "in.receive",
 ];
 
 #[tokio::test]

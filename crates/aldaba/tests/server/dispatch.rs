@@ -150,6 +150,8 @@ async fn an_address_is_on_no_list_hears_of_no_event_and_cannot_be_changed() {
     server.client.post(&format!("{path}/secret/rotate"), "{}").await.expect(404);
     let headers = json!({"headers": {"a": "b"}}).to_string();
     server.client.put(&format!("{path}/headers"), headers).await.expect(404);
+    let example = json!({"eventType": "svix.ping"}).to_string();
+    server.client.post(&format!("{path}/send-example"), example).await.expect(404);
     // What it missed is nothing: events are not for it.
     let since = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     server.client.post(&format!("{path}/replay-missing"), since).await.expect(202);
@@ -195,6 +197,32 @@ async fn a_dead_dispatch_is_in_the_dead_letter_and_can_be_recovered_and_sent_aga
 }
 
 #[tokio::test]
+async fn headers_of_one_address_are_not_sent_to_another_and_who_asks_for_it_hears_so() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(200, "").await;
+    let with = json!({"url": receiver.url("/a"), "payload": {}, "headers": {"x-own": "1"}});
+    let with = dispatch(&server, &app, with).await;
+    let without = dispatch(&server, &app, json!({"url": receiver.url("/b"), "payload": {}})).await;
+    for told in [&with, &without] {
+        receiver.next().await;
+        ended(&server, &app, &told["id"]).await;
+    }
+    let resend = |message: &Value, address: &Value| {
+        let (message, address) = (message["id"].as_str().unwrap(), address["endpointId"].as_str().unwrap());
+        format!("/app/{app}/msg/{message}/endpoint/{address}/resend")
+    };
+    server.client.post(&resend(&with, &without), "").await.expect(409);
+    receiver.nothing_more().await;
+    // Without headers it can be sent there by hand, and neither record changes.
+    server.client.post(&resend(&without, &with), "").await.expect(202);
+    assert_eq!(receiver.next().await.path, "/a");
+    let path = format!("/app/{app}/dispatch/{}", without["id"].as_str().unwrap());
+    let record = server.client.get(&path).await.expect(200);
+    assert_eq!((&record["url"], &record["attempts"]), (&json!(receiver.url("/b")), &json!(1)));
+}
+
+#[tokio::test]
 async fn a_host_that_says_gone_does_not_end_what_comes_later() {
     let server = Running::delivering().await;
     let app = server.application().await;
@@ -203,8 +231,14 @@ async fn a_host_that_says_gone_does_not_end_what_comes_later() {
     for policy in ["standard", "public-api"] {
         receiver.answer(410);
         let body = json!({"url": receiver.url("/"), "payload": {}, "policy": policy});
-        dispatch(&server, &app, body.clone()).await;
+        let gone = dispatch(&server, &app, body.clone()).await;
         receiver.next().await;
+        // It is taken at its word for what it answers, and for nothing else.
+        let gone = ended(&server, &app, &gone["id"]).await;
+        assert_eq!(
+            (&gone["status"], &gone["attempts"], &gone["lastStatusCode"]),
+            (&json!("failed"), &json!(1), &json!(410))
+        );
         receiver.answer(200);
         let told = dispatch(&server, &app, body).await;
         assert_eq!(receiver.next().await.headers["webhook-id"], told["id"].as_str().unwrap());

@@ -45,6 +45,32 @@ async fn another_key_caller_or_path_is_another_request() {
 }
 
 #[tokio::test]
+async fn a_key_is_the_same_by_the_id_and_by_the_uid_of_an_application() {
+    let server = Running::start().await;
+    let ids = ["sol", "luna"].map(|uid| {
+        let body = format!(r#"{{"name":"{uid}","uid":"{uid}"}}"#);
+        async { server.client.post("/app", body).await.expect(201)["id"].as_str().unwrap().to_owned() }
+    });
+    let [sol, luna] = ids;
+    let (sol, luna) = (sol.await, luna.await);
+    let message = r#"{"eventType":"a","payload":{}}"#;
+    let dispatch = r#"{"url":"https://example.com/","payload":{}}"#;
+    let job = r#"{"jobId":"j","jobType":"t","status":"completed","webhookUrl":"https://example.com/"}"#;
+    for (path, body) in [("msg", message), ("dispatch", dispatch), ("job", job)] {
+        let by = async |app: &str| {
+            let sent = server.client.post_once(&format!("/app/{app}/{path}"), "k", body).await.expect(202);
+            sent["id"].as_str().unwrap().to_owned()
+        };
+        let first = by(&sol).await;
+        assert_eq!(by("sol").await, first, "{path}");
+        // Another application has keys of its own.
+        let other = by("luna").await;
+        assert_ne!(other, first, "{path}");
+        assert_eq!(by(&luna).await, other, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_refused_request_frees_its_key() {
     let server = Running::start().await;
     let app = server.application().await;

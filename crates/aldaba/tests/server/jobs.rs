@@ -68,7 +68,7 @@ async fn without_a_url_nothing_happens_and_nothing_is_wrong() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let job = json!({"jobId": "job-1", "jobType": "email.send", "status": "completed"});
-    for url in [None, Some(Value::Null)] {
+    for url in [None, Some(Value::Null), Some(json!(""))] {
         let mut job = job.clone();
         if let Some(url) = url {
             job["webhookUrl"] = url;
@@ -326,7 +326,7 @@ async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
         ("status", json!(null)),
         ("error", json!({"message": "no"})),
         ("error", json!("x".repeat(70_000))),
-        ("webhookUrl", json!("")),
+        ("webhookUrl", json!(" ")),
         ("webhookUrl", json!("ftp://example.com/")),
         ("webhookUrl", json!("http://127.0.0.1/")),
         ("webhookUrl", json!("http://169.254.169.254/latest")),
@@ -334,11 +334,20 @@ async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
         ("webhookUrl", json!(7)),
         ("completedAt", json!("yesterday")),
         ("completedAt", json!(1_700_000_000)),
+        ("completedAt", json!("9999-12-31T23:59:59.999Z")),
+        ("completedAt", json!("-000001-12-31T23:59:59Z")),
     ] {
         let mut job = good.clone();
         job[field] = wrong.clone();
         let refused = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(422);
         assert_eq!(refused["detail"][0]["loc"], json!(["body", field]), "{wrong}");
+    }
+    for moment in ["0000-01-01T00:00:00.000Z", "9999-12-30T00:00:00.000Z"] {
+        let mut job = good.clone();
+        job["completedAt"] = json!(moment);
+        job["webhookUrl"] = json!("https://example.com/later");
+        let told = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(202);
+        assert_eq!(told["payload"]["completedAt"], moment, "what is taken goes out as it was given");
     }
     for field in ["jobId", "jobType", "status"] {
         let mut job = good.clone();
@@ -362,7 +371,24 @@ async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
     server.client.post("/app/app_missing/job", good.to_string()).await.expect(404);
     let other = server.client.with_token(&token(OTHER_ORGANIZATION));
     other.post(&format!("/app/{app}/job"), good.to_string()).await.expect(404);
-    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+    assert_eq!(server.stored(&app).await, [1, 0, 2]);
+}
+
+#[tokio::test]
+async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let schema = json!({"type": "object", "required": ["zzz"], "properties": {"result": {"type": "object",
+        "properties": {"n": {"type": "string"}}}}});
+    let described = json!({"description": "", "schemas": {"1": schema}, "validate": true}).to_string();
+    server.client.put("/event-type/job.status", described).await.expect(201);
+    let job = json!({"jobId": "j", "jobType": "t", "status": "completed", "webhookUrl": "https://example.com/",
+        "result": {"n": 5}});
+    let refused = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(422);
+    let places: Vec<_> = refused["detail"].as_array().unwrap().iter().map(|one| one["loc"].clone()).collect();
+    assert!(places.contains(&json!(["body", "result", "n"])), "{refused}");
+    assert!(places.contains(&json!(["body"])) || places.contains(&json!(["body", "zzz"])), "{refused}");
+    assert!(!refused.to_string().contains("\"payload\""), "{refused}");
 }
 
 #[test]
