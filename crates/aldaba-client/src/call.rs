@@ -11,10 +11,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What stands in a path or a query as it is.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// Bytes of an answer. The largest payload fits, also as a text within JSON.
+const MOST_BYTES: usize = 64 << 20;
+/// Bytes of a part of a list. As many of the largest messages as an answer of Aldaba's can have fit.
+const MOST_BYTES_OF_A_LIST: usize = 256 << 20;
 /// So much of an answer that cannot be read is shown.
 const SHOWN_CHARACTERS: usize = 200;
 
@@ -26,12 +30,20 @@ pub(crate) struct Call {
     query: Vec<(String, String)>,
     body: Option<Result<Bytes, Error>>,
     repeat: Repeat,
+    most_bytes: usize,
 }
 
 impl Call {
     /// The parts of the path below `/api/v1`: fixed words and ids.
     pub(crate) fn new(method: Method, parts: &[&str]) -> Self {
-        Self { method, path: path(parts), query: Vec::new(), body: None, repeat: Repeat::Safe }
+        Self {
+            method,
+            path: path(parts),
+            query: Vec::new(),
+            body: None,
+            repeat: Repeat::Safe,
+            most_bytes: MOST_BYTES,
+        }
     }
 
     pub(crate) fn get(parts: &[&str]) -> Self {
@@ -89,13 +101,17 @@ impl Call {
         Self { repeat: Repeat::Harms, ..self }
     }
 
+    /// The answer is a part of a list.
+    pub(crate) fn of_many(self) -> Self {
+        Self { most_bytes: MOST_BYTES_OF_A_LIST, ..self }
+    }
+
     /// Makes the call and reads the answer.
     pub(crate) async fn answer<T: DeserializeOwned>(self, client: &Client) -> Result<T, Error> {
         let answer = self.made(client).await?;
-        serde_json::from_slice(&answer.body).map_err(|error| Error::Answer {
-            status: answer.status.as_u16(),
-            detail: format!("it cannot be read ({error})"),
-        })
+        let unreadable = |error| format!("it cannot be read ({error})");
+        serde_json::from_slice(&answer.body)
+            .map_err(|error| Error::unreadable(answer.status.as_u16(), unreadable(error)))
     }
 
     /// Makes the call; the answer says nothing.
@@ -105,6 +121,12 @@ impl Call {
 
     async fn made(self, client: &Client) -> Result<Answer, Error> {
         let key = match (&self.method, &client.key) {
+            (&Method::POST, Some(key)) if key.trim().is_empty() => {
+                // Aldaba takes a blank key for none, and a repeat would have a second effect.
+                return Err(Error::Request {
+                    detail: "the idempotency key is blank; give one that names what is done, or none".into(),
+                });
+            }
             (&Method::POST, Some(key)) => Some(key.to_string()),
             (&Method::POST, None) => Some(clock::unique_key()?),
             _ => None,
@@ -115,7 +137,7 @@ impl Call {
         loop {
             tried += 1;
             let limit = client.retries.time_for_one(clock::now() - started);
-            let result = client.shared.transport.send(request.clone(), limit).await;
+            let result = client.shared.transport.send(request.clone(), self.most_bytes, limit).await;
             let failed = match result.and_then(|answer| accepted(answer, &client.shared.token)) {
                 Ok(answer) => return Ok(answer),
                 // What was deleted by a request whose answer was lost is not there any more.
@@ -180,24 +202,36 @@ fn accepted(answer: Answer, token: &str) -> Result<Answer, Failed> {
     if answer.status.is_success() {
         return Ok(answer);
     }
-    // Aldaba says no before it does anything. Who else may have answered these did perhaps pass the request on.
-    let maybe_done = matches!(answer.status.as_u16(), 502 | 504);
-    Err(Failed { error: refusal(&answer, token), maybe_done })
+    let error = refusal(&answer, token);
+    // Aldaba says no before it does anything. Whoever else answers may have passed the request on before.
+    let maybe_done = !matches!(error, Error::Api { .. }) || matches!(answer.status.as_u16(), 502 | 504);
+    Err(Failed { error, maybe_done })
 }
 
 fn refusal(answer: &Answer, token: &str) -> Error {
     let status = answer.status.as_u16();
-    let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| retry_after(value, clock::calendar()));
     let parsed = serde_json::from_slice(&answer.body).ok();
-    match parsed.and_then(|body| Error::from_body(status, &body, retry_after.map(Duration::from_secs))) {
+    match parsed.and_then(|body| Error::from_body(status, &body, retry_after)) {
         Some(error) => error,
         None => {
             let text = String::from_utf8_lossy(&answer.body).replace(token, "…");
             let readable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
             let shown: String = readable.take(SHOWN_CHARACTERS).collect();
-            Error::Answer { status, detail: format!("it begins with `{}`", shown.trim()) }
+            Error::Answer { status, detail: format!("it begins with `{}`", shown.trim()), retry_after }
         }
     }
+}
+
+/// Whole seconds, or the moment as a date; a date that has passed is now.
+fn retry_after(value: &HeaderValue, now: SystemTime) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than fit are still seconds.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let moment = httpdate::parse_http_date(text).ok()?;
+    Some(moment.duration_since(now).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -225,6 +259,19 @@ mod tests {
         let Error::Api { status, code, retry_after, .. } = &error else { panic!("{error:?}") };
         assert_eq!((*status, code.as_str(), *retry_after), (429, "rate_limit", Some(Duration::from_secs(3))));
         assert!(error.to_string().contains("Try again in 3s"));
+    }
+
+    #[test]
+    fn the_time_to_try_again_is_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_470);
+        let read = |text: &'static str| retry_after(&HeaderValue::from_static(text), now);
+        assert_eq!(read("3"), Some(Duration::from_secs(3)));
+        assert_eq!(read("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::from_secs(10)));
+        assert_eq!(read("Wed, 21 Oct 2015 07:27:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("99999999999999999999999"), Some(Duration::from_secs(u64::MAX)));
+        for none in ["", "-1", "1.5", "soon", "Wed, 99 Oct 2015 07:28:00 GMT"] {
+            assert_eq!(read(none), None, "{none}");
+        }
     }
 
     #[test]

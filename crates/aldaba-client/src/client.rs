@@ -68,7 +68,7 @@ impl Client {
     /// The same client, whose POSTs carry this idempotency key. What is posted to one path with the same key
     /// within a day has one effect and the same answer, even from another process that has the same token.
     /// For one call, such as `client.idempotent("order-17").app("acme").messages().send(…)`; two different
-    /// messages with one key are one message.
+    /// messages with one key are one message. A blank key is refused when it is used ([`Error::Request`]).
     #[must_use]
     pub fn idempotent(&self, key: &str) -> Self {
         Self { key: Some(key.into()), ..self.clone() }

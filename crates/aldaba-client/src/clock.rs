@@ -9,10 +9,15 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The present moment, as the API writes moments.
+/// The present moment of the calendar.
 #[expect(clippy::disallowed_methods, reason = "the one place where this crate reads the calendar")]
+pub(crate) fn calendar() -> SystemTime {
+    SystemTime::now()
+}
+
+/// The same, as the API writes moments.
 pub(crate) fn timestamp() -> String {
-    rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    rfc3339(calendar().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// Random bytes of the operating system.

@@ -38,6 +38,8 @@ pub enum Error {
         status: u16,
         /// What is wrong with it.
         detail: String,
+        /// When it is worth trying again, if the answer says so.
+        retry_after: Option<Duration>,
     },
     /// The request cannot be made from what was given; nothing was sent.
     Request {
@@ -84,22 +86,36 @@ impl Error {
         }
     }
 
-    /// There is no such thing, or it is not visible to this token.
+    /// When it is worth trying again, if an answer has said so.
     #[must_use]
-    pub fn is_not_found(&self) -> bool {
-        self.status() == Some(404)
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Api { retry_after, .. } | Self::Answer { retry_after, .. } => *retry_after,
+            _ => None,
+        }
     }
 
-    /// The same call may work later, without anybody changing it.
+    /// Aldaba says that there is no such thing, or that it is not visible to this token. A 404 of somebody else, such
+    /// as a proxy, says nothing about that.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Api { status: 404, .. })
+    }
+
+    /// The same call may work later, without anybody changing it. An answer that is not Aldaba's is never the last
+    /// word: whoever gave it may be gone by then.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } => true,
-            Self::Api { status, .. } | Self::Answer { status, .. } => {
-                matches!(status, 408 | 425 | 429) || *status >= 500
-            }
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Answer { .. } => true,
+            Self::Api { status, .. } => matches!(status, 408 | 425 | 429) || *status >= 500,
             Self::Request { .. } => false,
         }
+    }
+
+    /// An answer that cannot be read as what was asked for.
+    pub(crate) fn unreadable(status: u16, detail: impl Into<String>) -> Self {
+        Self::Answer { status, detail: detail.into(), retry_after: None }
     }
 }
 
@@ -120,10 +136,13 @@ impl fmt::Display for Error {
             Self::Timeout { after } => {
                 write!(f, "no answer from Aldaba within {after:?}. Try again, or allow more time")
             }
-            Self::Answer { status, detail } => write!(
-                f,
-                "an answer ({status}) that is not Aldaba's: {detail}. Check that the client's URL leads to Aldaba"
-            ),
+            Self::Answer { status, detail, retry_after } => {
+                write!(f, "an answer ({status}) that is not Aldaba's: {detail}. ")?;
+                match retry_after {
+                    Some(after) => write!(f, "Try again in {after:?}"),
+                    None => f.write_str("Check that the client's URL leads to Aldaba"),
+                }
+            }
             Self::Request { detail } => write!(f, "nothing was sent: {detail}"),
         }
     }

@@ -69,7 +69,7 @@ impl<T, F: Default> Listing<T, F> {
     pub(crate) fn new(client: &Client, parts: &[&str]) -> Self {
         Self {
             client: client.clone(),
-            call: Call::get(parts),
+            call: Call::get(parts).of_many(),
             filter: F::default(),
             limit: None,
             iterator: None,
@@ -125,26 +125,43 @@ impl<T: DeserializeOwned, F: Serialize> Listing<T, F> {
         F: Send + Sync,
     {
         let limit = self.limit.or(Some(ITEMS_OF_A_STREAM));
-        let pages = try_unfold(Some(Self { limit, ..self }), |listing| async move {
-            let Some(listing) = listing else { return Ok(None) };
+        let walk = Walk::from(self.iterator.as_deref());
+        let pages = try_unfold(Some((Self { limit, ..self }, walk)), |state| async move {
+            let Some((listing, mut walk)) = state else { return Ok(None) };
             let page = listing.page().await?;
-            let next = following(&page, listing.iterator.as_deref())?;
-            let rest = next.map(|iterator| listing.from(iterator));
+            let rest = walk.after(&page)?.map(|iterator| (listing.from(iterator), walk));
             Ok(Some((futures_util::stream::iter(page.data.into_iter().map(Ok)), rest)))
         });
         Box::pin(pages.try_flatten())
     }
 }
 
-/// Where the next page begins, if there is one.
-pub(crate) fn following<T>(page: &Page<T>, here: Option<&str>) -> Result<Option<String>, Error> {
-    match &page.iterator {
-        Some(next) if !page.done && here == Some(next) => {
-            // Asking on would never end.
-            Err(Error::Answer { status: 200, detail: "a page that leads to itself".into() })
+/// The way through the pages of a list. One that leads round in a circle is noticed, at the latest when it has been
+/// gone round three times: one page is remembered, and after twice as many steps as before a later one.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    remembered: Option<String>,
+    steps: u64,
+    remember_at: u64,
+}
+
+impl Walk {
+    pub(crate) fn from(iterator: Option<&str>) -> Self {
+        Self { remembered: iterator.map(str::to_owned), steps: 0, remember_at: 1 }
+    }
+
+    /// Where the next page begins, if there is one.
+    pub(crate) fn after<T>(&mut self, page: &Page<T>) -> Result<Option<String>, Error> {
+        let Some(next) = page.iterator.as_ref().filter(|_| !page.done) else { return Ok(None) };
+        if self.remembered.as_ref() == Some(next) {
+            return Err(Error::unreadable(200, "its pages lead round in a circle"));
         }
-        Some(next) if !page.done => Ok(Some(next.clone())),
-        _ => Ok(None),
+        self.steps += 1;
+        if self.steps == self.remember_at {
+            self.remembered = Some(next.clone());
+            self.remember_at = self.remember_at.saturating_mul(2);
+        }
+        Ok(Some(next.clone()))
     }
 }
 
@@ -165,17 +182,28 @@ where
 mod tests {
     use super::*;
 
+    fn page(iterator: Option<&str>, done: bool) -> Page<u8> {
+        Page { data: Vec::new(), iterator: iterator.map(str::to_owned), prev_iterator: None, done }
+    }
+
     #[test]
-    fn a_walk_over_pages_ends() {
-        let page = |iterator: Option<&str>, done| Page::<u8> {
-            data: Vec::new(),
-            iterator: iterator.map(str::to_owned),
-            prev_iterator: None,
-            done,
-        };
-        assert_eq!(following(&page(Some("b"), false), Some("a")), Ok(Some("b".to_owned())));
-        assert_eq!(following(&page(Some("b"), true), Some("a")), Ok(None));
-        assert_eq!(following(&page(None, false), None), Ok(None));
-        assert!(matches!(following(&page(Some("a"), false), Some("a")), Err(Error::Answer { .. })));
+    fn a_walk_over_pages_goes_on_to_the_last() {
+        let mut walk = Walk::from(Some("a"));
+        for next in (0..10_000).map(|n| n.to_string()) {
+            assert_eq!(walk.after(&page(Some(&next), false)), Ok(Some(next)));
+        }
+        assert_eq!(walk.after(&page(Some("b"), true)), Ok(None));
+        assert_eq!(walk.after(&page(None, false)), Ok(None));
+    }
+
+    #[test]
+    fn a_walk_in_a_circle_ends_with_an_error() {
+        for (before, round) in [(0, 1), (0, 2), (1, 2), (5, 7), (100, 3), (3, 100)] {
+            let mut walk = Walk::from(None);
+            let mut pages = (0..before).chain((before..before + round).cycle()).map(|n| n.to_string());
+            let ended = (0..3 * (before + round) + 1)
+                .position(|_| walk.after(&page(pages.next().as_deref(), false)).is_err());
+            assert!(ended.is_some(), "{before} pages before a circle of {round}");
+        }
     }
 }

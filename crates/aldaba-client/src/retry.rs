@@ -67,11 +67,7 @@ impl Retries {
         if progress.tried >= self.attempts || !failed.may_be_repeated(repeat) {
             return None;
         }
-        let own = self.own_pause(progress);
-        let pause = match &failed.error {
-            Error::Api { retry_after: Some(after), .. } => own.max(*after),
-            _ => own,
-        };
+        let pause = self.own_pause(progress).max(failed.error.retry_after().unwrap_or_default());
         // A pause that does not leave time for a request is waited for nothing.
         (progress.elapsed.saturating_add(pause) < self.total).then_some(pause)
     }
@@ -83,7 +79,9 @@ impl Retries {
 
     fn own_pause(&self, Progress { tried, chance, .. }: Progress) -> Duration {
         let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1)));
-        doubled.min(self.longest_pause).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+        let half = doubled.min(self.longest_pause) / 2;
+        // In two halves, because the whole of the longest span that there is cannot be multiplied.
+        half.saturating_add(half.mul_f64(chance.clamp(0.0, 1.0)))
     }
 }
 
@@ -157,6 +155,13 @@ mod tests {
         assert_eq!(longest, [200, 400, 800, 6400, 10_000, 10_000]);
         assert_eq!(pause(1, 0.0), 100);
         assert_eq!(pause(99, 0.0), 5000);
+    }
+
+    #[test]
+    fn the_longest_pause_that_there_is_is_a_pause() {
+        let retries = Retries::default().pauses(Duration::MAX, Duration::MAX).total(Duration::MAX);
+        assert!(retries.background_pause(u32::MAX, 1.0) > Duration::from_secs(u64::MAX - 2));
+        assert_eq!(retries.pause(&api(503, None), at(2, 1), Repeat::Safe), None);
     }
 
     #[test]

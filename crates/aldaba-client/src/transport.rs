@@ -2,9 +2,10 @@
 
 use crate::Error;
 use crate::retry::Failed;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,8 +23,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
-/// An answer may have so many bytes. A full page of the largest messages fits.
-const MOST_ANSWER_BYTES: usize = 256 << 20;
+/// Bytes of an answer that says no. Every problem of the largest batch fits.
+const MOST_REFUSAL_BYTES: usize = 4 << 20;
 /// A connection that is not used is closed after so long.
 const IDLE: Duration = Duration::from_secs(50);
 /// Connections that are kept for later.
@@ -57,23 +58,44 @@ impl Transport {
         Ok(Self { pool })
     }
 
-    /// Makes the request and reads the whole answer, within the limit.
+    /// Makes the request and reads the whole answer, within the limit. One that has more than `most_bytes` is an
+    /// error; of one that says no the beginning is enough.
     pub(crate) async fn send(
         &self,
         request: Request<Full<Bytes>>,
+        most_bytes: usize,
         limit: Duration,
     ) -> Result<Answer, Failed> {
         let exchange = async {
             let response = self.pool.request(request).await.map_err(|cause| not_sent(&cause))?;
             let (parts, body) = response.into_parts();
-            let read = Limited::new(body, MOST_ANSWER_BYTES).collect().await;
-            let body =
-                read.map_err(|cause| broken(format!("the answer broke off: {}", innermost(cause.as_ref()))))?;
-            Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+            let status = parts.status;
+            let most = if status.is_success() { most_bytes } else { MOST_REFUSAL_BYTES };
+            let read = read(body, most).await;
+            let (body, whole) =
+                read.map_err(|cause| broken(format!("the answer broke off: {}", innermost(&cause))))?;
+            if !whole && status.is_success() {
+                let detail = format!("it is longer than {} MiB, which none of Aldaba's is here", most >> 20);
+                return Err(Failed { error: Error::unreadable(status.as_u16(), detail), maybe_done: true });
+            }
+            Ok(Answer { status, headers: parts.headers, body })
         };
         let late = |_| Failed { error: Error::Timeout { after: limit }, maybe_done: true };
         tokio::time::timeout(limit, exchange).await.map_err(late)?
     }
+}
+
+/// So many bytes of it at most, and whether that is all.
+async fn read(mut body: Incoming, most: usize) -> hyper::Result<(Bytes, bool)> {
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if read.len() + data.len() > most {
+            return Ok((read.freeze(), false));
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok((read.freeze(), true))
 }
 
 /// Where there was never a connection, nothing can have been done.

@@ -67,7 +67,7 @@ pub(crate) async fn run(folder: &Path, print: impl Fn(String)) -> Result<(), Box
         print(format!("sent once more by hand: {}", if taken { "delivered" } else { "refused" }));
     }
     let left = aldaba.shutdown(Duration::from_secs(10)).await;
-    print(format!("stopped, in flight: {left}"));
+    print(format!("stopped, in flight: {}", left.in_flight));
     Ok(())
 }
 

@@ -1,15 +1,16 @@
 use crate::running::Running;
-use crate::{Application, Builder, Error};
+use crate::{Application, Builder, Error, Leftover};
 use aldaba_delivery::{AppId, OrgId, names};
 use aldaba_engine::{
     ChangeError, Directory, Engine, Installation, Made, NewApplication, default_organization,
 };
 use aldaba_store::{Actor, Application as Stored, Order, Page, WhichApplication};
 use parking_lot::Mutex;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, mem};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 /// An engine that runs inside this program. Clones are handles to the same one, and may be used from any thread
 /// and any runtime.
@@ -27,8 +28,13 @@ struct Inner {
     org: OrgId,
     actor: Arc<Actor>,
     longest_payload: usize,
-    /// `None`: it was shut down.
-    running: Mutex<Option<Running>>,
+    state: Mutex<State>,
+}
+
+enum State {
+    Running(Running),
+    /// It is being shut down, or was: what was left then, once that is known.
+    Ending(watch::Receiver<Option<Leftover>>),
 }
 
 impl Aldaba {
@@ -51,7 +57,7 @@ impl Aldaba {
             org,
             actor: Arc::new(Actor::program(org)),
             longest_payload,
-            running: Mutex::new(Some(running)),
+            state: Mutex::new(State::Running(running)),
         }))
     }
 
@@ -126,22 +132,28 @@ impl Aldaba {
         }
     }
 
-    /// Stops: nothing more is accepted or started, and requests in flight may end, for as long as `limit`. Returns
-    /// how many were still in flight; they are sent again after the next start. The data folder is free then.
+    /// Stops: nothing more is accepted or started, and requests in flight may end, for as long as `limit`. Then
+    /// everything is written, which may take the disk 2 s more. Returns what was left: how many were still in flight,
+    /// and whether the disk was too slow for that, so that the data folder is not free yet.
     ///
-    /// All other handles get [`Error::Stopped`] from now on. Shutting down twice does nothing the second time.
-    pub async fn shutdown(&self, limit: Duration) -> usize {
-        // Whoever gives up waiting has stopped it all the same, as by a drop.
-        let Some(running) = self.0.running.lock().take() else { return 0 };
-        let (engine, wire) = (self.engine().clone(), self.0.installation.wire.clone());
-        let ended = self.run(async move {
-            let left = engine.shutdown(limit).await;
-            wire.shutdown();
-            Ok(left)
-        });
-        let left = ended.await.unwrap_or(0);
-        running.end().await;
-        left
+    /// All other handles get [`Error::Stopped`] from now on. Whoever shuts down a second time, or meanwhile, waits for
+    /// the first and gets what it returns. Whoever gives up waiting has stopped it all the same.
+    pub async fn shutdown(&self, limit: Duration) -> Leftover {
+        let mut ended = self.ending(limit);
+        // Without an answer there was no thread to end it on.
+        ended.wait_for(Option::is_some).await.ok().and_then(|left| *left).unwrap_or_default()
+    }
+
+    fn ending(&self, limit: Duration) -> watch::Receiver<Option<Leftover>> {
+        let mut state = self.0.state.lock();
+        if let State::Ending(ended) = &*state {
+            return ended.clone();
+        }
+        let (tell, ended) = watch::channel(None);
+        if let State::Running(running) = mem::replace(&mut *state, State::Ending(ended.clone())) {
+            running.shut_down(limit, tell);
+        }
+        ended
     }
 
     /// Runs on the engine's threads, where its timers and sockets are. It goes on when nobody waits for it.
@@ -180,7 +192,7 @@ impl Aldaba {
 
 impl fmt::Debug for Aldaba {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let running = self.0.running.lock().is_some();
+        let running = matches!(*self.0.state.lock(), State::Running(_));
         f.debug_struct("Aldaba").field("running", &running).finish_non_exhaustive()
     }
 }

@@ -28,6 +28,7 @@ impl Application {
         &self.aldaba
     }
 
+    /// Its id, for [`Aldaba::find_application`] and for the API of a server on the same folder.
     pub fn id(&self) -> AppId {
         self.stored.id
     }
@@ -46,8 +47,8 @@ impl Application {
         WhichApplication { org: self.stored.org, key: self.stored.id.to_string() }
     }
 
-    /// Accepts an event. It is on disk when this returns, and goes to every endpoint that wants it. Whoever gives up
-    /// waiting does not know whether it was accepted; with an [`id`](Event::id) or an
+    /// Accepts an event. It is on disk when this returns, and goes to every endpoint that wants it. It takes as long as
+    /// the disk does; there is no limit of its own. Whoever gives up waiting does not know whether it was accepted; with an [`id`](Event::id) or an
     /// [`idempotency_key`](Event::idempotency_key) it can be sent again safely.
     pub async fn send(&self, event: Event) -> Result<Sent, Error> {
         let event = event.checked(self.id(), self.aldaba.longest_payload())?;
@@ -96,6 +97,7 @@ impl Application {
         self.aldaba.run(reading).await
     }
 
+    /// Adds a URL that wants events. It gets those that are accepted from now on.
     pub async fn add_endpoint(&self, spec: EndpointSpec) -> Result<Endpoint, Error> {
         let new = spec.made(&self.aldaba.installation().wire.guard())?;
         let (directory, which) = (self.aldaba.directory(), self.which());

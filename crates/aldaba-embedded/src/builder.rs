@@ -29,6 +29,10 @@ const LONGEST_PAYLOAD: usize = 1 << 20;
 /// Readers of the database, one thread each.
 const READERS: usize = 2;
 
+/// What is kept for no time at all could be gone before anybody has seen it, and a key would keep nothing from
+/// happening twice.
+const SHORTEST_KEPT: Duration = Duration::from_secs(1);
+
 /// This machine and private networks, as programs have their receivers there in tests and inside a company.
 /// Link-local addresses are not among them: metadata services of clouds answer there.
 const PRIVATE_NETWORKS: [&str; 6] =
@@ -158,7 +162,7 @@ impl Builder {
         self
     }
 
-    /// How long delivered messages are kept with their history; 90 days, if it is not given.
+    /// How long delivered messages are kept with their history, at least a second; 90 days, if it is not given.
     pub fn keep_delivered(mut self, span: Duration) -> Self {
         self.kept = Some(span);
         self
@@ -170,7 +174,7 @@ impl Builder {
         self
     }
 
-    /// How long idempotency keys are remembered; 24 hours, if it is not given.
+    /// How long idempotency keys are remembered, at least a second; 24 hours, if it is not given.
     pub fn remember_keys(mut self, span: Duration) -> Self {
         self.idempotency_kept = Some(span);
         self
@@ -184,7 +188,7 @@ impl Builder {
     }
 
     /// Takes the folder, starts the engine's threads, and delivers what waits in it. Whoever gives up waiting has
-    /// started nothing.
+    /// started nothing: what was begun is undone in the background, and the folder is free a moment later.
     pub async fn start(self) -> Result<Aldaba, StartError> {
         let longest_payload = self.longest_payload;
         let (threads, policies) = (self.threads, self.policies.clone());
@@ -209,7 +213,7 @@ impl Builder {
             Ok(installation) => installation?,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
-        let running = Running::new(runtime, installation.engine.clone());
+        let running = Running::new(runtime, installation.engine.clone(), installation.wire.clone());
         let engine = installation.engine.clone();
         let aldaba = Aldaba::new(installation, running, handle, longest_payload);
         let put = async move { Ok(put_policies(&engine, policies).await) };
@@ -220,7 +224,17 @@ impl Builder {
 
     /// All that can be wrong before anything is opened.
     fn blueprint(self) -> Result<Blueprint, StartError> {
-        let folder = self.folder.ok_or(StartError::NoFolder)?;
+        // An empty path is no folder, though files could be made with it.
+        let folder = self.folder.filter(|path| !path.as_os_str().is_empty()).ok_or(StartError::NoFolder)?;
+        for (option, span) in [
+            ("keep_delivered", self.kept),
+            ("keep_dead", self.dead_kept.flatten()),
+            ("remember_keys", self.idempotency_kept),
+        ] {
+            if span.is_some_and(|span| span < SHORTEST_KEPT) {
+                return Err(StartError::option(option, format!("must be at least {SHORTEST_KEPT:?}")));
+            }
+        }
         if !(IN_FLIGHT_LEAST..=IN_FLIGHT_MOST).contains(&self.in_flight) {
             let why = format!("must be {IN_FLIGHT_LEAST} to {IN_FLIGHT_MOST}");
             return Err(StartError::option("in_flight", why));

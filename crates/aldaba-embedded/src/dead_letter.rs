@@ -21,6 +21,7 @@ pub struct Place(aldaba_store::Place);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterPage {
+    /// What ended without success.
     pub deliveries: Vec<Delivery>,
     /// Where the next page begins; `None`: this is the last.
     pub next: Option<Place>,
@@ -30,7 +31,9 @@ pub struct DeadLetterPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
+    /// To ask for it again: [`Application::recovery`].
     pub id: ReplayId,
+    /// Whether it still runs, and how it ended.
     pub state: ReplayState,
     /// Deliveries that go out again.
     pub opened: u64,

@@ -44,6 +44,7 @@ impl EndpointSpec {
         Self::default()
     }
 
+    /// Another URL. What waits goes there, from its next attempt on.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -55,6 +56,7 @@ impl EndpointSpec {
         self
     }
 
+    /// What people should know about it.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
@@ -114,6 +116,7 @@ impl EndpointSpec {
         self
     }
 
+    /// What becomes of events while it is turned off; they are skipped, if it is not given.
     pub fn when_disabled(mut self, then: WhenDisabled) -> Self {
         self.when_disabled = Some(then);
         self
@@ -258,25 +261,33 @@ fn read_filter(text: &str) -> Result<Arc<Filter>, Error> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Endpoint {
+    /// Its id.
     pub id: EndpointId,
+    /// Your own name for it.
     pub uid: Option<String>,
     /// Without user and password.
     pub url: String,
+    /// What people should know about it.
     pub description: String,
     /// Empty: all.
     pub events: Vec<String>,
     /// Empty: all.
     pub channels: Vec<String>,
+    /// By which deliveries are retried.
     pub policy: String,
     /// `None`: the engine's default.
     pub profile: Option<String>,
+    /// Requests a second, at most; `None`: any number.
     pub throttle_rate: Option<u16>,
+    /// Whether events go out one after another.
     pub ordering: Ordering,
     /// Turned off by hand.
     pub disabled: bool,
     /// How it is: active, failing, given up, …
     pub condition: Condition,
+    /// When it was added.
     pub created_at: Timestamp,
+    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 

@@ -1,5 +1,5 @@
 use aldaba_delivery::MessageId;
-use aldaba_engine::wire::{UrlRefused, WireError};
+use aldaba_engine::wire::UrlRefused;
 use aldaba_engine::{
     ChangeError, DispatchError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit,
 };
@@ -8,18 +8,27 @@ use aldaba_store::{Error as StoreError, Obstacle};
 use std::io;
 use std::path::PathBuf;
 
+/// What went wrong beneath, in its own words.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why an engine does not start. What was opened is closed again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// The builder was not told where.
     #[error("no data folder was given: call `sqlite` with its path before `start`")]
     NoFolder,
+    /// One has a folder at a time.
     #[error(
         "the data folder {} is in use by another engine, of this program or another, or by a server: stop that \
          one first, or give this one a folder of its own",
         folder.display()
     )]
-    InUse { folder: PathBuf },
+    InUse {
+        /// The one that was given.
+        folder: PathBuf,
+    },
+    /// A folder stays with the key that it began with.
     #[error(
         "the data folder was written with another encryption key: give that one with `encryption_key`, or put \
          the folder's own file `encryption.key` back"
@@ -27,15 +36,25 @@ pub enum StartError {
     OtherKey,
     /// What was given to the builder.
     #[error("{option}: {why}")]
-    Option { option: &'static str, why: String },
+    Option {
+        /// The method of the builder.
+        option: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The folder or its key cannot be made or read.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(Cause),
+    /// The database cannot be opened.
     #[error(transparent)]
-    Store(OpenError),
+    Store(Cause),
+    /// Deliveries cannot leave: no certificates, or no way to look names up.
     #[error(transparent)]
-    Network(WireError),
+    Network(Cause),
+    /// What is in the database cannot be read.
     #[error("the engine cannot start: {0}")]
-    Engine(aldaba_engine::StartError),
+    Engine(#[source] Cause),
+    /// The operating system gives no threads.
     #[error("the engine's threads cannot be started: {0}")]
     Threads(io::Error),
 }
@@ -46,9 +65,16 @@ pub enum StartError {
 pub enum Error {
     /// What was given cannot be taken.
     #[error("{field}: {why}")]
-    Invalid { field: &'static str, why: String },
+    Invalid {
+        /// Which part of it.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An application, a message, an endpoint.
     #[error("there is no such {0}")]
     NotFound(&'static str),
+    /// Names of your own are unique: of applications in the folder, of endpoints in their application.
     #[error("another one has this uid: choose another")]
     UidTaken,
     /// An event id is accepted once; this is the message that has it.
@@ -60,10 +86,13 @@ pub enum Error {
     /// There are as many as there may be.
     #[error("{0}")]
     TooMany(String),
+    /// More comes than the disk can take.
     #[error("too much waits to be written or read: try again in a moment")]
     Busy,
+    /// There is less free space than [`Builder::low_space`](crate::Builder::low_space) says, or none.
     #[error("the disk is full: free some space, accepting goes on by itself")]
     Full,
+    /// By [`Aldaba::shutdown`](crate::Aldaba::shutdown), through this handle or another.
     #[error("the engine has been shut down")]
     Stopped,
     /// Only a fresh start reads what is on the disk.
@@ -88,16 +117,22 @@ impl StartError {
     }
 }
 
+impl From<FolderError> for StartError {
+    fn from(error: FolderError) -> Self {
+        Self::Folder(error.into())
+    }
+}
+
 impl From<SetupError> for StartError {
     fn from(error: SetupError) -> Self {
         use aldaba_engine::StartError as Engine;
         match error {
             SetupError::Policy(error) => Self::option("overrides", error.to_string()),
             SetupError::Store(OpenError::Locked { folder }) => Self::InUse { folder },
-            SetupError::Store(error) => Self::Store(error),
-            SetupError::Wire(error) => Self::Network(error),
+            SetupError::Store(error) => Self::Store(error.into()),
+            SetupError::Wire(error) => Self::Network(error.into()),
             SetupError::Engine(Engine::OtherKey) => Self::OtherKey,
-            SetupError::Engine(error) => Self::Engine(error),
+            SetupError::Engine(error) => Self::Engine(error.into()),
         }
     }
 }
@@ -139,7 +174,11 @@ impl From<SendError> for Error {
                 why: "the event would go to ordered endpoints, which cannot wait for it".into(),
             },
             SendError::Unfit(unfit) => Self::Invalid { field: "payload", why: why_unfit(unfit) },
-            SendError::Unsettled => Self::Conflict(error.to_string()),
+            SendError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
+            SendError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
+            SendError::Unsettled | SendError::OfSource(_) | SendError::Late => {
+                Self::Conflict(error.to_string())
+            }
             SendError::OverQuota { .. } => Self::TooMany(error.to_string()),
             SendError::Store(error) => error.into(),
         }
@@ -198,10 +237,13 @@ impl From<ChangeError> for Error {
             | ChangeError::TooManyApiKeys
             | ChangeError::TooManyRevocations(_)
             | ChangeError::TooManyEventTypes
+            | ChangeError::TooManySources
+            | ChangeError::TooManyTokens { .. }
             | ChangeError::SchemasTooLarge => Self::TooMany(error.to_string()),
             ChangeError::Unsettled
             | ChangeError::Repeated
             | ChangeError::MadeAndGone
+            | ChangeError::OfSource(_)
             | ChangeError::InUse
             | ChangeError::Vault(_) => Self::Conflict(error.to_string()),
             ChangeError::Store(error) => error.into(),

@@ -23,7 +23,9 @@ pub struct Event {
 
 /// An event that is safe on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
+    /// Its id, which receivers see as `webhook-id`.
     pub id: MessageId,
     /// `false`: a former one with the same idempotency key was accepted before; this is its id.
     pub is_new: bool,
@@ -79,7 +81,7 @@ impl Event {
     }
 
     /// A second event with the same key (within 24 hours, or what the builder says) is not accepted again: sending
-    /// it returns the first one. For repeating a call whose result was lost.
+    /// it returns the first one. For repeating a call whose result was lost. A blank key is refused.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
@@ -125,6 +127,10 @@ impl Event {
         }
         if let Some(version) = &self.version {
             names::version(version).map_err(Error::invalid("version"))?;
+        }
+        if self.idempotency_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
+            let why = "is blank: give one that names what is told, or none".into();
+            return Err(Error::Invalid { field: "idempotency_key", why });
         }
         check_all("channels", &self.channels, NewMessage::MOST_CHANNELS, names::channel)?;
         check_all("tags", &self.tags, NewMessage::MOST_TAGS, names::tag)?;

@@ -48,6 +48,8 @@
 //! Deliveries go to public addresses only, whatever a URL, a name server or a redirect says, until
 //! [`Builder::allow`] or [`Builder::allow_private_networks`] lets them go to others.
 
+#![warn(missing_docs)]
+
 mod aldaba;
 mod application;
 mod builder;
@@ -59,6 +61,11 @@ mod event;
 mod message;
 mod running;
 
+/// The examples of the documentation compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Documentation;
+
 pub use aldaba::Aldaba;
 pub use application::Application;
 pub use builder::Builder;
@@ -68,6 +75,7 @@ pub use endpoint::{Endpoint, EndpointSpec};
 pub use error::{Error, StartError};
 pub use event::{Event, Sent};
 pub use message::{Attempt, Delivery, Message};
+pub use running::Leftover;
 
 pub use aldaba_delivery::policy::Overrides;
 pub use aldaba_delivery::{

@@ -9,13 +9,17 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
+    /// Its id, which receivers see as `webhook-id`.
     pub id: MessageId,
+    /// Such as `invoice.paid`.
     pub event_type: String,
     /// Your own name for it.
     pub event_id: Option<String>,
     /// The bytes that are sent; empty where they were deleted.
     pub payload: Bytes,
+    /// When it was accepted.
     pub created_at: Timestamp,
+    /// Nothing goes out before.
     pub deliver_at: Option<Timestamp>,
     /// One for each endpoint that it goes to; more where it was replayed. Empty: nobody wanted it.
     pub deliveries: Vec<Delivery>,
@@ -25,15 +29,21 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivery {
+    /// The message.
     pub message: MessageId,
+    /// Where it goes; the address of a dispatch has an id, too.
     pub endpoint: EndpointId,
+    /// The message's; `None` where its content is not kept any more.
     pub event_type: Option<String>,
+    /// How far it is.
     pub state: DeliveryState,
     /// Those of the policy; one by hand is not counted.
     pub attempts: u32,
-    /// Of the newest attempt: what came back, if anything did, and what was wrong.
+    /// Of the newest attempt: what came back, if anything did.
     pub last_status: Option<u16>,
+    /// What was wrong with it, in words.
     pub last_error: Option<String>,
+    /// When it began.
     pub last_attempt_at: Option<Timestamp>,
 }
 
@@ -41,10 +51,15 @@ pub struct Delivery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
+    /// Its id.
     pub id: AttemptId,
+    /// Where the request went.
     pub endpoint: EndpointId,
+    /// When it began.
     pub started_at: Timestamp,
+    /// How long it took.
     pub duration: Duration,
+    /// What came back, if anything did.
     pub status: Option<u16>,
     /// Where no answer came.
     pub failure: Option<FailureKind>,
@@ -52,6 +67,7 @@ pub struct Attempt {
     pub error: String,
     /// The beginning of what came back.
     pub response: Bytes,
+    /// Whether the receiver took it.
     pub success: bool,
     /// Made by [`Application::resend`](crate::Application::resend).
     pub by_hand: bool,
@@ -82,10 +98,12 @@ impl Message {
 }
 
 impl Delivery {
+    /// Whether it waits no more, well or not.
     pub fn has_ended(&self) -> bool {
         !matches!(self.state, DeliveryState::Waiting { .. })
     }
 
+    /// Whether it has arrived.
     pub fn is_delivered(&self) -> bool {
         matches!(self.state, DeliveryState::Delivered { .. })
     }

@@ -5,17 +5,31 @@
 //! ends that runs on it: no task of an engine outlives it.
 
 use aldaba_engine::Engine;
+use aldaba_engine::wire::Wire;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 /// How long a drop waits for the disk. What it holds up then ends by itself.
 const LONGEST_DROP: Duration = Duration::from_secs(10);
+/// How long a shutdown waits for the disk, after it has waited for requests in flight.
+const LONGEST_CLOSE: Duration = Duration::from_secs(2);
 /// How long tasks may take to come to a place where they can end.
 const LONGEST_STEP: Duration = Duration::from_secs(1);
+
+/// What was left when an engine stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leftover {
+    /// Requests that were still in flight. They are sent again after the next start.
+    pub in_flight: usize,
+    /// Everything is written, and another engine can have the data folder. `false`: the disk was too slow. What was
+    /// handed in is still being written in the background, and the folder is free after that.
+    pub folder_is_free: bool,
+}
 
 /// A runtime of the engine's own. It must not be dropped as tokio's are, which wait where nobody may.
 #[derive(Debug)]
@@ -36,14 +50,26 @@ impl OwnRuntime {
         self.0.as_ref().expect("it is there until it is dropped").handle().clone()
     }
 
-    fn take(&mut self) -> Option<Runtime> {
-        self.0.take()
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.0.as_ref().expect("it is there until it is dropped").block_on(future)
+    }
+
+    /// Leaves nothing behind that could be ended again.
+    fn take(&mut self) -> Option<Self> {
+        self.0.take().map(|runtime| Self(Some(runtime)))
+    }
+
+    /// Waits until its tasks have come to a place where they can end.
+    fn end(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(LONGEST_STEP);
+        }
     }
 }
 
 impl Drop for OwnRuntime {
     fn drop(&mut self) {
-        if let Some(runtime) = self.take() {
+        if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
@@ -55,45 +81,66 @@ impl Drop for OwnRuntime {
 pub(crate) struct Running {
     runtime: OwnRuntime,
     engine: Engine,
+    wire: Wire,
 }
 
 impl Running {
-    pub(crate) fn new(runtime: OwnRuntime, engine: Engine) -> Self {
-        Self { runtime, engine }
+    pub(crate) fn new(runtime: OwnRuntime, engine: Engine, wire: Wire) -> Self {
+        Self { runtime, engine, wire }
     }
 
-    /// Ends the threads of an engine that has been shut down.
-    pub(crate) async fn end(mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
-        let (done, ended) = oneshot::channel();
-        // Elsewhere: it waits.
-        let waiting = thread::Builder::new().name("aldaba-ending".into()).spawn(move || {
-            runtime.shutdown_timeout(LONGEST_STEP);
-            let _ = done.send(());
+    /// Ends it on a thread of its own, whoever waits for that.
+    pub(crate) fn shut_down(mut self, limit: Duration, ended: watch::Sender<Option<Leftover>>) {
+        let Some(mut runtime) = self.runtime.take() else { return };
+        let (engine, wire) = (self.engine.clone(), self.wire.clone());
+        on_a_thread(move || {
+            let in_flight = runtime.block_on(engine.land(limit));
+            let closing = async { tokio::time::timeout(LONGEST_CLOSE, engine.close()).await };
+            let folder_is_free = runtime.block_on(closing).is_ok();
+            if !folder_is_free {
+                tracing::warn!("the disk is slow: the data folder becomes free later");
+                ended.send_replace(Some(Leftover { in_flight, folder_is_free }));
+                close(&runtime, &engine);
+            }
+            wire.shutdown();
+            runtime.end();
+            ended.send_if_modified(|said| {
+                let is_first = said.is_none();
+                said.get_or_insert(Leftover { in_flight, folder_is_free });
+                is_first
+            });
         });
-        if waiting.is_ok() {
-            let _ = ended.await;
-        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(mut runtime) = self.runtime.take() else { return };
         // Nothing more begins that could not be written down.
         self.engine.stop_sending();
-        // From here on the store takes nothing more; what it has is written.
-        let closing = self.engine.store().close();
+        let engine = self.engine.clone();
         let (done, ended) = mpsc::channel();
-        let waiting = thread::Builder::new().name("aldaba-ending".into()).spawn(move || {
-            if let Err(error) = runtime.block_on(closing) {
-                tracing::error!(%error, "the store did not close cleanly");
-            }
-            runtime.shutdown_timeout(LONGEST_STEP);
+        // From here on the store takes nothing more; what it has is written.
+        drop(engine.store().close());
+        let begun = on_a_thread(move || {
+            close(&runtime, &engine);
+            runtime.end();
             let _ = done.send(());
         });
-        if waiting.is_ok() && ended.recv_timeout(LONGEST_DROP).is_err() {
+        if begun && ended.recv_timeout(LONGEST_DROP).is_err() {
             tracing::warn!("the disk is slow: the data folder becomes free later");
         }
     }
+}
+
+/// Waits until the store is closed.
+fn close(runtime: &OwnRuntime, engine: &Engine) {
+    if let Err(error) = runtime.block_on(engine.store().close()) {
+        tracing::error!(%error, "the store did not close cleanly");
+    }
+}
+
+/// What waits must do so elsewhere. `false`: there are no more threads, and nothing was done.
+fn on_a_thread(what: impl FnOnce() + Send + 'static) -> bool {
+    thread::Builder::new().name("aldaba-ending".into()).spawn(what).is_ok()
 }

@@ -35,7 +35,7 @@ async fn an_engine_that_was_shut_down_or_dropped_leaves_no_thread() {
         // As `docs/embedding.md` says, and the one that has opened the database.
         assert!((7..=8).contains(&threads().len()), "{:?}", threads());
         if shuts_down {
-            assert_eq!(aldaba.shutdown(Duration::from_secs(5)).await, 0);
+            assert_eq!(aldaba.shutdown(Duration::from_secs(5)).await.in_flight, 0);
         } else {
             drop(aldaba);
         }

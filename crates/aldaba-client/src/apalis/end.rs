@@ -5,20 +5,36 @@ use apalis_core::error::{AbortError, BoxDynError, DeferredError, RetryAfterError
 use apalis_core::task::ExecutionContext;
 use apalis_core::task::attempt::Attempt;
 use apalis_core::task::status::{AtomicStatus, Status};
+use serde::Serialize;
+use serde_json::Value;
 
 /// A run of a job. apalis shares what it knows about it, so that this sees it change.
 #[derive(Debug)]
 pub(super) struct Run {
     status: AtomicStatus,
     attempts: Attempt,
+    /// Attempts that were made before this run.
+    before: usize,
     most_attempts: Option<usize>,
 }
+
+/// How a job has ended, with what the end was about.
+#[derive(Debug, PartialEq)]
+pub(super) struct End {
+    pub(super) status: JobStatus,
+    pub(super) result: Option<Value>,
+    pub(super) error: Option<String>,
+}
+
+/// What a webhook says where a job has failed and a layer has hidden why.
+const HIDDEN: &str = "the job has failed; a layer of the worker made something else of its error";
 
 impl Run {
     pub(super) fn of(task: &ExecutionContext) -> Self {
         Self {
             status: task.raw_status().clone(),
             attempts: task.raw_attempt().clone(),
+            before: task.raw_attempt().current(),
             most_attempts: task.max_attempts(),
         }
     }
@@ -29,16 +45,39 @@ impl Run {
     }
 
     /// A panic that was caught, or a timeout, drops the future in which apalis keeps a task's status, and the task would
-    /// be `Running` until its worker is gone. This is what apalis itself makes of the same error.
+    /// be `Running` until its worker is gone. One that a layer refuses never gets so far: it would be `Queued` for as
+    /// long. This is what apalis itself makes of the same error.
     pub(super) fn settle(&self, error: &BoxDynError) {
-        if self.status() == Status::Running {
+        let never_run = self.attempts.current() == self.before;
+        if never_run || self.status() == Status::Running {
             self.status.store(if error.is::<AbortError>() { Status::Killed } else { Status::Failed });
         }
     }
 
     /// How the job has ended; not at all, if the queue runs it again. A queue without a count of attempts keeps nothing,
     /// and never runs anything again.
-    pub(super) fn end(&self) -> Option<JobStatus> {
+    ///
+    /// The status is the queue's word, because that is what is stored and what decides whether the job runs again. What
+    /// a run came to is told where it agrees: a layer of the worker may have made a success of a failure, or the other
+    /// way round, without the queue knowing.
+    pub(super) fn end<Response: Serialize>(&self, came_to: &Result<Response, BoxDynError>) -> Option<End> {
+        let status = self.ended()?;
+        let (result, error) = match (status, came_to) {
+            (JobStatus::Completed, Ok(response)) => (output(response), None),
+            (JobStatus::Failed, Err(error)) => (None, Some(words(error))),
+            (JobStatus::Completed, Err(_)) => (None, None),
+            (JobStatus::Failed, Ok(_)) => (None, Some(HIDDEN.to_owned())),
+        };
+        if (status == JobStatus::Completed) != came_to.is_ok() {
+            tracing::warn!(
+                status = status.as_str(),
+                "a layer has changed what a job came to; its webhook tells what the queue stores"
+            );
+        }
+        Some(End { status, result, error })
+    }
+
+    fn ended(&self) -> Option<JobStatus> {
         let last = || self.most_attempts.is_none_or(|most| self.attempts.current() >= most);
         match self.status() {
             Status::Done => Some(JobStatus::Completed),
@@ -49,56 +88,64 @@ impl Run {
     }
 }
 
-/// How long an error's text may be, in bytes. Aldaba takes no longer one, and half of it is better than no webhook.
-const LONGEST_ERROR: usize = 64 << 10;
+/// What a handler has returned, as JSON.
+fn output(response: &impl Serialize) -> Option<Value> {
+    match serde_json::to_value(response) {
+        Ok(Value::Null) => None,
+        Ok(output) => Some(output),
+        Err(error) => {
+            tracing::warn!(%error, "what a job has returned cannot be written as JSON; its webhook goes without");
+            None
+        }
+    }
+}
 
 /// The words of an error, without those that apalis puts around it.
-pub(super) fn words(error: &BoxDynError) -> String {
+fn words(error: &BoxDynError) -> String {
     let wrapped = error.is::<AbortError>() || error.is::<RetryAfterError>() || error.is::<DeferredError>();
-    let mut words = match error.source() {
+    match error.source() {
         Some(inner) if wrapped => inner.to_string(),
         _ => error.to_string(),
-    };
-    words.truncate(words.floor_char_boundary(LONGEST_ERROR));
-    words
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_ERROR, Run, words};
+    use super::{End, HIDDEN, Run, words};
     use crate::JobStatus;
     use apalis_core::error::{AbortError, BoxDynError};
     use apalis_core::task::attempt::Attempt;
     use apalis_core::task::status::Status;
 
     fn run(status: Status, attempts: usize, most_attempts: Option<usize>) -> Run {
-        Run { status: status.into(), attempts: Attempt::new_with_value(attempts), most_attempts }
+        let before = attempts.saturating_sub(1);
+        Run { status: status.into(), attempts: Attempt::new_with_value(attempts), before, most_attempts }
     }
 
     #[test]
     fn a_failure_is_the_end_once_all_attempts_were_made() {
-        assert_eq!(run(Status::Failed, 1, Some(3)).end(), None);
-        assert_eq!(run(Status::Failed, 2, Some(3)).end(), None);
-        assert_eq!(run(Status::Failed, 3, Some(3)).end(), Some(JobStatus::Failed));
+        assert_eq!(run(Status::Failed, 1, Some(3)).ended(), None);
+        assert_eq!(run(Status::Failed, 2, Some(3)).ended(), None);
+        assert_eq!(run(Status::Failed, 3, Some(3)).ended(), Some(JobStatus::Failed));
         // A crash counts as an attempt too, so that there may have been more.
-        assert_eq!(run(Status::Failed, 4, Some(3)).end(), Some(JobStatus::Failed));
+        assert_eq!(run(Status::Failed, 4, Some(3)).ended(), Some(JobStatus::Failed));
     }
 
     #[test]
     fn a_failure_is_the_end_where_nobody_counts_attempts() {
-        assert_eq!(run(Status::Failed, 1, None).end(), Some(JobStatus::Failed));
+        assert_eq!(run(Status::Failed, 1, None).ended(), Some(JobStatus::Failed));
     }
 
     #[test]
     fn success_and_abort_are_ends_at_any_attempt() {
-        assert_eq!(run(Status::Done, 1, Some(3)).end(), Some(JobStatus::Completed));
-        assert_eq!(run(Status::Killed, 1, Some(3)).end(), Some(JobStatus::Failed));
+        assert_eq!(run(Status::Done, 1, Some(3)).ended(), Some(JobStatus::Completed));
+        assert_eq!(run(Status::Killed, 1, Some(3)).ended(), Some(JobStatus::Failed));
     }
 
     #[test]
     fn what_the_queue_still_has_to_do_is_no_end() {
         for status in [Status::Pending, Status::Queued, Status::Running] {
-            assert_eq!(run(status, 3, Some(3)).end(), None);
+            assert_eq!(run(status, 3, Some(3)).ended(), None);
         }
     }
 
@@ -117,14 +164,33 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_those_of_the_job() {
-        assert_eq!(words(&"mailbox full".into()), "mailbox full");
-        assert_eq!(words(&AbortError::new("mailbox gone").into()), "mailbox gone");
+    fn a_run_that_never_began_does_not_stay_in_the_worker() {
+        let (forbidden, refused): (BoxDynError, BoxDynError) = (AbortError::new("no").into(), "no".into());
+        for status in [Status::Queued, Status::Pending] {
+            let task = Run { before: 2, ..run(status.clone(), 2, Some(3)) };
+            task.settle(&refused);
+            assert_eq!((task.status(), task.ended()), (Status::Failed, None), "the queue runs it again");
+            let task = Run { before: 2, ..run(status, 2, Some(3)) };
+            task.settle(&forbidden);
+            assert_eq!(task.ended(), Some(JobStatus::Failed));
+        }
     }
 
     #[test]
-    fn a_text_that_aldaba_would_refuse_is_cut_between_two_characters() {
-        let error: BoxDynError = format!("a{}", "ñ".repeat(40_000)).into();
-        assert_eq!(words(&error).len(), LONGEST_ERROR - 1);
+    fn nothing_in_a_webhook_contradicts_the_status_that_the_queue_stores() {
+        let (good, bad): (Result<u8, BoxDynError>, Result<u8, BoxDynError>) = (Ok(7), Err("no".into()));
+        let end = |status, came_to| run(status, 3, Some(3)).end(came_to).unwrap();
+        let told = |End { status, result, error }: End| (status, result.is_some(), error);
+        assert_eq!(told(end(Status::Done, &good)), (JobStatus::Completed, true, None));
+        assert_eq!(told(end(Status::Done, &bad)), (JobStatus::Completed, false, None));
+        assert_eq!(told(end(Status::Failed, &bad)), (JobStatus::Failed, false, Some("no".into())));
+        assert_eq!(told(end(Status::Failed, &good)), (JobStatus::Failed, false, Some(HIDDEN.into())));
+        assert_eq!(told(end(Status::Killed, &good)), (JobStatus::Failed, false, Some(HIDDEN.into())));
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_job() {
+        assert_eq!(words(&"mailbox full".into()), "mailbox full");
+        assert_eq!(words(&AbortError::new("mailbox gone").into()), "mailbox gone");
     }
 }

@@ -1,7 +1,7 @@
 //! The layer around a worker's jobs that tells how they ended.
 
 use super::WebhookJob;
-use super::end::{Run, words};
+use super::end::{End, Run};
 use super::stored::Queue;
 use crate::{Dispatcher, Job, JobEnd, Leftover, clock};
 use apalis_core::backend::FetchById;
@@ -12,7 +12,6 @@ use apalis_core::task::status::Status;
 use apalis_core::task::task_id::TaskId;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
-use serde_json::Value;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -95,9 +94,8 @@ impl JobWebhooks {
     }
 
     async fn dispatch(&self, end: JobEnd) {
-        let job = end.job_id.clone();
-        let dispatched = self.dispatcher.dispatch_end(end).await;
-        tracing::debug!(job, ?dispatched, "the end of a job was dispatched");
+        // The dispatcher logs what did not work.
+        self.dispatcher.dispatch_end(end).await;
     }
 }
 
@@ -156,10 +154,11 @@ where
             if let Err(error) = &result {
                 run.settle(error);
             }
-            if let (Some((id, job)), Some(status)) = (job, run.end()) {
+            if let Some((id, job)) = job
+                && let Some(End { status, result, error }) = run.end(&result)
+            {
                 // Now: until it is stored, time may pass.
                 let completed_at = Some(clock::timestamp());
-                let (result, error) = (output(&result), result.as_ref().err().map(words));
                 let end = JobEnd { result, error, completed_at, ..JobEnd::new(&job, status) };
                 webhooks.tell(id, run.status(), end).await;
             }
@@ -172,21 +171,12 @@ where
 fn job<Args: WebhookJob>(task: &Task<Args>) -> Option<(TaskId, Job)> {
     let url = task.args.webhook_url().filter(|url| !url.is_empty())?.to_owned();
     let Some(id) = task.task_id() else {
-        tracing::warn!(url, "a job without an id; no webhook can tell of its end");
+        tracing::warn!(
+            job_type = task.args.job_type(),
+            "a job without an id; no webhook can tell of its end"
+        );
         return None;
     };
     let job = Job { id: id.to_string(), job_type: task.args.job_type().to_owned(), webhook_url: Some(url) };
     Some((id.clone(), job))
-}
-
-/// What a handler has returned, as JSON.
-fn output<Response: Serialize>(result: &Result<Response, BoxDynError>) -> Option<Value> {
-    match serde_json::to_value(result.as_ref().ok()?) {
-        Ok(Value::Null) => None,
-        Ok(output) => Some(output),
-        Err(error) => {
-            tracing::warn!(%error, "what a job has returned cannot be written as JSON; its webhook goes without");
-            None
-        }
-    }
 }

@@ -14,6 +14,11 @@
 //! A job says by [`WebhookJob`] where its webhook goes and what kind of job it is. Its id is the task's; the result is
 //! what the handler returns, as JSON; the error is the error's own text, without what apalis puts around it.
 //!
+//! The status is the one that the queue stores, because it decides whether the job runs again. apalis takes it from the
+//! handler, inside all layers. A layer of yours that makes a success of a failure, or the other way round, does not change
+//! it: the webhook tells the queue's status, and a result or an error only where it agrees with that. Such a job is told
+//! as `completed` without a result, or as `failed` with an error that says what a layer has done.
+//!
 //! # One webhook, at the end
 //!
 //! A job has ended when its queue does not run it again. The queue decides that by the task's status and attempts, and
@@ -53,7 +58,12 @@
 //! - A panic ends the worker, unless there is `.catch_panic()`; then it is a failure like any other. apalis itself would
 //!   leave such a task, and one that `.timeout(…)` has cut off, as `Running` for as long as the worker lives. The layer
 //!   gives it the status that apalis gives to the same error elsewhere, with or without a webhook.
-//! - `RetryAfterError` and `DeferredError` are no ends: apalis makes such a task `Pending`.
+//! - A layer that refuses a job before its handler is called would leave it `Queued` for as long as the worker lives. This
+//!   layer gives it the status of the error here, too: with an `AbortError` that is its end, and it is told; with any
+//!   other the queue tries it again, for as long as it is refused, because apalis counts no attempt.
+//! - `RetryAfterError` and `DeferredError` are no ends: apalis makes such a task `Pending`. A mistake of apalis-sqlite 1.0
+//!   leaves it so for ever: it forgets to unlock the task, and fetches only those that nobody has locked. On SQLite return
+//!   an ordinary error, which the queue tries again; PostgreSQL fetches such a task again, at once.
 //! - Dispatching needs tokio; a worker on another runtime cannot use this layer.
 //!
 //! [`AbortError`]: apalis_core::error::AbortError

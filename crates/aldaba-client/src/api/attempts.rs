@@ -130,10 +130,10 @@ impl AppMessage {
         Call::delete(&self.path(&["attempt", id, "content"])).done(&self.client).await
     }
 
-    /// Sends it to an endpoint once more, now. Not tried again after an answer was lost: that could send it twice.
+    /// Sends it to an endpoint once more, now. A repeat after a lost answer sends nothing more; while the first is
+    /// still being sent it is a 409.
     pub async fn resend(&self, endpoint: &str) -> Result<(), Error> {
-        let call = Call::post(&self.path(&["endpoint", endpoint, "resend"]));
-        call.only_once().done(&self.client).await
+        Call::post(&self.path(&["endpoint", endpoint, "resend"])).done(&self.client).await
     }
 }
 

@@ -51,7 +51,7 @@ impl BatchResult {
     /// The message's id, or why it was not accepted.
     pub fn outcome(&self) -> Result<&str, Error> {
         let retry_after = self.retry_after.map(|seconds| Duration::from_secs(seconds.into()));
-        let unreadable = || Error::Answer { status: self.status, detail: "a result without a reason".into() };
+        let unreadable = || Error::unreadable(self.status, "a result without a reason");
         match (&self.id, &self.error) {
             (Some(id), _) => Ok(id),
             (None, Some(error)) => {

@@ -9,9 +9,11 @@ use crate::text::words;
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
+use url::Url;
 
 /// A job, as the one who runs it knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Job {
     /// Its id, the same at every run.
     pub id: String,
@@ -19,6 +21,18 @@ pub struct Job {
     pub job_type: String,
     /// Who wants to know how it ended; nobody, if there is none.
     pub webhook_url: Option<String>,
+}
+
+/// Of the URL only whose it is: it may have a password or a token in it.
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = |url: &String| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        f.debug_struct("Job")
+            .field("id", &self.id)
+            .field("job_type", &self.job_type)
+            .field("webhook_host", &self.webhook_url.as_ref().map(host))
+            .finish()
+    }
 }
 
 /// How a job ended.
@@ -162,8 +176,7 @@ impl Jobs {
     pub async fn tell(&self, end: &JobEnd) -> Result<Option<JobRecord>, Error> {
         let call = Call::post(&["app", &self.app.id, "job"]).json(end);
         let told: Told = call.answer(&self.app.client).await?;
-        let unreadable =
-            |error| Error::Answer { status: 202, detail: format!("its record cannot be read ({error})") };
+        let unreadable = |error| Error::unreadable(202, format!("its record cannot be read ({error})"));
         told.dispatched.then(|| serde_json::from_value(told.record).map_err(unreadable)).transpose()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::api::applications::{App, NewApplication};
 use crate::call::Call;
-use crate::listing::{ITEMS_OF_A_STREAM, Listing, Page, following};
+use crate::listing::{ITEMS_OF_A_STREAM, Listing, Page, Walk};
 use crate::shape::{Timestamp, answer, input};
 use crate::{Client, Error, Json};
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
@@ -130,7 +130,7 @@ impl Messages {
 
     /// A page of those that are looked for.
     pub async fn search(&self, search: &MessageSearch) -> Result<Page<Message>, Error> {
-        Call::post(&self.path(&["search"])).json(search).answer(&self.app.client).await
+        Call::post(&self.path(&["search"])).json(search).of_many().answer(&self.app.client).await
     }
 
     /// All that are looked for.
@@ -139,13 +139,13 @@ impl Messages {
         search: &MessageSearch,
     ) -> impl Stream<Item = Result<Message, Error>> + Send + Unpin + use<> {
         let limit = search.limit.or(Some(ITEMS_OF_A_STREAM));
-        let first = Some((self.clone(), MessageSearch { limit, ..search.clone() }));
-        let pages = try_unfold(first, |state| async move {
-            let Some((messages, mut search)) = state else { return Ok::<_, Error>(None) };
+        let search = MessageSearch { limit, ..search.clone() };
+        let walk = Walk::from(search.iterator.as_deref());
+        let pages = try_unfold(Some((self.clone(), search, walk)), |state| async move {
+            let Some((messages, mut search, mut walk)) = state else { return Ok::<_, Error>(None) };
             let page = messages.search(&search).await?;
-            let next = following(&page, search.iterator.as_deref())?;
-            search.iterator.clone_from(&next);
-            let rest = next.map(|_| (messages, search));
+            search.iterator = walk.after(&page)?;
+            let rest = search.iterator.is_some().then_some((messages, search, walk));
             Ok(Some((futures_util::stream::iter(page.data.into_iter().map(Ok)), rest)))
         });
         Box::pin(pages.try_flatten())

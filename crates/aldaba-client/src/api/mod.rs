@@ -21,6 +21,8 @@ mod policies;
 mod portal;
 mod profiles;
 mod replays;
+mod source_types;
+mod sources;
 mod statistics;
 
 pub use api_keys::*;
@@ -44,4 +46,6 @@ pub use policies::*;
 pub use portal::*;
 pub use profiles::*;
 pub use replays::*;
+pub use source_types::*;
+pub use sources::*;
 pub use statistics::*;

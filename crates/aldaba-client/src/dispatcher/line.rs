@@ -1,6 +1,7 @@
 //! What waits to be told: in order, bounded in number, bytes and time.
 
-use super::{DispatcherStats, Limits};
+use super::DispatcherStats;
+use super::builder::Limits;
 use crate::api::JobEnd;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,22 +13,25 @@ use tokio::time::Instant;
 /// A pause of a line that is closed is no longer: somebody waits for its end.
 const HURRIED_PAUSE: Duration = Duration::from_millis(500);
 
+/// A server that asks for more is tried all the same.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+
 /// The end of a job that waits to be told.
-#[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) end: JobEnd,
     bytes: usize,
-    until: Instant,
+    /// When it is given up; never, if there is no such moment.
+    until: Option<Instant>,
 }
 
 impl Waiting {
-    pub(super) fn new(end: JobEnd, until: Instant) -> Self {
+    pub(super) fn new(end: JobEnd, now: Instant, give_up_after: Duration) -> Box<Self> {
         let bytes = serde_json::to_vec(&end).map_or(0, |json| json.len());
-        Self { end, bytes, until }
+        Box::new(Self { end, bytes, until: now.checked_add(give_up_after) })
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Line {
     state: Mutex<State>,
     /// Told when the pause of whoever works is over before its time.
@@ -36,10 +40,14 @@ pub(super) struct Line {
     empty: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
-    waiting: VecDeque<Arc<Waiting>>,
+    places: VecDeque<Place>,
     bytes: usize,
+    /// Aldaba was not reached when it was last tried, and something waits for it.
+    is_down: bool,
+    /// For how long Aldaba has asked to be left alone.
+    asked_for: Duration,
     /// Somebody works on it.
     worked: bool,
     /// Who that is, once known. It ends before its time with the runtime that it runs on.
@@ -50,15 +58,10 @@ struct State {
     dropped: u64,
 }
 
-/// What came of joining the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Nobody works on the line; whoever joined must see to it.
-    First,
-    /// Somebody does.
-    Later,
-    /// No more may wait.
-    Full,
+struct Place {
+    waiting: Arc<Waiting>,
+    /// It is being told just now.
+    taken: bool,
 }
 
 impl Line {
@@ -67,21 +70,41 @@ impl Line {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(&self, waiting: Waiting, limits: &Limits) -> Place {
+    /// `false`: no more may wait, and it is lost.
+    pub(super) fn join(&self, waiting: Box<Waiting>, limits: &Limits) -> bool {
         let mut state = self.state();
-        let bytes = state.bytes.saturating_add(waiting.bytes);
-        if state.closed || state.waiting.len() >= limits.most_waiting || bytes > limits.most_bytes {
-            state.dropped += 1;
-            return Place::Full;
+        let joined = state.join(waiting, limits).is_ok();
+        state.dropped += u64::from(!joined);
+        joined
+    }
+
+    /// Joins while Aldaba is known to be away and there is room. Otherwise it comes back: a try is better.
+    pub(super) fn join_if_down(&self, waiting: Box<Waiting>, limits: &Limits) -> Result<(), Box<Waiting>> {
+        let mut state = self.state();
+        if state.is_down { state.join(waiting, limits) } else { Err(waiting) }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        let state = self.state();
+        state.is_down && !state.places.is_empty()
+    }
+
+    /// Whether Aldaba was there when it was last tried.
+    pub(super) fn note_reached(&self, reached: bool) {
+        self.state().is_down = !reached;
+    }
+
+    /// Whoever gets a `true` works on what waits; there is one of these at most.
+    pub(super) fn claim(&self) -> bool {
+        let mut state = self.state();
+        let worked = state.worked && !state.worker.as_ref().is_some_and(AbortHandle::is_finished);
+        if worked || state.places.is_empty() {
+            return false;
         }
-        state.bytes = bytes;
-        state.waiting.push_back(Arc::new(waiting));
-        let ended = state.worker.as_ref().is_some_and(AbortHandle::is_finished);
-        if state.worked && !ended {
-            return Place::Later;
-        }
+        // One that ended before its time has left these behind.
+        state.places.iter_mut().for_each(|place| place.taken = false);
         (state.worked, state.worker) = (true, None);
-        Place::First
+        true
     }
 
     pub(super) fn worked_by(&self, worker: AbortHandle) {
@@ -89,17 +112,19 @@ impl Line {
     }
 
     /// The first that waits. Those whose time is over are dropped.
-    pub(super) fn head(&self, now: Instant) -> Option<Arc<Waiting>> {
+    pub(super) fn take(&self, now: Instant) -> Option<Arc<Waiting>> {
         let mut state = self.state();
-        let before = state.waiting.len();
-        state.waiting.retain(|waiting| waiting.until > now);
-        let late = before - state.waiting.len();
+        let before = state.places.len();
+        state.places.retain(|place| place.taken || place.waiting.until.is_none_or(|until| until > now));
+        let late = before - state.places.len();
         if late > 0 {
             state.dropped += late as u64;
-            state.bytes = state.waiting.iter().map(|waiting| waiting.bytes).sum();
+            state.bytes = state.places.iter().map(|place| place.waiting.bytes).sum();
             tracing::error!(count = late, "Aldaba was not reached for too long: webhooks are lost");
         }
-        state.waiting.front().cloned()
+        let place = state.places.iter_mut().find(|place| !place.taken)?;
+        place.taken = true;
+        Some(Arc::clone(&place.waiting))
     }
 
     /// One has been taken or refused.
@@ -114,24 +139,34 @@ impl Line {
         let mut state = self.state();
         if state.remove(waiting) {
             state.bytes += waiting.bytes;
-            state.waiting.push_back(Arc::clone(waiting));
+            state.places.push_back(Place { waiting: Arc::clone(waiting), taken: false });
         }
     }
 
     /// Whoever works asks whether that was all. If so, nobody works any more.
     pub(super) fn leave(&self) -> bool {
         let mut state = self.state();
-        let done = state.waiting.is_empty();
+        let done = state.places.is_empty();
         if done {
-            (state.worked, state.worker) = (false, None);
+            (state.worked, state.worker, state.is_down) = (false, None, false);
             self.empty.notify_waiters();
         }
         done
     }
 
+    /// The next pause is as long at least.
+    pub(super) fn asks_for(&self, pause: Option<Duration>) {
+        let mut state = self.state();
+        state.asked_for = state.asked_for.max(pause.unwrap_or_default().min(LONGEST_RETRY_AFTER));
+    }
+
     /// Waits, or until there is hurry.
     pub(super) async fn pause(&self, pause: Duration) {
-        let pause = if self.state().closed { pause.min(HURRIED_PAUSE) } else { pause };
+        let pause = {
+            let mut state = self.state();
+            let pause = pause.max(std::mem::take(&mut state.asked_for));
+            if state.closed { pause.min(HURRIED_PAUSE) } else { pause }
+        };
         // Its end does not say which of both it was, and it does not matter.
         let _ = tokio::time::timeout(pause, self.hurry.notified()).await;
     }
@@ -157,7 +192,7 @@ impl Line {
     pub(super) fn give_up(&self) -> Vec<JobEnd> {
         let mut state = self.state();
         state.bytes = 0;
-        let left: Vec<_> = state.waiting.drain(..).map(|waiting| waiting.end.clone()).collect();
+        let left: Vec<_> = state.places.drain(..).map(|place| place.waiting.end.clone()).collect();
         state.dropped += left.len() as u64;
         self.hurry.notify_one();
         left
@@ -175,7 +210,7 @@ impl Line {
         let state = self.state();
         DispatcherStats {
             accepted: state.accepted,
-            retrying: state.waiting.len() as u64,
+            retrying: state.places.len() as u64,
             refused: state.refused,
             dropped: state.dropped,
         }
@@ -183,11 +218,21 @@ impl Line {
 }
 
 impl State {
+    fn join(&mut self, waiting: Box<Waiting>, limits: &Limits) -> Result<(), Box<Waiting>> {
+        let bytes = self.bytes.saturating_add(waiting.bytes);
+        if self.closed || self.places.len() >= limits.most_waiting || bytes > limits.most_bytes {
+            return Err(waiting);
+        }
+        self.bytes = bytes;
+        self.places.push_back(Place { waiting: Arc::from(waiting), taken: false });
+        Ok(())
+    }
+
     /// Whether it was still there.
     fn remove(&mut self, waiting: &Arc<Waiting>) -> bool {
-        let place = self.waiting.iter().position(|other| Arc::ptr_eq(other, waiting));
+        let place = self.places.iter().position(|place| Arc::ptr_eq(&place.waiting, waiting));
         if let Some(place) = place {
-            self.waiting.remove(place);
+            self.places.remove(place);
             self.bytes = self.bytes.saturating_sub(waiting.bytes);
         }
         place.is_some()

@@ -1,17 +1,26 @@
 //! Tells the end of jobs, and never gets in their way.
 
+mod background;
+mod builder;
 mod line;
+
+pub use builder::DispatcherBuilder;
 
 use crate::api::{Job, JobEnd, JobRecord, JobStatus};
 use crate::retry::Retries;
 use crate::{Client, Error, clock};
+use background::{Shared, is_outage, log_refusal, unexpected};
 use futures_util::FutureExt;
-use line::{Line, Place, Waiting};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use line::Waiting;
 use serde_json::Value;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How long an error's text may be, in bytes. Aldaba takes no longer one, and half of it is better than no webhook.
+const LONGEST_ERROR: usize = 64 << 10;
 
 /// Tells the end of jobs through an application of Aldaba. A handle: clones share everything.
 ///
@@ -19,39 +28,9 @@ use std::time::Duration;
 /// nothing else. A worker that crashes after a job, runs it again and tells its end again tells it once, as long as
 /// it has the same token and Aldaba remembers the key (24 hours, unless its operator says otherwise). So a job that
 /// is to be told of anew needs a new id.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Dispatcher {
     shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    client: Client,
-    app: String,
-    limits: Limits,
-    line: Line,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    first_try: Duration,
-    give_up_after: Duration,
-    most_waiting: usize,
-    most_bytes: usize,
-    pauses: Retries,
-}
-
-/// One request of the background may take so long.
-const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(10);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Makes a [`Dispatcher`].
-#[derive(Clone, Debug)]
-pub struct DispatcherBuilder {
-    client: Client,
-    app: String,
-    limits: Limits,
 }
 
 /// What became of the news of a job's end.
@@ -96,18 +75,18 @@ impl Dispatcher {
     /// For an application: its id or uid.
     #[must_use]
     pub fn builder(client: Client, app: impl Into<String>) -> DispatcherBuilder {
-        let limits = Limits {
-            first_try: Duration::from_secs(2),
-            give_up_after: Duration::from_secs(3600),
-            most_waiting: 1000,
-            most_bytes: 64 << 20,
-            pauses: Retries::default().attempts(u32::MAX).pauses(FIRST_PAUSE, LONGEST_PAUSE),
-        };
-        DispatcherBuilder { client, app: app.into(), limits }
+        DispatcherBuilder::new(client, app.into())
+    }
+
+    fn new(builder: DispatcherBuilder) -> Self {
+        Self { shared: Arc::new(Shared::new(builder)) }
     }
 
     /// Tells that a job has ended. Never an error, never a panic: a job does not fail because of its webhook. It
-    /// takes as long as the first try at most.
+    /// takes as long as the first try at most, and no time at all while Aldaba is known to be away. An error of more
+    /// than 64 KiB is cut.
+    ///
+    /// Whoever gives up waiting, after the first poll, leaves it to the background, as if the first try had failed.
     pub async fn dispatch(
         &self,
         job: &Job,
@@ -120,46 +99,57 @@ impl Dispatcher {
     }
 
     /// The same, for an end that knows when it was.
-    pub(crate) async fn dispatch_end(&self, end: JobEnd) -> Dispatched {
+    pub(crate) async fn dispatch_end(&self, mut end: JobEnd) -> Dispatched {
         if end.webhook_url.as_deref().is_none_or(str::is_empty) {
             return Dispatched::NoUrl;
         }
+        if let Some(error) = &mut end.error {
+            error.truncate(error.floor_char_boundary(LONGEST_ERROR));
+        }
+        let mut untold = Untold { shared: &self.shared, runtime: Handle::try_current().ok(), end: Some(end) };
+        let Some(end) = untold.end_while_aldaba_is_up() else { return Dispatched::Retrying };
         let first = AssertUnwindSafe(self.first(end)).catch_unwind().await;
-        first.unwrap_or_else(|_| {
-            self.shared.line.refused();
-            let detail = "the dispatcher needs a tokio runtime with IO and time enabled".to_owned();
-            Dispatched::Refused(Error::Request { detail })
-        })
-    }
-
-    async fn first(&self, end: JobEnd) -> Dispatched {
-        let limits = &self.shared.limits;
-        let once = Retries::none().timeout(limits.first_try).total(limits.first_try);
-        match self.shared.tell(&end, once).await {
+        match first.unwrap_or_else(|panic| Err(Some(unexpected(&*panic)))) {
             Ok(record) => {
+                untold.end = None;
                 self.shared.line.accepted();
                 record.map_or(Dispatched::NoUrl, |record| Dispatched::Accepted(Box::new(record)))
             }
-            Err(error) if error.is_temporary() => {
-                let until = clock::now() + limits.give_up_after;
-                let place = self.shared.line.join(Waiting::new(end, until), limits);
-                if place == Place::Full {
-                    tracing::error!(%error, "Aldaba cannot be reached, and no more may wait: a webhook is lost");
-                    return Dispatched::Dropped;
+            Err(Some(error)) if !error.is_temporary() => {
+                if let Some(end) = untold.end.take() {
+                    log_refusal(&end, &error);
                 }
-                tracing::warn!(%error, "Aldaba cannot be reached; the end of a job is told later");
-                if place == Place::First {
-                    let worker = tokio::spawn(Arc::clone(&self.shared).work());
-                    self.shared.line.worked_by(worker.abort_handle());
-                }
-                Dispatched::Retrying
-            }
-            Err(error) => {
                 self.shared.line.refused();
-                tracing::error!(%error, "Aldaba does not take the end of a job");
                 Dispatched::Refused(error)
             }
+            Err(error) => {
+                let why =
+                    error.as_ref().map_or("its turn did not come in time".to_owned(), ToString::to_string);
+                if untold.joins_the_line() {
+                    tracing::warn!(why, "Aldaba cannot be reached now; the end of a job is told later");
+                    Dispatched::Retrying
+                } else {
+                    tracing::error!(why, "Aldaba cannot be reached, and no more may wait: a webhook is lost");
+                    Dispatched::Dropped
+                }
+            }
         }
+    }
+
+    /// Waits for its turn and tells it. An error without a reason: its turn did not come.
+    async fn first(&self, end: &JobEnd) -> Result<Option<JobRecord>, Option<Error>> {
+        let (line, limit, started) = (&self.shared.line, self.shared.limits.first_try, clock::now());
+        let turn = tokio::time::timeout(limit, self.shared.first_tries.acquire()).await;
+        let waited = clock::now() - started;
+        // One that others have kept waiting for long has too little time left to tell anything about Aldaba.
+        if turn.is_err() || waited > limit / 2 || line.is_down() {
+            return Err(None);
+        }
+        let rest = limit.saturating_sub(waited);
+        let told = self.shared.tell(end, Retries::none().timeout(rest).total(rest)).await;
+        line.note_reached(!told.as_ref().is_err_and(is_outage));
+        line.asks_for(told.as_ref().err().and_then(Error::retry_after));
+        told.map_err(Some)
     }
 
     /// Waits until everything that is being retried has been accepted, but not longer than `limit`; what is left then
@@ -167,6 +157,7 @@ impl Dispatcher {
     pub async fn shutdown(&self, limit: Duration) -> Leftover {
         let line = &self.shared.line;
         line.close();
+        self.shared.work_goes_on(None);
         // Its end is seen below: the line is empty or it is not.
         let _ = tokio::time::timeout(limit, line.emptied()).await;
         let left = line.give_up();
@@ -183,120 +174,70 @@ impl Dispatcher {
     }
 }
 
+/// An end that nobody has taken or refused yet. Whoever drops it leaves it to the background.
+struct Untold<'a> {
+    shared: &'a Arc<Shared>,
+    /// Where it was first dispatched.
+    runtime: Option<Handle>,
+    end: Option<JobEnd>,
+}
+
+impl Untold<'_> {
+    fn waiting(&mut self) -> Option<Box<Waiting>> {
+        let give_up_after = self.shared.limits.give_up_after;
+        self.end.take().map(|end| Waiting::new(end, clock::now(), give_up_after))
+    }
+
+    /// None: Aldaba is known to be away, and it waits with the others.
+    fn end_while_aldaba_is_up(&mut self) -> Option<&JobEnd> {
+        if self.shared.line.is_down() {
+            let waiting = self.waiting()?;
+            match self.shared.line.join_if_down(waiting, &self.shared.limits) {
+                Ok(()) => self.shared.work_goes_on(self.runtime.as_ref()),
+                Err(waiting) => self.end = Some(waiting.end),
+            }
+        }
+        self.end.as_ref()
+    }
+
+    /// `false`: no more may wait, and it is lost.
+    fn joins_the_line(&mut self) -> bool {
+        let Some(waiting) = self.waiting() else { return false };
+        let joined = self.shared.line.join(waiting, &self.shared.limits);
+        self.shared.work_goes_on(self.runtime.as_ref());
+        joined
+    }
+}
+
+impl Drop for Untold<'_> {
+    fn drop(&mut self) {
+        if self.end.is_none() {
+            return;
+        }
+        if self.joins_the_line() {
+            tracing::warn!(
+                "nobody waits for a dispatch any more; the end of the job is told in the background"
+            );
+        } else {
+            tracing::error!("nobody waits for a dispatch any more, and no more may wait: a webhook is lost");
+        }
+    }
+}
+
 fn job_of(end: &JobEnd) -> (Job, JobStatus) {
     let job =
         Job { id: end.job_id.clone(), job_type: end.job_type.clone(), webhook_url: end.webhook_url.clone() };
     (job, end.status.unwrap_or(JobStatus::Failed))
 }
 
-/// The same for every time that a job ends so; the application is in the path.
-fn key(end: &JobEnd) -> String {
-    let status = end.status.map_or("", JobStatus::as_str);
-    format!("job-{status}-{}", utf8_percent_encode(&end.job_id, NON_ALPHANUMERIC))
-}
-
-impl Shared {
-    async fn tell(&self, end: &JobEnd, retries: Retries) -> Result<Option<JobRecord>, Error> {
-        let client = self.client.with_retries(retries).idempotent(&key(end));
-        client.app(&self.app).jobs().tell(end).await
-    }
-
-    /// Tells what waits, one after the other, until nothing waits any more. There is one of these at most.
-    async fn work(self: Arc<Self>) {
-        let once = Retries::none().timeout(BACKGROUND_TIMEOUT).total(BACKGROUND_TIMEOUT);
-        let mut failures = 0;
-        loop {
-            // The first try has just failed: a pause comes first, too.
-            failures += 1;
-            self.line.pause(self.limits.pauses.background_pause(failures, clock::chance())).await;
-            while let Some(waiting) = self.line.head(clock::now()) {
-                let told = AssertUnwindSafe(self.tell(&waiting.end, once)).catch_unwind().await;
-                match told {
-                    Ok(Ok(_)) => {
-                        failures = 0;
-                        self.line.settled(&waiting, true);
-                    }
-                    Ok(Err(error)) if error.is_temporary() => {
-                        tracing::debug!(%error, "Aldaba still cannot be reached");
-                        // Another one may fare better: perhaps it is this one that cannot be taken.
-                        self.line.to_the_end(&waiting);
-                        if let Error::Api { retry_after: Some(after), .. } = error {
-                            self.line.pause(after.min(LONGEST_PAUSE)).await;
-                        }
-                        break;
-                    }
-                    Ok(Err(error)) => {
-                        tracing::error!(%error, "Aldaba does not take the end of a job");
-                        self.line.settled(&waiting, false);
-                    }
-                    Err(_) => self.line.settled(&waiting, false),
-                }
-            }
-            if self.line.leave() {
-                return;
-            }
-        }
-    }
-}
-
-impl DispatcherBuilder {
-    /// How long the first try may take: for so long a job may have to wait for its dispatch. 2 s if not given.
-    #[must_use]
-    pub fn first_try(mut self, first_try: Duration) -> Self {
-        self.limits.first_try = first_try;
-        self
-    }
-
-    /// For how long it is tried again to reach Aldaba. An hour if not given.
-    #[must_use]
-    pub fn give_up_after(mut self, give_up_after: Duration) -> Self {
-        self.limits.give_up_after = give_up_after;
-        self
-    }
-
-    /// How many may wait in memory to be tried again. 1,000 if not given.
-    #[must_use]
-    pub fn most_waiting(mut self, most_waiting: usize) -> Self {
-        self.limits.most_waiting = most_waiting;
-        self
-    }
-
-    /// How many bytes those may have that wait. 64 MiB if not given.
-    #[must_use]
-    pub fn most_bytes(mut self, most_bytes: usize) -> Self {
-        self.limits.most_bytes = most_bytes;
-        self
-    }
-
-    /// The pause before the first try in the background, doubled after each that fails, up to `longest`. 500 ms and
-    /// 30 s if not given.
-    #[must_use]
-    pub fn pauses(mut self, first: Duration, longest: Duration) -> Self {
-        self.limits.pauses = self.limits.pauses.pauses(first, longest);
-        self
-    }
-
-    /// The dispatcher.
-    #[must_use]
-    pub fn build(self) -> Dispatcher {
-        let Self { client, app, limits } = self;
-        Dispatcher { shared: Arc::new(Shared { client, app, limits, line: Line::default() }) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_of_an_end_is_the_job_and_how_it_ended() {
-        let end = |id: &str, status| {
-            let job = Job { id: id.into(), job_type: "a".into(), webhook_url: None };
-            key(&JobEnd { completed_at: Some(clock::timestamp()), ..JobEnd::new(&job, status) })
-        };
-        assert_eq!(end("1", JobStatus::Completed), end("1", JobStatus::Completed));
-        assert_ne!(end("1", JobStatus::Completed), end("1", JobStatus::Failed));
-        assert_ne!(end("a-1", JobStatus::Completed), end("a_1", JobStatus::Completed));
-        assert!(end("ñ\n\u{0} ", JobStatus::Failed).bytes().all(|byte| byte.is_ascii_graphic()));
+/// Without what waits: results and URLs may be secret.
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { app, limits, .. } = &*self.shared;
+        f.debug_struct("Dispatcher")
+            .field("app", app)
+            .field("limits", limits)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
     }
 }

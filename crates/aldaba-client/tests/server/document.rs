@@ -22,7 +22,9 @@ pub(crate) async fn read(address: SocketAddr) -> Value {
 }
 
 pub(crate) fn operations(document: &Value) -> BTreeSet<Operation> {
-    let paths = document["paths"].as_object().unwrap().iter();
+    // What lies beside the API is for senders, who have no client of ours.
+    let paths =
+        document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/api/v1/"));
     paths
         .flat_map(|(path, methods)| {
             methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone()))

@@ -2,7 +2,9 @@
 
 use crate::proxy::{Fault, Proxy, Seen};
 use crate::running::{Running, client_of, free_address, timed, token};
-use aldaba_client::{Client, Error, NewApplication, NewEndpoint, NewMessage, Retries, RotateSecret};
+use aldaba_client::{
+    Client, Error, NewApplication, NewEndpoint, NewMessage, NewPolicy, Retries, RotateSecret, Trigger,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -59,6 +61,22 @@ async fn a_key_of_the_caller_makes_calls_of_two_clients_one() {
 }
 
 #[tokio::test]
+async fn a_blank_key_is_refused_and_nothing_is_sent() {
+    let (server, proxy, client) = wired().await;
+    // The server takes such a key for none: a repeat would be a second message.
+    proxy.plan([Fault::CutAnswer]);
+    for blank in ["", "  ", "\t", "\u{a0}"] {
+        let messages = client.idempotent(blank).app("acme").messages();
+        let error = messages.send(&NewMessage::new("a.b", json!({}))).await.unwrap_err();
+        assert!(matches!(error, Error::Request { .. }), "{blank:?}: {error:?}");
+        assert!(error.to_string().contains("idempotency key is blank"), "{error}");
+    }
+    assert!(proxy.seen().is_empty());
+    assert!(server.client.app("acme").messages().list().await.unwrap().data.is_empty());
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn retry_after_is_obeyed() {
     let (server, proxy, client) = wired().await;
     for status in [429, 503] {
@@ -97,6 +115,20 @@ async fn a_busy_server_is_asked_again_and_given_up_after_the_last_attempt() {
 #[tokio::test]
 async fn what_would_happen_twice_is_not_repeated_after_a_lost_answer() {
     let (server, proxy, client) = wired().await;
+    proxy.plan([Fault::CutRequest]);
+    let error = client.policies().create(&NewPolicy::with_delays("mine", &["1s"])).await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert_eq!(proxy.seen().len(), 1);
+    // Aldaba's own no is certain: nothing was made.
+    proxy.plan([Fault::Answer(503, None, BUSY)]);
+    client.policies().create(&NewPolicy::with_delays("mine", &["1s"])).await.unwrap();
+    assert_eq!(proxy.seen().len(), 3);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_is_sent_again_once_when_the_answer_is_lost() {
+    let (server, proxy, client) = wired().await;
     let app = client.app("acme");
     app.endpoints()
         .create(&NewEndpoint { uid: Some("e".into()), ..NewEndpoint::new("http://127.0.0.1:9") })
@@ -106,15 +138,18 @@ async fn what_would_happen_twice_is_not_repeated_after_a_lost_answer() {
         .send(&NewMessage { event_id: Some("m".into()), ..NewMessage::new("a.b", json!({})) })
         .await
         .unwrap();
+    let message = app.message("m");
+    while message.attempts().await.unwrap().data.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let before = proxy.seen().len();
-    proxy.plan([Fault::CutRequest]);
-    let error = app.message("m").resend("e").await.unwrap_err();
-    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
-    assert_eq!(proxy.seen().len(), before + 1);
-    // Aldaba's own no is certain: nothing was sent.
-    proxy.plan([Fault::Answer(503, None, BUSY)]);
-    app.message("m").resend("e").await.unwrap();
-    assert_eq!(proxy.seen().len(), before + 3);
+    proxy.plan([Fault::CutAnswer]);
+    message.resend("e").await.unwrap();
+    let keys = keys(&proxy.seen()[before..]);
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+    let attempts = message.attempts().await.unwrap().data;
+    assert_eq!(attempts.iter().filter(|attempt| attempt.trigger_type == Trigger::Manual).count(), 1);
     server.stop().await;
 }
 

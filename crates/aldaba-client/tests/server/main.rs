@@ -3,9 +3,11 @@
 mod dispatcher;
 mod document;
 mod faults;
+mod outage;
 mod pages;
 mod proxy;
 mod running;
 mod shapes;
+mod strangers;
 mod tls;
 mod walk;

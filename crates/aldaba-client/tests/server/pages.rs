@@ -68,3 +68,23 @@ async fn a_page_leads_to_those_beside_it() {
     assert_eq!(newest.data[0].uid.as_deref(), Some("acme"));
     server.stop().await;
 }
+
+#[tokio::test]
+async fn pages_that_lead_round_in_a_circle_end_with_an_error() {
+    let server = Running::start().await;
+    let proxy = Proxy::to(server.address).await;
+    let pages = [
+        r#"{"data":[],"iterator":"A","prevIterator":null,"done":false}"#,
+        r#"{"data":[],"iterator":"B","prevIterator":null,"done":false}"#,
+        r#"{"data":[],"iterator":"C","prevIterator":null,"done":false}"#,
+    ];
+    proxy.plan(pages.iter().cycle().take(30).map(|page| Fault::Answer(200, None, page)));
+    let client = client_of(proxy.address).with_retries(Retries::none());
+    let error = client.applications().list().all().try_next().await.unwrap_err();
+    assert!(matches!(error, Error::Answer { status: 200, .. }), "{error:?}");
+    assert!(error.to_string().contains("in a circle"), "{error}");
+    assert!(proxy.seen().len() < 30);
+    let search = client.app("acme").messages().search_all(&MessageSearch::default()).try_next().await;
+    assert!(matches!(search, Err(Error::Answer { status: 200, .. })), "{search:?}");
+    server.stop().await;
+}

@@ -2,15 +2,16 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 
 /// What happens to a request in the place of being passed on.
@@ -22,8 +23,14 @@ pub(crate) enum Fault {
     HoldAnswer,
     /// The server does not get it, and the connection breaks.
     CutRequest,
+    /// The server does not get it, and the connection stays.
+    HoldRequest,
     /// Somebody says this, with `Retry-After`.
     Answer(u16, Option<u32>, &'static str),
+    /// Somebody is busy, says so in HTML, and asks to be left alone until this moment.
+    BusyUntil(SystemTime),
+    /// Somebody talks without end.
+    Endless(u16),
 }
 
 #[derive(Clone, Debug)]
@@ -84,8 +91,14 @@ impl Proxy {
     }
 }
 
+type Body = BoxBody<Bytes, io::Error>;
+
+fn full(body: &'static str) -> Body {
+    Full::new(Bytes::from_static(body.as_bytes())).map_err(io::Error::other).boxed()
+}
+
 impl State {
-    async fn serve(self: Arc<Self>, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
+    async fn serve(self: Arc<Self>, request: Request<Incoming>) -> io::Result<Response<Body>> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
         let seen = Seen {
@@ -107,17 +120,31 @@ impl State {
                 tokio::time::sleep(Duration::from_secs(3600)).await;
                 Err(io::Error::other("held for very long"))
             }
+            Some(Fault::HoldRequest) => {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                Err(io::Error::other("held for very long"))
+            }
             Some(Fault::Answer(status, after, body)) => {
                 let mut response = Response::builder().status(status);
                 if let Some(seconds) = after {
                     response = response.header("retry-after", seconds);
                 }
-                response.body(Full::new(Bytes::from_static(body.as_bytes()))).map_err(io::Error::other)
+                response.body(full(body)).map_err(io::Error::other)
+            }
+            Some(Fault::BusyUntil(moment)) => Response::builder()
+                .status(503)
+                .header("retry-after", httpdate::fmt_http_date(moment))
+                .body(full("<html>busy</html>"))
+                .map_err(io::Error::other),
+            Some(Fault::Endless(status)) => {
+                let chunk = || Ok(Frame::data(Bytes::from_static(&[b'x'; 1 << 16])));
+                let body = StreamBody::new(futures_util::stream::repeat_with(chunk)).boxed();
+                Response::builder().status(status).body(body).map_err(io::Error::other)
             }
         }
     }
 
-    async fn forward(&self, request: Request<Full<Bytes>>) -> io::Result<Response<Full<Bytes>>> {
+    async fn forward(&self, request: Request<Full<Bytes>>) -> io::Result<Response<Body>> {
         let stream = TokioIo::new(TcpStream::connect(self.target).await?);
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(stream).await.map_err(io::Error::other)?;
@@ -125,6 +152,6 @@ impl State {
         let response = sender.send_request(request).await.map_err(io::Error::other)?;
         let (parts, body) = response.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        Ok(Response::from_parts(parts, Full::new(body)))
+        Ok(Response::from_parts(parts, Full::new(body).map_err(io::Error::other).boxed()))
     }
 }

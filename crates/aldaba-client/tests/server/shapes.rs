@@ -130,6 +130,15 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "ScopeOut" => HostScope,
         "SearchIn" => MessageSearch,
         "SecretOut" => SigningSecret,
+        "SourceAnswer" => SourceAnswer,
+        "SourceCountersOut" => SourceCounters,
+        "SourceEventOut" => SourceEvent,
+        "SourceIn" => NewSource,
+        "SourceLogOut" => SourceRefusal,
+        "SourceOut" => Source,
+        "SourcePatch" => SourcePatch,
+        "HeaderCondition" => HeaderCondition,
+        "RotateTokenOut" => IngestUrl,
         "TaskOut" => BackgroundTask,
         "TransformationsParams" => TransformationsParams,
         "WhoamiOut" => Whoami,
@@ -157,6 +166,10 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
         "v1.endpoint.health" => Ordered,
         "v1.endpoint.list" => Ordered,
         "v1.event-type.list" => EventTypeFilter,
+        "v1.ingest.endpoint.list" => Ordered,
+        "v1.ingest.event.list" => SourceEventFilter,
+        "v1.ingest.log.list" => Ordered,
+        "v1.ingest.source.list" => Ordered,
         "v1.job.list" => JobFilter,
         "v1.message-attempt.count-by-endpoint" => AttemptFilter,
         "v1.message-attempt.list" => AttemptFilter,
@@ -185,8 +198,8 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
 }
 
 /// What every body of an error or of nothing is made of, and what is a part of others only.
-const KNOWN_OTHERWISE: [&str; 6] =
-    ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "Status"];
+const KNOWN_OTHERWISE: [&str; 7] =
+    ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "SourceSettings", "Status"];
 
 fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     if let Some(name) = schema["$ref"].as_str() {

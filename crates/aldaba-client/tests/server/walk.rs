@@ -23,6 +23,7 @@ async fn every_operation_of_the_document_is_reached_by_a_method() {
     jobs_and_dispatches(&client).await;
     settings(&client).await;
     operational(&client).await;
+    sources(&client).await;
     access(&client).await;
     let document = document::read(server.address).await;
     let of = |seen: &Seen| {
@@ -210,6 +211,19 @@ async fn attempted(message: &AppMessage) -> Attempt {
     panic!("no attempt was made");
 }
 
+/// Does as the answer says where an attempt is on its way: tries again when it has ended.
+async fn discarded(delivery: &AppDelivery) {
+    for _ in 0..50 {
+        match delivery.discard().await {
+            Err(Error::Api { code, retry_after, .. }) if code == "in_flight" => {
+                tokio::time::sleep(retry_after.expect("when to try again")).await;
+            }
+            ended => return ended.unwrap(),
+        }
+    }
+    panic!("an attempt that never ended");
+}
+
 async fn deliveries_and_replays(client: &Client) {
     let app = client.app("acme");
     let pending = DeliveryFilter { state: Some(DeliveryState::Pending), ..Default::default() };
@@ -218,7 +232,7 @@ async fn deliveries_and_replays(client: &Client) {
     let delivery = app.delivery(&waiting[0].id);
     assert_eq!(delivery.get().await.unwrap().state, DeliveryState::Pending);
     delivery.attempts().await.unwrap();
-    delivery.discard().await.unwrap();
+    discarded(&delivery).await;
     let endpoint = app.endpoint("books");
     endpoint.cancel_messages("2100-01-01T00:00:00Z").await.unwrap();
     let discard = Discard { state: Some(DeliveryState::Pending), ..Default::default() };
@@ -337,6 +351,44 @@ async fn operational(client: &Client) {
     let secret = endpoint.secret().await.unwrap();
     assert_ne!(endpoint.rotate_secret(&RotateSecret::default()).await.unwrap(), secret);
     endpoint.delete().await.unwrap();
+}
+
+async fn sources(client: &Client) {
+    let new =
+        NewSource { uid: Some("door".into()), ..NewSource::signed("From GitHub", "github", "a secret") };
+    let made = client.sources().create(&new).await.unwrap();
+    assert!(!format!("{made:?}").contains(made.ingest_url.as_ref().unwrap().reveal()));
+    assert_eq!(client.sources().list().await.unwrap().data[0].id, made.id);
+    let source = client.source("door");
+    assert_eq!(source.get().await.unwrap().app_id, made.app_id);
+    let answer = SourceAnswer { status: Some(202), ..Default::default() };
+    let update = NewSource { answer: Some(answer), ..NewSource::generic("From anybody") };
+    assert_eq!(source.update(&update).await.unwrap().answer.unwrap().status, Some(202));
+    let conditions = vec![HeaderCondition { name: "x-live".into(), values: None }];
+    let patch = SourcePatch { filter_headers: conditions.clone().into(), ..Default::default() };
+    let patched = source.patch(&patch).await.unwrap();
+    assert_eq!(patched.filter_headers.unwrap()[0].name, "x-live");
+    let patch = SourcePatch { answer: Set::Clear, ..Default::default() };
+    assert_eq!(source.patch(&patch).await.unwrap().answer, None);
+    assert_ne!(Some(source.rotate_token().await.unwrap().ingest_url), made.ingest_url);
+    let filter = SourceEventFilter { status: Some(SourceEventStatus::Failed), ..Default::default() };
+    assert!(source.events().filter(filter).await.unwrap().data.is_empty());
+    assert!(source.event("nobodys").await.unwrap_err().is_not_found());
+    assert!(source.refusals().await.unwrap().data.is_empty());
+    let new = NewEndpoint { uid: Some("behind".into()), ..NewEndpoint::new("https://example.com/in") };
+    let behind = source.create_endpoint(&new).await.unwrap();
+    assert_eq!(source.endpoints().await.unwrap().data, std::slice::from_ref(&behind));
+    let endpoint = source.endpoint("behind");
+    assert_eq!(endpoint.get().await.unwrap(), behind);
+    let update =
+        EndpointUpdate { uid: Some("behind".into()), ..EndpointUpdate::new("https://example.com/other") };
+    assert_eq!(endpoint.update(&update).await.unwrap().url, "https://example.com/other");
+    endpoint.set_headers(&SetHeaders::from_iter([("x-one", "1")])).await.unwrap();
+    assert_eq!(endpoint.headers().await.unwrap().headers["x-one"], "1");
+    let secret = endpoint.secret().await.unwrap();
+    assert_ne!(endpoint.rotate_secret(&RotateSecret::default()).await.unwrap(), secret);
+    endpoint.delete().await.unwrap();
+    source.delete().await.unwrap();
 }
 
 async fn access(client: &Client) {

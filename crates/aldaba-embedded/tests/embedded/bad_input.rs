@@ -1,7 +1,7 @@
 //! What is refused where it comes in: nothing of it is stored.
 
 use crate::{builder, event, start};
-use aldaba_embedded::{EndpointSpec, Error, Event};
+use aldaba_embedded::{Dispatch, EndpointSpec, Error, Event};
 use serde_json::json;
 
 #[tokio::test]
@@ -66,4 +66,17 @@ async fn a_deleted_application_takes_nothing_more() {
     assert!(matches!(added, Err(Error::NotFound(_))), "{added:?}");
     let again = aldaba.application("customer").await.unwrap();
     assert_ne!(again.id(), handle.id());
+}
+
+#[tokio::test]
+async fn a_blank_idempotency_key_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = start(folder.path()).await.application("customer").await.unwrap();
+    // As a key of its own it would make one event of all that have none.
+    for blank in ["", " ", "\t"] {
+        let refused = app.send(event(1).idempotency_key(blank)).await.unwrap_err();
+        assert!(matches!(refused, Error::Invalid { field: "idempotency_key", .. }), "{refused:?}");
+        let dispatch = Dispatch::to("https://example.com/", &1).unwrap().idempotency_key(blank);
+        assert!(matches!(app.dispatch(dispatch).await, Err(Error::Invalid { .. })));
+    }
 }

@@ -39,7 +39,7 @@ async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
     }
     let app = aldaba.application("customer").await.unwrap();
     assert!(app.dead_letter(None, 10).await.unwrap().deliveries.is_empty());
-    assert_eq!(aldaba.shutdown(LIMIT).await, 0);
+    assert_eq!(aldaba.shutdown(LIMIT).await.in_flight, 0);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn what_waits_at_a_shutdown_goes_out_after_the_next_start() {
     app.add_endpoint(EndpointSpec::to(receiver.url("/")).policy("job-status")).await.unwrap();
     let sent = app.send(event(1)).await.unwrap();
     receiver.next();
-    assert_eq!(aldaba.shutdown(LIMIT).await, 0, "a request in flight ends");
+    assert_eq!(aldaba.shutdown(LIMIT).await.in_flight, 0, "a request in flight ends");
     up.store(true, Ordering::SeqCst);
 
     let aldaba = start(folder.path()).await;
@@ -79,12 +79,41 @@ async fn a_shutdown_says_how_many_were_still_in_flight_and_those_are_sent_again(
     app.send(event(1)).await.unwrap();
     assert_eq!(receiver.next().json()["n"], 1);
     assert_eq!(aldaba.in_flight().await, 1);
-    assert_eq!(aldaba.shutdown(Duration::from_millis(100)).await, 1);
-    assert_eq!(aldaba.shutdown(LIMIT).await, 0, "a second time does nothing");
+    let left = aldaba.shutdown(Duration::from_millis(100)).await;
+    assert_eq!((left.in_flight, left.folder_is_free), (1, true));
+    assert_eq!(aldaba.shutdown(LIMIT).await, left, "a second time does nothing");
     hangs.store(false, Ordering::SeqCst);
     let aldaba = start(folder.path()).await;
     assert_eq!(receiver.next().json()["n"], 1);
     aldaba.shutdown(LIMIT).await;
+}
+
+#[tokio::test]
+async fn a_second_shutdown_waits_for_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::judging(|_| (200, Duration::from_secs(2)));
+    let aldaba = start(folder.path()).await;
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
+    app.send(event(1)).await.unwrap();
+    receiver.next();
+    let first = tokio::spawn({
+        let aldaba = aldaba.clone();
+        async move { aldaba.shutdown(Duration::from_secs(1)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let left = aldaba.shutdown(LIMIT).await;
+    // The folder is free when it returns.
+    let aldaba = start(folder.path()).await;
+    assert_eq!(first.await.unwrap(), left);
+    // One that is given up has begun it all the same.
+    tokio::select! {
+        biased;
+        left = aldaba.shutdown(LIMIT) => panic!("it took no time: {left:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert!(aldaba.shutdown(Duration::ZERO).await.folder_is_free);
+    start(folder.path()).await.shutdown(Duration::ZERO).await;
 }
 
 #[tokio::test]

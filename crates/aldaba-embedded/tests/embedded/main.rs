@@ -9,6 +9,7 @@ mod events;
 #[expect(dead_code, reason = "its `main` is not called here")]
 mod example;
 mod life;
+mod locked;
 mod receiver;
 mod several;
 mod start;
@@ -28,6 +29,13 @@ fn builder(folder: &Path) -> Builder {
 
 async fn start(folder: &Path) -> Aldaba {
     builder(folder).start().await.expect("it starts")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stopwatch: how long callers wait is what is tested")]
+async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
+    let started = std::time::Instant::now();
+    let output = future.await;
+    (output, started.elapsed())
 }
 
 fn event(number: usize) -> Event {

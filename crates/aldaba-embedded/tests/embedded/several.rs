@@ -29,11 +29,11 @@ async fn two_engines_in_one_process_deliver_each_its_own_and_one_stops_without_t
     assert_eq!(receivers[0].next().json()["n"], 1);
     assert_eq!(receivers[1].next().json()["n"], 2);
     assert!(receivers.iter().all(Receiver::stays_quiet), "each has got its own alone");
-    assert_eq!(one.shutdown(LIMIT).await, 0);
+    assert_eq!(one.shutdown(LIMIT).await.in_flight, 0);
     send(&two, 3).await;
     assert_eq!(receivers[1].next().json()["n"], 3);
     assert_eq!(one.application("customer").await.unwrap_err(), Error::Stopped);
-    assert_eq!(two.shutdown(LIMIT).await, 0);
+    assert_eq!(two.shutdown(LIMIT).await.in_flight, 0);
 }
 
 #[test]

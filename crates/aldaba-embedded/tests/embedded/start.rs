@@ -4,6 +4,7 @@ use crate::receiver::Receiver;
 use crate::{LIMIT, builder, ended, event, start};
 use aldaba_embedded::{Aldaba, DeliveryState, EndpointSpec, Error, Overrides, Policy, StartError};
 use serde_json::json;
+use std::path::Path;
 use std::time::Duration;
 
 fn own_policy(attempts: u32) -> Policy {
@@ -24,6 +25,7 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
     let fresh = || Aldaba::builder().sqlite(&data);
     for (builder, said) in [
         (Aldaba::builder(), "call `sqlite`"),
+        (Aldaba::builder().sqlite(""), "call `sqlite`"),
         (Aldaba::builder().sqlite(&file), "cannot make the data folder"),
         (fresh().allow("not a network"), "`not a network` is no network"),
         (fresh().allow("10.0.0.0/99"), "is no network"),
@@ -31,6 +33,9 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
         (fresh().trusted_certificates("no certificate"), "trusted_certificates: "),
         (fresh().in_flight(0), "in_flight: must be 2 to"),
         (fresh().threads(0), "threads: must be 1 to"),
+        (fresh().keep_delivered(Duration::ZERO), "keep_delivered: must be at least"),
+        (fresh().keep_dead(Some(Duration::ZERO)), "keep_dead: must be at least"),
+        (fresh().remember_keys(Duration::ZERO), "remember_keys: must be at least"),
         (fresh().profile("nothing"), "`nothing` is no built-in wire profile"),
         (
             fresh().policy(
@@ -44,6 +49,7 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
         let error = builder.start().await.unwrap_err();
         assert!(error.to_string().contains(said), "{said}: {error}");
     }
+    assert!(!Path::new("encryption.key").exists(), "nothing is left in the program's own folder");
     // None of them has kept the folder.
     Aldaba::builder().sqlite(&data).start().await.unwrap().shutdown(LIMIT).await;
 }

@@ -1,49 +1,11 @@
 //! The layer in workers of other shapes: with retries of their own, with panics and timeouts, with little room.
 
 use crate::support::World;
-use aldaba_client::apalis::{JobWebhooks, WebhookJob};
-use aldaba_client::{Client, Dispatcher};
+use crate::work::{Work, enqueue, queue, webhooks};
 use apalis::prelude::*;
-use apalis_sqlite::{Config, SqliteStorage};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::Duration;
-use ulid::Ulid;
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Work {
-    url: String,
-}
-
-impl WebhookJob for Work {
-    fn webhook_url(&self) -> Option<&str> {
-        Some(&self.url)
-    }
-
-    fn job_type(&self) -> &str {
-        "work"
-    }
-}
-
-fn queue(world: &World) -> SqliteStorage<Work> {
-    let config = Config::default().queue("work").batch_size(10).heartbeat_interval(Duration::from_secs(1));
-    SqliteStorage::new(&world.pool).with_config(config)
-}
-
-fn webhooks(world: &World) -> JobWebhooks {
-    let client = Client::new(&world.gate.url(), &world.aldaba.token).unwrap();
-    let dispatcher = Dispatcher::builder(client, world.aldaba.app.clone()).build();
-    JobWebhooks::after_stored(dispatcher, queue(world))
-}
-
-async fn enqueue(world: &World, most_attempts: usize) -> String {
-    let id = Ulid::generate();
-    let work = Work { url: world.receiver.url.clone() };
-    let task = TaskBuilder::new(work).task_id(TaskId::from_ulid(id)).max_attempts(most_attempts).build();
-    queue(world).push_task(task).await.unwrap();
-    id.to_string()
-}
 
 #[tokio::test]
 async fn retries_within_the_worker_are_one_run() {
