@@ -106,6 +106,7 @@ impl Past<'_> {
                 tags: Vec::new(),
                 headers: Vec::new(),
                 event_id: None,
+                event_id_until: None,
                 created_at: at,
                 deliver_at: None,
                 only_for: None,

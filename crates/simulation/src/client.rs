@@ -1,6 +1,9 @@
 //! The client of the server: it carries out the orders of the scenario, asks again where that is
 //! safe, and remembers what it was promised.
 
+mod knocks;
+mod sources;
+
 use crate::entropy::Dice;
 use crate::log::{Opening, Resend};
 use crate::process::Process;
@@ -16,6 +19,7 @@ use aldaba_store::{
     Actor, AuditEntry, Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus,
     DeliveryView, EndpointConfig, Error, Phase, ReplayFilter, ReplayKind, Seq, Waiting, WhichApplication,
 };
+use sources::KnownSource;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +29,9 @@ use std::time::Duration;
 pub struct Notes {
     progress: Vec<Progress>,
     endpoints: BTreeMap<usize, (AppId, EndpointId)>,
+    sources: BTreeMap<usize, KnownSource>,
+    /// How often each webhook was sent, and how often its key was not known.
+    tries: BTreeMap<usize, (usize, usize)>,
     /// The messages that each event was accepted as.
     pub accepted: BTreeMap<usize, Vec<MessageId>>,
     /// Deliveries that the client wanted to cancel, and those of them that it was told are.
@@ -60,6 +67,8 @@ impl Notes {
         Self {
             progress: scenario.orders.iter().map(|order| Progress::Due(order.at)).collect(),
             endpoints: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            tries: BTreeMap::new(),
             accepted: BTreeMap::new(),
             to_cancel: BTreeSet::new(),
             cancelled: BTreeSet::new(),
@@ -94,7 +103,7 @@ impl Client {
         self.engine.entry(&self.actor(), Deed::new(action, ""))
     }
 
-    /// Makes the tenants, and the endpoints that are there from the beginning.
+    /// Makes the tenants, the sources, and the endpoints that are there from the beginning.
     pub async fn set_up(&self) -> Result<(), ChangeError> {
         let scenario = &self.world.scenario;
         for tenant in 0..scenario.tenants {
@@ -106,6 +115,9 @@ impl Client {
                 metadata: "{}".into(),
             };
             self.directory().create_application(application, None).await?;
+        }
+        for source in 0..scenario.sources.len() {
+            self.create_source(source).await?;
         }
         for (number, door) in scenario.doors.iter().enumerate().filter(|(_, door)| !door.late) {
             self.create_endpoint(number, door).await?;
@@ -146,7 +158,7 @@ impl Client {
                 return;
             }
             self.world.notes.lock().progress[number] = Progress::Asked;
-            let answer = self.ask(order).await;
+            let answer = self.ask(number, order).await;
             if self.process.is_dead() {
                 return;
             }
@@ -164,7 +176,7 @@ impl Client {
         }
     }
 
-    async fn ask(&self, order: &Order) -> Answer {
+    async fn ask(&self, number: usize, order: &Order) -> Answer {
         match &order.what {
             What::Send(event) if event.twice && event.is_safe_to_repeat() => {
                 let (first, second) = tokio::join!(self.send(event), self.send(event));
@@ -172,8 +184,26 @@ impl Client {
             }
             What::Send(event) => self.send(event).await,
             What::CreateEndpoint { door } => {
-                let made = self.create_endpoint(*door, &self.world.scenario.doors[*door]).await;
-                self.changed(made)
+                let scenario = &self.world.scenario;
+                match self.create_endpoint(*door, &scenario.doors[*door]).await {
+                    Err(ChangeError::NotFound) if scenario.departs(scenario.doors[*door].tenant) => {
+                        Answer::Done
+                    }
+                    made => self.changed(made),
+                }
+            }
+            What::DeleteApplication { tenant } => {
+                let which = self.which(*tenant);
+                match self.directory().delete_application(which).await {
+                    // An earlier request had done it, and its answer was lost.
+                    Err(ChangeError::NotFound) => Answer::Done,
+                    Err(ChangeError::OfSource(_)) if self.world.scenario.source_of(*tenant).is_some() => {
+                        Answer::Done
+                    }
+                    // The source was deleted meanwhile.
+                    Err(ChangeError::Unsettled) if self.world.scenario.departs(*tenant) => Answer::Refused,
+                    deleted => self.changed(deleted),
+                }
             }
             What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
             What::ChangeOrdering { door, ordering } => self.change_ordering(*door, *ordering).await,
@@ -189,6 +219,10 @@ impl Client {
             What::Disable { door } => self.set_disabled(*door, true).await,
             What::Enable { door } => self.set_disabled(*door, false).await,
             What::OpenGates { door } => self.open_gates(*door).await,
+            What::Knock(webhook) => self.knock(number, webhook).await,
+            What::ChangeSource { source, version } => self.change_source(*source, *version).await,
+            What::RotateToken { source } => self.rotate_token(*source).await,
+            What::DeleteSource { source } => self.delete_source(*source).await,
         }
     }
 
@@ -205,10 +239,11 @@ impl Client {
             event_id: event.has_event_id.then(|| format!("event-{name}")),
             deliver_at: event.deliver_at,
             direct: None,
+            source: None,
             only_for: None,
             once: if event.has_key { once("send", name) } else { None },
         };
-        let which = which(&self.world.scenario, event.tenant);
+        let which = self.which(event.tenant);
         let sent = match event.address {
             None => self.engine.send(&which, new).await,
             Some(door) => match self.engine.dispatch(&which, self.dispatch(door, new)).await {
@@ -243,6 +278,7 @@ impl Client {
                 Answer::Refused
             }
             Err(SendError::Store(Error::Closed)) => Answer::Unknown,
+            Err(SendError::NotFound) if self.world.scenario.departs(event.tenant) => Answer::Done,
             Err(SendError::Ordered(_)) if self.world.scenario.may_refuse(event) => Answer::Done,
             Err(error) => {
                 notes.surprises.push(format!("event {name} was answered with `{error}`"));
@@ -267,7 +303,7 @@ impl Client {
 
     async fn create_endpoint(&self, number: usize, door: &Door) -> Result<(), ChangeError> {
         let new = self.new_endpoint(number, door, false, door.ordering);
-        let which = which(&self.world.scenario, door.tenant);
+        let which = self.which(door.tenant);
         let made = self.directory().create_endpoint(which, new, once("door", number)).await?;
         let (Made::New(endpoint) | Made::Before(endpoint)) = made;
         if !self.process.is_dead() {
@@ -277,8 +313,8 @@ impl Client {
     }
 
     async fn change_ordering(&self, door: usize, ordering: Ordering) -> Answer {
-        let Some((app, id)) = self.world.notes.lock().endpoints.get(&door).copied() else {
-            return Answer::Refused;
+        let Some((app, id)) = self.known(door) else {
+            return self.not_known(door);
         };
         let current = match self.engine.store().endpoint(app, id.to_string()).await {
             Ok(Some(current)) => current,
@@ -313,7 +349,7 @@ impl Client {
 
     async fn resume(&self, door: usize) -> Answer {
         let Some((app, endpoint)) = self.known(door) else {
-            return Answer::Refused;
+            return self.not_known(door);
         };
         let endpoint = match self.engine.store().endpoint(app, endpoint.to_string()).await {
             Ok(Some(endpoint)) => endpoint,
@@ -329,7 +365,7 @@ impl Client {
 
     async fn set_disabled(&self, number: usize, disabled: bool) -> Answer {
         let Some((app, endpoint)) = self.known(number) else {
-            return Answer::Refused;
+            return self.not_known(number);
         };
         let current = match self.engine.store().endpoint(app, endpoint.to_string()).await {
             Ok(Some(current)) => current,
@@ -365,13 +401,29 @@ impl Client {
         answer
     }
 
+    /// The application of a tenant, or of a source.
+    fn which(&self, tenant: usize) -> WhichApplication {
+        let scenario = &self.world.scenario;
+        let key = match scenario.source_of(tenant) {
+            Some(source) => self.world.notes.lock().sources[&source].app.to_string(),
+            None => uid(tenant),
+        };
+        WhichApplication { org: scenario.org, key }
+    }
+
     fn known(&self, door: usize) -> Option<(AppId, EndpointId)> {
         self.world.notes.lock().endpoints.get(&door).copied()
     }
 
+    /// It is still to be made, or its tenant has left before it could be.
+    fn not_known(&self, door: usize) -> Answer {
+        let scenario = &self.world.scenario;
+        if scenario.departs(scenario.doors[door].tenant) { Answer::Done } else { Answer::Refused }
+    }
+
     async fn delete_endpoint(&self, door: usize) -> Answer {
         let Some((app, endpoint)) = self.known(door) else {
-            return Answer::Refused;
+            return self.not_known(door);
         };
         let endpoint = match self.engine.store().endpoint(app, endpoint.to_string()).await {
             Ok(Some(endpoint)) => endpoint,
@@ -387,8 +439,8 @@ impl Client {
     }
 
     async fn replay(&self, door: usize) -> Answer {
-        let Some((app, endpoint)) = self.world.notes.lock().endpoints.get(&door).copied() else {
-            return Answer::Refused;
+        let Some((app, endpoint)) = self.known(door) else {
+            return self.not_known(door);
         };
         let scenario = &self.world.scenario;
         let now = self.process.now();
@@ -402,7 +454,7 @@ impl Client {
 
     async fn cancel(&self, tenant: usize) -> Result<(), Error> {
         let store = self.engine.store();
-        let Some(application) = store.application(which(&self.world.scenario, tenant)).await? else {
+        let Some(application) = store.application(self.which(tenant)).await? else {
             return Ok(());
         };
         let query = pending(application.id);
@@ -427,7 +479,7 @@ impl Client {
     async fn expunge(&self, tenant: usize) -> Answer {
         let store = self.engine.store();
         let found = async {
-            let Some(application) = store.application(which(&self.world.scenario, tenant)).await? else {
+            let Some(application) = store.application(self.which(tenant)).await? else {
                 return Ok(None);
             };
             let found = store.delivery_list(pending(application.id)).await?.found;
@@ -463,7 +515,7 @@ impl Client {
     /// One of those that wait for an endpoint, if there is one.
     async fn resend(&self, door: usize) -> Answer {
         let Some((app, id)) = self.known(door) else {
-            return Answer::Refused;
+            return self.not_known(door);
         };
         let store = self.engine.store();
         let filter = DeliveryFilter { endpoint: Some(id), ..DeliveryFilter::default() };
@@ -544,7 +596,11 @@ impl Order {
     }
 
     fn asks_again(&self) -> bool {
-        matches!(&self.what, What::Send(event) if event.again && event.is_safe_to_repeat())
+        match &self.what {
+            What::Send(event) => event.again && event.is_safe_to_repeat(),
+            What::Knock(webhook) => webhook.again,
+            _ => false,
+        }
     }
 }
 
@@ -569,10 +625,6 @@ fn cancel(view: &DeliveryView) -> Option<Cancel> {
 
 fn uid(tenant: usize) -> String {
     format!("tenant-{tenant}")
-}
-
-fn which(scenario: &Scenario, tenant: usize) -> WhichApplication {
-    WhichApplication { org: scenario.org, key: uid(tenant) }
 }
 
 /// A key of its own for every event and endpoint.

@@ -1,9 +1,14 @@
 //! What happened, in one order over all lives of the server.
 
+mod knocks;
+
+pub use knocks::{Heard, Knock, Said, SourceCommit, SourceDeed};
+
 use aldaba_delivery::{
     AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Ordering, Origin, Timestamp, Transition,
 };
 use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq, Trigger};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,6 +32,9 @@ pub struct Log {
     pub resends: Vec<Resend>,
     /// Messages whose payloads are deleted, and when that was answered.
     pub expunged: Vec<(MessageId, Step)>,
+    /// What was sent to sources.
+    pub knocks: Vec<Knock>,
+    pub sources: Vec<SourceCommit>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
     pub trace: Option<Vec<String>>,
@@ -42,6 +50,9 @@ pub struct Request {
     pub door: usize,
     pub message: MessageId,
     pub signed: bool,
+    pub body: Bytes,
+    /// What came in with it through a source, unchanged.
+    pub label: Option<String>,
     /// `None`: it was on the wire when the process died.
     pub end: Option<RequestEnd>,
 }
@@ -89,6 +100,7 @@ pub struct Hold {
 /// An event that reached the disk.
 #[derive(Clone, Debug)]
 pub struct AcceptCommit {
+    pub step: Step,
     pub app: AppId,
     pub message: MessageId,
     /// The endpoints that subscribed to it at that moment.

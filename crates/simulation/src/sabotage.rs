@@ -53,4 +53,18 @@ pub enum Sabotage {
     KeepDeleted,
     /// The engine is told of every answer as of a success: what is delivered must have arrived.
     PretendSuccess,
+    /// A source's sender hears 200 before the commit: taken.
+    AnswerFirst,
+    /// Event ids are looked up before the commit, not in it: once.
+    LookThenStore,
+    /// Ids of events are forgotten with their messages, though a source is to remember them: once.
+    ForgetWindow,
+    /// What a source receives is stored without the spaces at its ends: bytes.
+    TidyBody,
+    /// Another sender's headers go out with an event of a source: bytes.
+    MixHeaders,
+    /// A source takes what it could not verify: refused.
+    TakeForged,
+    /// Another body under the id of a former event is called a repeat: answer.
+    HideConflict,
 }

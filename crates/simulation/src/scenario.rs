@@ -1,11 +1,16 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
+mod departing;
 mod dispatching;
 mod emphasis;
 mod expunging;
 mod hands;
 mod make;
 mod ordering;
+mod sources;
+
+pub use make::EVENT_TYPES;
+pub use sources::{Forgery, Naming, SourcePlan, Version, Webhook};
 
 use crate::receiver::{Mood, Spell};
 use crate::sabotage::Sabotage;
@@ -27,6 +32,7 @@ pub struct Scenario {
     pub org: OrgId,
     pub tenants: usize,
     pub doors: Vec<Door>,
+    pub sources: Vec<SourcePlan>,
     /// Moods of whole hosts.
     pub hosts: Vec<Vec<Spell>>,
     pub orders: Vec<Order>,
@@ -41,6 +47,7 @@ pub struct Scenario {
 /// An endpoint to be, and the receiver behind it. Its number is the path of its URL.
 #[derive(Clone, Debug)]
 pub struct Door {
+    /// Those after the last tenant are sources.
     pub tenant: usize,
     pub host: usize,
     pub policy: &'static str,
@@ -74,6 +81,9 @@ pub enum What {
     DeleteEndpoint {
         door: usize,
     },
+    DeleteApplication {
+        tenant: usize,
+    },
     ChangeOrdering {
         door: usize,
         ordering: Ordering,
@@ -106,6 +116,19 @@ pub enum What {
     /// Those of the endpoint's origin.
     OpenGates {
         door: usize,
+    },
+    /// Somebody sends something to a source.
+    Knock(Webhook),
+    ChangeSource {
+        source: usize,
+        version: usize,
+    },
+    /// Once at most for each.
+    RotateToken {
+        source: usize,
+    },
+    DeleteSource {
+        source: usize,
     },
 }
 
@@ -148,7 +171,17 @@ impl Scenario {
     /// Requests a second to all endpoints of a tenant together. Without the dice, so that all else is as it was
     /// before there were such rates.
     pub fn rate_of(&self, tenant: usize) -> Option<u16> {
-        (tenant == 1).then_some(2)
+        (tenant == 1 && tenant < self.tenants).then_some(2)
+    }
+
+    /// The number under which a source has its doors.
+    pub fn tenant_of(&self, source: usize) -> usize {
+        self.tenants + source
+    }
+
+    /// The source that has its doors under this number.
+    pub fn source_of(&self, tenant: usize) -> Option<usize> {
+        tenant.checked_sub(self.tenants)
     }
 
     pub fn new(seed: u64) -> Self {
@@ -158,6 +191,8 @@ impl Scenario {
         hands::add(&mut scenario);
         expunging::add(&mut scenario);
         dispatching::add(&mut scenario);
+        departing::add(&mut scenario);
+        sources::add(&mut scenario);
         scenario
     }
 
@@ -192,6 +227,17 @@ impl Scenario {
         event.deliver_at.is_some() && (from_the_start || changed)
     }
 
+    /// Whether a tenant's application is deleted at some time, or the source that owns it.
+    pub fn departs(&self, tenant: usize) -> bool {
+        let is_its_end = |order: &Order| match order.what {
+            // That of a source goes with the source alone.
+            What::DeleteApplication { tenant: gone } => gone == tenant && self.source_of(tenant).is_none(),
+            What::DeleteSource { source } => self.tenant_of(source) == tenant,
+            _ => false,
+        };
+        self.orders.iter().any(is_its_end)
+    }
+
     pub fn origin(&self, door: usize) -> Origin {
         Origin::new("https", &host(self.doors[door].host), 443)
     }
@@ -203,6 +249,9 @@ impl Event {
         self.has_event_id || self.has_key
     }
 }
+
+/// The header by which a request to a source is known again when its event goes out.
+pub const LABEL: &str = "x-label";
 
 /// The path of an endpoint's URL is the number of its door.
 pub fn url(number: usize, door: &Door) -> String {

@@ -5,7 +5,7 @@ use crate::log::{Fate, Request, RequestEnd};
 use crate::process::{Process, pause};
 use crate::receiver::Reaction;
 use crate::sabotage::Sabotage;
-use crate::scenario::door_number;
+use crate::scenario::{LABEL, door_number};
 use crate::world::World;
 use aldaba_delivery::{Answer, FailureKind, MessageId, Outcome, RetryAfter};
 use aldaba_engine::{Sending, Transport, WireRequest, WireResponse};
@@ -84,7 +84,9 @@ impl Inner {
         log.note(now, || format!("request {message} to door {door}"));
         let step = log.step();
         let life = self.process.number;
-        log.requests.push(Request { step, at: now, life, door, message, signed, end: None });
+        let label = request.headers.get(LABEL).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let body = body.into();
+        log.requests.push(Request { step, at: now, life, door, message, signed, body, label, end: None });
         log.requests.len() - 1
     }
 

@@ -108,6 +108,7 @@ impl World {
         let event = NewEvent {
             deliver_at,
             direct: None,
+            source: None,
             only_for: None,
             tags: Vec::new(),
             headers: Vec::new(),

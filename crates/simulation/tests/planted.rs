@@ -58,4 +58,13 @@ planted! {
     a_removal_before_its_time_is_caught: RemoveEarly by "retention";
     a_deleted_payload_that_is_sent_is_caught: KeepDeleted by "expunge";
     a_pretended_success_is_caught: PretendSuccess by "I1";
+    a_store_that_answers_a_source_before_the_commit_is_caught: AckBeforeCommit by "taken";
+    a_door_that_answers_before_the_commit_is_caught: AnswerFirst by "taken";
+    a_look_at_event_ids_before_the_commit_is_caught: LookThenStore by "once";
+    forgotten_event_ids_of_a_source_are_caught: ForgetKeys by "once";
+    event_ids_that_are_forgotten_before_their_time_are_caught: ForgetWindow by "once";
+    a_received_body_that_is_stored_otherwise_is_caught: TidyBody by "taken";
+    headers_of_another_event_are_caught: MixHeaders by "bytes";
+    a_door_that_takes_forged_events_is_caught: TakeForged by "refused";
+    a_hidden_conflict_is_caught: HideConflict by "answer";
 }

@@ -1,11 +1,11 @@
-//! Bugs that seeds have found, each as the smallest run that shows it.
+//! Bugs that seeds and readers have found, each as the smallest run that shows it.
 
 use aldaba_delivery::{Ordering, Timestamp};
 use aldaba_engine::Options;
 use simulation::checks::verdict;
 use simulation::receiver::{Mood, Spell};
 use simulation::run::play;
-use simulation::scenario::{Event, LifePlan, Order, PlannedEnd, Scenario, What};
+use simulation::scenario::{Door, Event, LifePlan, Order, PlannedEnd, Scenario, What};
 use simulation::store::{Faults, Span};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ fn quiet() -> Scenario {
     let mut scenario = Scenario::new(0);
     scenario.lives.clear();
     scenario.orders.clear();
+    scenario.sources.clear();
     scenario.hosts.iter_mut().for_each(Vec::clear);
     scenario.faults = Faults::none();
     scenario.options = Options { longest_nap: scenario.options.longest_nap, ..Options::default() };
@@ -88,4 +89,46 @@ fn a_result_that_is_written_late_does_not_replace_newer_health() {
         downtime: Duration::from_secs(1),
     });
     assert_kept(scenario);
+}
+
+/// Messages for much later, to an endpoint and to an address; then their application is deleted.
+fn leaving() -> Scenario {
+    let mut scenario = quiet();
+    let address = scenario.doors[0].clone();
+    scenario.doors.push(Door { late: true, ..address });
+    for number in 0..300 {
+        send(&mut scenario, 61_000 + number);
+        let later = after(&scenario, 0) + Duration::from_secs(300 * 24 * 3600);
+        let Some(Order { what: What::Send(event), .. }) = scenario.orders.last_mut() else {
+            panic!("just sent")
+        };
+        (event.deliver_at, event.address) = (Some(later), (number % 3 == 0).then_some(1));
+    }
+    let at = after(&scenario, 65_000);
+    scenario.orders.push(Order { at, what: What::DeleteApplication { tenant: 0 } });
+    scenario
+}
+
+#[test]
+fn what_waits_for_a_deleted_application_ends_long_before_it_is_due() {
+    assert_kept(leaving());
+}
+
+#[test]
+fn what_waits_for_a_deleted_application_ends_though_a_crash_came_between() {
+    let mut scenario = leaving();
+    // The deletion is on disk, and a part of what waits has ended.
+    let plan = LifePlan {
+        length: Duration::from_millis(65_013),
+        end: PlannedEnd::Kill,
+        crash: None,
+        downtime: Duration::from_secs(60),
+    };
+    scenario.lives = vec![plan];
+    let world = play(scenario, true);
+    let violations: Vec<_> = verdict(&world).iter().map(ToString::to_string).collect();
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+    let log = world.log.lock();
+    let ended = |life: usize| log.records.iter().filter(|record| record.life == life).count();
+    assert!(ended(0) > 0 && ended(1) > 0, "{} ended before the crash, {} after it", ended(0), ended(1));
 }

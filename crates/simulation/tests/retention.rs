@@ -21,6 +21,7 @@ fn day(hours: u32) -> Arc<World> {
     scenario.hosts = vec![Vec::new()];
     scenario.faults = Faults::none();
     scenario.tenants = 1;
+    scenario.sources.clear();
     scenario.faults_end = scenario.start + MINUTE * 60 * hours;
     scenario.limit = scenario.faults_end + MINUTE * 600;
     let retention = RetentionOptions { interval: MINUTE * 10, ..RetentionOptions::default() };

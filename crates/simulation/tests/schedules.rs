@@ -97,6 +97,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         event_id: None,
         deliver_at: None,
         direct: None,
+        source: None,
         only_for: None,
         once: None,
     };

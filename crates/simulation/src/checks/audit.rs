@@ -1,12 +1,13 @@
 //! Who changed what: everything that somebody did is in the audit log once, and nothing else is.
 
 use super::Findings;
+use crate::log::{Log, SourceDeed};
 use crate::store::Disk;
 use aldaba_delivery::Reason;
 use aldaba_store::{DeliveryState, DeliveryStatus, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn every_change_has_its_row(disk: &Disk, found: &mut Findings) {
+pub(super) fn every_change_has_its_row(disk: &Disk, log: &Log, found: &mut Findings) {
     let mut rows: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for entry in disk.audited() {
         *rows.entry((&entry.deed.action, &entry.deed.resource)).or_default() += entry.count;
@@ -19,9 +20,27 @@ pub(super) fn every_change_has_its_row(disk: &Disk, found: &mut Findings) {
             format!("{id} was made, and the audit log says so {} times", counted("endpoint.create", &id))
         });
         let deleted = counted("endpoint.delete", &id);
-        found.require(deleted == u32::from(endpoint.deleted), "audit", || {
+        // Those of a deleted application go without a word of their own.
+        let with_it = deleted == 0 && !disk.has_application(endpoint.app);
+        found.require(with_it || deleted == u32::from(endpoint.deleted), "audit", || {
             format!("{id} is deleted: {}; the audit log says so {deleted} times", endpoint.deleted)
         });
+    }
+    for source in log.sources.iter().map(|commit| commit.source).collect::<BTreeSet<_>>() {
+        let id = source.to_string();
+        let made = |is_so: fn(&SourceDeed) -> bool| {
+            let commits = log.sources.iter().filter(|commit| commit.source == source);
+            commits.filter(|commit| is_so(&commit.deed)).count()
+        };
+        let named = ["source.create", "source.update"].map(|action| counted(action, &id));
+        let deleted = made(|deed| *deed == SourceDeed::Deleted);
+        found.require(
+            named[0] == 1
+                && (named[0] + named[1]) as usize == made(|deed| matches!(deed, SourceDeed::Is(_)))
+                && counted("source.delete", &id) as usize == deleted,
+            "audit",
+            || format!("{id}: the audit log has another number of its changes"),
+        );
     }
     // What waits for an endpoint that is deleted ends so too.
     let gone: BTreeSet<_> =

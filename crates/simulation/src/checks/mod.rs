@@ -10,11 +10,12 @@ mod ordering;
 mod pace;
 mod promise;
 mod retention;
+mod sources;
 mod story;
 mod trouble;
 mod wire;
 
-use crate::log::{Life, LifeEnd};
+use crate::log::{Life, LifeEnd, Said};
 use crate::world::World;
 use std::fmt;
 use std::ops::AddAssign;
@@ -42,6 +43,12 @@ pub struct Volume {
     /// Attempts by hand that were made, and those of them whose delivery waited.
     pub by_hand: usize,
     pub claimed: usize,
+    /// Requests to sources, and those of them that were new, repeats, conflicts and forged.
+    pub knocks: usize,
+    pub received: usize,
+    pub duplicates: usize,
+    pub conflicts: usize,
+    pub not_verified: usize,
 }
 
 impl AddAssign for Volume {
@@ -54,6 +61,11 @@ impl AddAssign for Volume {
         self.rounds += other.rounds;
         self.by_hand += other.by_hand;
         self.claimed += other.claimed;
+        self.knocks += other.knocks;
+        self.received += other.received;
+        self.duplicates += other.duplicates;
+        self.conflicts += other.conflicts;
+        self.not_verified += other.not_verified;
     }
 }
 
@@ -61,12 +73,18 @@ impl AddAssign for Volume {
 pub fn verdict(world: &World) -> Vec<Violation> {
     let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
-    audit::every_change_has_its_row(&disk, &mut found);
+    audit::every_change_has_its_row(&disk, &whole, &mut found);
     let by_hand = by_hand::requests(&disk, &whole);
     by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
     by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);
     by_hand::only_endpoints_that_are_on_get_them(&whole, &by_hand, &mut found);
     expunging::deleted_payloads_stay_here(&whole, &mut found);
+    let inlets = sources::inlets(&world.scenario, &disk, &whole);
+    sources::taken_is_on_disk(&disk, &inlets, &mut found);
+    sources::each_event_is_once(&disk, &inlets, &mut found);
+    sources::only_what_is_taken_is_stored(&inlets, &whole, &mut found);
+    sources::what_goes_out_is_what_came_in(&disk, &inlets, &whole, &mut found);
+    sources::answers_fit(&disk, &inlets, &notes, &mut found);
     // From here on what the schedule has made.
     let log = by_hand::without(&whole, &by_hand);
     let stories = Stories::tell(&world.scenario, &disk, &log, &by_hand, &mut found);
@@ -75,7 +93,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
     promise::cancelled_means_ended(&stories, &notes, &mut found);
     promise::history_is_whole(&disk, &stories, &mut found);
-    promise::nothing_is_accepted_twice(&disk, &notes, &mut found);
+    promise::nothing_is_accepted_twice(&disk, &log, &notes, &mut found);
     wire::nothing_leaves_after_the_end(&stories, &mut found);
     wire::requests_are_limited(&stories, &log, &mut found);
     wire::attempts_are_requests(&stories, &log, &mut found);
@@ -109,6 +127,9 @@ pub fn verdict(world: &World) -> Vec<Violation> {
 pub fn volume(world: &World) -> Volume {
     let (disk, log) = (world.disk.lock(), world.log.lock());
     let ended = log.lives.last().map_or(world.scenario.start, |life| life.ended);
+    let heard = |is_so: fn(Said) -> bool| {
+        log.knocks.iter().filter(|knock| knock.heard.is_some_and(|heard| is_so(heard.said))).count()
+    };
     Volume {
         simulated: ended.since(world.scenario.start),
         lives: log.lives.len(),
@@ -118,6 +139,11 @@ pub fn volume(world: &World) -> Volume {
         rounds: log.rounds.len(),
         by_hand: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
         claimed: log.records.iter().filter(|record| record.is_by_hand()).count(),
+        knocks: log.knocks.len(),
+        received: heard(|said| matches!(said, Said::New(_))),
+        duplicates: heard(|said| matches!(said, Said::Duplicate(_))),
+        conflicts: heard(|said| matches!(said, Said::OtherBody(_))),
+        not_verified: heard(|said| said == Said::NotVerified),
     }
 }
 

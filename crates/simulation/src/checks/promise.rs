@@ -112,10 +112,11 @@ pub(super) fn history_is_whole(disk: &Disk, stories: &Stories<'_>, found: &mut F
     }
 }
 
-/// Every event has a payload of its own, by which its messages are counted.
-pub(super) fn nothing_is_accepted_twice(disk: &Disk, notes: &Notes, found: &mut Findings) {
+/// Every event has a payload of its own, by which its messages are counted. Those of sources are another matter.
+pub(super) fn nothing_is_accepted_twice(disk: &Disk, log: &Log, notes: &Notes, found: &mut Findings) {
     let mut by_payload: BTreeMap<&[u8], Vec<MessageId>> = BTreeMap::new();
-    for message in disk.messages() {
+    let of_sources: BTreeSet<_> = log.sources.iter().map(|commit| commit.app).collect();
+    for message in disk.messages().filter(|message| !of_sources.contains(&message.app)) {
         by_payload.entry(&message.content.payload).or_default().push(message.id);
     }
     for (payload, messages) in by_payload {

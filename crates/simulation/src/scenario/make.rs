@@ -15,10 +15,11 @@ const SETUP: Duration = Duration::from_secs(60);
 /// The slowest policies wait 12 hours for the next attempt or probe, and a receiver may ask for a
 /// few hours more.
 const TO_SETTLE: Duration = hours(48);
-const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
+pub const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
 const CHANNELS: [&str; 2] = ["north", "south"];
 /// What every fourth endpoint wants.
-const FILTER: &str = r#"{"any": [{"payload": "$.event", "lt": 20}, {"payload": "$.padding", "eq": ""}]}"#;
+pub(super) const FILTER: &str =
+    r#"{"any": [{"payload": "$.event", "lt": 20}, {"payload": "$.padding", "eq": ""}]}"#;
 
 const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3600)
@@ -55,6 +56,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         },
         faults,
         doors,
+        sources: Vec::new(),
         hosts,
         orders,
         lives,
@@ -62,7 +64,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     }
 }
 
-fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door {
+pub(super) fn door(dice: &mut Dice, tenants: usize, hosts: usize, length: Duration) -> Door {
     let mut listed = |names: &[&str]| -> Vec<String> {
         if dice.percent(75) { Vec::new() } else { vec![dice.pick(names).to_owned()] }
     };

@@ -5,9 +5,10 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
-    Accept, Accepted, Attempt, DeliveryState, DeliveryStatus, Endpoint, GateRecord, IdempotencyKey, Message,
-    NewAttempt, NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
+    Accept, Accepted, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, IdempotencyKey,
+    Message, NewAttempt, NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
 };
+use bytes::Bytes;
 
 impl Disk {
     pub(super) fn accept(&mut self, accept: &Accept, sabotage: Option<Sabotage>) -> Accepted {
@@ -27,26 +28,36 @@ impl Disk {
         if stale && (version.is_none() || sabotage != Some(Sabotage::AcceptStale)) {
             return Accepted::Stale;
         }
-        if let Some(first) = event_id.as_ref().and_then(find) {
+        let looked_up = event_id.as_ref().filter(|_| sabotage != Some(Sabotage::LookThenStore));
+        if let Some(first) = looked_up.and_then(find) {
             return Accepted::EventIdTaken { message: first };
         }
         if self.messages.contains_key(&(accept.app, message.id)) {
             return Accepted::Repeated { message: message.id };
         }
+        if let Some(address) = &accept.direct {
+            if !self.knows_policy(address) {
+                return Accepted::NoSuchPolicy;
+            }
+            if !self.knows_profile(address) {
+                return Accepted::NoSuchProfile;
+            }
+        }
         if let Some(whose) = accept.quota.and_then(|quota| self.count_message(accept, &quota)) {
             return Accepted::OverQuota(whose);
         }
-        self.insert_message(accept, message);
+        self.insert_message(accept, message, sabotage);
         if let Some(address) = &accept.direct {
             self.endpoints.entry(address.id).or_insert_with(|| Endpoint::clone(address));
         }
         let first = self.insert_deliveries(accept, sabotage == Some(Sabotage::ForgetDelay));
         let resource = *message.id.as_bytes();
         if let Some(key) = event_id {
-            self.keys.insert(key, KeyRow { resource, expires_at: None });
+            let at_least = message.event_id_until.filter(|_| sabotage != Some(Sabotage::ForgetWindow));
+            self.keys.insert(key, KeyRow { resource, expires_at: None, at_least });
         }
         if let Some((key, expires_at)) = used {
-            self.keys.insert(key, KeyRow { resource, expires_at: Some(expires_at) });
+            self.keys.insert(key, KeyRow::until(resource, expires_at));
         }
         Accepted::New { first }
     }
@@ -98,11 +109,37 @@ impl Disk {
         self.endpoints.values().filter(subscribed).map(|endpoint| endpoint.id).collect()
     }
 
-    fn insert_message(&mut self, accept: &Accept, message: &NewMessage) {
+    /// Sabotage: the message that has the event id of another, at this moment.
+    pub(super) fn looked_up(&self, accept: &Accept) -> Option<MessageId> {
+        let key = UniqueKey::EventId(*accept.app.as_bytes(), accept.message.event_id.clone()?);
+        self.key(&key, accept.message.created_at).map(MessageId::from_bytes)
+    }
+
+    /// Sabotage: what a source receives is not kept as it came.
+    fn spoil(&self, accept: &Accept, content: &mut Content, sabotage: Option<Sabotage>) {
+        if accept.message.event_id_until.is_none() {
+            return;
+        }
+        match sabotage {
+            Some(Sabotage::TidyBody) => {
+                content.payload = Bytes::copy_from_slice(content.payload.trim_ascii());
+            }
+            Some(Sabotage::MixHeaders) => {
+                let before = self.messages.values().rfind(|other| other.app == accept.app);
+                content.sealed_headers = before
+                    .map_or(content.sealed_headers.take(), |other| other.content.sealed_headers.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn insert_message(&mut self, accept: &Accept, message: &NewMessage, sabotage: Option<Sabotage>) {
+        let mut content = (*message.content).clone();
+        self.spoil(accept, &mut content, sabotage);
         let row = Message {
             id: message.id,
             app: accept.app,
-            content: (*message.content).clone(),
+            content,
             expunged: false,
             channels: message.channels.clone(),
             tags: message.tags.clone(),
@@ -248,7 +285,7 @@ impl Disk {
     }
 
     fn keep_key(&mut self, app: AppId, key: IdempotencyKey, attempt: &NewAttempt) {
-        let row = KeyRow { resource: *attempt.id.as_bytes(), expires_at: Some(key.expires_at) };
+        let row = KeyRow::until(*attempt.id.as_bytes(), key.expires_at);
         self.keys.insert(UniqueKey::Idempotency(*app.as_bytes(), key.digest), row);
     }
 }

@@ -63,7 +63,10 @@ impl Disk {
                 self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
             }
             Change::UpdateApplication { application, was } => self.update_application(application, *was),
-            Change::DeleteApplication { app, at } => self.delete_application(*app, *at),
+            Change::DeleteApplication { app, at } => match self.source_of_application(*app) {
+                Some(_) => Changed::InUse,
+                None => self.delete_application(*app, *at),
+            },
             Change::UpdateEndpoint { endpoint, was, resume, .. } => {
                 self.update_endpoint(endpoint, was, *resume)
             }
@@ -114,6 +117,20 @@ impl Disk {
                 let (owner, id) = (*change.org.as_bytes(), *change.resource.as_bytes());
                 self.once(owner, change.idempotency, change.at, id, |disk| disk.write_event_types(change))
             }
+            Change::CreateSource { source, application, idempotency } => {
+                let (owner, id) = (*source.org.as_bytes(), *source.id.as_bytes());
+                self.once(owner, *idempotency, source.created_at, id, |disk| {
+                    disk.create_source(source, application)
+                })
+            }
+            Change::UpdateSource { source, was } => self.replace_source(source, *was),
+            Change::RotateSourceToken { source, was, idempotency } => {
+                let (owner, id) = (*source.org.as_bytes(), *source.id.as_bytes());
+                self.once(owner, *idempotency, source.updated_at, id, |disk| {
+                    disk.replace_source(source, *was)
+                })
+            }
+            Change::DeleteSource { source, app, at } => self.delete_source(*source, *app, *at),
         }
     }
 
@@ -139,12 +156,12 @@ impl Disk {
         }
         let changed = create(self);
         if changed.made_something() {
-            self.keys.insert(key, KeyRow { resource, expires_at: Some(expires_at) });
+            self.keys.insert(key, KeyRow::until(resource, expires_at));
         }
         changed
     }
 
-    fn create_application(&mut self, application: &Application) -> Changed {
+    pub(super) fn create_application(&mut self, application: &Application) -> Changed {
         let same_name = |row: &ApplicationRow| {
             row.application.org == application.org && row.application.uid == application.uid
         };
@@ -180,10 +197,16 @@ impl Disk {
         Changed::Done { removed: Vec::new() }
     }
 
+    /// Whether the policy that an endpoint names is there.
+    pub(super) fn knows_policy(&self, endpoint: &Endpoint) -> bool {
+        BUILTIN_NAMES.contains(&endpoint.config.policy.as_str())
+            || self.policies.contains_key(&(endpoint.org, endpoint.config.policy.clone()))
+    }
+
     fn create_endpoint(&mut self, endpoint: &Endpoint) -> Changed {
         let same_name = |row: &Endpoint| row.app == endpoint.app && row.config.uid == endpoint.config.uid;
         let taken = endpoint.config.uid.is_some() && self.endpoints.values().any(same_name);
-        let profile = self.knows_profile(endpoint);
+        let (policy, profile) = (self.knows_policy(endpoint), self.knows_profile(endpoint));
         let Some(owner) = self.applications.get_mut(&endpoint.app) else {
             return Changed::NotFound;
         };
@@ -193,8 +216,7 @@ impl Disk {
         if taken {
             return Changed::UidTaken;
         }
-        let own = self.policies.contains_key(&(endpoint.org, endpoint.config.policy.clone()));
-        if !own && !BUILTIN_NAMES.contains(&endpoint.config.policy.as_str()) {
+        if !policy {
             return Changed::NoSuchPolicy;
         }
         if !profile {
@@ -213,8 +235,7 @@ impl Disk {
             row.app == endpoint.app && row.config.uid == endpoint.config.uid && row.id != endpoint.id
         };
         let taken = endpoint.config.uid.is_some() && self.endpoints.values().any(same_name);
-        let own = self.policies.contains_key(&(endpoint.org, endpoint.config.policy.clone()));
-        let profile = self.knows_profile(endpoint);
+        let (policy, profile) = (self.knows_policy(endpoint), self.knows_profile(endpoint));
         let there = |row: &&mut Endpoint| row.app == endpoint.app && !row.deleted;
         let Some(row) = self.endpoints.get_mut(&endpoint.id).filter(there) else {
             return Changed::NotFound;
@@ -225,7 +246,7 @@ impl Disk {
         if taken {
             return Changed::UidTaken;
         }
-        if !own && !BUILTIN_NAMES.contains(&endpoint.config.policy.as_str()) {
+        if !policy {
             return Changed::NoSuchPolicy;
         }
         if !profile {
@@ -284,7 +305,7 @@ impl Disk {
         }
     }
 
-    fn delete_application(&mut self, app: AppId, at: Timestamp) -> Changed {
+    pub(super) fn delete_application(&mut self, app: AppId, at: Timestamp) -> Changed {
         let Some(row) = self.applications.get_mut(&app).filter(|row| !row.deleted) else {
             return Changed::NotFound;
         };
@@ -292,13 +313,9 @@ impl Disk {
         row.version += 1;
         row.application.uid = None;
         row.application.updated_at = at;
-        let mut removed = Vec::new();
-        for endpoint in self.endpoints.values_mut().filter(|row| row.app == app && !row.deleted) {
-            remove(endpoint, at);
-            removed.push(endpoint.id);
-        }
+        self.endpoints.values_mut().filter(|row| row.app == app).for_each(|row| remove(row, at));
         self.api_keys.retain(|_, key| key.app != Some(app));
-        Changed::Done { removed }
+        Changed::Done { removed: Vec::new() }
     }
 
     fn delete_endpoint(&mut self, app: AppId, id: EndpointId, at: Timestamp) -> Changed {

@@ -3,12 +3,12 @@
 use super::retention::Archive;
 use aldaba_delivery::{
     ApiKeyId, AppId, AttemptId, AuditId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId,
-    Timestamp,
+    SourceId, Timestamp,
 };
 use aldaba_store::{
     ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, EventType,
     HealthChange, Hour, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState,
-    RevokedToken, Seq, Turn, Waiting,
+    RevokedToken, Seq, Source, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,6 +48,7 @@ pub struct Disk {
     pub(super) left_out_notices: BTreeMap<OrgId, u32>,
     pub(super) last_notice: i64,
     pub(super) api_keys: BTreeMap<ApiKeyId, ApiKey>,
+    pub(super) sources: BTreeMap<SourceId, Source>,
     pub(super) revoked_tokens: BTreeMap<[u8; 32], RevokedToken>,
     pub(super) portal_cuts: BTreeSet<PortalCut>,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
@@ -83,6 +84,14 @@ pub(super) enum UniqueKey {
 pub(super) struct KeyRow {
     pub(super) resource: [u8; 20],
     pub(super) expires_at: Option<Timestamp>,
+    /// It counts so long, though what it led to may be gone.
+    pub(super) at_least: Option<Timestamp>,
+}
+
+impl KeyRow {
+    pub(super) fn until(resource: [u8; 20], expires_at: Timestamp) -> Self {
+        Self { resource, expires_at: Some(expires_at), at_least: None }
+    }
 }
 
 impl Disk {
@@ -94,6 +103,10 @@ impl Disk {
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let gone = |row: &&Endpoint| !self.endpoints.contains_key(&row.id);
         self.endpoints.values().chain(self.archive.endpoints.values().filter(gone))
+    }
+
+    pub fn has_application(&self, app: AppId) -> bool {
+        self.applications.get(&app).is_some_and(|row| !row.deleted)
     }
 
     /// Whether it is an address that was removed: the next dispatch made it anew.
@@ -112,6 +125,15 @@ impl Disk {
     /// What the server can still read.
     pub fn has_message(&self, app: AppId, message: MessageId) -> bool {
         self.messages.contains_key(&(app, message))
+    }
+
+    /// Whether an event of a source is or was there, by its id if it has one.
+    pub fn has_event(&self, app: AppId, id: Option<&str>, body: &[u8]) -> bool {
+        let is_it = |message: &&Message| match id {
+            Some(id) => message.event_id.as_deref() == Some(id),
+            None => message.content.payload == body,
+        };
+        self.messages().filter(|message| message.app == app).any(|message| is_it(&message))
     }
 
     pub fn has_delivery(&self, seq: Seq) -> bool {

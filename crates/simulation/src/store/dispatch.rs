@@ -19,11 +19,9 @@ impl Dispatches for SimStore {
 impl Disk {
     fn dispatch(&self, message: &Message) -> Option<Dispatch> {
         let rows = self.deliveries(message.id).into_iter();
-        let direct = |row: &aldaba_store::DeliveryStatus| {
-            self.endpoints.get(&row.endpoint).filter(|endpoint| endpoint.direct)
-        };
-        let (row, endpoint) =
-            rows.rev().find_map(|row| direct(&row).map(|endpoint| (row.clone(), endpoint)))?;
+        let only_for = message.only_for?;
+        let endpoint = self.endpoints.get(&only_for).filter(|endpoint| endpoint.direct)?;
+        let row = rows.rev().find(|row| row.endpoint == only_for)?;
         Some(Dispatch {
             delivery: self.view(message.app, &row),
             message: super::expunge::readable(message),
@@ -37,7 +35,7 @@ impl Disk {
             let how = if message.job.is_some() { Dispatched::AsJob } else { Dispatched::ByAddress };
             let of_job = query.job.is_none() || query.job == message.job;
             let dispatch = self.dispatch(message).filter(|_| how == query.how && of_job)?;
-            let size = message.content.payload.len();
+            let size = message.content.bytes();
             query.wants(dispatch.delivery.status.state).then_some((dispatch, size))
         };
         let messages = self.messages.values().filter(|message| message.app == query.app);

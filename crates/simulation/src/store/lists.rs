@@ -75,7 +75,7 @@ impl Disk {
 
     fn message_list(&self, query: &MessagesQuery) -> Found<Message, MessageId> {
         let wanted = |message: &Message| {
-            let size = message.content.payload.len();
+            let size = message.content.bytes();
             is_wanted(&query.filter, message).then(|| (shown(message, query.payloads), size))
         };
         let place = |message: &Message| (message.id, message.created_at);
@@ -88,7 +88,7 @@ impl Disk {
             let newest = rounds.into_iter().rfind(|round| round.endpoint == query.endpoint);
             let delivery = newest.filter(|delivery| query.wants(delivery))?;
             let item = EndpointMessage { message: shown(message, query.payloads), delivery };
-            is_wanted(&query.filter, message).then(|| (item, message.content.payload.len()))
+            is_wanted(&query.filter, message).then(|| (item, message.content.bytes()))
         };
         let place = |message: &Message| (message.id, message.created_at);
         walk(self.of_application(query.app), &query.part, place, bytes_of(query.payloads), wanted)

@@ -21,6 +21,7 @@ mod queue;
 mod reads;
 mod replay;
 mod retention;
+mod sources;
 mod statistics;
 mod writer;
 
@@ -30,6 +31,7 @@ pub use faults::{CrashPoint, Faults, Span, Stage};
 use crate::entropy::Dice;
 use crate::log::Log;
 use crate::process::{Process, pause};
+use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, AttemptId, Timestamp};
 use aldaba_store::{Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, Resent, Store};
 use disk::UniqueKey;
@@ -131,6 +133,12 @@ impl Accepts for SimStore {
     fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>) {
         if self.busy() {
             return done.call(Err(Error::Busy));
+        }
+        if self.sabotage(Sabotage::LookThenStore) {
+            let disk = self.disk.lock();
+            if let Some(message) = batch.iter().find_map(|accept| disk.looked_up(accept)) {
+                return done.call(Ok(vec![Accepted::EventIdTaken { message }]));
+            }
         }
         self.put(Op::Accept(batch, done));
     }

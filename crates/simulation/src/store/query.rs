@@ -5,7 +5,8 @@ use super::expunge::readable;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use aldaba_store::{
     Application, Content, DeliveryStatus, DueQuery, Endpoint, FoundLane, GateRecord, LanesCursor, LanesPage,
-    LanesQuery, Message, Order, Page, Seq, Subscription, Tenant, Turn, Waiting, WhichApplication,
+    LanesQuery, Message, Order, OrphansCursor, OrphansPage, OrphansQuery, Page, Seq, Subscription, Tenant,
+    Turn, Waiting, WhichApplication,
 };
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -54,6 +55,32 @@ impl Disk {
         page
     }
 
+    pub(super) fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Vec<AppId> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let deleted = self.applications.range((start, Bound::Unbounded)).filter(|(_, row)| row.deleted);
+        deleted.map(|(app, _)| *app).take(limit).collect()
+    }
+
+    pub(super) fn orphans(&self, query: OrphansQuery) -> OrphansPage {
+        let mut page = OrphansPage::default();
+        if !self.applications.get(&query.app).is_some_and(|row| row.deleted) {
+            return page;
+        }
+        let first = query.after.map(|OrphansCursor { endpoint, turn }| (endpoint, turn));
+        let start = first.map_or(Bound::Unbounded, Bound::Excluded);
+        let theirs =
+            |endpoint: EndpointId| self.endpoints.get(&endpoint).is_some_and(|row| row.app == query.app);
+        let mut found = self.lanes.range((start, Bound::Unbounded)).filter(|((id, _), _)| theirs(*id));
+        for ((endpoint, turn), waiting) in found.by_ref().take(query.limit.max(1)) {
+            page.waiting.push((*endpoint, *waiting));
+            page.next = Some(OrphansCursor { endpoint: *endpoint, turn: *turn });
+        }
+        if found.next().is_none() {
+            page.next = None;
+        }
+        page
+    }
+
     pub(super) fn contents(&self, messages: &[(AppId, MessageId)], all: bool) -> Vec<Option<Content>> {
         let kept = |message: &&Message| all || !message.expunged;
         let content = |key| self.messages.get(key).filter(kept).map(|message| message.content.clone());
@@ -86,7 +113,8 @@ impl Disk {
             endpoint.app == row.application.id && !endpoint.deleted && !endpoint.direct
         };
         let endpoints = self.endpoints.values().filter(ours).map(Subscription::from).collect();
-        Some(Tenant::new(row.application.clone(), row.version, endpoints))
+        let source = self.source_of_application(row.application.id);
+        Some(Tenant::new(row.application.clone(), row.version, endpoints).of_source(source))
     }
 
     pub(super) fn application(&self, which: &WhichApplication) -> Option<Application> {

@@ -9,8 +9,8 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId
 use aldaba_store::{
     Application, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory, Done,
     DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber, Key, LaneTarget,
-    Lanes, LanesPage, LanesQuery, Notice, NoticeNumber, Order, OwnPolicy, OwnProfile, Page, Read, Tenant,
-    Turn, Waiting, WhichApplication,
+    Lanes, LanesPage, LanesQuery, Notice, NoticeNumber, Order, OrphansPage, OrphansQuery, OwnPolicy,
+    OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
 
@@ -60,6 +60,14 @@ impl Lanes for SimStore {
             };
             disk.lane_endpoints(&endpoints).into_iter().map(target).collect()
         })
+    }
+
+    fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>> {
+        self.read(move |disk| disk.deleted_applications(after, limit))
+    }
+
+    fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage> {
+        self.read(move |disk| disk.orphans(query))
     }
 
     fn gates(&self) -> Read<Vec<GateRecord>> {

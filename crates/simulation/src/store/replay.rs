@@ -126,6 +126,9 @@ impl Disk {
         if let DeliveryState::Skipped { .. } = delivery.state {
             return missing.then_some(Some(delivery.seq));
         }
+        if endpoint.direct && !message.is_for(&endpoint) {
+            return None;
+        }
         let wanted = match delivery.state {
             DeliveryState::Waiting { .. } | DeliveryState::Skipped { .. } => false,
             DeliveryState::Delivered { .. } => filter.delivered,

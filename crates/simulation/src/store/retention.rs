@@ -277,13 +277,13 @@ impl Disk {
             let key = UniqueKey::EventId(*app.as_bytes(), event_id.clone());
             let until = row.created_at + removal.event_ids_kept;
             let ours = |row: &&mut super::disk::KeyRow| row.resource == *message.as_bytes();
-            match self.keys.get_mut(&key).filter(ours) {
-                Some(key) if until > removal.now => key.expires_at = Some(until),
-                Some(_) => {
+            if let Some(row) = self.keys.get_mut(&key).filter(ours) {
+                let until = row.at_least.map_or(until, |at_least| until.max(at_least));
+                row.expires_at = Some(until);
+                if until <= removal.now {
                     self.keys.remove(&key);
                     counts.keys += 1;
                 }
-                None => {}
             }
         }
         self.archive.messages.insert((app, message), row);

@@ -6,6 +6,7 @@ use super::faults::Stage;
 use super::queue::{Op, Reply};
 use crate::log::{
     AcceptCommit, Deletion, Hand, Hold, Log, Opening, OrderingCommit, RecordCommit, Refusal, RemovalCommit,
+    SourceCommit, SourceDeed,
 };
 use crate::process::pause;
 use crate::sabotage::Sabotage;
@@ -152,7 +153,8 @@ impl SimStore {
         let accepted = disk.accept(accept, self.faults.sabotage);
         log.note(at, || format!("accept {} {accepted:?}", accept.message.id));
         if let Accepted::New { .. } = accepted {
-            log.accepts.push(AcceptCommit { app: accept.app, message: accept.message.id, wanted, skipped });
+            let (step, app, message) = (log.step(), accept.app, accept.message.id);
+            log.accepts.push(AcceptCommit { step, app, message, wanted, skipped });
         }
         accepted
     }
@@ -215,7 +217,8 @@ impl SimStore {
                     let wanted = disk.subscribers(accept);
                     disk.accept(&Accept { deliveries: Vec::new(), ..accept.clone() }, None);
                     let (app, message, skipped) = (accept.app, accept.message.id, disk.skipping(&wanted));
-                    log.accepts.push(AcceptCommit { app, message, wanted, skipped });
+                    let step = log.step();
+                    log.accepts.push(AcceptCommit { step, app, message, wanted, skipped });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
                 Op::Resent(..)
@@ -284,7 +287,12 @@ impl SimStore {
                 let (endpoint, ordering) = (endpoint.id, endpoint.config.ordering);
                 log.orderings.push(OrderingCommit { step, at, endpoint, ordering, first });
             }
-            log.deletions.extend(removed.iter().map(|endpoint| Deletion { at, endpoint: *endpoint }));
+            let mut removed = removed.clone();
+            note_source(change, log, at);
+            if let Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } = change {
+                removed.extend(disk.endpoints.values().filter(|row| row.app == *app).map(|row| row.id));
+            }
+            log.deletions.extend(removed.into_iter().map(|endpoint| Deletion { at, endpoint }));
             if self.sabotage(Sabotage::HideDelete) {
                 return Changed::Done { removed: Vec::new() };
             }
@@ -295,4 +303,17 @@ impl SimStore {
 
 fn is_by_hand(record: &Record) -> bool {
     record.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
+}
+
+fn note_source(change: &Change, log: &mut Log, at: Timestamp) {
+    let (source, app, deed) = match change {
+        Change::CreateSource { source, .. } | Change::UpdateSource { source, .. } => {
+            (source.id, source.app, SourceDeed::Is(source.config.name.clone()))
+        }
+        Change::RotateSourceToken { source, .. } => (source.id, source.app, SourceDeed::Rotated),
+        Change::DeleteSource { source, app, .. } => (*source, *app, SourceDeed::Deleted),
+        _ => return,
+    };
+    log.note(at, || format!("{source}: {deed:?}"));
+    log.sources.push(SourceCommit { at, source, app, deed });
 }
