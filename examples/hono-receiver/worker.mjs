@@ -1,0 +1,138 @@
+// Receives webhooks where there is no database, only a key-value store, as in an edge worker: `export default app` is what
+// such a platform runs, with the bindings WEBHOOK_KV, WEBHOOK_SECRET, BACKEND_URL and, if wanted, WEBHOOK_BRAND.
+//
+// THE MARK IS NOT ATOMIC. Between the look at `event:<id>` and the mark lies the whole work, and a key-value store has no
+// transaction and no "only if absent". So each event is handled at least once: a copy that comes after the mark is a
+// duplicate, one that comes before it runs too. What the work does must bear that, here by the key that the backend gets.
+//
+// The mark is made after the work. Made before it, a failure or a crash in between would lose the event: the next copy would
+// be called a duplicate of something that never happened. A mark `processing` before it, to be replaced later, would
+// narrow the window and not close it, and stores of this kind take about one write a second for a key.
+
+import { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { Refused, verifier } from "./signature.mjs";
+
+/** The longest body that is taken, in bytes. */
+const MAX_BODY = 1024 * 1024;
+
+/** How long a mark is kept, in seconds: longer than the sender tries, and than anybody sends by hand. */
+const KEEP = 30 * 24 * 60 * 60;
+
+/** How long a record of work in progress counts, in milliseconds. An older one was left behind by a crash. */
+const LEASE = 5 * 60 * 1000;
+
+/** How long the backend may take, in milliseconds. It should be shorter than the sender's timeout. */
+const BACKEND_PATIENCE = 10_000;
+
+/** How long the key-value store may take, in milliseconds. */
+const STORE_PATIENCE = 5_000;
+
+/** When a sender should come again, in seconds. */
+const COME_AGAIN = "5";
+
+const app = new Hono();
+
+const tooLarge = (c) => c.json({ received: false, error: `the body is longer than ${MAX_BODY} bytes` }, 413);
+
+app.post("/webhooks", bodyLimit({ maxSize: MAX_BODY, onError: tooLarge }), async (c) => {
+  const { WEBHOOK_KV: kv, WEBHOOK_SECRET: secret, WEBHOOK_BRAND: brand } = c.env;
+  const body = new Uint8Array(await c.req.arrayBuffer());
+  const id = await verifier(secret, brand)(c.req.raw.headers, body);
+  const event = read(body);
+  const [key, digest] = [`event:${id}`, await sha256(body)];
+
+  const mark = await within(STORE_PATIENCE, kv.get(key)).then(recorded, (error) => {
+    console.error("the key-value store does not answer:", error.message);
+    throw new Refused(503, "events cannot be taken now; send this one again", COME_AGAIN);
+  });
+  if (mark.status !== "failed" && isDigest(mark.digest) && mark.digest !== digest) {
+    console.error(`ALARM: event ${id} came again with another body; it was refused`);
+    throw new Refused(409, "an event of this id came before with another body");
+  }
+  if (mark.status === "processing" && Date.now() - Date.parse(mark.receivedAt) < LEASE) {
+    throw new Refused(409, "this event is being handled; its end was not waited for", COME_AGAIN);
+  }
+  if (mark.status === "processed") return c.json({ received: true, duplicate: true });
+
+  await handle(id, event, body, c.env);
+
+  const done = JSON.stringify({ status: "processed", processedAt: new Date().toISOString(), type: event?.type ?? "", digest });
+  // The work is done. To answer with an error now would only make it run again.
+  await within(STORE_PATIENCE, kv.put(key, done, { expirationTtl: KEEP })).catch((error) => {
+    console.error(`event ${id} was handled and could not be marked; a copy of it would run again:`, error.message);
+  });
+  return c.json({ received: true });
+});
+
+app.all("/webhooks", (c) =>
+  c.json({ received: false, error: "webhooks are sent with POST" }, 405, { Allow: "POST" }),
+);
+
+// A failure is never a 2xx: the sender would take the event for delivered and forget it.
+app.onError((error, c) => {
+  if (error instanceof Refused) {
+    const headers = error.retryAfter ? { "Retry-After": error.retryAfter } : {};
+    return c.json({ received: false, error: error.message }, error.status, headers);
+  }
+  console.error("an event could not be processed:", error);
+  return c.json({ received: false, error: "the event could not be processed" }, 500);
+});
+
+/** What the events are for: put your own business here. What is thrown makes the sender try again. */
+async function handle(id, event, body, env) {
+  if (event?.type !== "payment.success") return;
+  const answer = await fetch(env.BACKEND_URL, {
+    method: "POST",
+    // Copies that run beside each other have the same key, so that the backend can tell.
+    headers: { "content-type": "application/json", "idempotency-key": id },
+    body,
+    signal: AbortSignal.timeout(BACKEND_PATIENCE),
+  });
+  if (!answer.ok) throw new Error(`the backend answered ${answer.status}`);
+}
+
+/**
+ * What stands under a key. The library keeps its leases under the same, with a status: an event that failed is anybody's
+ * again, and one that is being handled is no duplicate yet. Anything else is a mark, whoever has written it.
+ */
+function recorded(text) {
+  if (text === null) return { status: "failed" };
+  let record;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    // Of another program.
+  }
+  const known = record?.status === "failed" || record?.status === "processing";
+  return { status: known ? record.status : "processed", receivedAt: record?.receivedAt, digest: record?.digest };
+}
+
+/** What other programs write there says nothing of bodies. */
+function isDigest(text) {
+  return typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+}
+
+/** Nobody waits for ever for a store that hangs. */
+function within(time, promise) {
+  let timer;
+  const late = new Promise((_, refuse) => {
+    timer = setTimeout(() => refuse(new Error(`no answer within ${time} ms`)), time);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+function read(body) {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch {
+    throw new Refused(400, "the body is no JSON");
+  }
+}
+
+async function sha256(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export default app;
