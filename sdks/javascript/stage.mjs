@@ -29,6 +29,7 @@ export async function aldaba(method, path, body) {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   const answer = await fetch(`${URL}/api/v1${path}`, { method, headers, body: JSON.stringify(body) });
   assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
+  return answer.json().catch(() => undefined);
 }
 
 /** What `look` finds, as soon as it finds something. */

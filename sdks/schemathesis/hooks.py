@@ -4,8 +4,10 @@ Most generated ids are replaced by ids that exist; one in eight stays what it wa
 for that. URLs of endpoints are led to a closed port of this machine: nothing leaves it.
 """
 
+import ast
 import json
 import os
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -17,6 +19,21 @@ URL = os.environ["ALDABA_URL"] + "/api/v1"
 TOKEN = os.environ["ALDABA_TOKEN"]
 NOWHERE = "http://127.0.0.1:9/"
 PATIENCE = 10
+
+
+def one_at_a_time(parse):
+    """Before 3.13, CPython counts the depth of the trees it builds for all threads together (its issue 106905): of
+    two workers that parse at once, one may end in a SystemError."""
+    turn = threading.RLock()
+
+    def parse_in_turn(*arguments, **options):
+        with turn:
+            return parse(*arguments, **options)
+
+    return parse_in_turn
+
+
+ast.parse = one_at_a_time(ast.parse)
 
 
 def ask(method, path, body=None):
@@ -63,6 +80,9 @@ class Scene:
         self.ids["key_id"] = self.key()
         self.ids["job_id"] = self.job()
         self.ids["operational"] = self.operational()
+        self.ids["source_id"] = self.source()
+        self.ids["behind"] = self.behind()
+        self.ids["event_id"], self.ids["token"] = self.event()
         self.ids["origin"] = urllib.parse.quote(NOWHERE.rstrip("/"), safe="")
 
     def name(self, kind):
@@ -105,6 +125,19 @@ class Scene:
     def operational(self):
         return ask("POST", "/operational-webhook/endpoint", {"url": NOWHERE})["id"]
 
+    def source(self):
+        return ask("POST", "/ingest/source", {"name": "For schemathesis", "type": "generic-webhook"})["id"]
+
+    def behind(self):
+        return ask("POST", f"/ingest/source/{self.ids['source_id']}/endpoint", {"url": NOWHERE})["id"]
+
+    def event(self):
+        url = ask("GET", f"/ingest/source/{self.ids['source_id']}")["ingestUrl"]
+        name = self.name("event")
+        with urllib.request.urlopen(urllib.request.Request(url, b"{}", {"webhook-id": name})) as answer:
+            answer.read()
+        return name, url.rsplit("/", 1)[1]
+
     def portal_token(self):
         return ask("POST", f"/auth/app-portal-access/{self.ids['app_id']}", {})["token"]
 
@@ -119,6 +152,8 @@ class Scene:
             "profile_name": self.profile,
             "key_id": self.key,
             "operational": self.operational,
+            "source_id": self.source,
+            "behind": self.behind,
         }
         return kinds[name]() if name in kinds else self.ids[name]
 
@@ -147,7 +182,7 @@ def before_call(context, case, **_):
     for name, value in parameters.items():
         deleted = case.method.upper() == "DELETE" and path.removesuffix("/content").endswith("{" + name + "}")
         known = came_from_an_answer(name, value)
-        kind = "operational" if path.startswith("/operational-webhook") else name
+        kind = endpoint_kind(path) if name == "endpoint_id" else name
         if kind in SCENE.ids and (deleted and known or chance % 8 and not (linked and known)):
             parameters[name] = SCENE.fresh(kind) if deleted else SCENE.ids[kind]
     if isinstance(case.body, dict):
@@ -158,6 +193,12 @@ def before_call(context, case, **_):
         for field in ("url", "webhookUrl"):
             if ":" in str(case.body.get(field)):
                 case.body[field] = NOWHERE
+
+
+def endpoint_kind(path):
+    """Some resources have endpoints of their own."""
+    kinds = {"/operational-webhook": "operational", "/ingest": "behind"}
+    return next((kind for start, kind in kinds.items() if path.startswith(start)), "endpoint_id")
 
 
 def came_from_an_answer(name, value):
