@@ -1,41 +1,69 @@
-//! Programs that people copy: each a workspace of its own under `examples/`, with tests against a real server.
+//! Programs that people copy: each a folder of its own under `examples/`, with tests against a real server. Those in Rust are
+//! packages of the workspace, but for one.
 
 use crate::run::{Outcome, cargo, root, show};
-use std::path::Path;
+use crate::stages::{PROFILE, program};
+use crate::suites;
+use crate::tools::{self, Node};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Their folders.
-const EXAMPLES: [&str; 1] = ["apalis-worker"];
+/// A workspace of its own: sqlx and rusqlite do not resolve together.
+const APALIS: &str = "apalis-worker";
+
+/// What the samples of receivers have in common, and the tests of all of them.
+const SHOP: &str = "shop";
+
+/// The samples of receivers that Node.js runs.
+const PACKAGES: [&str; 2] = ["express-receiver", "hono-receiver"];
 
 /// Most of a test is waiting for something that must not come.
 const AT_ONCE: &str = "--test-threads=8";
 
 /// The tests of all of them.
 pub(crate) fn run(binary: &Path) -> Outcome {
-    each(|manifest| show(example("test", manifest).args(["--", AT_ONCE]).env("ALDABA_BIN", binary)))
+    show(suites::workspace("test").args(["--bin", "actix-receiver", "--test", "shop", "--", AT_ONCE]))?;
+    show(apart("test", &manifest()).args(["--", AT_ONCE]).env("ALDABA_BIN", binary))?;
+    receivers(binary)
 }
 
-/// What the tests need, built with the rest.
+/// The samples of receivers, as processes that are told where everything is.
+fn receivers(binary: &Path) -> Outcome {
+    tools::servers()?;
+    let node = Node::new()?;
+    for package in PACKAGES {
+        node.install(&folder(package))?;
+    }
+    let flask = tools::environment("flask-receiver", &folder("flask-receiver").join("requirements.txt"))?;
+    let mails = tools::environment("mail-server", &folder(SHOP).join("mail-server.txt"))?;
+    let mut tests = suites::workspace("test");
+    tests.args(["--test", "samples"]).env("ALDABA_BIN", binary).env("NODE_BIN", node.path());
+    tests.env("AXUM_SHOP_BIN", program("axum-shop"));
+    show(tests.env("FLASK_PYTHON", flask).env("MAIL_PYTHON", mails))
+}
+
+/// What the tests of the one beside the workspace need, built with the rest.
 pub(crate) fn build() -> Outcome {
-    each(|manifest| show(example("test", manifest).arg("--no-run")))
+    show(apart("test", &manifest()).arg("--no-run"))
 }
 
-/// Formatting and lints.
+/// Its formatting and lints.
 pub(crate) fn lint() -> Outcome {
-    each(|manifest| {
-        show(cargo(&["fmt", "--check", "--manifest-path"]).arg(manifest))?;
-        show(example("clippy", manifest).args(["--all-targets", "--", "--deny", "warnings"]))
-    })
+    show(cargo(&["fmt", "--check", "--manifest-path"]).arg(manifest()))?;
+    show(apart("clippy", &manifest()).args(["--all-targets", "--", "--deny", "warnings"]))
 }
 
-/// Does something with the manifest of each.
-pub(crate) fn each(what: impl Fn(&Path) -> Outcome) -> Outcome {
-    EXAMPLES.iter().try_for_each(|name| what(&root().join("examples").join(name).join("Cargo.toml")))
+fn folder(name: &str) -> PathBuf {
+    root().join("examples").join(name)
 }
 
-/// It shares the folder of what is built, because all need much of the same.
-fn example(what: &str, manifest: &Path) -> Command {
-    let mut command = cargo(&[what, "--locked", "--manifest-path"]);
+pub(crate) fn manifest() -> PathBuf {
+    folder(APALIS).join("Cargo.toml")
+}
+
+/// Does something with a workspace of its own. It shares the folder of what is built, because all need much of the same.
+pub(crate) fn apart(what: &str, manifest: &Path) -> Command {
+    let mut command = cargo(&[what, "--locked", PROFILE, "--manifest-path"]);
     command.arg(manifest).arg("--target-dir").arg(root().join("target"));
     command
 }

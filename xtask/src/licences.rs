@@ -1,17 +1,20 @@
 //! What may be depended on: licences, banned crates, sources. None of it needs a network.
 
-use crate::examples;
 use crate::run::{Outcome, cargo, read, show};
 use crate::stages::FEATURES;
+use crate::{examples, sqlx};
 use spdx::{Expression, LicenseReq};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 /// Permissive licences only.
-const ALLOWED: [&str; 10] = [
+const ALLOWED: [&str; 11] = [
     "MIT",
     "MIT-0",
     "Apache-2.0",
+    // Boost's. Business Source is another one (BUSL), and is not here.
+    "BSL-1.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "ISC",
@@ -30,7 +33,8 @@ const BANNED: [(&str, &str); 5] = [
     SQLX,
 ];
 
-/// The examples may have it: their queues are theirs, and they are not in one program with the server.
+/// The examples may have it: their queues are theirs, and they are not in one program with the server. So may the ledgers
+/// for sqlx.
 const SQLX: (&str, &str) = ("sqlx", "does not resolve beside rusqlite");
 
 /// What is really built, on any platform: the lock file and `cargo metadata` also name optional parts
@@ -50,7 +54,9 @@ const TREE: [&str; 9] = [
 pub(crate) fn check() -> Outcome {
     listed(cargo(&TREE).arg(FEATURES), &BANNED)?;
     let banned: Vec<_> = BANNED.into_iter().filter(|banned| *banned != SQLX).collect();
-    examples::each(|manifest| listed(cargo(&TREE).arg("--manifest-path").arg(manifest), &banned))
+    let apart = |manifest: &Path| listed(cargo(&TREE).arg("--manifest-path").arg(manifest), &banned);
+    apart(&examples::manifest())?;
+    apart(&sqlx::manifest())
 }
 
 /// Looks at all packages that a command lists.
@@ -119,6 +125,8 @@ mod tests {
         assert!(licensed("MIT OR GPL-3.0-only").is_ok());
         assert!(licensed("MIT/Apache-2.0").is_ok());
         assert!(licensed("MIT AND GPL-3.0-only").is_err());
+        assert!(licensed("BSL-1.0").is_ok());
+        assert!(licensed("BUSL-1.1").is_err());
         assert!(licensed("").is_err());
     }
 

@@ -6,7 +6,9 @@ mod licences;
 mod readme;
 mod run;
 mod sdks;
+mod sqlx;
 mod stages;
+mod suites;
 mod tools;
 
 use std::process::ExitCode;
@@ -17,9 +19,13 @@ cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
 cargo xtask examples     the programs under examples/ against a server
+cargo xtask servers      installs the servers that tests start: PostgreSQL, Redis
 cargo xtask schemathesis requests made up from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
+cargo xtask trials N     kill -9 at six points, and 64 copies at once, N times each on every transactional ledger (default 200)
+cargo xtask leases N     owners paused and killed, Redis paused and killed, N times each on every lease ledger (default 50)
+cargo xtask inbound N    N webhooks of another sender, a fifth of them repeats, with kill -9 in between (default 20,000)
 cargo xtask bench        the benchmark suite: [CASE...] [--rounds N] [--scale F] [--write]; --help lists the cases
 cargo xtask schedules    a minute of every policy's schedule on a real wire
 cargo xtask advisories   known vulnerabilities in dependencies; needs cargo-audit and its database";
@@ -33,9 +39,13 @@ fn main() -> ExitCode {
         Some("readme") => stages::readme(),
         Some("sdks") => stages::sdks(&arguments[1..]),
         Some("examples") => stages::examples(),
+        Some("servers") => tools::servers(),
         Some("schemathesis") => stages::schemathesis(&arguments[1..]),
         Some("simulate") => stages::simulate(&number("10000")),
         Some("kill") => stages::kill(&number("2000")),
+        Some("trials") => stages::trials(&number("200")),
+        Some("leases") => stages::leases(&number("50")),
+        Some("inbound") => stages::inbound(&number("20000")),
         Some("bench") => stages::bench(&arguments[1..]),
         Some("schedules") => stages::schedules(),
         Some("advisories") => licences::advisories(),

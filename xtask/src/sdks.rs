@@ -1,7 +1,8 @@
 //! The official SDKs of Svix as clients of a real server, and schemathesis over the API's document.
 
 use crate::background::{Folder, Server};
-use crate::run::{Outcome, cargo, read, root, show};
+use crate::run::{Outcome, read, root, show};
+use crate::suites;
 use crate::tools::{self, Node};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ const SDKS: [Sdk; 4] = [
         tests: javascript_tests,
         methods: || javascript(&["methods.mjs"]),
     },
-    Sdk { name: "rust", organization: "Rust", tests: || Ok(rust("test")), methods: rust_methods },
+    Sdk { name: "rust", organization: "Rust", tests: rust_tests, methods: rust_methods },
 ];
 
 /// The table of methods in docs/sdks.md, as if it were one more suite.
@@ -82,11 +83,6 @@ fn methods(server: &Server, flags: &[&String]) -> Outcome {
     show(command.args(flags))
 }
 
-/// What the Rust suite needs, built with the rest.
-pub(crate) fn build() -> Outcome {
-    show(rust("test").arg("--no-run"))
-}
-
 fn python(version: &str) -> Result<Command, String> {
     let mut command = Command::new(tools::python(version)?);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
@@ -120,11 +116,10 @@ fn javascript_tests() -> Result<Command, String> {
     javascript(&["--test", "--test-isolation=none", "--test-reporter=spec"])
 }
 
-/// It shares the folder of what is built, because both need much of the same.
-fn rust(what: &str) -> Command {
-    let mut command = cargo(&[what, "--locked", "--manifest-path"]);
-    command.arg(folder("rust/Cargo.toml")).arg("--target-dir").arg(root().join("target"));
-    command
+fn rust_tests() -> Result<Command, String> {
+    let mut command = suites::workspace("test");
+    command.args(["--test", "sdk"]);
+    Ok(command)
 }
 
 fn rust_methods() -> Result<Command, String> {

@@ -1,7 +1,7 @@
 //! What is checked, in stages with a time budget each.
 
 use crate::run::{Outcome, cargo, root, show};
-use crate::{examples, licences, readme, sdks};
+use crate::{examples, licences, readme, sdks, sqlx, suites, tools};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -12,13 +12,16 @@ type Stage = (&'static str, u64, fn() -> Outcome);
 const STAGES: [Stage; 5] = [
     ("build", 14, build),
     ("unit and simulation", 6, units),
-    ("stores", 6, stores),
+    ("stores and samples", 6, stores),
     ("SDKs and API", 5, api),
     ("rest", 5, lint),
 ];
 
 /// What the workspace has but does not turn on by itself.
-pub(crate) const FEATURES: &str = "--features=aldaba-client/apalis";
+pub(crate) const FEATURES: &str = "--features=aldaba-client/apalis,aldaba-receiver/axum,aldaba-receiver/postgres,aldaba-receiver/sqlite,aldaba-receiver/redis,aldaba-signature/http";
+
+/// What everything is built in. It is in `.cargo/config.toml`.
+pub(crate) const PROFILE: &str = "--profile=ci";
 
 /// How many requests schemathesis makes up for each operation within the tests.
 const EXAMPLES: &str = "10";
@@ -49,79 +52,73 @@ fn timed(run: fn() -> Outcome) -> (Duration, Outcome) {
 }
 
 fn build() -> Outcome {
-    show(&mut cargo(&["build", "--workspace", "--all-targets", "--locked", FEATURES]))?;
-    sdks::build()?;
+    tools::servers()?;
+    suites::build()?;
+    suites::programs()?;
     examples::build()?;
-    light_build()
+    sqlx::build()
 }
 
-fn light_server() -> PathBuf {
-    root().join("target/ci/aldaba")
+/// A program of the workspace.
+pub(crate) fn program(name: &str) -> PathBuf {
+    root().join("target/ci").join(name)
 }
 
-/// The server and the example receiver, in the profile of the black-box tests.
-fn light_build() -> Outcome {
-    let what = ["--package", "aldaba", "--bins", "--example", "receiver"];
-    show(cargo(&["build", "--profile", "ci", "--locked"]).args(what))
+fn server() -> PathBuf {
+    program("aldaba")
 }
 
 fn units() -> Outcome {
-    let pure =
-        ["--package", "aldaba-delivery", "--package", "aldaba-signature", "--package", "aldaba-engine"];
-    let embedded = ["--package", "aldaba-embedded"];
-    let tools = ["--package", "simulation", "--package", "bench", "--package", "xtask"];
-    show(cargo(&["test", "--locked"]).args(pure).args(embedded).args(tools))
+    suites::run(&["aldaba-delivery", "aldaba-signature", "aldaba-engine", "aldaba-embedded"])?;
+    suites::run(&["simulation", "bench", "xtask"])?;
+    suites::documentation()
 }
 
 fn stores() -> Outcome {
-    show(&mut cargo(&["test", "--locked", "--package", "aldaba-store"]))
+    suites::run(&["aldaba-store", "test-servers", "aldaba-receiver"])?;
+    sqlx::test()?;
+    examples::run(&server())
 }
 
 fn api() -> Outcome {
-    show(&mut cargo(&["test", "--locked", "--package", "aldaba", "--package", "aldaba-client", FEATURES]))?;
-    readme::run(&light_server())?;
-    sdks::run(&light_server(), &[])?;
-    examples::run(&light_server())?;
-    sdks::schemathesis(&light_server(), EXAMPLES, &[])
+    suites::run(&["aldaba", "aldaba-client"])?;
+    readme::run(&server())?;
+    sdks::run(&server(), &[])?;
+    sdks::schemathesis(&server(), EXAMPLES, &[])
 }
 
 /// Formatting, lints, licences.
 pub(crate) fn lint() -> Outcome {
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
-    show(&mut cargo(&["fmt", "--manifest-path", "sdks/rust/Cargo.toml", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", FEATURES, "--", "--deny", "warnings"];
-    show(&mut cargo(&clippy))?;
+    show(suites::workspace("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     examples::lint()?;
-    show(
-        cargo(&["doc", "--workspace", "--no-deps", "--locked", "--document-private-items", FEATURES])
-            .env("RUSTDOCFLAGS", "--deny warnings"),
-    )?;
+    sqlx::lint()?;
+    let documentation = ["--no-deps", "--document-private-items"];
+    show(suites::workspace("doc").args(documentation).env("RUSTDOCFLAGS", "--deny warnings"))?;
     licences::check()
 }
 
 pub(crate) fn readme() -> Outcome {
-    light_build()?;
-    readme::run(&light_server())
+    suites::programs()?;
+    readme::run(&server())
 }
 
 pub(crate) fn sdks(names: &[String]) -> Outcome {
-    light_build()?;
-    sdks::run(&light_server(), names)
+    suites::programs()?;
+    sdks::run(&server(), names)
 }
 
 pub(crate) fn examples() -> Outcome {
-    light_build()?;
-    examples::run(&light_server())
+    suites::programs()?;
+    examples::run(&server())
 }
 
 /// `--examples N`, and options of schemathesis.
 pub(crate) fn schemathesis(arguments: &[String]) -> Outcome {
-    light_build()?;
+    suites::programs()?;
     match arguments {
-        [flag, examples, more @ ..] if flag == "--examples" => {
-            sdks::schemathesis(&light_server(), examples, more)
-        }
-        more => sdks::schemathesis(&light_server(), "100", more),
+        [flag, examples, more @ ..] if flag == "--examples" => sdks::schemathesis(&server(), examples, more),
+        more => sdks::schemathesis(&server(), "100", more),
     }
 }
 
@@ -132,6 +129,36 @@ pub(crate) fn simulate(seeds: &str) -> Outcome {
 
 pub(crate) fn kill(messages: &str) -> Outcome {
     show(black_box("kill").env("ALDABA_KILL_MESSAGES", messages))
+}
+
+/// Of the ledgers whose marks commit with the work.
+pub(crate) fn trials(count: &str) -> Outcome {
+    receiver_trials("crashes", "ALDABA_TRIALS", count)?;
+    sqlx::trials(count)
+}
+
+/// Of the ledgers that mark beside the work.
+pub(crate) fn leases(count: &str) -> Outcome {
+    receiver_trials("lease_faults", "ALDABA_LEASE_TRIALS", count)
+}
+
+fn receiver_trials(test: &str, variable: &str, count: &str) -> Outcome {
+    tools::servers()?;
+    let test = [
+        "test",
+        "--locked",
+        "--package=aldaba-receiver",
+        "--all-features",
+        "--test",
+        test,
+        "--",
+        "--nocapture",
+    ];
+    show(cargo(&test).env(variable, count))
+}
+
+pub(crate) fn inbound(events: &str) -> Outcome {
+    show(black_box("inbound").env("ALDABA_INBOUND_EVENTS", events))
 }
 
 /// Both are built on their own, so that the server is the one that users get.

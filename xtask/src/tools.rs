@@ -1,7 +1,7 @@
 //! What the tests need and cargo does not bring: Python environments, Node.js, Debian packages.
 //!
-//! Environments are made once, under `target/python`, from the exact versions in `sdks/python/*.txt`; they are made
-//! anew when those change.
+//! Environments are made once, under `target/python`, from files of exact versions such as `sdks/python/*.txt`; they are
+//! made anew when those change.
 
 use crate::run::{Outcome, read, root, show};
 use std::fs;
@@ -10,15 +10,19 @@ use std::process::Command;
 
 /// The interpreter of the environment with what `sdks/python/<name>.txt` names.
 pub(crate) fn python(name: &str) -> Result<PathBuf, String> {
-    let wanted = root().join(format!("sdks/python/{name}.txt"));
-    let versions = text(&wanted)?;
+    environment(name, &root().join(format!("sdks/python/{name}.txt")))
+}
+
+/// The interpreter of the environment of this name, with what the file names.
+pub(crate) fn environment(name: &str, wanted: &Path) -> Result<PathBuf, String> {
+    let versions = text(wanted)?;
     let home = root().join("target/python").join(name);
     let (ready, python) = (home.join("ready"), home.join("bin/python"));
     if text(&ready).ok().as_ref() != Some(&versions) {
         let make = || show(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home));
         make().or_else(|_| install(&["python3", "python3-venv"]).and_then(|()| make()))?;
         let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        show(Command::new(&python).args(quietly).arg(&wanted))?;
+        show(Command::new(&python).args(quietly).arg(wanted))?;
         fs::write(&ready, versions).map_err(|error| format!("{}: {error}", ready.display()))?;
     }
     Ok(python)
@@ -36,8 +40,12 @@ impl Node {
         Ok(Self { home: home.trim().into() })
     }
 
+    pub(crate) fn path(&self) -> PathBuf {
+        self.home.join("bin/node")
+    }
+
     pub(crate) fn node(&self) -> Command {
-        Command::new(self.home.join("bin/node"))
+        Command::new(self.path())
     }
 
     /// What a package's lock file names, from its registry.
@@ -53,6 +61,35 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// The servers that tests start for themselves, where they are not installed.
+pub(crate) fn servers() -> Outcome {
+    // The client alone has a folder there too.
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let postgres = versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists());
+    let redis = Path::new("/usr/bin/redis-server").exists();
+    let missing: Vec<_> = [(postgres, "postgresql"), (redis, "redis-server")]
+        .into_iter()
+        .filter_map(|(is_there, package)| (!is_there).then_some(package))
+        .collect();
+    if missing.is_empty() { Ok(()) } else { asleep(|| install(&missing)) }
+}
+
+/// Keeps what is installed meanwhile from being started by the system.
+fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
+    use std::os::unix::fs::PermissionsExt;
+    let policy = Path::new("/usr/sbin/policy-rc.d");
+    if policy.exists() {
+        return what();
+    }
+    let not_now = "#!/bin/sh\nexit 101\n";
+    let failed = |error| format!("{}: {error}", policy.display());
+    fs::write(policy, not_now).map_err(failed)?;
+    fs::set_permissions(policy, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    let outcome = what();
+    fs::remove_file(policy).map_err(failed)?;
+    outcome
 }
 
 /// Debian packages that are not there.
