@@ -22,6 +22,10 @@ pub enum Misplaced {
     OtherLedger,
     #[error("the work of this event is taken already: a handler can take it once")]
     Taken,
+    #[error(
+        "two receivers are around this route, and one would wait for the other: leave `.layer(receiver.layer())` in one place, at the route or around the router"
+    )]
+    Nested,
 }
 
 /// The work of the event, whatever its ledger is. [`Transaction`] and [`Lease`] say which kind is meant, and do not build

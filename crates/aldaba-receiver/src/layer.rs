@@ -2,7 +2,7 @@
 
 use crate::body::read;
 use crate::slot::Slot;
-use crate::{Answer, Event, Failure, Ledger, Receiver};
+use crate::{Answer, Event, Failure, Ledger, Misplaced, Receiver};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -64,6 +64,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        if Event::of(request.extensions()).is_ok() {
+            return async { Ok(nested()) }.boxed();
+        }
         // The one that said it is ready is the one to call.
         let next = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, next);
@@ -105,6 +108,15 @@ where
         }
     };
     receiver.run(method, headers, body, call).await
+}
+
+/// What a receiver is told by another one below it: the event is claimed already, and its own claim would wait for that.
+fn nested() -> Response<Full<Bytes>> {
+    tracing::error!("{}", Misplaced::Nested);
+    let failure = Failure::telling(Misplaced::Nested.to_string());
+    let mut response = Response::from(Answer::failed(failure.status, failure.told.clone(), None));
+    response.extensions_mut().insert(failure);
+    response
 }
 
 /// What a handler's answer means.

@@ -93,6 +93,23 @@ async fn without_a_layer_a_handler_is_told_so_and_does_not_run() {
     }
 }
 
+/// The inner one would wait for the outer one, which waits for it.
+#[tokio::test]
+async fn a_receiver_around_a_receiver_is_told_so_at_once_and_nothing_runs() {
+    async fn paid(_: Event) {
+        panic!("it must not run");
+    }
+    let receiver = receiver();
+    let route = post(paid).layer(receiver.layer());
+    let app = Router::new().route("/webhooks", route).layer(receiver.layer());
+    let answer = tokio::time::timeout(Duration::from_secs(5), call(app, &Sent::new("a"))).await;
+    let (status, answer) = answer.expect("it is answered before the patience is over");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!((status, &answer["error"]), (500, &json!(Misplaced::Nested.to_string())));
+    let once = Router::new().route("/webhooks", post(|_: Event| async {}).layer(receiver.layer()));
+    assert_eq!(call(once, &Sent::new("a")).await, (200, r#"{"received":true}"#.into()), "it is not marked");
+}
+
 struct OtherWork;
 
 impl Work for OtherWork {
