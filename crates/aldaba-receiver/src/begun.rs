@@ -4,7 +4,7 @@ use crate::after_commit::{self, Action};
 use crate::clock::instant;
 use crate::opening::LEDGER_TIME;
 use crate::under_way::Running;
-use crate::{Answer, Event, Failure, Ledger, LedgerError, OnFailure, Outcome, Receiver, Work};
+use crate::{Answer, Event, Failure, Guarantee, Ledger, LedgerError, OnFailure, Outcome, Receiver, Work};
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -125,13 +125,17 @@ impl<L: Ledger> Task<L> {
     fn failed(&self, failure: &Failure) -> Answer {
         let Failure { logged, told, status, retry_after } = failure;
         let (event_id, event_type) = (&self.event.id, &self.event.event_type);
+        let undone = match L::GUARANTEE {
+            Guarantee::ExactlyOnceEffect => "its work was rolled back",
+            Guarantee::AtLeastOnce => "what it has done stays, and is done again when the event comes again",
+        };
         match self.receiver.0.options.on_failure {
             OnFailure::AskAgain => {
                 tracing::warn!(
                     event_id,
                     event_type,
                     error = logged,
-                    "a handler failed; its work was rolled back, and the sender is asked to send the event again"
+                    "a handler failed and the sender is asked to send the event again; {undone}"
                 );
                 Answer::failed(*status, told.clone(), retry_after.clone())
             }
@@ -140,7 +144,7 @@ impl<L: Ledger> Task<L> {
                     event_id,
                     event_type,
                     error = logged,
-                    "a handler failed; its work was rolled back, and the event was acknowledged all the same: it does not come again by itself"
+                    "a handler failed and the event was acknowledged all the same: it does not come again by itself; {undone}"
                 );
                 Answer::acknowledged_failure(told.clone())
             }

@@ -1,12 +1,13 @@
 use http::{HeaderValue, StatusCode};
 use std::error::Error;
+use tower::BoxError;
 
 /// What is said of an error that was not made for the sender's eyes.
 const UNTOLD: &str = "the event could not be processed";
 
 /// A handler has failed. What it did in its transaction is rolled back, and the event is anybody's again.
 ///
-/// `?` makes one of any error. Its text goes to the log and not to the sender, who is a stranger: a database's error
+/// `?` makes one of any [`Error`]; [`Failure::caused_by`] of those that are none themselves. Its text goes to the log and not to the sender, who is a stranger: a database's error
 /// names tables and hosts. [`Failure::telling`] says something to the sender.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -34,6 +35,12 @@ impl Failure {
         Self { told: text.clone(), ..Self::new(text) }
     }
 
+    /// For the log, of what `?` does not turn into a failure, because it is an error only once it is opened:
+    /// `Box<dyn Error + Send + Sync>`, and what the crates `anyhow` and `eyre` make. `.map_err(Failure::caused_by)?`
+    pub fn caused_by(error: impl Into<BoxError>) -> Self {
+        Self::new(with_causes(&*error.into()))
+    }
+
     /// Answers with this status in place of 500, if it is one that every sender tries again after: 5xx or 429. Others
     /// stay 500, because some senders take a 4xx for the last word, and the event is not handled.
     pub fn with_status(mut self, status: StatusCode) -> Self {
@@ -51,14 +58,18 @@ impl Failure {
 
 impl<E: Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        // Some errors say nothing without what caused them ("db error").
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        Self::new(text)
+        Self::new(with_causes(&error))
     }
+}
+
+/// Some errors say nothing without what caused them ("db error").
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
