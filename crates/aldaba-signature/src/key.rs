@@ -38,9 +38,9 @@ pub enum KeyError {
     PairLength(usize),
     #[error("the two halves of the `whsk_` key do not belong together")]
     PairMismatch,
-    #[error("a `whpk_` key must be 32 bytes long, this one is {0}")]
+    #[error("a public key (`whpk_`, Ed25519) must be 32 bytes long, this one is {0}")]
     PublicLength(usize),
-    #[error("the `whpk_` key is no point on the curve, or a weak one")]
+    #[error("the public key (`whpk_`, Ed25519) is no point on the curve, or a weak one")]
     PublicInvalid,
 }
 

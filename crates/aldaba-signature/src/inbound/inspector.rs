@@ -7,6 +7,7 @@ use crate::given::Given;
 use crate::verify::MAX_SIGNATURES;
 use crate::{Verifier, VerifyingKey};
 use serde_json::Value;
+use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -33,7 +34,7 @@ pub enum Arrival {
 }
 
 /// Why a recipe and its secrets do not make an inspector.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupError {
     #[error("the recipe checks a signature, so it needs at least one secret")]
@@ -52,6 +53,13 @@ pub enum SetupError {
         "the recipe names a header for a timestamp that the signature does not cover: it would protect nothing"
     )]
     TimestampUnsigned,
+}
+
+/// In the same words as for everybody, as those of [`SecretError`](super::SecretError).
+impl fmt::Debug for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Inspector {

@@ -4,6 +4,7 @@ use crate::{KeyError, VerifyingKey, hex};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use std::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -46,7 +47,7 @@ pub enum SecretForm {
 }
 
 /// Why a text is no secret. No variant holds any of the text.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecretError {
     #[error("the secret is empty: with it, everybody could sign")]
@@ -63,6 +64,13 @@ pub enum SecretError {
     Hex,
     #[error(transparent)]
     Key(#[from] KeyError),
+}
+
+/// In the same words as for everybody: `main` shows the error that it returns in this way, and so does `unwrap`.
+impl fmt::Debug for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Secret {

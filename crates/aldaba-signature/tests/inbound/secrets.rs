@@ -106,3 +106,12 @@ fn no_secret_shows_itself() {
     let error = Secret::standard("whsec_marker!").unwrap_err();
     assert!(!format!("{error} {error:?}").contains("marker"));
 }
+
+/// `main` shows the error that it returns in this way, and so does `unwrap`.
+#[test]
+fn what_is_wrong_is_said_also_where_an_error_is_shown_for_programmers() {
+    for error in [SecretError::Empty, SecretError::Spaces, SecretError::Key(KeyError::PublicLength(3))] {
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+    assert_eq!(format!("{:?}", SetupError::NoSecret), SetupError::NoSecret.to_string());
+}
