@@ -89,7 +89,7 @@ pub use sent_headers::SentHeaders;
 pub use source::{
     Door, DoorError, Doors, HeaderCondition, HmacSettings, InboundEvent, NewSource, Opened, ReceiveError,
     Reception, Refused, SOURCE_TYPES, SourceAnswer, SourceCounts, SourceProblem, SourceSecrets,
-    SourceSettings, Tally,
+    SourceSettings, Tally, secret_field,
 };
 pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
 pub use tries::Tries;

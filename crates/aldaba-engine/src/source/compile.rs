@@ -52,7 +52,7 @@ pub(super) fn compile(
     let conditions = conditions(&settings.filter_headers, &mut problems);
     let forward = forward(kind, settings, &mut problems);
     let inspector = match kind::recipe(kind, settings, !keys.is_empty()) {
-        Ok(recipe) => inspector(recipe, keys, settings, &mut problems),
+        Ok(recipe) => inspector(kind, recipe, keys, settings, &mut problems),
         Err(more) => {
             problems.0.extend(more);
             None
@@ -80,6 +80,7 @@ fn verify_token(kind: &str, secrets: &SourceSecrets, problems: &mut Problems) ->
 }
 
 fn inspector(
+    kind: &str,
     recipe: Recipe,
     keys: &[Zeroizing<String>],
     settings: &SourceSettings,
@@ -88,12 +89,17 @@ fn inspector(
     if settings.tolerance_seconds.is_some() && !recipe.has_window() {
         problems.add(&["toleranceSeconds"], "nothing that this sender signs has a time; leave it out");
     }
+    let place = ["config", kind::secret_field(kind)];
+    if recipe.is_signed() && keys.is_empty() {
+        problems.add(&place, "this field is required: what the sender's signatures are checked with");
+        return None;
+    }
     let mut secrets = Vec::with_capacity(keys.len());
     for text in keys {
         match Secret::parse_for(&recipe, text) {
             Ok(secret) => secrets.push(secret),
             Err(error) => {
-                problems.add(&["config", "secret"], error.to_string());
+                problems.add(&place, error.to_string());
                 return None;
             }
         }

@@ -12,6 +12,7 @@ const STANDARD: &str = "standard-webhooks";
 const HMAC: &str = "hmac";
 const X_WEBHOOK: &str = "x-webhook-signature";
 const BRANDED: &str = "branded";
+const TELNYX: &str = "telnyx";
 
 /// Those that there are.
 pub const SOURCE_TYPES: [&str; 33] = [
@@ -47,11 +48,20 @@ pub const SOURCE_TYPES: [&str; 33] = [
     "sardine",
     "stych",
     "tailscale",
-    "telnyx",
+    TELNYX,
 ];
 
 /// Whose secret may be left out: then nothing is checked.
 const MAY_BE_UNSIGNED: [&str; 2] = ["github", "easypost"];
+
+/// What `config` calls the one thing that a sender of this type is known by.
+pub fn secret_field(kind: &str) -> &'static str {
+    match kind {
+        TELNYX => "publicKey",
+        MICROSOFT_GRAPH => "clientState",
+        _ => "secret",
+    }
+}
 
 /// Whether whoever sends must show that it is the sender, by a signature or by what only that knows.
 pub(super) fn verifies(kind: &str, has_secret: bool) -> bool {

@@ -12,7 +12,7 @@ mod tally;
 
 pub use door::{Door, DoorError, InboundEvent, Opened};
 pub use doors::Doors;
-pub use kind::SOURCE_TYPES;
+pub use kind::{SOURCE_TYPES, secret_field};
 pub(crate) use looking::Looking;
 pub(crate) use receive::Sources;
 pub use receive::{ReceiveError, Reception};

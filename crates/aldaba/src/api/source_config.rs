@@ -1,12 +1,16 @@
 //! `config` of a source: what its type needs to know of its sender.
 
 use super::json::Fields;
-use aldaba_engine::{HmacSettings, SourceSecrets, SourceSettings};
+use aldaba_engine::{HmacSettings, SourceSecrets, SourceSettings, secret_field};
 use serde_json::{Map, Value};
 
 /// Bytes of each of its texts.
 const LONGEST_WORD: usize = 1024;
 const SECRETS: usize = 10;
+
+/// What a sender is known by, under each of its names. Beside `config` it would be passed over like all that nobody knows there, and
+/// where it may be left out, nothing would be verified.
+pub(super) const KNOWN_BY: [&str; 5] = ["secret", "secrets", "publicKey", "clientState", "verifyToken"];
 
 /// What the type needs. Nothing of it is taken that the type does not know. `tolerance`: what the request itself says of it,
 /// beside `config`.
@@ -26,12 +30,7 @@ pub(super) fn read(
     };
     let mut config = Config { fields, given };
     let mut secrets = SourceSecrets::default();
-    let single = match kind {
-        "telnyx" => "publicKey",
-        "microsoft-graph" => "clientState",
-        _ => "secret",
-    };
-    secrets.secrets.extend(config.text(single, LONGEST_WORD).map(Into::into));
+    secrets.secrets.extend(config.text(secret_field(kind), LONGEST_WORD).map(Into::into));
     secrets.secrets.extend(config.list("secrets").into_iter().map(Into::into));
     match kind {
         "meta" => secrets.verify_token = config.text("verifyToken", LONGEST_WORD).map(Into::into),

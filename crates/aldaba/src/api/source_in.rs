@@ -145,6 +145,11 @@ pub(super) fn read(org: OrgId, body: &[u8], before: Option<&NewSource>) -> Resul
     if !is_known && !kind.is_empty() {
         fields.problem("type", format!("is none of {}", SOURCE_TYPES.join(", ")));
     }
+    for name in source_config::KNOWN_BY {
+        if fields.has(name) {
+            fields.problem(name, "belongs into `config`");
+        }
+    }
     let says_tolerance = fields.has("toleranceSeconds");
     let mut settings = settings(&mut fields, before);
     let tolerance = settings.tolerance_seconds.filter(|_| says_tolerance);

@@ -165,6 +165,9 @@ async fn what_is_wrong_with_a_source_is_said_and_nothing_is_made() {
         ("duplicateWindowDays", json!("30")),
         ("onOtherBody", json!("ignore")),
         ("metadata", json!({"a": 5})),
+        ("secret", json!("beside `config`")),
+        ("secrets", json!(["beside `config`"])),
+        ("verifyToken", json!("beside `config`")),
     ] {
         let mut body = base.clone();
         body[field] = value.clone();
@@ -175,6 +178,16 @@ async fn what_is_wrong_with_a_source_is_said_and_nothing_is_made() {
             "{field}: {value}: {:?}",
             reply.body
         );
+    }
+    for (kind, config, field) in [
+        ("stripe", json!(null), "secret"),
+        ("telnyx", json!({}), "publicKey"),
+        ("telnyx", json!({"publicKey": "YWJj"}), "publicKey"),
+        ("slack", json!({"secret": ""}), "secret"),
+    ] {
+        let body = json!({"name": "a", "type": kind, "config": config});
+        let said = server.client.post("/ingest/source", body.to_string()).await.expect(422);
+        assert_eq!(said["detail"][0]["loc"][2], field, "{kind}: {said}");
     }
     for (kind, config) in [
         ("generic-webhook", json!({"secret": "s"})),
@@ -200,6 +213,9 @@ async fn what_is_wrong_with_a_source_is_said_and_nothing_is_made() {
     let said = server.client.post("/ingest/source", cron.to_string()).await.expect(422);
     let [problem] = &said["detail"].as_array().unwrap()[..] else { panic!("one thing is wrong: {said}") };
     assert!(problem["msg"].as_str().unwrap().contains("generic-webhook"), "it names what there is: {said}");
+    // Where a secret may be left out, one in the wrong place would leave everything unverified.
+    let beside = json!({"name": "a", "type": "github", "secret": "s"});
+    server.client.post("/ingest/source", beside.to_string()).await.expect(422);
     let no_window = json!({"name": "a", "type": "github", "config": {"secret": "s"}, "toleranceSeconds": 5});
     server.client.post("/ingest/source", no_window.to_string()).await.expect(422);
     for nothing in ["/ingest/source", "/app"] {
