@@ -26,8 +26,9 @@ async fn paid(
 async fn app(database: &str, secret: &str) -> Result<Router, Box<dyn Error>> {
     let ledger = SqliteLedger::open(database)?;
     ledger.migrate().await?; // makes the table `webhook_events`
-    let inspector = Inspector::new(Recipe::standard(), [Secret::standard(secret)?])?;
-    let receiver = Receiver::new(inspector, ledger);
+    let recipe = Recipe::standard(); // or Recipe::stripe(), Recipe::github(), …
+    let secret = Secret::parse_for(&recipe, secret)?; // as that sender shows it
+    let receiver = Receiver::new(Inspector::new(recipe, [secret])?, ledger);
     Ok(Router::new().route("/webhooks", post(paid).layer(receiver.layer())))
 }
 // } ---

@@ -10,7 +10,7 @@
 
 use aldaba_receiver::inbound::{Inspector, Place, Recipe};
 use aldaba_receiver::lease::{
-    KeyValueLeases, KeyValueOptions, KeyValueStore, MemoryLeases, RedisLeases, RedisOptions,
+    Atomicity, KeyValueLeases, KeyValueOptions, KeyValueStore, MemoryLeases, RedisLeases, RedisOptions,
 };
 use aldaba_receiver::transactional::{PostgresLedger, SqliteLedger};
 use aldaba_receiver::{Answer, Challenge, Cleanup, DuplicateRate, Event, Failure, Held, Ledger, Receiver};
@@ -22,6 +22,7 @@ use futures_util::future::join_all;
 use http::{HeaderMap, Method, Request};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 use tower::Service;
 
 const THIS: &str = include_str!("pages.rs");
@@ -39,7 +40,7 @@ fn squeezed(text: &str) -> String {
 /// What is between the lines `shown: <page>` and `end` of this file is on the page.
 #[test]
 fn the_pages_show_what_can_be_built() {
-    for (name, page, count) in [("receiving", RECEIVING, 5), ("ledgers", LEDGERS, 2), ("leases", LEASES, 1)] {
+    for (name, page, count) in [("receiving", RECEIVING, 5), ("ledgers", LEDGERS, 2), ("leases", LEASES, 2)] {
         let snippets: Vec<_> = THIS.split(&format!("// shown: {name}\n")).skip(1).collect();
         assert_eq!(snippets.len(), count, "{name}");
         for snippet in snippets {
@@ -143,4 +144,40 @@ fn leases<S: KeyValueStore>(my_store: S) -> Result<impl Sized, Box<dyn Error>> {
     let ledger = KeyValueLeases::new(my_store, KeyValueOptions::default())?;
     // end
     Ok(ledger)
+}
+
+struct MyStore;
+
+type MyError = std::io::Error;
+
+impl MyStore {
+    async fn read(&self, key: &str) -> Result<Option<String>, MyError> {
+        Ok(None)
+    }
+
+    async fn swap(&self, key: &str, old: Option<&str>, new: &str, life: Duration) -> Result<bool, MyError> {
+        Ok(true)
+    }
+}
+
+#[rustfmt::skip]
+mod my_store {
+    use super::*;
+
+// shown: leases
+impl KeyValueStore for MyStore {
+    type Error = MyError; // any `std::error::Error`
+    const ATOMICITY: Atomicity = Atomicity::CompareAndSwap;
+
+    async fn get(&self, key: &str) -> Result<Option<String>, MyError> {
+        self.read(key).await // what has lived its life is none
+    }
+    async fn put_if_absent(&self, key: &str, value: &str, life: Duration) -> Result<bool, MyError> {
+        self.swap(key, None, value, life).await // whether it was put
+    }
+    async fn replace_if(&self, key: &str, old: &str, new: &str, life: Duration) -> Result<bool, MyError> {
+        self.swap(key, Some(old), new, life).await // `old` and `new` may be the same: then it lives longer
+    }
+}
+// end
 }

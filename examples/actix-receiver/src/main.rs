@@ -25,8 +25,9 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let ledger = SqliteLedger::open(&database)?;
     ledger.migrate().await?;
     let secret = std::env::var("WEBHOOK_SECRET").map_err(|_| "set WEBHOOK_SECRET (whsec_…)")?;
-    let secret = Secret::standard(&secret).map_err(|error| format!("WEBHOOK_SECRET: {error}"))?;
-    let inspector = Inspector::new(Recipe::standard(), [secret])?;
+    let recipe = Recipe::standard();
+    let secret = Secret::parse_for(&recipe, &secret).map_err(|error| format!("WEBHOOK_SECRET: {error}"))?;
+    let inspector = Inspector::new(recipe, [secret])?;
     let receiver = Receiver::new(inspector, ledger);
     let _cleanup = Cleanup::of(&receiver).start();
 
