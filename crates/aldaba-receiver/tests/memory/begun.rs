@@ -241,6 +241,6 @@ fn a_failure_tells_the_log_what_caused_it() {
     let failure = Failure::from(Outer("x".parse::<u8>().unwrap_err()));
     assert!(format!("{failure:?}").contains("db error: invalid digit found in string"), "{failure:?}");
     let boxed: Box<dyn std::error::Error + Send + Sync> = Outer("x".parse::<u8>().unwrap_err()).into();
-    let failure = Err::<(), _>(boxed).map_err(Failure::caused_by).unwrap_err();
+    let failure = Failure::caused_by(boxed);
     assert!(format!("{failure:?}").contains("db error: invalid digit found in string"), "{failure:?}");
 }
