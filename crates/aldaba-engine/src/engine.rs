@@ -3,7 +3,7 @@ use crate::attempt::Sender;
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::Contents;
 use crate::credentials::{Credentials, Uses};
-use crate::directory::{Core, DirectoryAccess, Tenants};
+use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
 use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::entries::Entries;
 use crate::gates::Gates;
@@ -115,24 +115,26 @@ impl Engine {
             tally: Tally::default(),
             looking: Looking::new(Aside::new()),
         };
-        let directory = DirectoryAccess::new(Core::new(
-            store.clone(),
-            clock.clone(),
-            entropy.clone(),
-            vault.clone(),
-            policies.clone(),
-            profiles.clone(),
-            event_types.clone(),
-            inbox.clone(),
-            replays.clone(),
-            Tenants::new(options.tenants, options.tenant_endpoints),
-            listeners.clone(),
-            credentials.clone(),
-            entries.clone(),
-            orphaned,
-            kept,
-            (sources.doors.clone(), sources.tally.clone()),
-        ));
+        let directory = DirectoryAccess::new(Core {
+            store: store.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            vault: vault.clone(),
+            policies: policies.clone(),
+            profiles: profiles.clone(),
+            event_types: event_types.clone(),
+            inbox: inbox.clone(),
+            replays: replays.clone(),
+            tenants: Tenants::new(options.tenants, options.tenant_endpoints),
+            listeners: listeners.clone(),
+            credentials: credentials.clone(),
+            entries: entries.clone(),
+            orphans: orphaned,
+            idempotency_kept: kept,
+            loads: Loads::default(),
+            doors: sources.doors.clone(),
+            tally: sources.tally.clone(),
+        });
         let contents = Contents::new(options.content_bytes);
         let sender = Sender {
             store: store.clone(),
