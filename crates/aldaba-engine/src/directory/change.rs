@@ -91,9 +91,7 @@ impl Directory {
 
     /// A change is answered once it holds: no request leaves any more that goes against it.
     async fn lanes_have_heard(&self) {
-        let (answer, answered) = oneshot::channel();
-        self.inbox.send(Event::Heard(answer));
         // Nobody answers after the lanes have stopped; nothing is sent then either.
-        let _ = answered.await;
+        let _ = self.inbox.ask(Event::Heard).await;
     }
 }

@@ -102,9 +102,7 @@ fn waits(state: DeliveryState) -> bool {
 }
 
 async fn lanes(engine: &Engine) -> (usize, usize) {
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    engine.inbox().send(Event::Lanes(answer));
-    answered.await.unwrap()
+    engine.inbox().ask(Event::Lanes).await.unwrap()
 }
 
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
