@@ -69,7 +69,7 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
             event_type: "a".into(),
             headers: ForwardedHeaders::default(),
         };
-        let received = engine.receive(&door, event, Bytes::from_static(b"{}")).await.unwrap();
+        let received = engine.receive(&door, event, Bytes::from_static(b"{}"), ()).await.unwrap();
         assert!(matches!(received, Reception::New(_)));
     }
     until(async || {
