@@ -3,6 +3,7 @@
 //! The lane gives such a delivery no more turns from the moment it hears of it, and the end is a
 //! record like any other, with its fence. One in flight is left alone: its attempt decides.
 
+use crate::Engine;
 use crate::dispatcher::{Dispatcher, Event};
 use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
 use aldaba_store::{AuditEntry, Done, Error, Record, Recorded, Waiting};
@@ -25,6 +26,29 @@ pub enum Cancelled {
     InFlight,
     /// It is not what it was when it was read. Nothing was changed; read it again.
     Changed,
+}
+
+impl Engine {
+    /// Ends deliveries that wait, before they are sent. When this returns, nothing more leaves for
+    /// those that are [`Cancelled::Done`].
+    pub async fn cancel(
+        &self,
+        audit: Arc<AuditEntry>,
+        deliveries: Vec<Cancel>,
+    ) -> Result<Vec<Cancelled>, Error> {
+        self.cancel_as(Some(audit), deliveries, Reason::Cancelled).await
+    }
+
+    /// The same with another reason.
+    pub(crate) async fn cancel_as(
+        &self,
+        audit: Option<Arc<AuditEntry>>,
+        deliveries: Vec<Cancel>,
+        reason: Reason,
+    ) -> Result<Vec<Cancelled>, Error> {
+        let answered = self.inbox().ask(|answer| Event::Cancel(audit, deliveries, reason, answer));
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
 }
 
 impl Dispatcher {

@@ -113,6 +113,13 @@ impl Inbox {
     pub(crate) fn send(&self, event: Event) {
         let _ = self.0.send(event);
     }
+
+    /// Asks, and waits for the answer; `None`: the dispatcher has stopped.
+    pub(crate) async fn ask<T>(&self, event: impl FnOnce(oneshot::Sender<T>) -> Event) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.send(event(answer));
+        answered.await.ok()
+    }
 }
 
 impl fmt::Debug for Inbox {

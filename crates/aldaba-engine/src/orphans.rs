@@ -11,7 +11,7 @@ use aldaba_delivery::{AppId, Reason};
 use aldaba_store::{Error, OrphansPage, OrphansQuery, Store};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// Endpoints and deliveries that one read looks at.
 const LOOK: usize = 1000;
@@ -103,10 +103,9 @@ impl Orphans {
             let began = self.clock.monotonic();
             let cancel =
                 |(endpoint, waiting): &(_, _)| Cancel { app, endpoint: *endpoint, waiting: *waiting };
-            let (answer, answered) = oneshot::channel();
             let slice = slice.iter().map(cancel).collect();
-            self.inbox.send(Event::Cancel(None, slice, Reason::Cancelled, answer));
-            let fates = answered.await.unwrap_or(Err(Error::Closed))?;
+            let fates = self.inbox.ask(|answer| Event::Cancel(None, slice, Reason::Cancelled, answer));
+            let fates = fates.await.unwrap_or(Err(Error::Closed))?;
             // One in flight is its lane's business: whatever comes of it, it is not sent again.
             as_read &= !fates.contains(&Cancelled::Changed);
             self.pause(began).await;

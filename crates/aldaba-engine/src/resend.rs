@@ -216,9 +216,8 @@ impl Resender {
     }
 
     async fn claim(&self, endpoint: &Endpoint, read: Option<Waiting>) -> Result<Claim, Error> {
-        let (answer, answered) = oneshot::channel();
-        self.inbox.send(Event::Claim(endpoint.id, endpoint.app, read, answer));
-        answered.await.map_err(|_| Error::Closed)
+        let claim = self.inbox.ask(|answer| Event::Claim(endpoint.id, endpoint.app, read, answer));
+        claim.await.ok_or(Error::Closed)
     }
 
     /// The delivery waited, and waits on as it did unless the attempt was a success.

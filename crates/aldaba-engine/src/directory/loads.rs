@@ -21,7 +21,7 @@ const COUNTED_AT_ONCE: usize = 100;
 
 /// Clones share what they know.
 #[derive(Clone)]
-pub(super) struct Loads {
+pub(crate) struct Loads {
     known: Arc<Mutex<HashMap<AppId, Arc<Turn<Known>>>>>,
     counting: Aside,
 }

@@ -69,7 +69,7 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
             event_type: "a".into(),
             headers: ForwardedHeaders::default(),
         };
-        let received = engine.receive(&door, event, Bytes::from_static(b"{}")).await.unwrap();
+        let received = engine.receive(&door, event, Bytes::from_static(b"{}"), ()).await.unwrap();
         assert!(matches!(received, Reception::New(_)));
     }
     until(async || {
@@ -102,9 +102,7 @@ fn waits(state: DeliveryState) -> bool {
 }
 
 async fn lanes(engine: &Engine) -> (usize, usize) {
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    engine.inbox().send(Event::Lanes(answer));
-    answered.await.unwrap()
+    engine.inbox().ask(Event::Lanes).await.unwrap()
 }
 
 async fn until(mut holds: impl AsyncFnMut() -> bool) {

@@ -4,7 +4,7 @@ use super::{Door, DoorError, InboundEvent, Looking, Opened, Tally};
 use crate::intake::{FromSource, NewEvent, SendError, Sent};
 use crate::{Doors, Engine};
 use aldaba_delivery::MessageId;
-use aldaba_store::WhichApplication;
+use aldaba_store::{Error, WhichApplication};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum Reception {
     Duplicate(MessageId),
 }
 
-/// Why an event was not taken. Nothing was stored.
+/// Why an event was not taken. Nothing was stored, unless it is [`SendError::Late`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
     /// A former event of this id has another body.
@@ -66,8 +66,38 @@ impl Engine {
         looking.run(whose, move || door.open(&headers, &body, now)).await.unwrap_or(Err(DoorError::Busy))
     }
 
-    /// Takes an event in. When this returns [`Reception::New`], it is on disk and will be delivered.
+    /// Takes an event in, whatever becomes of its sender. When this returns [`Reception::New`], it is on disk and will be
+    /// delivered. The store may take longer than a sender waits; then that hears [`SendError::Late`], while the event goes
+    /// on its way and keeps its `room`.
     pub async fn receive(
+        &self,
+        door: &Arc<Door>,
+        event: InboundEvent,
+        body: Bytes,
+        room: impl Send + 'static,
+    ) -> Result<Reception, ReceiveError> {
+        let (engine, door) = (self.clone(), door.clone());
+        let receiving = tokio::spawn(async move {
+            let reception = engine.take_in(&door, event, body).await;
+            engine.tally().count(door.id, engine.clock().now(), |counts| match &reception {
+                Ok(Reception::New(_)) => counts.received += 1,
+                Ok(Reception::Duplicate(_)) => counts.duplicates += 1,
+                Err(_) => {}
+            });
+            drop(room);
+            reception
+        });
+        match self.in_time(receiving).await? {
+            Ok(reception) => reception,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // Nothing runs any more.
+                Err(_) => Err(SendError::Store(Error::Closed).into()),
+            },
+        }
+    }
+
+    async fn take_in(
         &self,
         door: &Door,
         event: InboundEvent,

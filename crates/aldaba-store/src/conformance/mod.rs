@@ -11,12 +11,15 @@
 //! ```
 
 pub mod accepting;
+pub mod applications;
 pub mod audit;
+pub mod by_hand;
 pub mod credentials;
+pub mod deleting;
 pub mod deliveries;
-pub mod directory;
 pub mod dispatching;
 pub mod endings;
+pub mod endpoints;
 pub mod event_types;
 pub mod expunging;
 pub mod health;
@@ -30,10 +33,13 @@ pub mod policies;
 pub mod profiles;
 pub mod quotas;
 pub mod recording;
+pub mod recoveries;
+pub mod replay_filters;
 pub mod replays;
 pub mod retention;
 mod scene;
 pub mod secrets;
+pub mod settings;
 pub mod sources;
 pub mod statistics;
 
@@ -138,23 +144,23 @@ macro_rules! conformance_tests {
             event_types::all_of_a_change_is_written_or_nothing,
             event_types::a_repeated_change_writes_nothing_and_names_the_first,
             event_types::two_organizations_have_event_types_of_one_name,
-            directory::an_application_is_found_by_id_and_by_uid,
-            directory::another_organization_finds_nothing,
-            directory::a_taken_uid_changes_nothing,
-            directory::a_uid_can_be_used_again_after_a_delete,
-            directory::an_application_is_replaced_only_by_who_has_read_it,
-            directory::a_repeated_creation_changes_nothing_and_names_the_first,
-            directory::an_endpoint_comes_back_as_it_was_given,
-            directory::an_endpoint_needs_its_application,
-            directory::every_change_raises_the_version,
-            directory::an_update_changes_the_configuration_and_nothing_else,
-            directory::an_update_of_something_else_changes_nothing,
-            directory::a_deleted_endpoint_is_found_by_lanes_only,
-            directory::a_deleted_application_takes_its_endpoints_along,
-            directory::what_waits_of_a_deleted_application_is_found_endpoint_by_endpoint,
-            directory::deleting_twice_finds_nothing,
-            directory::lists_run_both_ways_page_by_page,
-            directory::the_first_setting_stays,
+            applications::an_application_is_found_by_id_and_by_uid,
+            applications::another_organization_finds_nothing,
+            applications::a_taken_uid_changes_nothing,
+            applications::a_uid_can_be_used_again_after_a_delete,
+            applications::an_application_is_replaced_only_by_who_has_read_it,
+            applications::a_repeated_creation_changes_nothing_and_names_the_first,
+            applications::every_change_raises_the_version,
+            applications::lists_run_both_ways_page_by_page,
+            endpoints::an_endpoint_comes_back_as_it_was_given,
+            endpoints::an_endpoint_needs_its_application,
+            endpoints::an_update_changes_the_configuration_and_nothing_else,
+            endpoints::an_update_of_something_else_changes_nothing,
+            deleting::a_deleted_endpoint_is_found_by_lanes_only,
+            deleting::a_deleted_application_takes_its_endpoints_along,
+            deleting::what_waits_of_a_deleted_application_is_found_endpoint_by_endpoint,
+            deleting::deleting_twice_finds_nothing,
+            settings::the_first_setting_stays,
             credentials::a_key_comes_back_as_it_was_given,
             credentials::a_key_made_twice_by_one_request_is_made_once,
             credentials::a_key_for_an_application_needs_it,
@@ -215,25 +221,25 @@ macro_rules! conformance_tests {
             statistics::attempts_of_an_application_are_counted_by_event_type_and_hour,
             statistics::hours_that_are_summed_up_go_with_or_before_their_minutes,
             replays::a_replay_opens_what_it_asks_for_and_leaves_what_waits,
-            replays::what_was_cancelled_or_discarded_is_not_recovered,
-            replays::a_resume_recovers_what_has_died_since_the_outage_began,
-            replays::a_resume_whose_recovery_cannot_be_started_changes_nothing,
-            replays::a_resume_recovers_nothing_where_nothing_has_died,
-            replays::a_repeated_resume_names_the_recovery_of_the_first,
+            recoveries::what_was_cancelled_or_discarded_is_not_recovered,
+            recoveries::a_resume_recovers_what_has_died_since_the_outage_began,
+            recoveries::a_resume_whose_recovery_cannot_be_started_changes_nothing,
+            recoveries::a_resume_recovers_nothing_where_nothing_has_died,
+            recoveries::a_repeated_resume_names_the_recovery_of_the_first,
             replays::what_is_to_be_delivered_later_still_is,
             replays::what_is_to_be_delivered_later_is_not_opened_for_an_ordered_endpoint,
             replays::a_round_without_an_attempt_has_the_last_answer_of_the_one_before,
             replays::another_round_takes_the_place_of_the_settled_one,
             replays::a_replay_goes_on_where_it_was_and_opens_nothing_twice,
             replays::a_replay_ends_at_the_most_that_one_may_open,
-            replays::a_filter_looks_at_time_type_channel_tag_and_status,
-            replays::what_an_endpoint_does_not_want_is_not_missing,
-            replays::what_the_filter_of_an_endpoint_keeps_back_is_not_missing,
-            replays::what_was_for_another_endpoint_is_not_missing,
+            replay_filters::a_filter_looks_at_time_type_channel_tag_and_status,
+            replay_filters::what_an_endpoint_does_not_want_is_not_missing,
+            replay_filters::what_the_filter_of_an_endpoint_keeps_back_is_not_missing,
+            replay_filters::what_was_for_another_endpoint_is_not_missing,
             replays::a_replay_ends_with_its_endpoint_and_when_it_is_cancelled,
-            replays::an_attempt_by_hand_settles_with_success_and_else_changes_nothing,
-            replays::an_attempt_by_hand_uses_up_none_of_those_of_the_policy,
-            replays::the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all,
+            by_hand::an_attempt_by_hand_settles_with_success_and_else_changes_nothing,
+            by_hand::an_attempt_by_hand_uses_up_none_of_those_of_the_policy,
+            by_hand::the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all,
             replays::an_application_has_so_many_running_replays_and_no_more,
             replays::replays_are_listed_both_ways_for_their_organization,
             deliveries::pending_history_and_dead_letter_are_lists_of_their_own,

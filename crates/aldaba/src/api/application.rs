@@ -6,6 +6,7 @@ use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::query::Query;
 use super::routes::{Form, Route};
+use super::variant::Variant;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp, names};
@@ -18,7 +19,8 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -85,20 +87,16 @@ struct AlertEmailIn {
     email: Option<String>,
 }
 
-/// Fields of an application that change; null clears one.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ApplicationPatch {
-    #[schema(min_length = 1, max_length = 4096)]
-    name: Option<String>,
-    /// Your own name for it.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!app_)[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<String>,
-    /// Requests a second at most, to all of its endpoints together.
-    #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
-    metadata: Option<std::collections::BTreeMap<String, String>>,
+struct ApplicationPatch;
+
+impl ToSchema for ApplicationPatch {}
+
+impl PartialSchema for ApplicationPatch {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<ApplicationIn>("Fields of an application that change; null clears one.")
+            .optional("name")
+            .into()
+    }
 }
 
 const LONGEST_ADDRESS: usize = 254;

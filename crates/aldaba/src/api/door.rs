@@ -1,13 +1,13 @@
 //! The door itself: what another sender sends to a source's URL. Its signature is looked at before anything else, and
 //! nothing is stored of what is refused.
 
-use super::body::{Pending, Received};
+use super::body::Pending;
 use super::ids::Ids;
 use super::json;
 use super::rates;
 use super::room::Holder;
 use super::{Api, Error};
-use aldaba_engine::{Door, DoorError, InboundEvent, Opened, ReceiveError, Reception};
+use aldaba_engine::{Door, DoorError, Opened, ReceiveError, Reception, SendError};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
@@ -127,40 +127,9 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
         }
         Opened::Event(event) => event,
     };
-    let reception = receive(api, door, event, body).await?;
+    let (bytes, room) = (body.keep_all(), body.into_room());
+    let reception = api.engine.receive(door, event, bytes, room).await?;
     Ok(received(door, matches!(reception, Reception::Duplicate(_)), false))
-}
-
-/// Hands an event in. The store may take longer than a sender waits; then that hears to come again, while the event goes
-/// on its way and its body keeps its room.
-async fn receive(
-    api: &Api,
-    door: &Arc<Door>,
-    event: InboundEvent,
-    body: Received,
-) -> Result<Reception, Error> {
-    let (engine, door) = (api.engine.clone(), door.clone());
-    let receiving = tokio::spawn(async move {
-        let reception = engine.receive(&door, event, body.keep_all()).await;
-        engine.tally().count(door.id, engine.clock().now(), |counts| match &reception {
-            Ok(Reception::New(_)) => counts.received += 1,
-            Ok(Reception::Duplicate(_)) => counts.duplicates += 1,
-            Err(_) => {}
-        });
-        drop(body);
-        reception
-    });
-    match api.engine.in_time(receiving).await {
-        Ok(Ok(reception)) => Ok(reception?),
-        Ok(Err(error)) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Error::busy()),
-        },
-        Err(_) => {
-            let detail = "The store takes long. The event may be stored yet; send it again, and it is told from a repeat";
-            Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, "late", detail, AGAIN))
-        }
-    }
 }
 
 /// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
@@ -199,6 +168,10 @@ impl From<ReceiveError> for Error {
             ReceiveError::OtherBody(_) => Self::conflict(
                 "A former event has this id and another body. Nothing was stored; each event must have an id of its own",
             ),
+            ReceiveError::Send(SendError::Late) => {
+                let detail = "The store takes long. The event may be stored yet; send it again, and it is told from a repeat";
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, "late", detail, AGAIN)
+            }
             ReceiveError::Send(error) => error.into(),
         }
     }

@@ -3,6 +3,7 @@
 use super::endpoint::{reads_disabled, some_items};
 use super::ids;
 use super::json::{self, Fields};
+use super::variant::Variant;
 use super::{Api, Error, error::Problem, event_type, filter, given, headers, ordering};
 use crate::token::Caller;
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled, names};
@@ -12,7 +13,8 @@ use aldaba_store::{Endpoint, EndpointConfig};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 const LONGEST_URL: usize = EndpointConfig::LONGEST_URL;
 
@@ -63,90 +65,28 @@ pub(super) struct EndpointIn {
     headers: Option<BTreeMap<String, String>>,
 }
 
-/// An endpoint as it is to be; what is not given is set to its default.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(super) struct EndpointUpdate {
-    /// Absolute, http or https; user and password in it become basic authentication.
-    #[schema(format = "uri", max_length = 8192)]
-    url: String,
-    /// Your own name for it.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<String>,
-    #[schema(max_length = 4096)]
-    description: Option<String>,
-    #[schema(minimum = 1)]
-    version: Option<u16>,
-    disabled: Option<bool>,
-    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
-    when_disabled: Option<String>,
-    /// Only messages of these types; null: of all.
-    #[schema(min_items = 1, max_items = 1000)]
-    event_types: Option<Vec<String>>,
-    /// Only messages with one of these channels; null: all.
-    #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
-    /// Only messages that pass this filter (see the documentation of filters); null: all.
-    #[schema(value_type = Option<Object>)]
-    filter: Option<()>,
-    /// Requests a second at most.
-    #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
-    /// Of retries; `standard`, if not given.
-    policy: Option<String>,
-    /// Wire profile; the server's default, if not given.
-    profile: Option<String>,
-    /// Offer HTTP/2 to the receiver (https only).
-    http2: Option<bool>,
-    /// `none` (default) or `fifo`.
-    ordering: Option<String>,
-    /// Of an ordered endpoint: `skip` or `block`.
-    on_exhausted: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
+pub(super) struct EndpointUpdate;
+
+impl ToSchema for EndpointUpdate {}
+
+impl PartialSchema for EndpointUpdate {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<EndpointIn>("An endpoint as it is to be; what is not given is set to its default.")
+            .without(&["secret", "headers"])
+            .into()
+    }
 }
 
-/// Fields of an endpoint that change; null clears one.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(super) struct EndpointPatch {
-    /// Absolute, http or https; user and password in it become basic authentication.
-    #[schema(format = "uri", max_length = 8192)]
-    url: Option<String>,
-    /// Your own name for it.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!ep_)[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<String>,
-    #[schema(max_length = 4096)]
-    description: Option<String>,
-    #[schema(minimum = 1)]
-    version: Option<u16>,
-    disabled: Option<bool>,
-    /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
-    when_disabled: Option<String>,
-    /// Only messages of these types; null: of all.
-    #[schema(min_items = 1, max_items = 1000)]
-    event_types: Option<Vec<String>>,
-    /// Only messages with one of these channels; null: all.
-    #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
-    /// Only messages that pass this filter (see the documentation of filters); null: all.
-    #[schema(value_type = Option<Object>)]
-    filter: Option<()>,
-    /// Requests a second at most.
-    #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
-    /// Of retries; `standard`, if not given.
-    policy: Option<String>,
-    /// Wire profile; the server's default, if not given.
-    profile: Option<String>,
-    /// Offer HTTP/2 to the receiver (https only).
-    http2: Option<bool>,
-    /// `none` (default) or `fifo`.
-    ordering: Option<String>,
-    /// Of an ordered endpoint: `skip` or `block`.
-    on_exhausted: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
+pub(super) struct EndpointPatch;
+
+impl ToSchema for EndpointPatch {}
+
+impl PartialSchema for EndpointPatch {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<EndpointUpdate>("Fields of an endpoint that change; null clears one.")
+            .optional("url")
+            .into()
+    }
 }
 
 /// The event types that an endpoint can ask for.

@@ -2,13 +2,15 @@
 
 use super::ids;
 use super::json::Fields;
+use super::variant::Variant;
 use super::{Error, given};
 use aldaba_engine::{NewEventType, Schemas};
 use aldaba_store::EventType;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 pub(super) const LONGEST_DESCRIPTION: usize = 16 << 10;
 pub(super) const MOST_FEATURE_FLAGS: usize = 100;
@@ -58,23 +60,16 @@ pub(super) struct EventTypeUpdate {
     group_name: Option<String>,
 }
 
-/// Fields of an event type that change; null clears one.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(super) struct EventTypePatch {
-    #[schema(max_length = 16384)]
-    description: Option<String>,
-    archived: Option<bool>,
-    deprecated: Option<bool>,
-    validate: Option<bool>,
-    #[schema(value_type = Option<Object>)]
-    schemas: Value,
-    #[schema(min_items = 1, max_items = 100)]
-    feature_flags: Option<Vec<String>>,
-    feature_flag: Option<String>,
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    group_name: Option<String>,
+pub(super) struct EventTypePatch;
+
+impl ToSchema for EventTypePatch {}
+
+impl PartialSchema for EventTypePatch {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<EventTypeUpdate>("Fields of an event type that change; null clears one.")
+            .optional("description")
+            .into()
+    }
 }
 
 /// `name`: from the path, where that names it.

@@ -69,6 +69,7 @@ mod source_event;
 mod source_in;
 mod stats;
 mod unfit;
+mod variant;
 mod whoami;
 
 pub(crate) use answer::Turns;

@@ -12,9 +12,10 @@ use super::secret::{self, RotateIn, SecretOut};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::EndpointId;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
+use http::request::Parts;
 
 const ALL: &str = "/ingest/source/{source_id}/endpoint";
 const ONE: &str = "/ingest/source/{source_id}/endpoint/{endpoint_id}";
@@ -89,68 +90,44 @@ async fn create(
     endpoint::create(State(api), caller, Ids(app), pending).await
 }
 
-async fn show(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-) -> Result<Response, Error> {
-    let app = app(&api, &caller, source).await?;
-    endpoint::show(State(api), caller, Ids((app, key))).await
+/// One endpoint of a source, as the handlers of endpoints know it.
+struct At(State<Api>, Caller, Ids<(String, String)>);
+
+impl FromRequestParts<Api> for At {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        let Ids((source, key)) = Ids::from_request_parts(parts, api).await?;
+        let app = app(api, &caller, source).await?;
+        Ok(Self(State(api.clone()), caller, Ids((app, key))))
+    }
 }
 
-async fn put(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-    pending: Pending,
-) -> Result<Response, Error> {
-    let app = app(&api, &caller, source).await?;
-    endpoint::put(State(api), caller, Ids((app, key)), pending).await
+async fn show(At(api, caller, ids): At) -> Result<Response, Error> {
+    endpoint::show(api, caller, ids).await
 }
 
-async fn delete(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-) -> Result<StatusCode, Error> {
-    let app = app(&api, &caller, source).await?;
-    endpoint::delete(State(api), caller, Ids((app, key))).await
+async fn put(At(api, caller, ids): At, pending: Pending) -> Result<Response, Error> {
+    endpoint::put(api, caller, ids, pending).await
 }
 
-async fn show_secret(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-) -> Result<Response, Error> {
-    let app = app(&api, &caller, source).await?;
-    secret::show(State(api), caller, Ids((app, key))).await
+async fn delete(At(api, caller, ids): At) -> Result<StatusCode, Error> {
+    endpoint::delete(api, caller, ids).await
 }
 
-async fn rotate(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-    pending: Pending,
-) -> Result<Response, Error> {
-    let app = app(&api, &caller, source).await?;
-    secret::rotate(State(api), caller, Ids((app, key)), pending).await
+async fn show_secret(At(api, caller, ids): At) -> Result<Response, Error> {
+    secret::show(api, caller, ids).await
 }
 
-async fn show_headers(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-) -> Result<Response, Error> {
-    let app = app(&api, &caller, source).await?;
-    headers::show(State(api), caller, Ids((app, key))).await
+async fn rotate(At(api, caller, ids): At, pending: Pending) -> Result<Response, Error> {
+    secret::rotate(api, caller, ids, pending).await
 }
 
-async fn put_headers(
-    State(api): State<Api>,
-    caller: Caller,
-    Ids((source, key)): Ids<(String, String)>,
-    pending: Pending,
-) -> Result<StatusCode, Error> {
-    let app = app(&api, &caller, source).await?;
-    headers::replace(State(api), caller, Ids((app, key)), pending).await
+async fn show_headers(At(api, caller, ids): At) -> Result<Response, Error> {
+    headers::show(api, caller, ids).await
+}
+
+async fn put_headers(At(api, caller, ids): At, pending: Pending) -> Result<StatusCode, Error> {
+    headers::replace(api, caller, ids, pending).await
 }

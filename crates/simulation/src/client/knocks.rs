@@ -11,10 +11,7 @@ use aldaba_store::Error;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// As long as the server lets a sender wait for the store.
-const PATIENCE: Duration = Duration::from_secs(8);
 /// Every so many events have a body that is no JSON.
 const RAW: usize = 5;
 
@@ -109,28 +106,24 @@ impl Client {
         self.hand_in(door, event, body.clone()).await
     }
 
-    /// The event goes on its way whatever becomes of its sender.
     async fn hand_in(&self, door: Arc<Door>, event: InboundEvent, body: Bytes) -> Said {
-        let engine = self.engine.clone();
-        let receiving = tokio::spawn(async move { engine.receive(&door, event, body).await });
         if self.sabotage(Sabotage::AnswerFirst) {
+            let engine = self.engine.clone();
+            tokio::spawn(async move { engine.receive(&door, event, body, ()).await });
             return Said::New(None);
         }
-        let Ok(joined) = tokio::time::timeout(PATIENCE, receiving).await else {
-            return Said::TookLong;
-        };
-        match joined {
-            Ok(Ok(Reception::New(message))) => Said::New(Some(message)),
-            Ok(Ok(Reception::Duplicate(message))) => Said::Duplicate(message),
-            Ok(Err(ReceiveError::OtherBody(message))) if self.sabotage(Sabotage::HideConflict) => {
+        match self.engine.receive(&door, event, body, ()).await {
+            Ok(Reception::New(message)) => Said::New(Some(message)),
+            Ok(Reception::Duplicate(message)) => Said::Duplicate(message),
+            Err(ReceiveError::OtherBody(message)) if self.sabotage(Sabotage::HideConflict) => {
                 Said::Duplicate(message)
             }
-            Ok(Err(ReceiveError::OtherBody(message))) => Said::OtherBody(message),
-            Ok(Err(ReceiveError::Send(SendError::NotFound))) => Said::NoSource,
-            Ok(Err(ReceiveError::Send(SendError::Store(Error::Closed)))) => Said::TookLong,
-            Ok(Err(ReceiveError::Send(
+            Err(ReceiveError::OtherBody(message)) => Said::OtherBody(message),
+            Err(ReceiveError::Send(SendError::NotFound)) => Said::NoSource,
+            Err(ReceiveError::Send(SendError::Late | SendError::Store(Error::Closed))) => Said::TookLong,
+            Err(ReceiveError::Send(
                 SendError::Store(Error::Busy | Error::Full | Error::Timeout) | SendError::Unsettled,
-            ))) => Said::NotNow,
+            )) => Said::NotNow,
             other => self.surprised(&format!("an event of a source was answered with {other:?}")),
         }
     }

@@ -15,6 +15,8 @@ const SETUP: Duration = Duration::from_secs(60);
 /// The slowest policies wait 12 hours for the next attempt or probe, and a receiver may ask for a
 /// few hours more.
 const TO_SETTLE: Duration = hours(48);
+/// As long as the server lets a sender wait for the store.
+const PATIENCE: Duration = Duration::from_secs(8);
 pub const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
 const CHANNELS: [&str; 2] = ["north", "south"];
 /// What every fourth endpoint wants.
@@ -226,6 +228,7 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         // Nobody sets the clock here, and idle time must cost nothing.
         longest_nap: hours(24 * 365),
         tenants: dice.pick(&[1, 10_000]),
+        patience: Some(PATIENCE),
         ..Options::default()
     }
 }

@@ -1,0 +1,79 @@
+//! What can be asked of an engine: what it knows, and what only its memory knows.
+
+use super::Engine;
+use crate::dispatcher::Event;
+use crate::hosts::HeldHost;
+use crate::matching::{self, Mismatch};
+use crate::outlook::{Outlook, Question};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+use aldaba_store::{Endpoint, Error, Message, Seq, Subscription, WhichApplication};
+
+impl Engine {
+    /// For each of some endpoints why a message does not go to it, by what both are now; `None`: it would.
+    pub async fn mismatches(&self, endpoints: Vec<Subscription>, message: &Message) -> Vec<Option<Mismatch>> {
+        matching::mismatches_of(&self.0.explaining, endpoints, message).await
+    }
+
+    /// The origins that are held back, by origin and scope.
+    pub async fn held_hosts(&self) -> Vec<HeldHost> {
+        self.0.inbox.ask(Event::Held).await.unwrap_or_default()
+    }
+
+    /// What deliveries that wait for these endpoints wait for, as far as only memory knows.
+    pub async fn outlooks(&self, deliveries: &[(&Endpoint, Seq)]) -> Vec<Outlook> {
+        let question = |(endpoint, seq): &(&Endpoint, Seq)| Question::new(endpoint, *seq, &self.0.policies);
+        let answered =
+            self.0.inbox.ask(|answer| Event::Ask(deliveries.iter().map(question).collect(), answer));
+        // Without a dispatcher nothing is sent.
+        let nothing = || vec![Outlook { paused: true, ..Outlook::default() }; deliveries.len()];
+        answered.await.unwrap_or_else(nothing)
+    }
+
+    /// Whether an endpoint of the application would get such a message, or might: what a filter says of it is
+    /// not known before. `None`: there is no such application.
+    pub async fn has_subscriber(
+        &self,
+        which: &WhichApplication,
+        event_type: &str,
+        channels: &[String],
+    ) -> Result<Option<bool>, Error> {
+        // Not from memory: there, what is old is noticed only when something is written.
+        let tenant = self.0.store.tenant(which.clone()).await?;
+        let takes = |endpoint: &Subscription| {
+            (!endpoint.disabled || endpoint.holds) && endpoint.lists(event_type, channels)
+        };
+        Ok(tenant.map(|tenant| tenant.endpoints.iter().any(takes)))
+    }
+
+    /// Whether an application is there, and the organization's; from memory where possible.
+    pub async fn has_application(&self, org: OrgId, app: AppId) -> Result<bool, Error> {
+        let applications = &self.0.credentials.applications;
+        if applications.is_there(org, app) {
+            return Ok(true);
+        }
+        let begun = applications.begin();
+        let there = self.0.store.are_of(org, vec![app]).await? == [true];
+        if there {
+            applications.found(begun, org, app);
+        }
+        Ok(there)
+    }
+
+    /// Which application a caller's name for it means; from memory where possible.
+    pub async fn application_id(&self, which: &WhichApplication) -> Result<Option<AppId>, Error> {
+        let tenant = self.0.directory.tenant(which).await?;
+        Ok(tenant.map(|tenant| tenant.application.id))
+    }
+
+    /// Since when deliveries that are due have had to wait for the rate of an endpoint, or of its application;
+    /// `None`: none has to.
+    pub async fn throttled_since(&self, endpoint: EndpointId) -> Option<Timestamp> {
+        let answered = self.0.inbox.ask(|answer| Event::Throttled(endpoint, answer));
+        answered.await.unwrap_or_default()
+    }
+
+    /// How many deliveries are on the wire or not yet recorded.
+    pub async fn in_flight(&self) -> usize {
+        self.0.inbox.ask(Event::Count).await.unwrap_or(0)
+    }
+}

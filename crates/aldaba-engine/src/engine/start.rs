@@ -1,0 +1,223 @@
+//! An engine is put together, and set going.
+
+use super::{Engine, Inner};
+use crate::aside::Aside;
+use crate::attempt::Sender;
+use crate::content::Contents;
+use crate::credentials::{Credentials, Uses};
+use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
+use crate::dispatcher::{Dispatcher, Inbox};
+use crate::entries::Entries;
+use crate::gates::Gates;
+use crate::intake::Intake;
+use crate::operational::{Listeners, Operational};
+use crate::orphans::Orphans;
+use crate::recorder::Recorder;
+use crate::replay::Replays;
+use crate::resend::{Places, Resender};
+use crate::retention::{Retention, Walks};
+use crate::source::{Looking, Sources};
+use crate::sweep::Sweep;
+use crate::turns::Turns;
+use crate::{
+    Clock, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally, Transport, Vault,
+};
+use aldaba_store::{Done, Error, Store};
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// What an engine is made of. Everything that touches the world is brought by the caller.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub transport: Arc<dyn Transport>,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub vault: Vault,
+    pub policies: Policies,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    #[error(
+        "the data was encrypted with another key: set ALDABA_ENCRYPTION_KEY or ALDABA_JWT_SECRET to what it was, \
+         or restore the key file of the data folder"
+    )]
+    OtherKey,
+    #[error(transparent)]
+    Profiles(#[from] ProfilesError),
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl Engine {
+    /// Starts delivering what waits in the store, and accepting more.
+    pub async fn start(parts: Parts, options: Options) -> Result<Self, StartError> {
+        let Parts { store, transport, clock, entropy, vault, policies } = parts;
+        check_key(&*store, &vault, &*entropy).await?;
+        let gates = Gates::restore(store.gates().await?);
+        for own in store.policies().await? {
+            policies.put(own);
+        }
+        let profiles = Profiles::new(&options.profile, &options.brand)?;
+        for own in store.profiles().await? {
+            profiles.put(own.org, Profiles::read(&own)?);
+        }
+        let listeners = Listeners::read(&*store).await?;
+        let credentials = Credentials::read(&*store).await?;
+        let event_types = EventTypes::default();
+        for event_type in store.event_types().await? {
+            event_types.put(Arc::new(event_type));
+        }
+        // The last that can fail: from here on the engine runs.
+        let running = store.running_replays().await?;
+        let (inbox, news) = Inbox::new();
+        let kept = options.idempotency_kept;
+        let (orphaned, deleted) = mpsc::unbounded_channel();
+        let entries = Entries::new(clock.clone(), entropy.clone());
+        let replays =
+            Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), entries.clone(), kept);
+        let sources = Sources {
+            doors: Doors::new(store.clone(), clock.clone(), vault.clone()),
+            tally: Tally::default(),
+            looking: Looking::new(Aside::new()),
+        };
+        let directory = DirectoryAccess::new(Core {
+            store: store.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            vault: vault.clone(),
+            policies: policies.clone(),
+            profiles: profiles.clone(),
+            event_types: event_types.clone(),
+            inbox: inbox.clone(),
+            replays: replays.clone(),
+            tenants: Tenants::new(options.tenants, options.tenant_endpoints),
+            listeners: listeners.clone(),
+            credentials: credentials.clone(),
+            entries: entries.clone(),
+            orphans: orphaned,
+            idempotency_kept: kept,
+            loads: Loads::default(),
+            doors: sources.doors.clone(),
+            tally: sources.tally.clone(),
+        });
+        let contents = Contents::new(options.content_bytes);
+        let sender = Sender {
+            store: store.clone(),
+            transport,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            inbox: inbox.clone(),
+            contents: contents.clone(),
+            vault: vault.clone(),
+        };
+        let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
+        let resender = Resender {
+            store: store.clone(),
+            clock: clock.clone(),
+            sender: sender.clone(),
+            inbox: inbox.clone(),
+            policies: policies.clone(),
+            profiles: profiles.clone(),
+            vault: vault.clone(),
+            places: Places::new(),
+            idempotency_kept: options.idempotency_kept,
+        };
+        let dispatcher = Dispatcher {
+            store: store.clone(),
+            clock: clock.clone(),
+            vault,
+            policies: policies.clone(),
+            profiles: profiles.clone(),
+            sender,
+            recorder,
+            inbox: inbox.clone(),
+            news,
+            sweep: Sweep::new(options.sweep_interval, clock.now()),
+            unwritten: Vec::new(),
+            halting: false,
+            stopping: None,
+            longest_nap: options.longest_nap,
+            turns: Turns::new(options.clone(), gates),
+        };
+        let failed = watch::Sender::new(false);
+        let dispatching = tokio::spawn(dispatcher.run());
+        tokio::spawn({
+            let failed = failed.clone();
+            async move {
+                if dispatching.await.is_err_and(|error| error.is_panic()) {
+                    failed.send_replace(true);
+                }
+            }
+        });
+        replays.resume(&running);
+        let retention = Retention {
+            store: store.clone(),
+            clock: clock.clone(),
+            policies: policies.clone(),
+            credentials: credentials.clone(),
+            options: options.retention,
+            idempotency_kept: options.idempotency_kept,
+            walks: Walks::default(),
+        };
+        let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
+        let intake = Arc::new(Intake {
+            store: store.clone(),
+            directory: directory.clone(),
+            clock: clock.clone(),
+            entropy,
+            inbox: inbox.clone(),
+            contents,
+            event_types: event_types.clone(),
+            idempotency_kept: options.idempotency_kept,
+            quotas: options.quotas,
+            matching: Aside::new(),
+            checking: Aside::new(),
+        });
+        let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
+        let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
+        let background = [
+            tokio::spawn(retention.run()).abort_handle(),
+            tokio::spawn(orphans.run()).abort_handle(),
+            tokio::spawn(uses.clone().run()).abort_handle(),
+            tokio::spawn(operational.run()).abort_handle(),
+        ];
+        let inner = Inner {
+            intake,
+            sources,
+            directory,
+            credentials,
+            uses,
+            store,
+            policies,
+            profiles,
+            event_types,
+            replays,
+            resender,
+            clock,
+            entries,
+            inbox,
+            failed,
+            explaining: Aside::new(),
+            patience: options.patience,
+            background,
+        };
+        Ok(Self(Arc::new(inner)))
+    }
+}
+
+/// A start with another encryption key must stop before it writes anything with it.
+async fn check_key(store: &dyn Store, vault: &Vault, entropy: &dyn Entropy) -> Result<(), StartError> {
+    let (answer, answered) = oneshot::channel();
+    let done = Done::new(move |result| drop(answer.send(result)));
+    store.settle_setting("encryption-check", vault.check_value(entropy), done);
+    let settled = answered.await.map_err(|_| Error::Closed)??;
+    if vault.made(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parts")
+    }
+}

@@ -1,0 +1,111 @@
+//! What is to be written of an event, by one version of its application.
+
+use super::{Direct, Intake, NewEvent, Quotas, SendError};
+use crate::matching::{LOOKS_AT_ONCE, looks, wanting};
+use aldaba_delivery::{MessageId, SkipReason, Timestamp};
+use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Subscription, Tenant};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far ahead an event may be handed in.
+pub(super) const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+impl Intake {
+    /// All of it.
+    pub(super) async fn matched(
+        &self,
+        tenant: &Arc<Tenant>,
+        event: &NewEvent,
+        content: &Arc<Content>,
+        now: Timestamp,
+        quotas: Quotas,
+    ) -> Accept {
+        let accept = self.unmatched(tenant, event, content, now);
+        let due_at = accept.message.deliver_at.unwrap_or(now);
+        let deliveries = self.match_one(tenant, event, due_at).await;
+        Accept { deliveries, quota: quotas.of(tenant.application.org), ..accept }
+    }
+
+    /// The same without deliveries, for what is to be refused.
+    pub(super) fn unmatched(
+        &self,
+        tenant: &Tenant,
+        event: &NewEvent,
+        content: &Arc<Content>,
+        now: Timestamp,
+    ) -> Accept {
+        let direct = event.direct.as_ref();
+        Accept {
+            app: tenant.application.id,
+            version: tenant.version,
+            message: NewMessage {
+                id: MessageId::new(now, self.entropy.bytes()),
+                content: content.clone(),
+                channels: event.channels.clone(),
+                tags: event.tags.clone(),
+                headers: event.headers.clone(),
+                event_id: event.event_id.clone(),
+                event_id_until: event.source.as_ref().map(|source| now + source.event_id_kept),
+                created_at: now,
+                deliver_at: event.deliver_at.filter(|at| *at > now),
+                only_for: direct.map(|direct| direct.address.id).or(event.only_for),
+                job: direct.and_then(|direct| direct.job.clone()),
+            },
+            deliveries: Vec::new(),
+            idempotency: event
+                .once
+                .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
+            quota: None,
+            direct: direct.map(|direct| direct.address.clone()),
+        }
+    }
+
+    /// The deliveries of an event, found aside where that may take long.
+    async fn match_one(&self, tenant: &Arc<Tenant>, event: &NewEvent, due_at: Timestamp) -> Vec<NewDelivery> {
+        if looks(tenant, event.payload.len()) <= LOOKS_AT_ONCE || event.direct.is_some() {
+            return deliveries(tenant, event, due_at);
+        }
+        let (tenant, event) = (tenant.clone(), event.clone());
+        self.matching.run(move || deliveries(&tenant, &event, due_at)).await
+    }
+}
+
+/// What a source has taken in is told apart by its sender's ids, so that nobody else may give any there. What is for one
+/// endpoint alone is an example, and has none.
+pub(super) fn takes(tenant: &Tenant, event: &NewEvent) -> Result<(), SendError> {
+    match tenant.source {
+        Some(source) if event.source.is_none() && event.only_for.is_none() => {
+            Err(SendError::OfSource(source))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDelivery> {
+    if let Some(Direct { address, .. }) = &event.direct {
+        return vec![NewDelivery { endpoint: address.id, due_at, ordered: false, skipped: None }];
+    }
+    let facts = event.facts();
+    let is_for = |endpoint: &&Subscription| event.only_for.is_none_or(|only| only == endpoint.id);
+    let delivery = |endpoint: &Subscription| NewDelivery {
+        endpoint: endpoint.id,
+        due_at,
+        ordered: endpoint.ordered,
+        skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
+    };
+    wanting(tenant, &facts).filter(is_for).map(delivery).collect()
+}
+
+/// Whether what is to be delivered later can be. All or nothing: a message is never kept for only a part of
+/// the endpoints that want it.
+pub(super) fn can_wait(accept: &Accept) -> Result<(), SendError> {
+    let Some(deliver_at) = accept.message.deliver_at else {
+        return Ok(());
+    };
+    if deliver_at > accept.message.created_at + FURTHEST {
+        return Err(SendError::TooFarAhead);
+    }
+    let ordered = accept.deliveries.iter().filter(|new| new.ordered && new.skipped.is_none());
+    let ordered: Vec<_> = ordered.map(|delivery| delivery.endpoint).collect();
+    if ordered.is_empty() { Ok(()) } else { Err(SendError::Ordered(ordered)) }
+}

@@ -1,0 +1,115 @@
+//! The commit: what is written, the lanes hear of, and then the sender.
+
+use super::{Intake, NewEvent, SendError, Sent};
+use crate::content::HeldContent;
+use crate::dispatcher::{Event, Offer};
+use crate::patience::within;
+use aldaba_delivery::{AppId, EndpointId, MessageId, SkipReason, Timestamp};
+use aldaba_store::{Accept, Accepted, Done, Error, Seq, Waiting};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+impl Intake {
+    pub(super) async fn commit(
+        &self,
+        accept: Accept,
+        patience: Option<Duration>,
+    ) -> Result<Accepted, SendError> {
+        let mut accepted = self.commit_all(vec![accept], patience).await?;
+        Ok(accepted.pop().unwrap_or(Accepted::Stale))
+    }
+
+    /// Once the commit is on disk its deliveries go straight into their lanes, then the sender hears, if that still waits.
+    pub(super) async fn commit_all(
+        &self,
+        batch: Vec<Accept>,
+        patience: Option<Duration>,
+    ) -> Result<Vec<Accepted>, SendError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answer, answered) = oneshot::channel();
+        let inbox = self.inbox.clone();
+        let news: Vec<_> = batch.iter().map(|accept| self.news(accept)).collect();
+        let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
+            if let Ok(accepted) = &result {
+                for (news, accepted) in news.into_iter().zip(accepted) {
+                    if let Accepted::New { first } = accepted
+                        && !news.deliveries.is_empty()
+                    {
+                        inbox.send(news.event(*first));
+                    }
+                }
+            }
+            let _ = answer.send(result);
+        });
+        self.store.accept(batch, done);
+        Ok(within(patience, answered).await?.map_err(|_| Error::Closed)??)
+    }
+
+    /// What the sender of an event hears; `None`: the application has changed meanwhile.
+    pub(super) fn result(
+        &self,
+        event: &NewEvent,
+        new: Sent,
+        accepted: &Accepted,
+        now: Timestamp,
+    ) -> Option<Result<Sent, SendError>> {
+        Some(match *accepted {
+            Accepted::New { .. } => Ok(new),
+            Accepted::Repeated { message } => Ok(Sent::Before { message }),
+            Accepted::EventIdTaken { message } => Err(SendError::EventIdTaken(message)),
+            Accepted::OverQuota(whose) => Err(self.over_quota(whose, now)),
+            Accepted::NoSuchPolicy => Err(unknown_policy(event)),
+            Accepted::NoSuchProfile => Err(unknown_profile(event)),
+            Accepted::Stale => return None,
+        })
+    }
+
+    fn news(&self, accept: &Accept) -> News {
+        let now = accept.message.created_at;
+        let due_at = accept.message.deliver_at.unwrap_or(now);
+        News {
+            app: accept.app,
+            message: accept.message.id,
+            due_at,
+            // What waits for long is read again at its turn: the memory is for what goes out now.
+            held: if due_at > now { None } else { self.contents.hold(&accept.message.content) },
+            deliveries: accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect(),
+        }
+    }
+}
+
+/// What the lanes hear of a message that is on disk.
+struct News {
+    app: AppId,
+    message: MessageId,
+    due_at: Timestamp,
+    held: Option<Arc<HeldContent>>,
+    deliveries: Vec<(EndpointId, Option<SkipReason>)>,
+}
+
+impl News {
+    fn event(self, first: Seq) -> Event {
+        let Self { app, message, due_at, held, deliveries } = self;
+        let to_send = deliveries.into_iter().zip(first.0..).filter(|((_, skipped), _)| skipped.is_none());
+        let offer = |((endpoint, _), seq)| Offer {
+            endpoint,
+            waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
+            content: held.clone(),
+        };
+        Event::Accepted(app, to_send.map(offer).collect())
+    }
+}
+
+/// What the address names was there a moment ago; the store does not say its name again.
+fn unknown_policy(event: &NewEvent) -> SendError {
+    let named = event.direct.as_ref().map(|direct| direct.address.config.policy.clone());
+    SendError::UnknownPolicy(named.unwrap_or_default())
+}
+
+fn unknown_profile(event: &NewEvent) -> SendError {
+    let named = event.direct.as_ref().and_then(|direct| direct.address.config.profile.clone());
+    SendError::UnknownProfile(named.unwrap_or_default())
+}

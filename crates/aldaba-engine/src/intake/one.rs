@@ -1,0 +1,71 @@
+//! One event: matched, and committed or refused.
+
+use super::accept::{can_wait, takes};
+use super::{Intake, MATCHINGS, NewEvent, SendError, Sent};
+use crate::schema::Unfit;
+use aldaba_store::{Accept, Accepted, WhichApplication};
+use std::time::Duration;
+
+/// How often a refusal that no commit confirms is looked at again.
+const DOUBTS: usize = 2;
+
+impl Intake {
+    pub(super) async fn send_checked(
+        &self,
+        which: &WhichApplication,
+        event: &NewEvent,
+        unfit: Option<Unfit>,
+        patience: Option<Duration>,
+    ) -> Result<Sent, SendError> {
+        let content = event.content();
+        let mut doubts = DOUBTS;
+        // What is old is kept until the next is read: that has the most of it in common.
+        let mut old = None;
+        for _ in 0..MATCHINGS {
+            let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+            takes(&tenant, event)?;
+            drop(old.take());
+            let now = self.clock.now();
+            if let Some(unfit) = unfit {
+                let accept = self.unmatched(&tenant, event, &content, now);
+                return self.refuse(accept, SendError::Unfit(unfit), patience).await;
+            }
+            let accept = self.matched(&tenant, event, &content, now, self.quotas).await;
+            if let Err(refusal) = can_wait(&accept) {
+                if doubts > 0 && matches!(refusal, SendError::Ordered(_)) {
+                    // What is kept may be old, and no commit will say so.
+                    doubts -= 1;
+                    self.directory.forget(which, &tenant);
+                    old = Some(tenant);
+                    continue;
+                }
+                return self.refuse(accept, refusal, patience).await;
+            }
+            let new = Sent::new(&accept.message);
+            let accepted = self.commit(accept, patience).await?;
+            if let Some(result) = self.result(event, new, &accepted, now) {
+                return result;
+            }
+            self.directory.forget(which, &tenant);
+            old = Some(tenant);
+        }
+        Err(SendError::Unsettled)
+    }
+
+    /// Whoever asks again under a key that was accepted hears of that, whatever has changed since. The store
+    /// looks at the key first, and then finds that no application has this version.
+    async fn refuse(
+        &self,
+        accept: Accept,
+        refusal: SendError,
+        patience: Option<Duration>,
+    ) -> Result<Sent, SendError> {
+        if accept.idempotency.is_none() {
+            return Err(refusal);
+        }
+        match self.commit(Accept { version: u64::MAX, ..accept }, patience).await? {
+            Accepted::Repeated { message } => Ok(Sent::Before { message }),
+            _ => Err(refusal),
+        }
+    }
+}

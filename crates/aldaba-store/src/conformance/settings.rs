@@ -1,0 +1,19 @@
+//! Small values of the installation.
+
+use super::Scene;
+use super::scene::ask;
+use crate::Store;
+use std::sync::Arc;
+
+pub async fn the_first_setting_stays(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let settle = |value: &[u8]| {
+        let value = value.to_vec();
+        ask(|done| scene.store.settle_setting("check", value, done))
+    };
+    assert_eq!(scene.store.setting("check").await.unwrap(), None);
+    assert_eq!(settle(b"first").await.unwrap(), b"first");
+    assert_eq!(settle(b"second").await.unwrap(), b"first");
+    assert_eq!(scene.store.setting("check").await.unwrap().unwrap(), b"first");
+    assert_eq!(scene.store.setting("other").await.unwrap(), None);
+}

@@ -1,0 +1,68 @@
+//! What came of a change.
+
+use crate::Replay;
+use aldaba_delivery::{EndpointId, Timestamp};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Made. An endpoint that was deleted with it is named, so that its lane can end. Those of a deleted application
+    /// are not: there may be very many. They count as deleted from this commit on.
+    Done {
+        removed: Vec<EndpointId>,
+    },
+    /// The idempotency key was used before; nothing was changed. The bytes of the id made then.
+    Repeated {
+        resource: [u8; 20],
+    },
+    /// The uid belongs to another one (an application's, a source's, or an endpoint's of the application); or a
+    /// policy or profile has the name.
+    UidTaken,
+    NotFound,
+    /// The application, endpoint or event type is no longer what the change was made for. Nothing was changed.
+    Stale,
+    /// The application has as many endpoints, or running replays, or the organization as many keys or sources, as it
+    /// may have.
+    TooMany,
+    /// The endpoint names a policy that is not there.
+    NoSuchPolicy,
+    /// The endpoint names a wire profile that is not there.
+    NoSuchProfile,
+    /// The endpoint cannot become an ordered one now. Nothing was changed.
+    NotOrderable(Obstacle),
+    /// An endpoint names the policy or the profile; a source owns the application.
+    InUse,
+    /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known, and
+    /// the replay that was asked for, if anything has died since then.
+    Resumed {
+        failing_since: Option<Timestamp>,
+        recovery: Option<Box<Replay>>,
+    },
+    /// There was nothing to change.
+    Unchanged,
+}
+
+impl Changed {
+    /// Whether there is something new that a repeat of the request must not make again.
+    pub fn made_something(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Resumed { recovery: Some(_), .. })
+    }
+
+    /// Whether anything is different now. Only then does the audit log get a row, and are notices kept.
+    pub fn is_change(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Resumed { .. })
+    }
+}
+
+/// Why an endpoint cannot become an ordered one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// More deliveries wait for it than one commit can put in order.
+    TooManyWait,
+    /// One that was never tried is due later than now: it would hold up all that come after it.
+    OneIsDelayed,
+}
+
+impl Obstacle {
+    /// How many waiting deliveries one commit puts in order.
+    pub const MOST_WAITING: usize = 10_000;
+}

@@ -1,0 +1,175 @@
+//! An endpoint: a URL that wants messages.
+
+use crate::LastError;
+use aldaba_delivery::filter::Filter;
+use aldaba_delivery::{
+    AppId, ConditionCause, EndpointId, Health, HealthStatus, Ordering, OrgId, Timestamp, WhenDisabled,
+};
+use std::sync::Arc;
+
+/// What an endpoint is asked to be: what its owner gives, and may give again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointConfig {
+    pub uid: Option<String>,
+    /// Without credentials: those are among the sealed secrets.
+    pub url: String,
+    pub description: String,
+    pub version: u16,
+    /// Turned off by its operator.
+    pub disabled: bool,
+    pub when_disabled: WhenDisabled,
+    /// Sorted, without repeats; empty: all.
+    pub event_types: Vec<String>,
+    /// Sorted, without repeats; empty: all.
+    pub channels: Vec<String>,
+    /// `None`: it takes all that it subscribes to.
+    pub filter: Option<Arc<Filter>>,
+    pub throttle_rate: Option<u16>,
+    pub policy: String,
+    /// `None`: the server's default.
+    pub profile: Option<String>,
+    /// HTTP/2 is offered to the receiver.
+    pub http2: bool,
+    pub ordering: Ordering,
+    /// A JSON object of strings.
+    pub metadata: String,
+}
+
+impl EndpointConfig {
+    /// Bytes.
+    pub const LONGEST_URL: usize = 8192;
+    /// Bytes.
+    pub const LONGEST_DESCRIPTION: usize = 4096;
+    pub const MOST_EVENT_TYPES: usize = 1000;
+    pub const MOST_CHANNELS: usize = 10;
+
+    /// One that takes everything, at this URL.
+    pub fn new(url: impl Into<String>, policy: impl Into<String>) -> Self {
+        Self {
+            uid: None,
+            url: url.into(),
+            description: String::new(),
+            version: 1,
+            disabled: false,
+            when_disabled: WhenDisabled::Skip,
+            event_types: Vec::new(),
+            channels: Vec::new(),
+            filter: None,
+            throttle_rate: None,
+            policy: policy.into(),
+            profile: None,
+            http2: false,
+            ordering: Ordering::None,
+            metadata: "{}".into(),
+        }
+    }
+
+    /// The names, as callers know them, of what is not as it was `before`.
+    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+        // All of them are named, so that a new one cannot be forgotten here.
+        let Self {
+            uid,
+            url,
+            description,
+            version,
+            disabled,
+            when_disabled,
+            event_types,
+            channels,
+            throttle_rate,
+            policy,
+            profile,
+            http2,
+            ordering,
+            filter,
+            metadata,
+        } = self;
+        let fields = [
+            ("uid", *uid != before.uid),
+            ("url", *url != before.url),
+            ("description", *description != before.description),
+            ("version", *version != before.version),
+            ("disabled", *disabled != before.disabled),
+            ("whenDisabled", *when_disabled != before.when_disabled),
+            ("eventTypes", *event_types != before.event_types),
+            ("channels", *channels != before.channels),
+            ("throttleRate", *throttle_rate != before.throttle_rate),
+            ("policy", *policy != before.policy),
+            ("profile", *profile != before.profile),
+            ("http2", *http2 != before.http2),
+            ("ordering", *ordering != before.ordering),
+            ("filter", *filter != before.filter),
+            ("metadata", *metadata != before.metadata),
+        ];
+        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub id: EndpointId,
+    pub app: AppId,
+    pub org: OrgId,
+    pub config: EndpointConfig,
+    /// Signing keys, credentials, headers and the client certificate, encrypted. The store never looks inside.
+    pub sealed: Vec<u8>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted: bool,
+    /// Nobody has made it: something was dispatched to its address. It is on no list and hears of no event.
+    pub direct: bool,
+    pub health: Health,
+    /// The newest failed attempt.
+    pub last_error: Option<LastError>,
+}
+
+impl Endpoint {
+    /// The same one with a part of its configuration changed.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut EndpointConfig)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// What becomes of the health when this configuration takes the place of `before`, where anything does.
+    pub fn switched(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
+        let (health, at) = (&before.health, self.updated_at);
+        match (before.config.disabled, self.config.disabled) {
+            (false, true) => Some((health.turned_off(at), ConditionCause::TurnedOff)),
+            (true, false) => Some((health.resumed(at), ConditionCause::TurnedOn)),
+            (false, false) if resume && health.status != HealthStatus::Active => {
+                Some((health.resumed(at), ConditionCause::Resumed))
+            }
+            _ => None,
+        }
+    }
+
+    /// It waits for its owner, because a delivery ended without success. That counts only as long as the
+    /// ordering asks for it.
+    pub fn is_blocked(&self) -> bool {
+        self.health.status == HealthStatus::Blocked && self.config.ordering.blocks()
+    }
+
+    /// Nothing is sent until someone resumes it.
+    pub fn waits_for_its_owner(&self) -> bool {
+        match self.health.status {
+            HealthStatus::Blocked => self.is_blocked(),
+            HealthStatus::Active | HealthStatus::Failed | HealthStatus::Gone => {
+                self.health.waits_for_its_owner()
+            }
+        }
+    }
+}
+
+/// What an endpoint was when it was read. It keeps two callers from undoing each other's change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    pub updated_at: Timestamp,
+    pub sealed: Vec<u8>,
+}
+
+impl From<&Endpoint> for Fence {
+    fn from(endpoint: &Endpoint) -> Self {
+        Self { updated_at: endpoint.updated_at, sealed: endpoint.sealed.clone() }
+    }
+}

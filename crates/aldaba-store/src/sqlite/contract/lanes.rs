@@ -1,0 +1,47 @@
+//! What lanes read.
+
+use crate::sqlite::{SqliteStore, lanes};
+use crate::{
+    Content, DueQuery, Endpoint, GateRecord, LaneTarget, Lanes, LanesPage, LanesQuery, OrphansPage,
+    OrphansQuery, Read, Waiting,
+};
+use aldaba_delivery::{AppId, EndpointId, MessageId};
+use bytes::Bytes;
+
+impl Lanes for SqliteStore {
+    fn due(&self, query: DueQuery) -> Read<Vec<Waiting>> {
+        self.read(move |connection| lanes::due(connection, query))
+    }
+
+    fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
+        self.read(move |connection| lanes::lanes(connection, query))
+    }
+
+    fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
+        self.read(move |connection| lanes::contents(connection, &messages))
+    }
+
+    fn has_payload(&self, app: AppId, message: MessageId, payload: Bytes) -> Read<Option<bool>> {
+        self.read(move |connection| lanes::has_payload(connection, app, message, &payload))
+    }
+
+    fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
+        self.read(move |connection| lanes::lane_endpoints(connection, &endpoints))
+    }
+
+    fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>> {
+        self.read(move |connection| lanes::lane_targets(connection, &endpoints))
+    }
+
+    fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>> {
+        self.read(move |connection| lanes::deleted_applications(connection, after, limit))
+    }
+
+    fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage> {
+        self.read(move |connection| lanes::orphans(connection, query))
+    }
+
+    fn gates(&self) -> Read<Vec<GateRecord>> {
+        self.read(lanes::gates)
+    }
+}

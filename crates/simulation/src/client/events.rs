@@ -1,0 +1,83 @@
+//! Events are sent, to an application or to an address.
+
+use super::{Answer, Client, once};
+use crate::scenario::{Event, url};
+use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
+use aldaba_store::Error;
+
+impl Client {
+    pub(super) async fn send(&self, event: &Event) -> Answer {
+        let name = event.number;
+        let padding = ".".repeat(event.padding);
+        let new = NewEvent {
+            event_type: event.event_type.into(),
+            payload: format!(r#"{{"event":{name},"padding":"{padding}"}}"#).into(),
+            version: None,
+            channels: event.channels.clone(),
+            tags: Vec::new(),
+            headers: Vec::new(),
+            event_id: event.has_event_id.then(|| format!("event-{name}")),
+            deliver_at: event.deliver_at,
+            direct: None,
+            source: None,
+            only_for: None,
+            once: if event.has_key { once("send", name) } else { None },
+        };
+        let which = self.which(event.tenant);
+        let sent = match event.address {
+            None => self.engine.send(&which, new).await,
+            Some(door) => match self.engine.dispatch(&which, self.dispatch(door, new)).await {
+                Ok((sent, _)) => Ok(sent),
+                Err(DispatchError::Send(error)) => Err(error),
+                Err(error) => {
+                    self.world
+                        .notes
+                        .lock()
+                        .surprises
+                        .push(format!("event {name} was answered with `{error}`"));
+                    return Answer::Done;
+                }
+            },
+        };
+        if self.process.is_dead() {
+            return Answer::Unknown;
+        }
+        let now = self.process.now();
+        self.world.log.lock().note(now, || format!("event {name}: {sent:?}"));
+        let mut notes = self.world.notes.lock();
+        match sent {
+            Ok(Sent::New { message, .. } | Sent::Before { message }) => {
+                notes.accepted.entry(name).or_default().push(message);
+                Answer::Done
+            }
+            Err(SendError::EventIdTaken(message)) if event.has_event_id => {
+                notes.accepted.entry(name).or_default().push(message);
+                Answer::Done
+            }
+            Err(SendError::Store(Error::Busy | Error::Full | Error::Timeout) | SendError::Unsettled) => {
+                Answer::Refused
+            }
+            Err(SendError::Late | SendError::Store(Error::Closed)) => Answer::Unknown,
+            Err(SendError::NotFound) if self.world.scenario.departs(event.tenant) => Answer::Done,
+            Err(SendError::Ordered(_)) if self.world.scenario.may_refuse(event) => Answer::Done,
+            Err(error) => {
+                notes.surprises.push(format!("event {name} was answered with `{error}`"));
+                Answer::Done
+            }
+        }
+    }
+
+    fn dispatch(&self, number: usize, event: NewEvent) -> NewDispatch {
+        let door = &self.world.scenario.doors[number];
+        NewDispatch {
+            url: url(number, door),
+            credentials: None,
+            policy: door.policy.into(),
+            profile: None,
+            key: Some(door.key.clone()),
+            headers: EndpointHeaders::default(),
+            job: (number.is_multiple_of(2)).then(|| format!("job-{number}")),
+            event,
+        }
+    }
+}

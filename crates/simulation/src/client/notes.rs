@@ -1,0 +1,56 @@
+//! What the client has asked, and what it was told.
+
+use super::sources::KnownSource;
+use crate::scenario::Scenario;
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
+use aldaba_store::Seq;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the client knows. It outlives the server.
+#[derive(Debug)]
+pub struct Notes {
+    pub(super) progress: Vec<Progress>,
+    pub(super) endpoints: BTreeMap<usize, (AppId, EndpointId)>,
+    pub(super) sources: BTreeMap<usize, KnownSource>,
+    /// How often each webhook was sent, and how often its key was not known.
+    pub(super) tries: BTreeMap<usize, (usize, usize)>,
+    /// The messages that each event was accepted as.
+    pub accepted: BTreeMap<usize, Vec<MessageId>>,
+    /// Deliveries that the client wanted to cancel, and those of them that it was told are.
+    pub to_cancel: BTreeSet<Seq>,
+    pub cancelled: BTreeSet<Seq>,
+    /// Messages whose payloads the client wanted to be deleted.
+    pub to_expunge: BTreeSet<MessageId>,
+    /// Answers that no fault explains.
+    pub surprises: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Due(Timestamp),
+    /// Asked, and not answered yet.
+    Asked,
+    /// Answered; will ask once more all the same.
+    Again(Timestamp),
+    Over,
+}
+
+impl Notes {
+    pub fn new(scenario: &Scenario) -> Self {
+        Self {
+            progress: scenario.orders.iter().map(|order| Progress::Due(order.at)).collect(),
+            endpoints: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            tries: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            to_cancel: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
+            to_expunge: BTreeSet::new(),
+            surprises: Vec::new(),
+        }
+    }
+
+    pub fn all_over(&self) -> bool {
+        self.progress.iter().all(|progress| *progress == Progress::Over)
+    }
+}
