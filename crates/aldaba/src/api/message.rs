@@ -165,7 +165,8 @@ pub(super) async fn create(
             if let Some(refusal) = api.engine.refusal(&which, &event).await {
                 return Err(refusal.into());
             }
-            api.engine.in_time(new.make(&api, &caller)).await??;
+            // Boxed: every message would carry the room for what few of them need.
+            api.engine.in_time(Box::pin(new.make(&api, &caller))).await??;
         }
     }
     let answer = |id, timestamp, deliver_at| {
