@@ -123,10 +123,11 @@ async fn send(email: Email, attempt: Attempt) -> Result<Receipt, BoxDynError> {
     Ok(Receipt { to, attempts })
 }
 
-/// A worker that misses two heartbeats is dead, and its jobs go to others.
+/// A worker that misses two heartbeats is dead, and its jobs go to others. apalis-postgres waits for ten if nothing is said.
 fn config() -> Result<Config, BoxDynError> {
     let seconds = env::var("HEARTBEAT_SECONDS").map_or(Ok(30), |text| text.parse())?;
-    Ok(Config::default().queue("emails").heartbeat_interval(Duration::from_secs(seconds)))
+    let heartbeat = Duration::from_secs(seconds);
+    Ok(Config::default().queue("emails").heartbeat_interval(heartbeat).missed_heartbeats(2))
 }
 
 fn setting(name: &str) -> Result<String, BoxDynError> {
