@@ -11,6 +11,12 @@ use std::process::Command;
 /// A workspace of its own: sqlx and rusqlite do not resolve together.
 const APALIS: &str = "apalis-worker";
 
+/// The queue of that one in PostgreSQL.
+const ON_POSTGRES: &str = "--features=postgres";
+
+/// Its tests in which it is a process. The others are about the layer, and see no difference between queues.
+const AS_PROCESS: &str = "worker::";
+
 /// What the samples of receivers have in common, and the tests of all of them.
 const SHOP: &str = "shop";
 
@@ -22,14 +28,16 @@ const AT_ONCE: &str = "--test-threads=8";
 
 /// The tests of all of them.
 pub(crate) fn run(binary: &Path) -> Outcome {
+    tools::servers()?;
     show(suites::workspace("test").args(["--bin", "actix-receiver", "--test", "shop", "--", AT_ONCE]))?;
     show(apart("test", &manifest()).args(["--", AT_ONCE]).env("ALDABA_BIN", binary))?;
+    let on_postgres = [ON_POSTGRES, "--test=webhooks", "--", AT_ONCE, AS_PROCESS];
+    show(apart("test", &manifest()).args(on_postgres).env("ALDABA_BIN", binary))?;
     receivers(binary)
 }
 
 /// The samples of receivers, as processes that are told where everything is.
 fn receivers(binary: &Path) -> Outcome {
-    tools::servers()?;
     let node = Node::new()?;
     for package in PACKAGES {
         node.install(&folder(package))?;
@@ -44,12 +52,14 @@ fn receivers(binary: &Path) -> Outcome {
 
 /// What the tests of the one beside the workspace need, built with the rest.
 pub(crate) fn build() -> Outcome {
+    show(apart("test", &manifest()).args([ON_POSTGRES, "--no-run"]))?;
     show(apart("test", &manifest()).arg("--no-run"))
 }
 
 /// Its formatting and lints.
 pub(crate) fn lint() -> Outcome {
     show(cargo(&["fmt", "--check", "--manifest-path"]).arg(manifest()))?;
+    show(apart("clippy", &manifest()).args([ON_POSTGRES, "--all-targets", "--", "--deny", "warnings"]))?;
     show(apart("clippy", &manifest()).args(["--all-targets", "--", "--deny", "warnings"]))
 }
 

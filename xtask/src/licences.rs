@@ -24,6 +24,9 @@ const ALLOWED: [&str; 11] = [
     "0BSD",
 ];
 
+/// Packages whose manifest names a file in place of a licence, and what that file is. Another version has to be read again.
+const IN_A_FILE: [(&str, &str); 1] = [("apalis-postgres v1.0.0", "MIT")];
+
 /// Crates that must not come in, not even through another one.
 const BANNED: [(&str, &str); 5] = [
     ("ring", "one cryptography library is enough: aws-lc-rs"),
@@ -86,7 +89,8 @@ fn problem(line: &str, banned: &[(&str, &str)]) -> Option<String> {
     if package.contains("://") {
         return Some(format!("{package} does not come from the registry"));
     }
-    licensed(licence).err().map(|why| format!("{package}: {why}"))
+    let read = IN_A_FILE.iter().find(|(read, _)| licence.is_empty() && *read == package);
+    licensed(read.map_or(licence, |(_, licence)| licence)).err().map(|why| format!("{package}: {why}"))
 }
 
 fn licensed(expression: &str) -> Outcome {
@@ -137,5 +141,13 @@ mod tests {
         assert!(problem("ring v0.17.0|Apache-2.0 AND ISC").is_some());
         assert!(problem("serde v1.0.0 (https://example.com/serde#abc)|MIT").is_some());
         assert!(problem("serde v1.0.0|GPL-3.0-only").is_some());
+    }
+
+    #[test]
+    fn a_licence_in_a_file_counts_for_the_version_that_was_read() {
+        assert_eq!(problem("apalis-postgres v1.0.0|"), None);
+        assert!(problem("apalis-postgres v1.0.0|GPL-3.0-only").is_some());
+        assert!(problem("apalis-postgres v1.0.1|").is_some());
+        assert!(problem("serde v1.0.0|").is_some());
     }
 }

@@ -97,7 +97,22 @@ impl Application {
         self.aldaba.run(reading).await
     }
 
-    /// Adds a URL that wants events. It gets those that are accepted from now on.
+    /// The endpoint of this `uid`: made if there is none, otherwise changed to what is given. For programs that say at
+    /// every start which endpoints there are. A secret counts for a new one; what a policy has given up stays so.
+    pub async fn put_endpoint(&self, uid: impl Into<String>, spec: EndpointSpec) -> Result<Endpoint, Error> {
+        let uid = uid.into();
+        if self.endpoint(&uid).await?.is_none() {
+            match self.add_endpoint(spec.clone().uid(&uid)).await {
+                // Another call was quicker.
+                Err(Error::UidTaken) => {}
+                made => return made,
+            }
+        }
+        self.update_endpoint(&uid, spec.of_one_there_is(&uid)).await
+    }
+
+    /// Adds a URL that wants events: another one at every call, unless it has a `uid` that is taken. It gets those that
+    /// are accepted from now on.
     pub async fn add_endpoint(&self, spec: EndpointSpec) -> Result<Endpoint, Error> {
         let new = spec.made(&self.aldaba.installation().wire.guard())?;
         let (directory, which) = (self.aldaba.directory(), self.which());

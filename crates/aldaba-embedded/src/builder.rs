@@ -11,6 +11,7 @@ use aldaba_store::Actor;
 use aldaba_store::sqlite::Options as StoreOptions;
 use ipnet::IpNet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,9 @@ const READERS: usize = 2;
 /// What is kept for no time at all could be gone before anybody has seen it, and a key would keep nothing from
 /// happening twice.
 const SHORTEST_KEPT: Duration = Duration::from_secs(1);
+
+/// How often the store may be searched: as for the server. With no pause at all it would be searched without an end.
+const SWEEPS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30 * 24 * 3600);
 
 /// This machine and private networks, as programs have their receivers there in tests and inside a company.
 /// Link-local addresses are not among them: metadata services of clouds answer there.
@@ -234,6 +238,9 @@ impl Builder {
             if span.is_some_and(|span| span < SHORTEST_KEPT) {
                 return Err(StartError::option(option, format!("must be at least {SHORTEST_KEPT:?}")));
             }
+        }
+        if !SWEEPS.contains(&self.overrides.sweep_interval) {
+            return Err(StartError::option("overrides", "sweep_interval must be 1 ms to 30 days"));
         }
         if !(IN_FLIGHT_LEAST..=IN_FLIGHT_MOST).contains(&self.in_flight) {
             let why = format!("must be {IN_FLIGHT_LEAST} to {IN_FLIGHT_MOST}");

@@ -212,6 +212,11 @@ impl EndpointSpec {
         self.headers.clone().map(checked_headers).transpose()
     }
 
+    /// What there is to change.
+    pub(crate) fn of_one_there_is(self, uid: &str) -> Self {
+        Self { uid: Some(uid.to_owned()), secret: None, ..self }
+    }
+
     pub(crate) fn has_secret(&self) -> bool {
         self.secret.is_some()
     }

@@ -106,6 +106,11 @@ impl Error {
         matches!(self, Self::Busy | Self::Full)
     }
 
+    fn unknown_policy(error: &dyn std::error::Error) -> Self {
+        let why = format!("{error}: name a built-in one, or give the builder your own (`Builder::policy`)");
+        Self::Invalid { field: "policy", why }
+    }
+
     pub(crate) fn invalid(field: &'static str) -> impl Fn(String) -> Self {
         move |why| Self::Invalid { field, why }
     }
@@ -174,7 +179,7 @@ impl From<SendError> for Error {
                 why: "the event would go to ordered endpoints, which cannot wait for it".into(),
             },
             SendError::Unfit(unfit) => Self::Invalid { field: "payload", why: why_unfit(unfit) },
-            SendError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
+            SendError::UnknownPolicy(_) => Self::unknown_policy(&error),
             SendError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
             SendError::Unsettled | SendError::OfSource(_) | SendError::Late => {
                 Self::Conflict(error.to_string())
@@ -188,7 +193,7 @@ impl From<SendError> for Error {
 impl From<DispatchError> for Error {
     fn from(error: DispatchError) -> Self {
         match error {
-            DispatchError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
+            DispatchError::UnknownPolicy(_) => Self::unknown_policy(&error),
             DispatchError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
             DispatchError::Send(error) => error.into(),
         }
@@ -220,7 +225,7 @@ impl From<ChangeError> for Error {
         match error {
             ChangeError::NotFound => Self::NotFound("application or endpoint"),
             ChangeError::UidTaken => Self::UidTaken,
-            ChangeError::UnknownPolicy(_) => Self::Invalid { field: "policy", why: error.to_string() },
+            ChangeError::UnknownPolicy(_) => Self::unknown_policy(&error),
             ChangeError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
             ChangeError::FilterTooCostly { .. } | ChangeError::FiltersTooCostly { .. } => {
                 Self::Invalid { field: "filter", why: error.to_string() }

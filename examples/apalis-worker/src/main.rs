@@ -6,7 +6,10 @@
 use aldaba_client::apalis::{JobWebhooks, WebhookJob};
 use aldaba_client::{Client, Dispatcher};
 use apalis::prelude::*;
-use apalis_sqlite::{Config, SqlitePool, SqliteStorage};
+#[cfg(feature = "postgres")]
+use apalis_postgres::{Config, PgPool as Pool, PostgresStorage as Storage};
+#[cfg(not(feature = "postgres"))]
+use apalis_sqlite::{Config, SqlitePool as Pool, SqliteStorage as Storage};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::process::ExitCode;
@@ -61,13 +64,16 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), BoxDynError> {
-    let database = env::var("JOBS_DATABASE").unwrap_or_else(|_| "sqlite://jobs.db?mode=rwc".to_owned());
-    let pool = SqlitePool::connect(&database).await?;
-    let storage = SqliteStorage::new(&pool).with_config(config()?);
+    let database = match setting("JOBS_DATABASE") {
+        Err(_) if !cfg!(feature = "postgres") => "sqlite://jobs.db?mode=rwc".to_owned(),
+        given => given?,
+    };
+    let pool = Pool::connect(&database).await?;
+    let storage = Storage::new(&pool).with_config(config()?);
 
     let words: Vec<String> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["setup"] => Ok(SqliteStorage::setup(&pool).await?),
+        ["setup"] => Ok(Storage::setup(&pool).await?),
         ["send", to] => enqueue(storage, to, None).await,
         ["send", to, url] => enqueue(storage, to, Some(url)).await,
         ["work"] => work(storage).await,
@@ -75,7 +81,7 @@ async fn run() -> Result<(), BoxDynError> {
     }
 }
 
-async fn enqueue(mut storage: SqliteStorage<Email>, to: &str, url: Option<&str>) -> Result<(), BoxDynError> {
+async fn enqueue(mut storage: Storage<Email>, to: &str, url: Option<&str>) -> Result<(), BoxDynError> {
     let email = Email { to: to.to_owned(), webhook_url: url.map(str::to_owned) };
     let id = Ulid::generate();
     let task = TaskBuilder::new(email).task_id(TaskId::from_ulid(id)).max_attempts(MOST_ATTEMPTS);
@@ -84,7 +90,7 @@ async fn enqueue(mut storage: SqliteStorage<Email>, to: &str, url: Option<&str>)
     Ok(())
 }
 
-async fn work(storage: SqliteStorage<Email>) -> Result<(), BoxDynError> {
+async fn work(storage: Storage<Email>) -> Result<(), BoxDynError> {
     let aldaba = Client::new(&setting("ALDABA_URL")?, &setting("ALDABA_TOKEN")?)?;
     let dispatcher = Dispatcher::builder(aldaba, setting("ALDABA_APP")?).build();
     let webhooks = if env::var_os("REPORT_BEFORE_STORED").is_some() {
@@ -117,10 +123,11 @@ async fn send(email: Email, attempt: Attempt) -> Result<Receipt, BoxDynError> {
     Ok(Receipt { to, attempts })
 }
 
-/// A worker that misses two heartbeats is dead, and its jobs go to others.
+/// A worker that misses two heartbeats is dead, and its jobs go to others. apalis-postgres waits for ten if nothing is said.
 fn config() -> Result<Config, BoxDynError> {
     let seconds = env::var("HEARTBEAT_SECONDS").map_or(Ok(30), |text| text.parse())?;
-    Ok(Config::default().queue("emails").heartbeat_interval(Duration::from_secs(seconds)))
+    let heartbeat = Duration::from_secs(seconds);
+    Ok(Config::default().queue("emails").heartbeat_interval(heartbeat).missed_heartbeats(2))
 }
 
 fn setting(name: &str) -> Result<String, BoxDynError> {

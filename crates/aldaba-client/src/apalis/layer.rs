@@ -159,6 +159,7 @@ where
             {
                 // Now: until it is stored, time may pass.
                 let completed_at = Some(clock::timestamp());
+                let result = result.map(Into::into);
                 let end = JobEnd { result, error, completed_at, ..JobEnd::new(&job, status) };
                 webhooks.tell(id, run.status(), end).await;
             }

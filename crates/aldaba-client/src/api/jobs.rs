@@ -1,14 +1,13 @@
 //! Jobs whose end is told to somebody, and the records of what was told.
 
-use crate::Error;
 use crate::api::applications::App;
 use crate::call::Call;
 use crate::listing::Listing;
 use crate::shape::{Timestamp, answer, input};
 use crate::text::words;
+use crate::{Error, Json};
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::fmt;
 use url::Url;
 
@@ -80,7 +79,7 @@ answer! {
         /// Where the webhook goes.
         url: String,
         /// What is sent.
-        payload: Value,
+        payload: Json,
         /// How far the webhook is; not how the job ended.
         status: DispatchStatus,
         /// How often it was tried.
@@ -110,7 +109,7 @@ input! {
         /// How it ended.
         status: Option<JobStatus>,
         /// What it made.
-        result: Option<Value>,
+        result: Option<Json>,
         /// Why it failed.
         error: Option<String>,
         /// Who wants to know; nobody, if not given.
@@ -166,8 +165,6 @@ impl App {
 #[derive(Deserialize)]
 struct Told {
     dispatched: bool,
-    #[serde(flatten)]
-    record: Value,
 }
 
 impl Jobs {
@@ -175,9 +172,10 @@ impl Jobs {
     /// same without ever failing.
     pub async fn tell(&self, end: &JobEnd) -> Result<Option<JobRecord>, Error> {
         let call = Call::post(&["app", &self.app.id, "job"]).json(end);
-        let told: Told = call.answer(&self.app.client).await?;
+        let answer: Json = call.answer(&self.app.client).await?;
         let unreadable = |error| Error::unreadable(202, format!("its record cannot be read ({error})"));
-        told.dispatched.then(|| serde_json::from_value(told.record).map_err(unreadable)).transpose()
+        let told: Told = answer.read().map_err(unreadable)?;
+        told.dispatched.then(|| answer.read().map_err(unreadable)).transpose()
     }
 
     /// The newest record of a job.

@@ -12,6 +12,7 @@ use crate::{Client, Error, clock};
 use background::{Shared, is_outage, log_refusal, unexpected};
 use futures_util::FutureExt;
 use line::Waiting;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -49,12 +50,21 @@ pub enum Dispatched {
     Dropped,
 }
 
-/// What was not accepted when the time for a shutdown was up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What was not accepted when the time for a shutdown was up. It can be written as JSON, and read again.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Leftover {
-    /// The jobs whose end was not told, or not for certain, and how they ended.
-    pub jobs: Vec<(Job, JobStatus)>,
+    /// The ends that were not told, or not for certain, with all that they were to tell. Each can be given to
+    /// [`Dispatcher::dispatch_end`] after the next start: what Aldaba has had already is not told twice.
+    pub jobs: Vec<JobEnd>,
+}
+
+/// Without results and URLs: they may be secret.
+impl fmt::Debug for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let jobs: Vec<_> = self.jobs.iter().map(|end| (&end.job_id, &end.job_type, end.status)).collect();
+        f.debug_struct("Leftover").field("jobs", &jobs).finish()
+    }
 }
 
 /// How often each outcome was.
@@ -94,12 +104,12 @@ impl Dispatcher {
         result: Option<Value>,
         error: Option<String>,
     ) -> Dispatched {
-        let completed_at = Some(clock::timestamp());
+        let (result, completed_at) = (result.map(Into::into), Some(clock::timestamp()));
         self.dispatch_end(JobEnd { result, error, completed_at, ..JobEnd::new(job, status) }).await
     }
 
-    /// The same, for an end that knows when it was.
-    pub(crate) async fn dispatch_end(&self, mut end: JobEnd) -> Dispatched {
+    /// The same, for an end that knows when it was: one that was left over at a shutdown, for one.
+    pub async fn dispatch_end(&self, mut end: JobEnd) -> Dispatched {
         if end.webhook_url.as_deref().is_none_or(str::is_empty) {
             return Dispatched::NoUrl;
         }
@@ -164,7 +174,7 @@ impl Dispatcher {
         if !left.is_empty() {
             tracing::error!(count = left.len(), "ends of jobs are given up: Aldaba was not reached in time");
         }
-        Leftover { jobs: left.into_iter().map(|end| job_of(&end)).collect() }
+        Leftover { jobs: left }
     }
 
     /// What became of all that was dispatched.
@@ -222,12 +232,6 @@ impl Drop for Untold<'_> {
             tracing::error!("nobody waits for a dispatch any more, and no more may wait: a webhook is lost");
         }
     }
-}
-
-fn job_of(end: &JobEnd) -> (Job, JobStatus) {
-    let job =
-        Job { id: end.job_id.clone(), job_type: end.job_type.clone(), webhook_url: end.webhook_url.clone() };
-    (job, end.status.unwrap_or(JobStatus::Failed))
 }
 
 /// Without what waits: results and URLs may be secret.

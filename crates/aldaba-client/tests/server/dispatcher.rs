@@ -4,6 +4,7 @@ use crate::proxy::{Fault, Proxy};
 use crate::running::{Running, client_of, free_address, timed, token};
 use aldaba_client::{
     Client, Dispatched, Dispatcher, DispatcherBuilder, DispatcherStats, Error, Job, JobRecord, JobStatus,
+    Json, Leftover,
 };
 use futures_util::TryStreamExt;
 use serde_json::json;
@@ -62,12 +63,12 @@ async fn what_is_accepted_is_on_record_with_what_the_job_said() {
         panic!("not accepted")
     };
     assert_eq!((record.job_id.as_str(), record.max_attempts), ("a", Some(3)));
-    assert_eq!(record.payload["result"], json!({"sent": true}));
+    assert_eq!(record.payload.value()["result"], json!({"sent": true}));
     let why = Some("no such mailbox".to_owned());
     let failed = dispatcher.dispatch(&named("b"), JobStatus::Failed, None, why).await;
     let Dispatched::Accepted(record) = failed else { panic!("not accepted") };
     assert_eq!(
-        (&record.payload["status"], &record.payload["error"]),
+        (&record.payload.value()["status"], &record.payload.value()["error"]),
         (&json!("failed"), &json!("no such mailbox"))
     );
     assert_eq!(shown(dispatcher.stats()), stats(2, 0, 0, 0));
@@ -109,8 +110,9 @@ async fn a_server_that_is_down_gets_it_when_it_is_up_with_the_time_of_the_end() 
     let records = records(&server).await;
     assert_eq!(records.len(), 20);
     // RFC 3339 in UTC sorts as text.
-    let ended_before =
-        |record: &JobRecord| record.payload["completedAt"].as_str().unwrap() < record.created_at.as_str();
+    let ended_before = |record: &JobRecord| {
+        record.payload.value()["completedAt"].as_str().unwrap() < record.created_at.as_str()
+    };
     assert!(records.iter().all(ended_before), "{records:?}");
     server.stop().await;
 }
@@ -162,6 +164,49 @@ async fn a_busy_server_is_tried_again() {
     server.stop().await;
 }
 
+/// Its record is deeper still, and one that cannot be read would hold up all that come after it.
+#[tokio::test]
+async fn a_result_as_deep_as_aldaba_takes_is_told_and_holds_up_nobody() {
+    let server = Running::start().await;
+    server.application("acme").await;
+    let dispatcher = quick(server.address).build();
+    let deep = (0..127).fold(json!(1), |inner, _| json!([inner]));
+    let told = dispatcher.dispatch(&named("deep"), JobStatus::Completed, Some(deep), None).await;
+    assert!(matches!(&told, Dispatched::Accepted(record) if record.job_id == "deep"), "{told:?}");
+    assert!(matches!(completed(&dispatcher, &named("next")).await, Dispatched::Accepted(_)));
+    assert_eq!(records(&server).await.len(), 2);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_left_at_a_shutdown_can_be_stored_and_is_told_as_it_was_after_the_next_start() {
+    let server = Running::start().await;
+    server.application("acme").await;
+    let before = quick(free_address()).build();
+    let why = Some("no such mailbox".to_owned());
+    assert!(matches!(before.dispatch(&named("a"), JobStatus::Failed, None, why).await, Dispatched::Retrying));
+    assert!(matches!(completed(&before, &named("b")).await, Dispatched::Retrying));
+    let stored = serde_json::to_string(&before.shutdown(Duration::ZERO).await).unwrap();
+
+    let after = quick(server.address).build();
+    let mut left: Leftover = serde_json::from_str(&stored).unwrap();
+    left.jobs.sort_by(|one, other| one.job_id.cmp(&other.job_id));
+    // Twice: a program may crash before it has forgotten what it stored.
+    for end in left.jobs.iter().chain(&left.jobs) {
+        assert!(matches!(after.dispatch_end(end.clone()).await, Dispatched::Accepted(_)));
+    }
+    let mut told = records(&server).await;
+    told.sort_by(|one, other| one.job_id.cmp(&other.job_id));
+    assert_eq!(told.len(), 2);
+    for (record, end) in told.iter().zip(&left.jobs) {
+        let payload = record.payload.value();
+        assert_eq!(payload["completedAt"].as_str(), end.completed_at.as_deref());
+        assert_eq!(payload["error"].as_str(), end.error.as_deref());
+        assert_eq!(payload["result"], end.result.as_ref().map(Json::value).unwrap_or_default());
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn what_aldaba_does_not_take_is_refused_with_its_reason_and_no_error_for_the_job() {
     let server = Running::start().await;
@@ -193,8 +238,9 @@ async fn no_more_wait_than_may_in_number_in_bytes_and_in_time() {
     }
     assert_eq!(shown(few.stats()), stats(0, 2, 0, 3));
     let mut left = few.shutdown(Duration::from_millis(100)).await;
-    left.jobs.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
-    assert_eq!(left.jobs, [0, 1].map(|n| (job(n), JobStatus::Completed)));
+    left.jobs.sort_by(|one, other| one.job_id.cmp(&other.job_id));
+    let ids: Vec<_> = left.jobs.iter().map(|end| end.job_id.as_str()).collect();
+    assert_eq!(ids, ["0", "1"]);
     assert_eq!(shown(few.stats()), stats(0, 0, 0, 5));
     // After that nothing waits any more.
     assert!(matches!(completed(&few, &job(9)).await, Dispatched::Dropped));

@@ -181,7 +181,7 @@ async fn an_error_that_aldaba_would_refuse_is_cut_between_two_characters() {
     let long = Some(format!("a{}", "ñ".repeat(40_000)));
     let outcome = dispatcher.dispatch(&job("1"), JobStatus::Failed, None, long).await;
     let Dispatched::Accepted(record) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(record.payload["error"].as_str().unwrap().len(), (64 << 10) - 1);
+    assert_eq!(record.payload.value()["error"].as_str().unwrap().len(), (64 << 10) - 1);
     server.stop().await;
 }
 

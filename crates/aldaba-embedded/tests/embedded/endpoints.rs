@@ -29,6 +29,30 @@ async fn an_application_is_made_once_and_found_by_name_and_id() {
     assert!(aldaba.find_application("other").await.unwrap().is_none());
 }
 
+/// As a program does that sets its endpoints up at every start.
+#[tokio::test]
+async fn an_endpoint_that_is_put_again_is_the_same_and_gets_an_event_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::answering(200);
+    let mut ids = Vec::new();
+    for (n, path) in ["/one", "/one", "/two"].into_iter().enumerate() {
+        let aldaba = start(folder.path()).await;
+        let app = aldaba.application("customer").await.unwrap();
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let spec = || EndpointSpec::to(receiver.url(path)).policy("quick").secret(secret);
+        let (one, two) = tokio::join!(app.put_endpoint("main", spec()), app.put_endpoint("main", spec()));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!((one.id, one.url.as_str()), (two.id, receiver.url(path).as_str()));
+        assert_eq!(app.secret("main").await.unwrap(), secret);
+        ids.push(one.id);
+        app.send(event(n)).await.unwrap();
+        assert_eq!(receiver.next().path, path);
+        assert!(receiver.stays_quiet(), "another endpoint got it too");
+        aldaba.shutdown(Duration::from_secs(10)).await;
+    }
+    assert_eq!(ids, [ids[0]; 3]);
+}
+
 #[tokio::test]
 async fn an_endpoint_is_added_listed_changed_and_deleted() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,12 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const EVENTS: usize = 1000;
+const HALF: u64 = 500;
 const AT_ONCE: usize = 50;
 
 #[tokio::test]
 async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
     let folder = tempfile::tempdir().unwrap();
-    let receiver = Receiver::judging(|_| (200, Duration::from_millis(20)));
+    // The second half is not answered before the drop, however long the sending takes.
+    let dropped = Arc::new(AtomicBool::new(false));
+    let is_dropped = dropped.clone();
+    let receiver = Receiver::judging(move |arrival| {
+        let hangs = arrival.json()["n"].as_u64().unwrap() >= HALF && !is_dropped.load(Ordering::SeqCst);
+        (200, if hangs { Duration::from_secs(60) } else { Duration::from_millis(20) })
+    });
     let aldaba = start(folder.path()).await;
     let app = aldaba.application("customer").await.unwrap();
     app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
@@ -29,6 +36,7 @@ async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
         arrived.insert(arrival.json()["n"].as_u64().unwrap());
     }
     assert!(arrived.len() < EVENTS, "it was in the middle");
+    dropped.store(true, Ordering::SeqCst);
 
     let aldaba = start(folder.path()).await;
     while arrived.len() < EVENTS {

@@ -45,6 +45,8 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
             "is built in",
         ),
         (fresh().overrides(Overrides { job_attempts: 0, ..Overrides::default() }), "overrides: "),
+        (fresh().overrides(sweeping(Duration::ZERO)), "overrides: sweep_interval must be 1 ms to 30 days"),
+        (fresh().overrides(sweeping(Duration::MAX)), "overrides: sweep_interval must be 1 ms to 30 days"),
     ] {
         let error = builder.start().await.unwrap_err();
         assert!(error.to_string().contains(said), "{said}: {error}");
@@ -52,6 +54,26 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
     assert!(!Path::new("encryption.key").exists(), "nothing is left in the program's own folder");
     // None of them has kept the folder.
     Aldaba::builder().sqlite(&data).start().await.unwrap().shutdown(LIMIT).await;
+}
+
+fn sweeping(sweep_interval: Duration) -> Overrides {
+    Overrides { sweep_interval, ..Overrides::default() }
+}
+
+#[tokio::test]
+async fn spans_without_an_end_are_taken_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::answering(200);
+    let forever = Duration::MAX;
+    let aldaba =
+        builder(folder.path()).keep_delivered(forever).keep_dead(Some(forever)).remember_keys(forever);
+    let aldaba = aldaba.start().await.unwrap();
+    let app = aldaba.application("customer").await.unwrap();
+    app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
+    let sent = app.send(event(1).idempotency_key("one")).await.unwrap();
+    assert_eq!(receiver.next().path, "/");
+    assert_eq!(app.send(event(1).idempotency_key("one")).await.unwrap().id, sent.id);
+    assert!(aldaba.shutdown(forever).await.folder_is_free);
 }
 
 #[tokio::test]

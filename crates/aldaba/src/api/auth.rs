@@ -8,6 +8,9 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
+const NO_TOKEN: &str = "Invalid token: there is none; send `Authorization: Bearer` and a token or an API key \
+                        (`aldaba token create` makes them)";
+
 /// What a route is for, and so who may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
@@ -79,8 +82,10 @@ impl Access {
 /// Whose token a request has.
 pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     let token = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-    let checked = token.map(|token| api.tokens.check(token, api.engine.clock().now()));
-    checked.unwrap_or(Err(Refused::Invalid)).map_err(refusal)
+    match token {
+        Some(token) => api.tokens.check(token, api.engine.clock().now()).map_err(refusal),
+        None => Err(Error::new(StatusCode::UNAUTHORIZED, "authentication_failed", NO_TOKEN)),
+    }
 }
 
 /// What speaks for one application counts as long as that is there.

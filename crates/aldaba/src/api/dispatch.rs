@@ -30,6 +30,18 @@ use utoipa::ToSchema;
 const PATH: &str = "/app/{app_id}/dispatch";
 /// The type of what is dispatched without one.
 const EVENT_TYPE: &str = "dispatch";
+const FIELDS: &[&str] = &[
+    "url",
+    "payload",
+    "eventType",
+    "policy",
+    "profile",
+    "headers",
+    "secret",
+    "eventId",
+    "deliverAt",
+    "tags",
+];
 pub(super) const STATES: &[&str] = &["pending", "success", "failed"];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -206,6 +218,7 @@ fn read(
     once: aldaba_engine::Once,
 ) -> Result<(NewDispatch, String), Error> {
     let mut fields = Fields::parse(&body.bytes)?;
+    fields.refuse_others(FIELDS);
     let payload = match serde_json::from_slice::<Payload<'_>>(&body.bytes) {
         Ok(Payload { payload }) => payload.map_or("null", RawValue::get),
         Err(error) => return Err(Problem::decode(&["body", "payload"], error.to_string()).into()),

@@ -28,6 +28,7 @@ const PATH: &str = "/app/{app_id}/job";
 /// The policy and the wire profile of what is told about jobs.
 const WAY: &str = "job-status";
 const EVENT_TYPE: &str = "job.status";
+const FIELDS: &[&str] = &["jobId", "jobType", "status", "result", "error", "webhookUrl", "completedAt"];
 const LONGEST_NAME: usize = 256;
 const LONGEST_ERROR: usize = 64 << 10;
 /// The moments, in milliseconds, that go out as they were given: with a year of four digits, and before the last that
@@ -156,6 +157,7 @@ async fn create(
     let once = pending.once;
     let body = pending.read().await?;
     let mut fields = Fields::parse(&body.bytes)?;
+    fields.refuse_others(FIELDS);
     let result = match serde_json::from_slice::<Given<'_>>(&body.bytes) {
         Ok(Given { result }) => result,
         Err(error) => return Err(Problem::decode(&["body", "result"], error.to_string()).into()),

@@ -117,7 +117,7 @@ impl Fields {
             Err(_) if body.trim_ascii().is_empty() => {
                 Err(Problem::decode(&["body"], "the body is empty; expected a JSON object").into())
             }
-            Err(error) => Err(Problem::decode(&["body"], error.to_string()).into()),
+            Err(error) => Err(Problem::decode(&["body"], unreadable(body, &error)).into()),
         }
     }
 
@@ -145,6 +145,16 @@ impl Fields {
     pub(super) fn require(&mut self, name: &str) {
         if self.fields.get(name).is_none_or(|value| is_null(value)) {
             self.problems.push(Problem::decode(&["body", name], "this field is required"));
+        }
+    }
+
+    /// Refuses fields that mean nothing, for bodies in which one that is left out means something: a name that is
+    /// misspelt would be taken for that.
+    pub(super) fn refuse_others(&mut self, known: &[&str]) {
+        let unknown: Vec<_> =
+            self.fields.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+        for name in unknown {
+            self.problem(&name, format!("is no field here; there are: {}", known.join(", ")));
         }
     }
 
@@ -480,6 +490,15 @@ fn kind(value: &RawValue) -> &'static str {
         Some(b'[') => "a list",
         Some(b'{') => "an object",
         _ => "a number",
+    }
+}
+
+/// Why a body is none.
+fn unreadable(body: &[u8], error: &serde_json::Error) -> String {
+    match body.trim_ascii_start() {
+        [b'{', ..] if error.is_data() => error.to_string(),
+        _ if error.is_data() => "expected a JSON object".to_owned(),
+        _ => format!("is no JSON: {error}"),
     }
 }
 

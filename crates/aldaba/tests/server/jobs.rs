@@ -374,6 +374,41 @@ async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
     assert_eq!(server.stored(&app).await, [1, 0, 2]);
 }
 
+/// Without a URL nobody is told, so that a misspelt one would lose a webhook without a word.
+#[tokio::test]
+async fn a_field_that_is_misspelt_is_refused_and_not_taken_for_one_that_is_left_out() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for misspelt in ["webhookURL", "webhook_url", "url"] {
+        let job =
+            json!({"jobId": "j", "jobType": "t", "status": "completed", misspelt: "https://example.com/"});
+        let refused = server.client.post(&format!("/app/{app}/job"), job.to_string()).await.expect(422);
+        assert_eq!(refused["detail"][0]["loc"], json!(["body", misspelt]));
+        assert!(refused["detail"][0]["msg"].as_str().unwrap().contains("webhookUrl"), "{refused}");
+    }
+    let dispatch = json!({"url": "https://example.com/", "payload": 1, "event_type": "a", "channels": ["b"]});
+    let refused = server.client.post(&format!("/app/{app}/dispatch"), dispatch.to_string()).await.expect(422);
+    let places = ["channels", "event_type"].map(|field| json!(["body", field]));
+    assert_eq!([&refused["detail"][0]["loc"], &refused["detail"][1]["loc"]], [&places[0], &places[1]]);
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_object_is_refused_with_words_that_say_so() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    for (body, words) in [
+        ("[]", "expected a JSON object"),
+        ("7", "expected a JSON object"),
+        ("jobId=7", "is no JSON: "),
+        ("{\"jobId\": ", "is no JSON: "),
+        ("", "the body is empty; expected a JSON object"),
+    ] {
+        let refused = server.client.post(&format!("/app/{app}/job"), body).await.expect(422);
+        assert!(refused["detail"][0]["msg"].as_str().unwrap().starts_with(words), "{body}: {refused}");
+    }
+}
+
 #[tokio::test]
 async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request() {
     let server = Running::start().await;

@@ -42,6 +42,8 @@ async fn without_a_valid_token_nothing_is_reached_and_nothing_stored() {
             assert!(refused["detail"].as_str().unwrap().starts_with("Invalid token"), "{refused}");
         }
     }
+    let without = server.client.anonymous().get("/app").await.expect(401);
+    assert!(without["detail"].as_str().unwrap().contains("send `Authorization: Bearer`"), "{without}");
     for (claims, code) in [
         (json!({"sub": "admin"}), "bad_token"),
         (json!({"sub": "app_23rb8YdGqMT0qIzpgGwdXfHirMu"}), "bad_token"),

@@ -1,10 +1,10 @@
 //! Jobs that do whatever a test wants, in a worker within the test's process.
 
 use crate::support::World;
+use crate::support::queue::{Config, Storage};
 use aldaba_client::apalis::{JobWebhooks, WebhookJob};
 use aldaba_client::{Client, Dispatcher};
 use apalis::prelude::*;
-use apalis_sqlite::{Config, SqliteStorage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use ulid::Ulid;
@@ -24,9 +24,9 @@ impl WebhookJob for Work {
     }
 }
 
-pub(crate) fn queue(world: &World) -> SqliteStorage<Work> {
+pub(crate) fn queue(world: &World) -> Storage<Work> {
     let config = Config::default().queue("work").batch_size(10).heartbeat_interval(Duration::from_secs(1));
-    SqliteStorage::new(&world.pool).with_config(config)
+    Storage::new(&world.pool).with_config(config)
 }
 
 pub(crate) fn webhooks(world: &World) -> JobWebhooks {

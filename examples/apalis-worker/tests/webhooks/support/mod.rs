@@ -3,6 +3,7 @@
 mod aldaba;
 pub(crate) mod gate;
 mod http;
+pub(crate) mod queue;
 mod receiver;
 
 pub(crate) use gate::Gate;
@@ -10,7 +11,7 @@ pub(crate) use receiver::Receiver;
 
 use aldaba::Aldaba;
 use apalis::prelude::{FetchById, Status, TaskId};
-use apalis_sqlite::{SqlitePool, SqliteStorage};
+use queue::{Database, Pool, Storage};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -28,8 +29,9 @@ pub(crate) struct World {
     pub(crate) aldaba: Aldaba,
     pub(crate) gate: Gate,
     pub(crate) receiver: Receiver,
-    pub(crate) pool: SqlitePool,
-    folder: TempDir,
+    pub(crate) pool: Pool,
+    database: Database,
+    _folder: TempDir,
 }
 
 impl World {
@@ -41,8 +43,9 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let aldaba = Aldaba::start(&folder.path().join("aldaba")).await;
         let gate = Gate::open(aldaba.address).await;
-        let pool = SqlitePool::connect(&database(&folder)).await.unwrap();
-        let world = Self { aldaba, gate, receiver, pool, folder };
+        let database = Database::new(folder.path());
+        let pool = Pool::connect(&database.url).await.unwrap();
+        let world = Self { aldaba, gate, receiver, pool, database, _folder: folder };
         assert!(world.command().arg("setup").status().unwrap().success());
         world
     }
@@ -78,7 +81,7 @@ impl World {
     fn command(&self) -> Command {
         let mut command = Command::new(WORKER);
         command
-            .env("JOBS_DATABASE", database(&self.folder))
+            .env("JOBS_DATABASE", &self.database.url)
             .env("HEARTBEAT_SECONDS", "1")
             .env("ALDABA_URL", self.gate.url())
             .env("ALDABA_TOKEN", &self.aldaba.token)
@@ -88,7 +91,7 @@ impl World {
 
     /// A job's status in the queue, and how often it was run.
     pub(crate) async fn stored(&self, id: &str) -> (Status, usize) {
-        let mut queue = SqliteStorage::<serde_json::Value>::new(&self.pool);
+        let mut queue = Storage::<serde_json::Value>::new(&self.pool);
         let task = queue.fetch_by_id(&id.parse::<TaskId>().unwrap()).await.unwrap().expect("a job is gone");
         (task.status(), task.attempt())
     }
@@ -103,10 +106,6 @@ impl World {
             panic!("the job was never {status}; it is {:?}", self.stored(id).await);
         }
     }
-}
-
-fn database(folder: &TempDir) -> String {
-    format!("sqlite://{}?mode=rwc", folder.path().join("jobs.db").display())
 }
 
 /// A worker process, killed at the latest when this is dropped.
