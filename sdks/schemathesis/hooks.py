@@ -5,6 +5,7 @@ for that. URLs of endpoints are led to a closed port of this machine: nothing le
 """
 
 import ast
+import itertools
 import json
 import os
 import threading
@@ -61,7 +62,7 @@ class Scene:
     """One thing of every kind."""
 
     def __init__(self):
-        self.count = 0
+        self.numbers = itertools.count(1)
         self.ids = {}
         self.ids["app_id"] = self.app()
         self.ids["event_type_name"] = self.event_type()
@@ -86,8 +87,8 @@ class Scene:
         self.ids["origin"] = urllib.parse.quote(NOWHERE.rstrip("/"), safe="")
 
     def name(self, kind):
-        self.count += 1
-        return f"{kind}-{self.count}"
+        # In one step: there are two workers.
+        return f"{kind}-{next(self.numbers)}"
 
     def app(self):
         return ask("POST", "/app", {"name": "For schemathesis"})["id"]

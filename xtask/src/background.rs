@@ -11,6 +11,9 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A server that does not refuse what has to wait for a disk or a processor that others use, too: no test is about that.
+pub(crate) const PATIENT: (&str, &str) = ("ALDABA_QUEUE_MILLISECONDS", "30000");
+
 /// A process in a group of its own, ended with everything it started when this is dropped.
 pub(crate) struct Background {
     child: Child,
@@ -90,7 +93,7 @@ impl Server {
         let folder = Folder::new()?;
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&folder.0);
-        command.env("ALDABA_LOG", "error").envs(settings.iter().copied());
+        command.env("ALDABA_LOG", "error").env(PATIENT.0, PATIENT.1).envs(settings.iter().copied());
         let mut process = Background::start(command)?;
         let printed = process.wait_for("token create")?;
         let url = url(printed).ok_or(format!("the server printed no address: {printed}"))?;

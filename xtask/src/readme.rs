@@ -1,7 +1,7 @@
 //! Runs the README's examples as they are written, but on free ports, in a temporary folder and
 //! with a binary that is already built.
 
-use crate::background::{Background, Folder};
+use crate::background::{Background, Folder, PATIENT};
 use crate::run::{Outcome, root};
 use crate::tools;
 use std::fs;
@@ -70,6 +70,7 @@ impl Examples {
     fn in_shell(&self, script: &str) -> Command {
         let mut command = Command::new("bash");
         command.args(["-c", &format!("set -euo pipefail\n{script}\nwait")]).current_dir(&self.folder);
+        command.env(PATIENT.0, PATIENT.1);
         command
     }
 

@@ -94,15 +94,15 @@ fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
 
 /// Debian packages that are not there.
 pub(crate) fn install(packages: &[&str]) -> Outcome {
-    let update = || show(Command::new("apt-get").args(["update", "--quiet"]));
-    let install = || {
-        show(
-            Command::new("apt-get")
-                .args(["install", "--quiet", "--yes", "--no-install-recommends"])
-                .args(packages)
-                .env("DEBIAN_FRONTEND", "noninteractive"),
-        )
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(["--quiet", "--option=Acquire::Retries=3"]);
+        // A machine that has just started may be looking for updates of its own.
+        command.arg("--option=DPkg::Lock::Timeout=300");
+        show(command.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
     };
+    let update = || apt(&["update"]);
+    let install = || apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat());
     update().and_then(|()| install()).map_err(|why| {
         format!("{why}\nInstall these Debian packages by hand, and try again: {}", packages.join(" "))
     })

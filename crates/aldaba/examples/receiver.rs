@@ -1,12 +1,12 @@
 //! A small receiver: verifies every webhook with the `standardwebhooks` library, prints it, and
-//! answers 204; 400 if the signature is wrong.
+//! answers 204; 400 if the signature is wrong, 405 to whoever only looks.
 //!
 //! `cargo run --release --example receiver -- 127.0.0.1:9000 whsec_…`
 
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use standardwebhooks::Webhook;
 use std::convert::Infallible;
@@ -43,6 +43,7 @@ async fn receive(
     let mut answer = Response::new(Empty::new());
     *answer.status_mut() = match body.collect().await {
         Err(_) => StatusCode::BAD_REQUEST,
+        Ok(_) if head.method != Method::POST => StatusCode::METHOD_NOT_ALLOWED,
         Ok(body) => {
             let body = body.to_bytes();
             match webhook.verify(&body, &head.headers) {

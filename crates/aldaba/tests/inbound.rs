@@ -69,7 +69,14 @@ impl Sending {
         let body = format!(r#"{{"type": "order.paid", "n": {event}}}"#);
         let id = format!("evt_{event}");
         loop {
-            let seen = *self.started.lock().expect("no panic");
+            let Some(connected) = client else {
+                let seen = *self.started.lock().expect("no panic");
+                match Client::connect(self.address, "") {
+                    Ok(fresh) => *client = Some(fresh),
+                    Err(_) => self.wait_past(seen),
+                }
+                continue;
+            };
             let at = seconds();
             let signature = self.webhook.sign(&id, at, body.as_bytes()).expect("a signature");
             let mut headers = String::new();
@@ -77,16 +84,7 @@ impl Sending {
                 write!(headers, "webhook-{name}: {value}\r\n").expect("text");
             }
             let begun = now();
-            let answer = match client {
-                Some(client) => client.knock(&self.path, &headers, &body),
-                None => match Client::connect(self.address, "") {
-                    Ok(fresh) => {
-                        *client = Some(fresh);
-                        continue;
-                    }
-                    Err(error) => Err(error),
-                },
-            };
+            let answer = connected.knock(&self.path, &headers, &body);
             let mut told = self.told.lock().expect("no panic");
             match answer {
                 Ok(answer) if answer.status == 200 && answer.body["received"] == true => {
@@ -104,11 +102,10 @@ impl Sending {
                     std::thread::sleep(Duration::from_millis(100));
                 }
                 Ok(answer) => panic!("{}: {}", answer.status, answer.body),
+                // The server that it was connected to is gone; the next may be there already.
                 Err(_) => {
                     told.lost += 1;
-                    drop(told);
                     *client = None;
-                    self.wait_past(seen);
                 }
             }
         }

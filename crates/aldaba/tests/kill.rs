@@ -135,26 +135,21 @@ fn send(
         }
         let body = format!(r#"{{"eventType": "kill.test", "payload": {{"n": {number}}}}}"#);
         let message = loop {
-            let seen = incarnation.current();
-            let answer = match &mut client {
-                Some(client) => Client::post(client, path, Some(&format!("key-{number}")), &body),
-                None => match Client::connect(address, token) {
-                    Ok(fresh) => {
-                        client = Some(fresh);
-                        continue;
-                    }
-                    Err(error) => Err(error),
-                },
+            let Some(connected) = &mut client else {
+                let seen = incarnation.current();
+                match Client::connect(address, token) {
+                    Ok(fresh) => client = Some(fresh),
+                    Err(_) => incarnation.wait_past(seen),
+                }
+                continue;
             };
-            match answer {
+            match connected.post(path, Some(&format!("key-{number}")), &body) {
                 Ok(answer) if answer.status == 202 => {
                     break answer.body["id"].as_str().expect("an id").to_owned();
                 }
                 Ok(answer) => panic!("{}: {}", answer.status, answer.body),
-                Err(_) => {
-                    client = None;
-                    incarnation.wait_past(seen);
-                }
+                // The server that it was connected to is gone; the next may be there already.
+                Err(_) => client = None,
             }
         };
         accepted.lock().expect("no panic").insert(number, message);

@@ -28,7 +28,9 @@ impl Aldaba {
         command
             .env("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8")
             .env("ALDABA_BRAND", BRAND)
-            .env("ALDABA_LOG", "warn");
+            .env("ALDABA_LOG", "warn")
+            // Tests share their disk and processors with others, and are not about that.
+            .env("ALDABA_QUEUE_MILLISECONDS", "30000");
         let process = Process::start(command, &folder.join("aldaba.log"), address).await;
         let output = binary().args(["token", "create", "--data"]).arg(&data).output().unwrap();
         assert!(output.status.success(), "no token: {}", String::from_utf8_lossy(&output.stderr));

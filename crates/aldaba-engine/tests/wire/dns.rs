@@ -3,6 +3,7 @@
 use crate::receiver::{OK, Receiver};
 use crate::{answer, assert_failed, hasty, options, post, send};
 use aldaba_delivery::FailureKind;
+use aldaba_engine::WireRequest;
 use aldaba_engine::wire::{Wire, WireOptions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -161,15 +162,22 @@ async fn silent_names_do_not_delay_others() {
     let server = NameServer::start().await;
     let receiver = Receiver::answering(OK).await;
     let wire = server.wire();
-    let silent = (0..500).map(|n| {
-        let wire = wire.clone();
-        tokio::spawn(async move { send(&wire, hasty(format!("http://silent.n{n}.test/"))).await })
-    });
-    let silent: Vec<_> = silent.collect();
+    let silent = |how: fn(String) -> WireRequest| -> Vec<_> {
+        let send_one = |n: usize| {
+            let (wire, request) = (wire.clone(), how(format!("http://silent.n{n}.test/")));
+            tokio::spawn(async move { send(&wire, request).await })
+        };
+        (0..500).map(send_one).collect()
+    };
+    let patient = silent(post);
     tokio::task::yield_now().await;
-    let response = send(&wire, hasty(format!("http://here.test:{}/", receiver.address.port()))).await;
+    let response = send(&wire, post(format!("http://here.test:{}/", receiver.address.port()))).await;
     assert_eq!(answer(&response).status, 200);
-    for response in silent {
+    for waiting in patient {
+        assert!(!waiting.is_finished(), "it was not waited for");
+        waiting.abort();
+    }
+    for response in silent(hasty) {
         assert_failed(&response.await.unwrap(), FailureKind::ConnectTimeout, "");
     }
 }

@@ -36,6 +36,8 @@ impl Server {
             .arg(data)
             .env("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8")
             .env("ALDABA_LOG", "error")
+            // Tests share their disk and processors with others, and are not about that.
+            .env("ALDABA_QUEUE_MILLISECONDS", "30000")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

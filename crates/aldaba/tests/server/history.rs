@@ -70,16 +70,13 @@ impl Scene {
                 "channels": ["all", format!("in:{kind}")], "tags": [format!("on/{kind}")],
                 "payload": {"number": number, "answer": answer}});
             let sent = server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(202);
+            // Its attempts are made before those of the next.
+            until(&server, &format!("/app/{app}/attempt/msg/event-{number}"), 2).await;
             messages.push(sent);
             // Ids know their moments to 4 ms.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let scene =
-            Self { server, app, endpoints: endpoints.try_into().unwrap(), messages, _receiver: receiver };
-        for endpoint in &scene.endpoints {
-            until(&scene.server, &format!("/app/{}/attempt/endpoint/{endpoint}", scene.app), 6).await;
-        }
-        scene
+        Self { server, app, endpoints: endpoints.try_into().unwrap(), messages, _receiver: receiver }
     }
 
     fn path(&self, rest: &str) -> String {

@@ -12,6 +12,10 @@ use std::time::Duration;
 const BRISK: &str = r#"{"name": "brisk", "schedule": {"type": "list", "delays": ["300ms", "300ms"]},
     "jitter": {"type": "none"}}"#;
 
+/// The same, with time for a change before the second.
+const LEISURELY: &str = r#"{"name": "leisurely", "schedule": {"type": "list", "delays": ["4s", "300ms"]},
+    "jitter": {"type": "none"}}"#;
+
 /// The number in a payload.
 fn number(arrival: &Arrival) -> i64 {
     serde_json::from_slice::<Value>(&arrival.body).unwrap()["n"].as_i64().unwrap()
@@ -33,7 +37,9 @@ async fn refusing(refusals: fn(i64) -> u32) -> Receiver {
 /// A server with an application; its endpoint is where the receiver is.
 async fn with_endpoint(receiver: &Receiver, more: Value) -> (Running, String, String) {
     let server = Running::delivering().await;
-    server.client.post("/policy", BRISK).await.expect(201);
+    for policy in [BRISK, LEISURELY] {
+        server.client.post("/policy", policy).await.expect(201);
+    }
     let app = server.application().await;
     let mut endpoint = json!({"url": receiver.url("/"), "policy": "brisk"});
     endpoint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -136,7 +142,7 @@ async fn a_message_that_is_never_taken_blocks_until_the_owner_says_otherwise() {
 #[tokio::test]
 async fn an_endpoint_becomes_ordered_while_deliveries_wait() {
     let mut receiver = refusing(|n| if n <= 3 { 2 } else { 0 }).await;
-    let (server, app, endpoint) = with_endpoint(&receiver, json!({})).await;
+    let (server, app, endpoint) = with_endpoint(&receiver, json!({"policy": "leisurely"})).await;
     let path = format!("/app/{app}/endpoint/{endpoint}");
     for n in 1..=3 {
         send(&server, &app, n).await;

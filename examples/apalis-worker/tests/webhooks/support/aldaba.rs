@@ -50,6 +50,8 @@ fn serve(folder: &Path) -> (Child, SocketAddr) {
     let mut command = binary();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder);
     command.env("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8").env("ALDABA_LOG", "warn").stdout(Stdio::piped());
+    // Tests share their disk and processors with others, and are not about that.
+    command.env("ALDABA_QUEUE_MILLISECONDS", "30000");
     let mut process = command.spawn().unwrap();
     let output = BufReader::new(process.stdout.take().unwrap());
     let (found, address) = mpsc::channel();
