@@ -182,7 +182,7 @@ def before_call(context, case, **_):
     parameters = case.path_parameters or {}
     for name, value in parameters.items():
         deleted = case.method.upper() == "DELETE" and path.removesuffix("/content").endswith("{" + name + "}")
-        known = came_from_an_answer(name, value)
+        known = value in SCENE.ids.values() or came_from_an_answer(name, value)
         kind = endpoint_kind(path) if name == "endpoint_id" else name
         if kind in SCENE.ids and (deleted and known or chance % 8 and not (linked and known)):
             parameters[name] = SCENE.fresh(kind) if deleted else SCENE.ids[kind]
