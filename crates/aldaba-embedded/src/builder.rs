@@ -4,8 +4,7 @@ use aldaba_delivery::Policy;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
 use aldaba_engine::wire::{EgressProxy, PoolLimits, WireOptions, read_roots};
 use aldaba_engine::{
-    ChangeError, DataFolder, Engine, Entropy, Installation, Options, Setup, SystemClock, SystemEntropy,
-    default_organization,
+    ChangeError, Engine, Installation, Options, Setup, SystemClock, SystemEntropy, default_organization,
 };
 use aldaba_store::Actor;
 use aldaba_store::sqlite::Options as StoreOptions;
@@ -60,6 +59,7 @@ pub struct Builder {
     dead_kept: Option<Option<Duration>>,
     idempotency_kept: Option<Duration>,
     low_space: Option<u64>,
+    older_data: bool,
 }
 
 impl Builder {
@@ -80,6 +80,7 @@ impl Builder {
             dead_kept: None,
             idempotency_kept: None,
             low_space: None,
+            older_data: false,
         }
     }
 
@@ -191,6 +192,13 @@ impl Builder {
         self
     }
 
+    /// Starts although the database has lost commits that were on disk, or is missing beside its key: after a loss of
+    /// its files, or with an older copy of them. What is missing stays lost. For one start, not for every one.
+    pub fn accept_older_data(mut self, accept: bool) -> Self {
+        self.older_data = accept;
+        self
+    }
+
     /// Takes the folder, starts the engine's threads, and delivers what waits in it. Whoever gives up waiting has
     /// started nothing: what was begun is undone in the background, and the folder is free a moment later.
     pub async fn start(self) -> Result<Aldaba, StartError> {
@@ -210,7 +218,7 @@ impl Builder {
         let runtime = OwnRuntime::start(threads).map_err(StartError::Threads)?;
         let handle = runtime.handle();
         let installing = handle.spawn(async move {
-            let installation = Installation::start(blueprint.setup()?).await?;
+            let installation = Installation::start(blueprint.setup()).await?;
             Ok::<_, StartError>(installation)
         });
         let installation = match installing.await {
@@ -281,6 +289,7 @@ impl Builder {
             engine.idempotency_kept = span;
         }
         let mut store = StoreOptions { readers: READERS, ..StoreOptions::new(folder) };
+        store.accept_older_data = self.older_data;
         if let Some(bytes) = self.low_space {
             store.low_space_bytes = bytes;
         }
@@ -298,23 +307,16 @@ struct Blueprint {
 }
 
 impl Blueprint {
-    /// With the folder's own key, where none was given.
-    fn setup(self) -> Result<Setup, StartError> {
-        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
-        let folder = DataFolder::open(&self.store.folder)?;
-        let encryption_key = match self.encryption_key {
-            Some(key) => key,
-            None => folder.encryption_key(&*entropy)?,
-        };
-        Ok(Setup {
+    fn setup(self) -> Setup {
+        Setup {
             store: self.store,
             clock: Arc::new(SystemClock::new()),
-            entropy,
-            encryption_key,
+            entropy: Arc::new(SystemEntropy::new()),
+            encryption_key: self.encryption_key,
             wire: self.wire,
             overrides: self.overrides,
             engine: self.engine,
-        })
+        }
     }
 }
 

@@ -122,12 +122,6 @@ impl StartError {
     }
 }
 
-impl From<FolderError> for StartError {
-    fn from(error: FolderError) -> Self {
-        Self::Folder(error.into())
-    }
-}
-
 impl From<SetupError> for StartError {
     fn from(error: SetupError) -> Self {
         use aldaba_engine::StartError as Engine;
@@ -136,7 +130,10 @@ impl From<SetupError> for StartError {
             SetupError::Store(OpenError::Locked { folder }) => Self::InUse { folder },
             SetupError::Store(error) => Self::Store(error.into()),
             SetupError::Wire(error) => Self::Network(error.into()),
-            SetupError::Engine(Engine::OtherKey) => Self::OtherKey,
+            SetupError::Folder(FolderError::KeyMissing { .. }) | SetupError::Engine(Engine::OtherKey) => {
+                Self::OtherKey
+            }
+            SetupError::Folder(error) => Self::Folder(error.into()),
             SetupError::Engine(error) => Self::Engine(error.into()),
         }
     }

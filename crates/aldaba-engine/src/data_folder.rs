@@ -1,7 +1,7 @@
 //! The data folder and the secrets in it.
 
 use crate::Entropy;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -24,11 +24,26 @@ pub enum FolderError {
     Make { path: PathBuf, source: io::Error },
     #[error("cannot read the secret {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
+    #[error(
+        "the database was encrypted with the key in {path}, which is missing: put the file back, or set \
+         ALDABA_ENCRYPTION_KEY or ALDABA_JWT_SECRET to what it was"
+    )]
+    KeyMissing { path: PathBuf },
+    #[error(
+        "there is no database beside the key {path}, which an earlier start has made: put aldaba.db back. To begin \
+         anew with this key: `aldaba serve --accept-older-data`, once (in a program: `Builder::accept_older_data`)"
+    )]
+    DatabaseMissing { path: PathBuf },
     #[error("the secret {path} is damaged: expected 64 hexadecimal digits. Put the original back")]
     Damaged { path: PathBuf },
 }
 
 impl DataFolder {
+    /// Names the folder, and makes nothing.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.into() }
+    }
+
     /// Makes the folder when it is missing. Takes no lock: `token create` works beside a server.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -38,19 +53,38 @@ impl DataFolder {
 
     /// The 64 hexadecimal digits of a secret, made now if it is not there yet.
     pub fn secret(&self, name: &str, entropy: &dyn Entropy) -> Result<String, FolderError> {
+        if let Some(secret) = self.existing_secret(name)? {
+            self.close_to_others(name);
+            return Ok(secret);
+        }
         let path = self.path.join(name);
-        let wrong = |source| FolderError::Read { path: path.clone(), source };
-        if !path.try_exists().map_err(wrong)? {
-            self.make(&path, entropy).map_err(|source| FolderError::Make { path: path.clone(), source })?;
-        }
-        let open = fs::metadata(&path).map_err(wrong)?.permissions().mode() & 0o077 != 0;
-        if open {
-            tracing::warn!(path = %path.display(), "this secret can be read by others: give it mode 0600");
-        }
-        let text = fs::read_to_string(&path).map_err(wrong)?.trim().to_owned();
+        self.make(&path, entropy).map_err(|source| FolderError::Make { path: path.clone(), source })?;
+        let gone = || FolderError::Read { path, source: ErrorKind::NotFound.into() };
+        self.existing_secret(name)?.ok_or_else(gone)
+    }
+
+    /// The 64 hexadecimal digits of a secret, if it is there.
+    pub fn existing_secret(&self, name: &str) -> Result<Option<String>, FolderError> {
+        let path = self.path.join(name);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text.trim().to_owned(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(FolderError::Read { path, source }),
+        };
         match key_from_hex(&text) {
-            Some(_) => Ok(text),
+            Some(_) => Ok(Some(text)),
             None => Err(FolderError::Damaged { path }),
+        }
+    }
+
+    /// Former versions only warned of a file that others can read.
+    fn close_to_others(&self, name: &str) {
+        let path = self.path.join(name);
+        let Ok(mode) = fs::metadata(&path).map(|found| found.permissions().mode()) else { return };
+        if mode & 0o077 != 0
+            && let Err(error) = fs::set_permissions(&path, Permissions::from_mode(mode & 0o7700))
+        {
+            tracing::warn!(%error, path = %path.display(), "this file is open to others: give it mode 0600");
         }
     }
 
@@ -60,12 +94,32 @@ impl DataFolder {
         Ok(key_from_hex(&text).expect("the folder has checked it"))
     }
 
+    /// The same, if it is there.
+    pub fn existing_encryption_key(&self) -> Result<Option<[u8; 32]>, FolderError> {
+        Ok(self.existing_secret(ENCRYPTION_FILE)?.and_then(|text| key_from_hex(&text)))
+    }
+
+    pub(crate) fn has_encryption_key(&self) -> bool {
+        self.path.join(ENCRYPTION_FILE).exists()
+    }
+
+    pub(crate) fn key_missing(&self) -> FolderError {
+        FolderError::KeyMissing { path: self.path.join(ENCRYPTION_FILE) }
+    }
+
+    pub(crate) fn database_missing(&self) -> FolderError {
+        FolderError::DatabaseMissing { path: self.path.join(ENCRYPTION_FILE) }
+    }
+
     /// Says where the server is that has the folder, for commands on the same machine.
     pub fn set_address(&self, address: SocketAddr) {
+        let path = self.path.join(ADDRESS_FILE);
+        let open = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
         // Without it they ask where the settings say.
-        if let Err(error) = fs::write(self.path.join(ADDRESS_FILE), format!("{address}\n")) {
+        if let Err(error) = open.and_then(|mut file| writeln!(file, "{address}")) {
             tracing::warn!(%error, "cannot write down the address for commands on this machine");
         }
+        self.close_to_others(ADDRESS_FILE);
     }
 
     /// Where the server was that had the folder last.
@@ -138,6 +192,26 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    }
+
+    #[test]
+    fn a_secret_that_others_can_read_is_closed_to_them() {
+        let outer = tempfile::tempdir().unwrap();
+        let (folder, entropy) = (DataFolder::open(outer.path()).unwrap(), SystemEntropy::new());
+        folder.secret("s", &entropy).unwrap();
+        let path = outer.path().join("s");
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        folder.secret("s", &entropy).unwrap();
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn looking_for_a_secret_makes_none() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = DataFolder::at(&outer.path().join("a"));
+        assert_eq!(folder.existing_secret("s").unwrap(), None);
+        assert_eq!(folder.existing_encryption_key().unwrap(), None);
+        assert!(!outer.path().join("a").exists());
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod questions;
 mod start;
 mod stop;
 
+pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
 use crate::aside::Aside;

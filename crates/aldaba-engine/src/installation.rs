@@ -1,12 +1,15 @@
 //! An engine on this machine: a data folder, the network, the machine's clock and its chance. What starts
 //! one, a server or a program that has it inside, says only what is to be different.
 
+use crate::engine::ENCRYPTION_CHECK;
 use crate::wire::{Wire, WireError, WireOptions};
-use crate::{Clock, Engine, Entropy, Options, Parts, Policies, StartError, Vault};
+use crate::{
+    Clock, DataFolder, Engine, Entropy, FolderError, Options, Parts, Policies, Profiles, StartError, Vault,
+};
 use aldaba_delivery::OrgId;
 use aldaba_delivery::PolicyError;
 use aldaba_delivery::policy::Overrides;
-use aldaba_store::sqlite::{Monotonic, OpenError, Options as StoreOptions, SqliteStore};
+use aldaba_store::sqlite::{Monotonic, OpenError, Opening, Options as StoreOptions, SqliteStore};
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,8 +27,8 @@ pub struct Setup {
     pub store: StoreOptions,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    /// What secrets are sealed with.
-    pub encryption_key: [u8; 32],
+    /// What secrets are sealed with. `None`: the folder's own key, made at the first start.
+    pub encryption_key: Option<[u8; 32]>,
     pub wire: WireOptions,
     pub overrides: Overrides,
     pub engine: Options,
@@ -47,6 +50,8 @@ pub enum SetupError {
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
     Store(#[from] OpenError),
     #[error(transparent)]
     Engine(#[from] StartError),
@@ -56,15 +61,18 @@ impl Installation {
     /// Takes the data folder, brings its database to the present schema, and starts delivering what waits in it.
     pub async fn start(setup: Setup) -> Result<Self, SetupError> {
         let Setup { store, clock, entropy, encryption_key, wire, overrides, engine } = setup;
+        // What can be refused without the folder is refused before it is touched.
         let policies = Policies::new(&overrides)?;
+        Profiles::new(&engine.profile, &engine.brand).map_err(StartError::from)?;
         let wire = Wire::new(wire)?;
-        let store = Arc::new(open(store, clock.clone()).await?);
+        let (store, vault) = open(store, encryption_key, clock.clone(), entropy.clone()).await?;
+        let store = Arc::new(store);
         let parts = Parts {
             store: store.clone(),
             transport: Arc::new(wire.clone()),
             clock,
             entropy,
-            vault: Vault::new(encryption_key),
+            vault,
             policies,
         };
         let engine = Engine::start(parts, engine).await?;
@@ -73,15 +81,49 @@ impl Installation {
 }
 
 /// Opening reads and may migrate, on a disk that may be slow.
-async fn open(options: StoreOptions, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
+async fn open(
+    options: StoreOptions,
+    key: Option<[u8; 32]>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+) -> Result<(SqliteStore, Vault), SetupError> {
     let options = StoreOptions { clock: Monotonic::new(move || clock.monotonic()), ..options };
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
+    let opened = tokio::task::spawn_blocking(move || open_with_key(&options, key, &*entropy)).await;
     match opened {
         Ok(opened) => opened,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime ends, and with it whoever waits for this.
         Err(_) => std::future::pending().await,
     }
+}
+
+/// A database and a key that do not belong together are refused before either is changed.
+fn open_with_key(
+    options: &StoreOptions,
+    given: Option<[u8; 32]>,
+    entropy: &dyn Entropy,
+) -> Result<(SqliteStore, Vault), SetupError> {
+    let folder = DataFolder::at(&options.folder);
+    let opening = Opening::begin(options)?;
+    if opening.is_new() && folder.has_encryption_key() && !options.accept_older_data {
+        return Err(folder.database_missing().into());
+    }
+    let found = match given {
+        Some(key) => Some(key),
+        None => folder.existing_encryption_key()?,
+    };
+    match (opening.setting(ENCRYPTION_CHECK)?, found) {
+        (Some(check), Some(key)) if !Vault::new(key).made(&check) => return Err(StartError::OtherKey.into()),
+        (Some(_), None) => return Err(folder.key_missing().into()),
+        _ => {}
+    }
+    let store = opening.finish()?;
+    // After the database: a crash in between must not leave a key that looks as if a database was lost beside it.
+    let key = match given {
+        Some(key) => key,
+        None => folder.encryption_key(entropy)?,
+    };
+    Ok((store, Vault::new(key)))
 }
 
 /// Without the key.

@@ -57,6 +57,9 @@ struct Serve {
     /// For PostgreSQL, which this version cannot use yet
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
+    /// Start although the database has lost commits that were on disk; what is missing stays lost. For one start
+    #[arg(long)]
+    accept_older_data: bool,
 }
 
 #[derive(Debug, Args)]
@@ -127,10 +130,11 @@ fn policies(command: PolicyCommand, variables: &BTreeMap<String, String>) -> Res
 }
 
 fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> Result<(), Failure> {
-    let Serve { listen, place, database_url } = command;
+    let Serve { listen, place, database_url, accept_older_data } = command;
     let flags = [("listen", listen), ("database_url", database_url)];
     let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let mut loaded = load(flags, place, variables)?;
+    loaded.config.store.accept_older_data = accept_older_data;
     logging::start(&loaded.config);
     loaded.warnings.extend(descriptors::fit(descriptors::raise_limit(), &mut loaded.config));
     for warning in &loaded.warnings {
@@ -207,22 +211,33 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The two ways in which a process is asked to stop.
+/// The two ways in which a process is asked to stop, and one in which some are asked to read their settings again.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
     fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
+    /// Waits until the process is asked to stop. A hangup would end it without a drain; nothing can be reloaded yet.
     async fn next(&mut self) {
-        tokio::select! {
-            biased;
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {
+                    tracing::warn!("SIGHUP is ignored: settings are read at the start only; SIGTERM stops the server");
+                }
+            }
         }
     }
 }

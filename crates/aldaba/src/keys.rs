@@ -24,18 +24,21 @@ pub(crate) fn has_jwt_secret(folder: &Path) -> bool {
     folder.join(JWT_FILE).is_file()
 }
 
-pub(crate) fn encryption_key(
-    config: &Config,
-    folder: &DataFolder,
-    entropy: &dyn Entropy,
-) -> Result<[u8; 32], FolderError> {
-    if let Some(key) = &config.encryption_key {
-        return Ok(key.0);
+/// Refuses a secret that cannot be used, and makes none.
+pub(crate) fn check_jwt_secret(config: &Config) -> Result<(), FolderError> {
+    match &config.jwt_secret {
+        Some(_) => Ok(()),
+        None => DataFolder::at(config.data()).existing_secret(JWT_FILE).map(drop),
     }
-    if let Some(secret) = &config.jwt_secret {
-        return Ok(derived(&secret.0));
+}
+
+/// `None`: the data folder has a key of its own.
+pub(crate) fn encryption_key(config: &Config) -> Option<[u8; 32]> {
+    match (&config.encryption_key, &config.jwt_secret) {
+        (Some(key), _) => Some(key.0),
+        (None, Some(secret)) => Some(derived(&secret.0)),
+        (None, None) => None,
     }
-    folder.encryption_key(entropy)
 }
 
 fn derived(secret: &str) -> [u8; 32] {
@@ -49,21 +52,16 @@ fn derived(secret: &str) -> [u8; 32] {
 mod tests {
     use super::*;
     use crate::config::Secret;
-    use aldaba_engine::SystemEntropy;
 
     #[test]
     fn the_encryption_key_comes_from_its_setting_then_the_jwt_secret_then_the_folder() {
-        let outer = tempfile::tempdir().unwrap();
-        let (folder, entropy) = (DataFolder::open(outer.path()).unwrap(), SystemEntropy::new());
-        let key = |config: &Config| encryption_key(config, &folder, &entropy).unwrap();
         let mut config = Config::default();
-        let from_folder = key(&config);
-        assert_eq!(key(&config), from_folder);
+        assert_eq!(encryption_key(&config), None, "that of the folder");
         config.jwt_secret = Some(Secret("a secret".into()));
-        let from_jwt = key(&config);
-        assert_ne!(from_jwt, from_folder);
-        assert_eq!(key(&config), from_jwt);
+        let from_jwt = encryption_key(&config);
+        assert!(from_jwt.is_some());
+        assert_eq!(encryption_key(&config), from_jwt);
         config.encryption_key = Some(Secret([7; 32]));
-        assert_eq!(key(&config), [7; 32]);
+        assert_eq!(encryption_key(&config), Some([7; 32]));
     }
 }

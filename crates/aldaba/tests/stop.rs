@@ -68,6 +68,31 @@ fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
     assert!(arrived < MESSAGES, "more was due");
 }
 
+#[test]
+fn a_hangup_is_ignored_and_the_stop_after_it_drains() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = token(folder.path());
+    let receiver = Receiver::start(|_, _| {
+        std::thread::sleep(UNDER_WAY);
+        200
+    });
+    let server = Server::start(folder.path(), free_address());
+    for _ in 0..3 {
+        server.signal("-HUP");
+    }
+    let mut client = Client::connect(server.address, &token).expect("the server listens");
+    let app = client.post("/app", None, r#"{"name": "hangup"}"#).expect("an answer");
+    let app = app.body["id"].as_str().expect("an application").to_owned();
+    let endpoint = format!(r#"{{"url": "http://{}/"}}"#, receiver.address);
+    assert_eq!(client.post(&format!("/app/{app}/endpoint"), None, &endpoint).expect("an answer").status, 201);
+    let message = r#"{"eventType": "a", "payload": {}}"#;
+    assert_eq!(client.post(&format!("/app/{app}/msg"), None, message).expect("an answer").status, 202);
+    receiver.next(PATIENCE).expect("it is delivered");
+    server.signal("-HUP");
+    server.terminate();
+    assert_eq!(server.ended(), Some(0), "the hangup has not ended it");
+}
+
 #[expect(clippy::disallowed_methods, reason = "a test has a clock of its own")]
 fn now() -> Instant {
     Instant::now()

@@ -27,6 +27,9 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
+/// The setting that tells by which key the secrets of a store are sealed.
+pub(crate) const ENCRYPTION_CHECK: &str = "encryption-check";
+
 /// What an engine is made of. Everything that touches the world is brought by the caller.
 pub struct Parts {
     pub store: Arc<dyn Store>,
@@ -211,7 +214,7 @@ impl Engine {
 async fn check_key(store: &dyn Store, vault: &Vault, entropy: &dyn Entropy) -> Result<(), StartError> {
     let (answer, answered) = oneshot::channel();
     let done = Done::new(move |result| drop(answer.send(result)));
-    store.settle_setting("encryption-check", vault.check_value(entropy), done);
+    store.settle_setting(ENCRYPTION_CHECK, vault.check_value(entropy), done);
     let settled = answered.await.map_err(|_| Error::Closed)??;
     if vault.made(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
 }

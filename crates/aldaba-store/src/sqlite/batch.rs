@@ -6,7 +6,7 @@ use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
 use super::types::{Tally, Types};
-use super::{Monotonic, audit, change, deliveries, remove, replay, setting, statistics};
+use super::{Monotonic, audit, change, commits, deliveries, remove, replay, setting, statistics};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -28,6 +28,7 @@ pub fn run_batch(
     let done = types
         .write(connection, clock, false)
         .and_then(|()| apply(connection, rules, clock, ops))
+        .and_then(|done| commits::count(connection).map(|()| done))
         .and_then(|done| connection.prepare_cached("COMMIT")?.execute(()).map(|_| done));
     match done {
         Ok((outcomes, tally)) => {

@@ -1,6 +1,7 @@
 //! Connections, and proof that they are what durability needs.
 
 use super::OpenError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -26,10 +27,20 @@ pub(super) fn check_version() -> Result<(), OpenError> {
     }
 }
 
-pub(super) fn writer(file: &Path, largest: Option<u32>) -> Result<Connection, OpenError> {
+/// The connection that is going to write. It changes nothing yet, neither now nor when it is dropped: a log that
+/// may be incomplete must not be copied into the database.
+pub(super) fn unchanging(file: &Path) -> Result<Connection, OpenError> {
     let failed = |error: rusqlite::Error| OpenError::database(file, &error);
-    let connection = Connection::open(file).map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     prepare(&connection, WRITER_CACHE_KIB).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Makes it what durability needs.
+pub(super) fn writer(connection: &Connection, file: &Path, largest: Option<u32>) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::database(file, &error);
     // Before WAL mode: in it the size of a page is settled.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(failed)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).map_err(failed)?;
@@ -42,9 +53,14 @@ pub(super) fn writer(file: &Path, largest: Option<u32>) -> Result<Connection, Op
     if let Some(pages) = largest {
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(failed)?;
     }
-    expect(&connection, file, "journal_mode", "wal")?;
-    expect(&connection, file, "synchronous", "2")?;
-    Ok(connection)
+    expect(connection, file, "journal_mode", "wal")?;
+    expect(connection, file, "synchronous", "2")
+}
+
+/// From here on the log is copied and removed when the last connection closes.
+pub(super) fn copy_log_at_close(connection: &Connection, file: &Path) -> Result<(), OpenError> {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+    set.map(drop).map_err(|error| OpenError::database(file, &error))
 }
 
 pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {

@@ -1,8 +1,11 @@
-use super::OpenError;
+use super::{OpenError, files};
 use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-const LOCK_FILE: &str = "aldaba.lock";
+/// How often the lock is looked for again when a start that failed has just removed it.
+const MAX_TRIES: usize = 16;
 
 /// Keeps every other process, and every other store in this one, out of the data folder. It ends
 /// with the value or with the process, however that dies.
@@ -12,16 +15,28 @@ pub(super) struct FolderLock(#[expect(dead_code, reason = "held, never read")] F
 impl FolderLock {
     pub(super) fn take(folder: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Folder { folder: folder.to_owned(), source };
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(folder.join(LOCK_FILE))
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(OpenError::Locked { folder: folder.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
+        let path = folder.join(files::LOCK);
+        for _ in 0..MAX_TRIES {
+            let file = files::open_private(&path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) if is_at(&file, &path).map_err(failed)? => return Ok(Self(file)),
+                // A start that failed has removed it in between. Whoever comes next would make another one.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(OpenError::Locked { folder: folder.to_owned() });
+                }
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
         }
+        Err(OpenError::Locked { folder: folder.to_owned() })
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match path.metadata() {
+        Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }

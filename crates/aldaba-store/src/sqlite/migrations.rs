@@ -31,15 +31,22 @@ const STEPS: &[&str] = &[
     include_str!("schema/0021_notice_org.sql"),
     include_str!("schema/0022_source.sql"),
     include_str!("schema/0023_deleted_applications.sql"),
+    include_str!("schema/0024_commits.sql"),
 ];
 
-pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {
+/// How many steps a database has run, without changing it. One that this version does not know is refused.
+pub(super) fn version(connection: &Connection, file: &Path) -> Result<i64, OpenError> {
     let failed = |error: rusqlite::Error| OpenError::database(file, &error);
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let known = STEPS.len() as i64;
     if !(0..=known).contains(&found) {
         return Err(OpenError::FromTheFuture { file: file.to_owned(), found, known });
     }
+    Ok(found)
+}
+
+pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {
+    let found = version(connection, file)?;
     for (version, step) in (1..).zip(STEPS).skip(found as usize) {
         // The version is part of the transaction: a step has been run, or it has not.
         let step = format!("BEGIN IMMEDIATE; {step}\nPRAGMA user_version = {version}; COMMIT;");

@@ -10,6 +10,7 @@ mod batch;
 mod change;
 mod checkpoint;
 mod codes;
+mod commits;
 mod connect;
 mod contract;
 mod cost;
@@ -22,6 +23,7 @@ mod dispatch;
 mod event_type;
 mod expunge;
 mod failure;
+mod files;
 mod filters;
 mod health;
 mod history;
@@ -35,6 +37,7 @@ mod names;
 mod notice;
 mod op;
 mod open;
+mod opening;
 mod options;
 mod ordering;
 mod pace;
@@ -59,12 +62,14 @@ mod types;
 mod used;
 mod walk;
 mod watchdog;
+mod watermark;
 mod writer;
 
 pub use batch::{Rules, run_batch};
 pub use monotonic::Monotonic;
 pub use op::{Op, Outcome};
 pub use open::{OpenError, in_memory};
+pub use opening::{Loss, Opening};
 pub use options::Options;
 pub use types::Types;
 
@@ -102,7 +107,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Takes the folder for this store alone, and brings its database to the present schema.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
-        open::open(options)
+        Opening::begin(options)?.finish()
     }
 
     /// Resolves once the store has failed for good, with the reason. The process should end with it:

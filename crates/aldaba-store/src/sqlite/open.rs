@@ -1,4 +1,4 @@
-//! From a folder to a running store.
+//! From a database that may be used to a running store.
 
 use super::batch::Rules;
 use super::checkpoint::Checkpoints;
@@ -8,15 +8,16 @@ use super::queue::{self, Queue, Room};
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::types::Types;
+use super::watermark::Watermark;
 use super::writer::Writer;
-use super::{Options, SqliteStore, connect, migrations};
+use super::{Loss, Options, SqliteStore, connect, migrations};
 use parking_lot::Mutex;
+use rusqlite::Connection;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-const DATABASE_FILE: &str = "aldaba.db";
 /// A count ends after this part of the time that a read may take: one message may take long by itself.
 const COUNT_SHARE: u32 = 5;
 
@@ -49,6 +50,14 @@ pub enum OpenError {
     Migration { file: PathBuf, version: i64, message: String },
     #[error("cannot open the database {}: {message}", file.display())]
     Database { file: PathBuf, message: String },
+    #[error(
+        "the database in {} has gone back: {loss} Accepted messages are missing. Was aldaba.db or aldaba.db-wal \
+         removed, damaged, or replaced by an older copy? Put back the files that belong together and start again. \
+         Only to go on with what is there, and lose the rest: `aldaba serve --accept-older-data`, once (in a \
+         program: `Builder::accept_older_data`)",
+        folder.display()
+    )]
+    GoneBack { folder: PathBuf, loss: Loss },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -59,17 +68,17 @@ impl OpenError {
     }
 }
 
-pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
-    connect::check_version()?;
-    create_folder(&options.folder)
-        .map_err(|source| OpenError::Folder { folder: options.folder.clone(), source })?;
-    let lock = FolderLock::take(&options.folder)?;
-    let file = options.folder.join(DATABASE_FILE);
-    let connection = connect::writer(&file, options.largest_file_pages)?;
-    migrations::migrate(&connection, &file)?;
-    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::database(&file, &error))?);
+/// Starts the threads. The log is copied and removed at the end only once all of them run.
+pub(super) fn start(
+    options: &Options,
+    connection: Connection,
+    file: &Path,
+    watermark: Watermark,
+    lock: &Arc<FolderLock>,
+) -> Result<SqliteStore, OpenError> {
+    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::database(file, &error))?);
     let connections =
-        (0..options.readers.max(1)).map(|_| connect::reader(&file)).collect::<Result<Vec<_>, _>>()?;
+        (0..options.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
 
     let marks = Marks { low: options.low_space_bytes, reserve: options.reserve_bytes };
     let space = Space::watch(&options.folder, marks).map_err(OpenError::Thread)?;
@@ -82,6 +91,7 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
     let failure = Arc::new(Failure::none());
     let (readers, reader_threads) =
         Readers::start(connections, options.queue_reads, options.read_limit).map_err(OpenError::Thread)?;
+    connect::copy_log_at_close(&connection, file)?;
     let closed = watch::Sender::new(false);
     let log_pages = Arc::default();
     let writer = Writer {
@@ -90,12 +100,13 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
         clock: options.clock.clone(),
         types: Arc::clone(&types),
         checkpoints: Checkpoints::new(options.checkpoint_pages, options.longest_log_pages),
+        watermark,
         queue: Arc::clone(&queue),
         failure: Arc::clone(&failure),
         log_pages: Arc::clone(&log_pages),
         readers: Arc::clone(&readers),
         reader_threads,
-        lock,
+        lock: Arc::clone(lock),
         closed: closed.clone(),
     };
     let thread = std::thread::Builder::new()
@@ -121,28 +132,9 @@ pub(super) fn open(options: &Options) -> Result<SqliteStore, OpenError> {
 
 /// A database in memory with the present schema, for those who call
 /// [`run_batch`](super::run_batch) themselves.
-pub fn in_memory() -> Result<rusqlite::Connection, OpenError> {
+pub fn in_memory() -> Result<Connection, OpenError> {
     let name = Path::new("in memory");
-    let connection =
-        rusqlite::Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
+    let connection = Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
     migrations::migrate(&connection, name)?;
     Ok(connection)
-}
-
-/// Only the owner may look inside: there are payloads and keys in it.
-fn create_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
-    // The folder's own name must survive a loss of power as well.
-    #[cfg(unix)]
-    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::File::open(parent)?.sync_all()?;
-    }
-    Ok(())
 }

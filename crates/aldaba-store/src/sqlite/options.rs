@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Options {
     /// The data folder; made when it is missing.
     pub folder: PathBuf,
+    /// Open a database that has gone back behind the watermark beside it, or is missing, with what there is.
+    pub accept_older_data: bool,
     /// Operations that may wait for the writer. Beyond: [`Error::Busy`](crate::Error::Busy).
     pub queue_operations: usize,
     /// Bytes of payload and the like that may wait for the writer. Beyond: `Busy`.
@@ -48,6 +50,7 @@ impl Options {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
+            accept_older_data: false,
             queue_operations: 65_536,
             queue_bytes: 64 << 20,
             queue_wait: Duration::from_millis(500),

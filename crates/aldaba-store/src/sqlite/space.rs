@@ -1,8 +1,8 @@
 //! Room on the disk: when it runs low, no more is taken in, so that what was accepted can still be
 //! delivered and its results written. A reserve file is given up at that moment.
 
+use super::files;
 use parking_lot::{Condvar, Mutex};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const RESERVE_FILE: &str = "aldaba.reserve";
 /// How often the disk is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// After so many looks above the mark messages are accepted again, also without room for the reserve.
+const RESUME_LOOKS: u32 = 10;
 
 /// When room is low, and what is kept for that case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +25,15 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Whether room is low now. It stays low until the reserve fits again on top of the mark, so that
-    /// making the reserve does not bring it back.
-    fn is_low(self, available: u64, was_low: bool) -> bool {
-        if was_low { !self.fits_reserve(available) } else { available < self.low }
+    /// Whether room is low now. `looks_above`: how many looks in a row, this one included, have found as many
+    /// bytes as the mark. Room stays low until the reserve fits again on top of the mark, so that making the
+    /// reserve does not bring it back; a disk that is too small for that waits for a while instead, so that
+    /// accepting does not begin and end every second.
+    fn is_low(self, available: u64, was_low: bool, looks_above: u32) -> bool {
+        if !was_low {
+            return available < self.low;
+        }
+        looks_above < RESUME_LOOKS && !self.fits_reserve(available)
     }
 
     /// Whether the reserve can be made without coming below the mark by that.
@@ -96,11 +102,13 @@ struct Disk {
     marks: Marks,
     /// The reserve could not be made. It is not tried again before room has been low.
     without_reserve: bool,
+    /// Looks in a row that have found as many free bytes as the mark.
+    looks_above: u32,
 }
 
 impl Disk {
     fn new(folder: &Path, marks: Marks) -> Self {
-        Self { folder: folder.to_owned(), marks, without_reserve: false }
+        Self { folder: folder.to_owned(), marks, without_reserve: false, looks_above: 0 }
     }
 
     /// Looks once and does what follows; returns whether room is low.
@@ -112,7 +120,7 @@ impl Disk {
                 return was_low;
             }
         };
-        let low = self.marks.is_low(available, was_low);
+        let low = self.is_low(available, was_low);
         if low && !was_low {
             tracing::error!(
                 available,
@@ -120,7 +128,8 @@ impl Disk {
                 "room on the disk is low: no more messages are accepted; free some space"
             );
         } else if was_low && !low {
-            tracing::info!(available, "there is room on the disk again: messages are accepted");
+            let reserve = self.marks.fits_reserve(available);
+            tracing::info!(available, reserve, "there is room on the disk again: messages are accepted");
         }
         let kept = if low { self.give_up_reserve() } else { self.keep_reserve(available) };
         match kept {
@@ -134,15 +143,20 @@ impl Disk {
         low
     }
 
+    fn is_low(&mut self, available: u64, was_low: bool) -> bool {
+        self.looks_above = if available < self.marks.low { 0 } else { self.looks_above.saturating_add(1) };
+        self.marks.is_low(available, was_low, self.looks_above)
+    }
+
     fn give_up_reserve(&self) -> io::Result<()> {
-        match std::fs::remove_file(self.folder.join(RESERVE_FILE)) {
+        match std::fs::remove_file(self.folder.join(files::RESERVE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
 
     fn keep_reserve(&self, available: u64) -> io::Result<()> {
-        let path = self.folder.join(RESERVE_FILE);
+        let path = self.folder.join(files::RESERVE);
         match path.metadata() {
             Ok(file) if file.len() == self.marks.reserve => return Ok(()),
             // Of another size: a crash while it was made, or another setting. Its room counts at the
@@ -153,7 +167,7 @@ impl Disk {
         if self.marks.reserve == 0 || self.without_reserve || !self.marks.fits_reserve(available) {
             return Ok(());
         }
-        let file = File::create(&path)?;
+        let file = files::open_private(&path)?;
         let made = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, self.marks.reserve);
         if made.is_err() {
             // What it has got of the disk would be missing elsewhere.
@@ -172,10 +186,28 @@ mod tests {
 
     #[test]
     fn room_is_low_below_the_mark_and_until_the_reserve_fits_again() {
-        assert!(!MARKS.is_low(256 * MIB, false));
-        assert!(MARKS.is_low(256 * MIB - 1, false));
-        assert!(MARKS.is_low(319 * MIB, true));
-        assert!(!MARKS.is_low(320 * MIB, true));
+        assert!(!MARKS.is_low(256 * MIB, false, 1));
+        assert!(MARKS.is_low(256 * MIB - 1, false, 0));
+        assert!(MARKS.is_low(319 * MIB, true, 1));
+        assert!(!MARKS.is_low(320 * MIB, true, 1));
+    }
+
+    #[test]
+    fn a_disk_too_small_for_the_reserve_resumes_after_a_while_above_the_mark() {
+        let mut disk = Disk::new(Path::new("/nowhere"), MARKS);
+        assert!(disk.is_low(255 * MIB, false));
+        for _ in 1..RESUME_LOOKS {
+            assert!(disk.is_low(300 * MIB, true));
+        }
+        assert!(!disk.is_low(300 * MIB, true));
+        assert!(!disk.is_low(256 * MIB, false), "and goes on");
+        assert!(disk.is_low(256 * MIB - 1, false));
+        // A moment below the mark begins the wait anew.
+        for _ in 1..RESUME_LOOKS {
+            assert!(disk.is_low(300 * MIB, true));
+        }
+        assert!(disk.is_low(255 * MIB, true));
+        assert!(disk.is_low(300 * MIB, true));
     }
 
     #[test]
@@ -183,14 +215,14 @@ mod tests {
         for available in [0, 256 * MIB, 320 * MIB - 1, 320 * MIB, u64::MAX] {
             let made = MARKS.fits_reserve(available);
             assert_eq!(made, available >= 320 * MIB, "{available}");
-            assert!(!made || !MARKS.is_low(available - MARKS.reserve, false), "{available}");
+            assert!(!made || !MARKS.is_low(available - MARKS.reserve, false, 1), "{available}");
         }
     }
 
     #[test]
     fn the_reserve_is_kept_while_there_is_room_and_given_up_when_it_is_low() {
         let folder = tempfile::tempdir().unwrap();
-        let reserve = folder.path().join(RESERVE_FILE);
+        let reserve = folder.path().join(files::RESERVE);
         let mut roomy = Disk::new(folder.path(), Marks { low: 0, reserve: MIB });
         assert!(!roomy.look(false));
         assert_eq!(reserve.metadata().unwrap().len(), MIB);
@@ -204,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut disk = Disk::new(folder.path(), Marks { low: 1, reserve: u64::MAX - 1 });
         assert!(!disk.look(false));
-        assert!(!folder.path().join(RESERVE_FILE).exists());
+        assert!(!folder.path().join(files::RESERVE).exists());
         assert!(!disk.look(false), "and stays so");
     }
 
@@ -214,7 +246,7 @@ mod tests {
         // More than any file may have.
         let mut disk = Disk::new(folder.path(), Marks { low: 0, reserve: u64::MAX });
         disk.keep_reserve(u64::MAX).unwrap_err();
-        assert!(!folder.path().join(RESERVE_FILE).exists());
+        assert!(!folder.path().join(files::RESERVE).exists());
         disk.without_reserve = true;
         disk.keep_reserve(u64::MAX).unwrap();
     }
@@ -222,7 +254,7 @@ mod tests {
     #[test]
     fn a_reserve_of_another_size_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let reserve = folder.path().join(RESERVE_FILE);
+        let reserve = folder.path().join(files::RESERVE);
         std::fs::write(&reserve, "half").unwrap();
         let mut disk = Disk::new(folder.path(), Marks { low: 0, reserve: MIB });
         disk.look(false);

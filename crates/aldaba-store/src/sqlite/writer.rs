@@ -9,6 +9,7 @@ use super::op::{Op, Outcome, Reply};
 use super::queue::Queue;
 use super::readers::{ReaderThreads, Readers};
 use super::types::Types;
+use super::watermark::Watermark;
 use crate::Error;
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,12 +25,13 @@ pub(super) struct Writer {
     pub(super) clock: Monotonic,
     pub(super) types: Arc<Types>,
     pub(super) checkpoints: Checkpoints,
+    pub(super) watermark: Watermark,
     pub(super) queue: Arc<Queue>,
     pub(super) failure: Arc<Failure>,
     pub(super) log_pages: Arc<AtomicU32>,
     pub(super) readers: Arc<Readers>,
     pub(super) reader_threads: ReaderThreads,
-    pub(super) lock: FolderLock,
+    pub(super) lock: Arc<FolderLock>,
     pub(super) closed: watch::Sender<bool>,
 }
 
@@ -44,13 +46,17 @@ impl Writer {
         self.close();
     }
 
-    fn commit(&self, ops: &[Op]) -> Result<Vec<Outcome>, Error> {
+    fn commit(&mut self, ops: &[Op]) -> Result<Vec<Outcome>, Error> {
         if let Some(failed) = self.failure.get() {
             return Err(failed);
         }
         let run = || run_batch(&self.connection, self.rules, &self.clock, &self.types, ops);
         let outcomes = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
+        if outcomes.is_ok() {
+            // Before the answers: what was answered is never missing without notice.
+            self.watermark.advance();
+        }
         self.note(outcomes)
     }
 
@@ -88,6 +94,7 @@ impl Writer {
             tracing::warn!(%error, "the write-ahead log could not be emptied; it is read at the next start");
         }
         drop(self.connection);
+        self.watermark.sync();
         drop(self.lock);
         self.closed.send_replace(true);
     }

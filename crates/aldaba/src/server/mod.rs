@@ -71,13 +71,13 @@ impl Server {
     pub async fn start(listener: TcpListener, config: Config) -> Result<Self, StartError> {
         let address = listener.local_addr()?;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
-        let folder = DataFolder::open(config.data())?;
-        let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
+        // A secret that cannot be used is refused before the data folder is touched.
+        keys::check_jwt_secret(&config)?;
         let setup = Setup {
             store: config.store.clone(),
             clock: Arc::new(SystemClock::new()),
             entropy: entropy.clone(),
-            encryption_key: keys::encryption_key(&config, &folder, &*entropy)?,
+            encryption_key: keys::encryption_key(&config),
             wire: WireOptions {
                 allow_networks: config.allow_networks.clone(),
                 extra_roots: roots(&config)?,
@@ -89,9 +89,11 @@ impl Server {
             engine: config.engine.clone(),
         };
         let Installation { engine, store, wire } = Installation::start(setup).await?;
-        folder.set_address(address);
+        let folder = DataFolder::at(config.data());
+        let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
         let delivery_ids =
             DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
+        folder.set_address(address);
         let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
         let (guard, limits) = (wire.guard(), config.limits.clone());
         let public_url = PublicUrl { told: config.public_url.clone(), address };

@@ -2,7 +2,7 @@
 //!
 //! Blocking and small on purpose: what drives the server shares no code with it.
 
-#![allow(dead_code, reason = "each test uses its own part of this module")]
+#![allow(dead_code, unused_imports, reason = "each test uses its own part of this module")]
 
 mod client;
 mod receiver;
@@ -31,9 +31,19 @@ impl Server {
 
     /// The same with other settings.
     pub(crate) fn start_with(data: &Path, address: SocketAddr, settings: &[(&str, &str)]) -> Self {
+        Self::spawn(data, address, &[], settings)
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_arguments(data: &Path, address: SocketAddr, arguments: &[&str]) -> Self {
+        Self::spawn(data, address, arguments, &[])
+    }
+
+    fn spawn(data: &Path, address: SocketAddr, arguments: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut child = Command::new(BINARY)
             .args(["serve", "--listen", &address.to_string(), "--data"])
             .arg(data)
+            .args(arguments)
             .env("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8")
             .env("ALDABA_LOG", "error")
             // Tests share their disk and processors with others, and are not about that.
@@ -66,8 +76,13 @@ impl Server {
 
     /// SIGTERM.
     pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status().expect("a signal is sent");
+        let sent = Command::new("kill").args([signal, &id]).status().expect("a signal is sent");
+        assert!(sent.success(), "{signal}");
     }
 
     /// Waits for its end, and returns its exit code.

@@ -231,7 +231,7 @@ async fn a_store_that_is_down_takes_nothing_in_and_says_so() {
         store: config.store.clone(),
         clock: Arc::new(SystemClock::new()),
         entropy: entropy.clone(),
-        encryption_key: [7; 32],
+        encryption_key: Some([7; 32]),
         wire: Default::default(),
         overrides: config.overrides,
         engine: config.engine.clone(),

@@ -1,0 +1,197 @@
+//! The way to a running store, in two steps: look, then act. Whatever is refused is refused before the folder is
+//! changed.
+
+use super::files::{self, NewFiles};
+use super::lock::FolderLock;
+use super::watermark::{Found, Watermark};
+use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open, setting};
+use rusqlite::Connection;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A data folder that is locked and looked at, and not changed yet. Dropped, it leaves everything as it was.
+#[derive(Debug)]
+pub struct Opening {
+    options: Options,
+    file: PathBuf,
+    // The fields below are dropped in this order: what the connection has made is removed after it is closed, and
+    // the lock, which may be new itself, before it is free.
+    connection: Option<Connection>,
+    new_files: NewFiles,
+    lock: FolderLock,
+}
+
+impl Opening {
+    /// Takes the folder, and refuses a database that this version cannot use or that has gone back.
+    pub fn begin(options: &Options) -> Result<Self, OpenError> {
+        connect::check_version()?;
+        let folder = &options.folder;
+        let failed = |source| OpenError::Folder { folder: folder.clone(), source };
+        let mut new_files = NewFiles::default();
+        new_files.make_folder(folder).map_err(failed)?;
+        new_files.watch(folder.join(files::LOCK));
+        let lock = match FolderLock::take(folder) {
+            Err(OpenError::Locked { folder }) => {
+                // What is there belongs to another one, also where it was made just now.
+                new_files.keep();
+                return Err(OpenError::Locked { folder });
+            }
+            taken => taken?,
+        };
+        let file = folder.join(files::DATABASE);
+        let mut opening = Self { options: options.clone(), file, connection: None, new_files, lock };
+        opening.look()?;
+        Ok(opening)
+    }
+
+    /// Whether there is no database yet.
+    pub fn is_new(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    /// A setting of the database as it is before it is changed.
+    pub fn setting(&self, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
+        match &self.connection {
+            // One without a schema has been made, and nothing more.
+            Some(connection) if migrations::version(connection, &self.file)? > 0 => {
+                setting::read(connection, name).map_err(|error| OpenError::database(&self.file, &error))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Brings the database to the present schema and starts the threads of the store.
+    pub fn finish(self) -> Result<SqliteStore, OpenError> {
+        let (options, file) = (&self.options, &self.file);
+        // Held until what is new has been kept or removed.
+        let lock = Arc::new(self.lock);
+        let mut new_files = self.new_files;
+        let folder = &options.folder;
+        for name in [files::DATABASE, files::LOG, files::LOG_INDEX, files::RESERVE, files::WATERMARK] {
+            new_files.watch(folder.join(name));
+        }
+        let failed = |source| OpenError::Folder { folder: folder.clone(), source };
+        // SQLite gives its other files the mode of this one.
+        drop(files::open_private(file).map_err(failed)?);
+        files::close_to_others(folder);
+        let connection = match self.connection {
+            Some(connection) => connection,
+            None => connect::unchanging(file)?,
+        };
+        connect::writer(&connection, file, options.largest_file_pages)?;
+        migrations::migrate(&connection, file)?;
+        let committed = commits::last(&connection).map_err(|error| OpenError::database(file, &error))?;
+        // After a crash the last commits may have been read from a log that is not on disk yet.
+        sync(file).and_then(|()| sync(&folder.join(files::LOG))).map_err(failed)?;
+        let watermark = Watermark::set(&folder.join(files::WATERMARK), committed);
+        let store = open::start(options, connection, file, watermark, &lock)?;
+        new_files.keep();
+        Ok(store)
+    }
+
+    /// Compares the database with the watermark.
+    fn look(&mut self) -> Result<(), OpenError> {
+        let folder = self.options.folder.clone();
+        let failed = |source| OpenError::Folder { folder: folder.clone(), source };
+        let watermark = Watermark::read(&folder.join(files::WATERMARK)).map_err(failed)?;
+        let committed = match size(&self.file).map_err(failed)? {
+            0 => None,
+            _ => Some(self.last_commit()?),
+        };
+        let has_log = size(&folder.join(files::LOG)).map_err(failed)? > 0;
+        match judge(watermark, committed, has_log) {
+            Err(loss) if !self.options.accept_older_data => Err(OpenError::GoneBack { folder, loss }),
+            Err(loss) => {
+                tracing::warn!("the database has gone back: {loss} Older data is accepted, as was asked for");
+                Ok(())
+            }
+            Ok(()) => {
+                if self.options.accept_older_data {
+                    tracing::warn!(
+                        "older data may be accepted, and there is none: take that out again, or a loss goes unnoticed"
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn last_commit(&mut self) -> Result<u64, OpenError> {
+        // SQLite makes these where they are missing.
+        for name in [files::LOG, files::LOG_INDEX] {
+            self.new_files.watch(self.options.folder.join(name));
+        }
+        let connection = connect::unchanging(&self.file)?;
+        let connection = self.connection.insert(connection);
+        migrations::version(connection, &self.file)?;
+        commits::last(connection).map_err(|error| OpenError::database(&self.file, &error))
+    }
+}
+
+/// How a database has gone back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    #[error("its last commit is number {found}, and number {expected} was on disk.")]
+    Commits { found: u64, expected: u64 },
+    #[error("aldaba.db is missing or empty, and commit number {expected} was on disk.")]
+    Database { expected: u64 },
+    #[error("aldaba.db is missing or empty, and its log aldaba.db-wal is there.")]
+    LogAlone,
+}
+
+/// `has_log`: there is a log, whatever there is of the database.
+fn judge(watermark: Found, committed: Option<u64>, has_log: bool) -> Result<(), Loss> {
+    match (watermark, committed) {
+        (Found::Commit(expected), Some(found)) if found < expected => Err(Loss::Commits { found, expected }),
+        (Found::Commit(expected), None) => Err(Loss::Database { expected }),
+        (_, None) if has_log => Err(Loss::LogAlone),
+        (Found::Unreadable, Some(_)) => {
+            tracing::warn!("{} cannot be read; a new one is made", files::WATERMARK);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn size(path: &Path) -> io::Result<u64> {
+    match path.metadata() {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+fn sync(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Ok(file) => file.sync_all(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_on_disk_and_is_missing_is_a_loss() {
+        let lost = |found, expected| Err(Loss::Commits { found, expected });
+        for (watermark, committed, has_log, expected) in [
+            (Found::Nothing, None, false, Ok(())),
+            (Found::Nothing, None, true, Err(Loss::LogAlone)),
+            (Found::Nothing, Some(0), false, Ok(())),
+            (Found::Unreadable, None, false, Ok(())),
+            (Found::Unreadable, Some(9), false, Ok(())),
+            (Found::Commit(5), Some(5), false, Ok(())),
+            (Found::Commit(5), Some(6), false, Ok(())),
+            (Found::Commit(5), Some(4), false, lost(4, 5)),
+            (Found::Commit(5), Some(0), false, lost(0, 5)),
+            (Found::Commit(0), None, false, Err(Loss::Database { expected: 0 })),
+            (Found::Commit(5), None, true, Err(Loss::Database { expected: 5 })),
+        ] {
+            assert_eq!(judge(watermark, committed, has_log), expected, "{watermark:?} {committed:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The last commit that is known to be on disk, written down outside the database.
+//!
+//! A write-ahead log that was removed, emptied or damaged looks to SQLite like one that was never written: the
+//! database goes back to an earlier commit without an error. The watermark tells the difference. It is only written
+//! after a commit is on disk, so it can lag behind the database and can never be ahead of it
+//! (docs/adr/0014-a-store-that-has-gone-back-is-refused.md).
+
+use super::files;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const MAGIC: [u8; 8] = *b"aldabaW1";
+const SLOT_BYTES: usize = 24;
+/// The slots are written by turns and lie in different blocks of the disk: a torn write damages one of them at most.
+const SLOT_OFFSETS: [u64; 2] = [0, 4096];
+const FILE_BYTES: u64 = 8192;
+
+#[derive(Debug)]
+pub(super) struct Watermark {
+    /// `None`: it cannot be written.
+    file: Option<File>,
+    committed: u64,
+}
+
+/// What a watermark file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// There is none: a new folder, or one of a former version.
+    Nothing,
+    /// There is one that cannot be read, as after a loss of power just when it was made.
+    Unreadable,
+    /// This commit was on disk.
+    Commit(u64),
+}
+
+impl Watermark {
+    pub(super) fn read(path: &Path) -> io::Result<Found> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) => return Err(error),
+        };
+        let newest = SLOT_OFFSETS.iter().filter_map(|&offset| decode(bytes.get(offset as usize..)?)).max();
+        Ok(newest.map_or(Found::Unreadable, Found::Commit))
+    }
+
+    /// Makes the file, or overwrites all that it says. Where that fails, on a disk without any room for example,
+    /// the store runs without it: what an old one says stays true.
+    pub(super) fn set(path: &Path, committed: u64) -> Self {
+        let file = Self::write(path, committed).map_err(Self::report).ok();
+        Self { file, committed }
+    }
+
+    fn write(path: &Path, committed: u64) -> io::Result<File> {
+        let file = files::open_private(path)?;
+        file.set_len(FILE_BYTES)?;
+        for offset in SLOT_OFFSETS {
+            file.write_all_at(&encode(committed), offset)?;
+        }
+        file.sync_all()?;
+        files::sync_folder_of(path)?;
+        Ok(file)
+    }
+
+    /// One more commit is on disk. The kernel writes this down when it sees fit: no commit waits for it.
+    pub(super) fn advance(&mut self) {
+        self.committed += 1;
+        let Some(file) = &self.file else { return };
+        let offset = SLOT_OFFSETS[usize::from(self.committed % 2 == 1)];
+        if let Err(error) = file.write_all_at(&encode(self.committed), offset) {
+            Self::report(error);
+            self.file = None;
+        }
+    }
+
+    /// Waits until it is on disk.
+    pub(super) fn sync(&self) {
+        if let Some(Err(error)) = self.file.as_ref().map(File::sync_data) {
+            Self::report(error);
+        }
+    }
+
+    fn report(error: io::Error) {
+        let file = files::WATERMARK;
+        tracing::warn!(%error, "cannot write {file}: if commits are lost from here on, nobody notices");
+    }
+}
+
+fn encode(committed: u64) -> [u8; SLOT_BYTES] {
+    let mut slot = [0; SLOT_BYTES];
+    slot[..8].copy_from_slice(&MAGIC);
+    slot[8..16].copy_from_slice(&committed.to_le_bytes());
+    let sum = checksum(&slot[..16]);
+    slot[16..].copy_from_slice(&sum.to_le_bytes());
+    slot
+}
+
+fn decode(bytes: &[u8]) -> Option<u64> {
+    let slot: &[u8; SLOT_BYTES] = bytes.first_chunk()?;
+    let committed = u64::from_le_bytes(*slot[8..].first_chunk()?);
+    (encode(committed) == *slot).then_some(committed)
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    let add = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_commit_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w");
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Nothing);
+        let mut watermark = Watermark::set(&path, 7);
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(7));
+        for number in 8..30 {
+            watermark.advance();
+            assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(number));
+        }
+        assert_eq!(path.metadata().unwrap().len(), FILE_BYTES);
+        Watermark::set(&path, 3);
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(3), "neither slot says 29 any more");
+    }
+
+    #[test]
+    fn a_torn_write_leaves_the_commit_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w");
+        let mut watermark = Watermark::set(&path, 0xfe);
+        watermark.advance();
+        let before = std::fs::read(&path).unwrap();
+        watermark.advance();
+        let after = std::fs::read(&path).unwrap();
+        let changed: Vec<usize> = (0..after.len()).filter(|&at| before[at] != after[at]).collect();
+        for torn in 0..=changed.len() {
+            let mut bytes = before.clone();
+            changed[..torn].iter().for_each(|&at| bytes[at] = after[at]);
+            std::fs::write(&path, bytes).unwrap();
+            let expected = if torn == changed.len() { 0x100 } else { 0xff };
+            assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(expected), "{torn} bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_without_content_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w");
+        for bytes in [&[][..], &[0; 8192], b"aldabaW1", &[0xff; 5000]] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(Watermark::read(&path).unwrap(), Found::Unreadable);
+        }
+    }
+}
