@@ -2,6 +2,7 @@
 //! turns and has them carried out.
 
 use crate::attempt::{End, Ended, Sender, Start};
+use crate::background::{self, Background};
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::HeldContent;
 use crate::gates::Key;
@@ -93,6 +94,9 @@ pub(crate) enum Event {
     Ask(Vec<Question>, oneshot::Sender<Vec<Outlook>>),
     /// How many deliveries are in flight.
     Count(oneshot::Sender<usize>),
+    /// Panics, as a bug would.
+    #[cfg(test)]
+    Panic,
     /// How many lanes there are, and deleted applications that are remembered for theirs.
     #[cfg(test)]
     Lanes(oneshot::Sender<(usize, usize)>),
@@ -138,6 +142,7 @@ pub(crate) struct Dispatcher {
     pub(crate) sender: Sender,
     pub(crate) recorder: Recorder,
     pub(crate) inbox: Inbox,
+    pub(crate) background: Background,
     pub(crate) news: mpsc::UnboundedReceiver<Event>,
     pub(crate) sweep: Sweep,
     /// Records that the store had no room for.
@@ -188,7 +193,7 @@ impl Dispatcher {
     /// Does everything that can be done now; returns when there is more without further news.
     fn run_once(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.sweep.due(now) {
-            let horizon = self.sweep.start(&self.store, &self.inbox, now);
+            let horizon = self.sweep.start(&self.store, &self.inbox, &self.background, now);
             self.turns.forget_idle(now, horizon);
         }
         let mut unread = Vec::new();
@@ -265,6 +270,8 @@ impl Dispatcher {
                 drop(answer.send(questions.iter().map(outlook).collect()));
             }
             Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
+            #[cfg(test)]
+            Event::Panic => panic!("on purpose"),
             #[cfg(test)]
             Event::Lanes(answer) => drop(answer.send(self.turns.memory())),
         }
@@ -383,8 +390,10 @@ impl Dispatcher {
     fn read_endpoints(&self, endpoints: &[EndpointId]) {
         for slice in endpoints.chunks(ENDPOINTS) {
             let (store, inbox, slice) = (self.store.clone(), self.inbox.clone(), slice.to_vec());
+            let background = self.background.clone();
             tokio::spawn(async move {
-                if let Some(read) = until_read(|| store.lane_targets(slice.clone())).await {
+                let read = || until_read(|| store.lane_targets(slice.clone()));
+                if let Some(read) = background.supervised(background::LANE_READS, read).await {
                     inbox.send(Event::Opened(slice, read));
                 }
             });
@@ -392,9 +401,10 @@ impl Dispatcher {
     }
 
     fn refill(&self, query: DueQuery) {
-        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        let (store, inbox, background) = (self.store.clone(), self.inbox.clone(), self.background.clone());
         tokio::spawn(async move {
-            if let Some(rows) = until_read(|| store.due(query)).await {
+            let read = || until_read(|| store.due(query));
+            if let Some(rows) = background.supervised(background::LANE_READS, read).await {
                 inbox.send(Event::Refilled(query, rows));
             }
         });
@@ -414,3 +424,6 @@ async fn until_read<T>(read: impl Fn() -> Read<T>) -> Option<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
 use crate::aside::Aside;
+use crate::background::Background;
 use crate::content::Contents;
 use crate::credentials::{Credentials, Uses};
 use crate::directory::DirectoryAccess;
@@ -25,7 +26,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
 
 /// A running engine. Clones are handles to the same one.
 #[derive(Clone)]
@@ -49,8 +49,7 @@ struct Inner {
     failed: watch::Sender<bool>,
     explaining: Aside,
     patience: Option<Duration>,
-    /// What goes on until the end.
-    background: [AbortHandle; 4],
+    background: Background,
 }
 
 impl Engine {
@@ -141,6 +140,11 @@ impl Engine {
 
     pub fn replays(&self) -> &Replays {
         &self.0.replays
+    }
+
+    /// What runs beside requests. Programs add tasks of their own, so that all are seen in one place.
+    pub fn background(&self) -> &Background {
+        &self.0.background
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

@@ -76,6 +76,7 @@ impl Installation {
             policies,
         };
         let engine = Engine::start(parts, engine).await?;
+        wire.supervise_with(engine.background().clone());
         Ok(Self { engine, store, wire })
     }
 }

@@ -10,6 +10,7 @@
 
 mod aside;
 mod attempt;
+mod background;
 mod cancel;
 mod clock;
 mod content;
@@ -54,6 +55,7 @@ mod turns;
 mod vault;
 pub mod wire;
 
+pub use background::Background;
 pub use cancel::{Cancel, Cancelled};
 pub use clock::{Clock, RuntimeClock, SystemClock};
 pub use credentials::{

@@ -8,16 +8,19 @@
 
 mod resting;
 
+use crate::background::{self, Background, StoreClosed, Task};
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
     Application, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store, WhichApplication,
 };
 use bytes::Bytes;
+use futures_util::FutureExt;
 use parking_lot::RwLock;
 use resting::Resting;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
@@ -141,13 +144,16 @@ pub(crate) struct Operational {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) listeners: Listeners,
+    pub(crate) background: Background,
 }
 
 /// What became of an organization's turn.
 type Turn = (OrgId, Result<(), SendError>);
 
-impl Operational {
-    pub(crate) async fn run(self) {
+impl Task for Operational {
+    const NAME: &'static str = background::OPERATIONAL;
+
+    async fn run(&mut self) -> StoreClosed {
         let mut resting = Resting::default();
         loop {
             match self.round(&mut resting).await {
@@ -158,7 +164,7 @@ impl Operational {
                     }
                 }
                 Ok(_) => {}
-                Err(Error::Closed) => return,
+                Err(Error::Closed) => return StoreClosed,
                 Err(error) => {
                     tracing::warn!(%error, "operational webhooks cannot be sent now; trying again");
                     tokio::time::sleep(AGAIN).await;
@@ -166,7 +172,9 @@ impl Operational {
             }
         }
     }
+}
 
+impl Operational {
     /// Gives every organization that has notices and does not rest one turn. How many there were.
     async fn round(&self, resting: &mut Resting) -> Result<usize, Error> {
         resting.wake();
@@ -194,8 +202,14 @@ impl Operational {
         Ok(turns)
     }
 
+    /// A panic concerns the one organization, and none of the others waits for it.
     async fn turn(self, org: OrgId) -> Turn {
-        (org, self.send_slice(org).await)
+        let sent = AssertUnwindSafe(self.send_slice(org)).catch_unwind().await;
+        let sent = sent.unwrap_or_else(|panic| {
+            self.background.panicked(background::OPERATIONAL, &*panic);
+            Err(SendError::Store(Error::Failed("sending its notices panicked".into())))
+        });
+        (org, sent)
     }
 
     /// Sends the oldest notices of an organization. An error: some of them are still to be sent.

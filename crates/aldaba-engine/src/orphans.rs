@@ -5,6 +5,7 @@
 //! walk that a crash has cut off is begun again by the next start.
 
 use crate::Clock;
+use crate::background::{StoreClosed, Task};
 use crate::cancel::{Cancel, Cancelled};
 use crate::dispatcher::{Event, Inbox};
 use aldaba_delivery::{AppId, Reason};
@@ -31,19 +32,23 @@ pub(crate) struct Orphans {
     pub(crate) deleted: mpsc::UnboundedReceiver<AppId>,
 }
 
-impl Orphans {
-    /// Runs until the store is closed.
-    pub(crate) async fn run(mut self) {
+impl Task for Orphans {
+    const NAME: &'static str = "orphans";
+
+    async fn run(&mut self) -> StoreClosed {
         if self.until_done(None).await.is_err() {
-            return;
+            return StoreClosed;
         }
         while let Some(app) = self.deleted.recv().await {
             if self.until_done(Some(app)).await.is_err() {
-                return;
+                break;
             }
         }
+        StoreClosed
     }
+}
 
+impl Orphans {
     /// Of one application, or of all that are deleted. `Err`: the store is closed.
     async fn until_done(&self, app: Option<AppId>) -> Result<(), Error> {
         loop {

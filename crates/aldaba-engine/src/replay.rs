@@ -9,6 +9,7 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
+use crate::background::{self, Background};
 use crate::dispatcher::{Event, Inbox, Offer};
 use crate::entries::Entries;
 use crate::{ChangeError, Clock, Entropy, Once};
@@ -76,6 +77,7 @@ struct Inner {
     inbox: Inbox,
     entries: Entries,
     idempotency_kept: Duration,
+    background: Background,
     turns: Turns,
     /// Replays begin on the thread that has written them.
     runtime: Handle,
@@ -89,10 +91,21 @@ impl Replays {
         inbox: Inbox,
         entries: Entries,
         idempotency_kept: Duration,
+        background: Background,
     ) -> Self {
         let turns = Turns::new(AT_ONCE);
         let runtime = Handle::current();
-        Self(Arc::new(Inner { store, clock, entropy, inbox, entries, idempotency_kept, turns, runtime }))
+        Self(Arc::new(Inner {
+            store,
+            clock,
+            entropy,
+            inbox,
+            entries,
+            idempotency_kept,
+            background,
+            turns,
+            runtime,
+        }))
     }
 
     /// Goes on with what a former life of the server has left.
@@ -207,17 +220,19 @@ impl Replays {
     pub(crate) fn run(&self, replay: &Replay) {
         let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
         let line = self.0.turns.line(replay.app);
-        self.0.runtime.spawn(async move { inner.run(id, rate, line).await });
+        self.0.runtime.spawn(async move {
+            inner.background.supervised(background::REPLAYS, || inner.run(id, rate, &line)).await;
+        });
     }
 }
 
 impl Inner {
-    async fn run(&self, id: ReplayId, rate: u32, line: Line) {
+    async fn run(&self, id: ReplayId, rate: u32, line: &Line) {
         // Small steps for a low rate, so that it does not come in bursts.
         let open = usize::try_from(rate / 10).unwrap_or(OPEN).clamp(1, OPEN);
         loop {
             // For the step alone: a slow replay must not keep others from moving.
-            let Some(turn) = self.turns.next(&line).await else { return };
+            let Some(turn) = self.turns.next(line).await else { return };
             let begun = self.clock.monotonic();
             let stepped = self.step(id, open).await;
             let took = self.clock.monotonic().saturating_sub(begun);

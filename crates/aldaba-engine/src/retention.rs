@@ -12,6 +12,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+use crate::background::{StoreClosed, Task};
 use crate::{Clock, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
@@ -92,9 +93,11 @@ pub(crate) struct Walks {
     keys: Option<StoredKey>,
 }
 
-impl Retention {
-    /// Runs until the store is closed.
-    pub(crate) async fn run(mut self) {
+impl Task for Retention {
+    const NAME: &'static str = "retention";
+
+    async fn run(&mut self) -> StoreClosed {
+        self.walks = Walks::default();
         let mut steady = Steady::new(self.clock.now(), self.clock.monotonic());
         let mut pause = self.options.interval;
         loop {
@@ -123,7 +126,7 @@ impl Retention {
                 }
                 match end {
                     Ok(()) => {}
-                    Err(Error::Closed) => return,
+                    Err(Error::Closed) => return StoreClosed,
                     Err(error) => {
                         tracing::warn!(%error, "cannot remove what is no longer kept; trying again");
                     }
@@ -134,7 +137,9 @@ impl Retention {
             pause = self.options.interval.max(took.saturating_mul(SHARE));
         }
     }
+}
 
+impl Retention {
     /// One round: what was removed, and whether it came to its end.
     pub(crate) async fn run_once(&mut self, now: Timestamp) -> (RemovedCounts, Result<(), Error>) {
         let mut round = Round { removed: RemovedCounts::default(), keeper: self, now };

@@ -1,6 +1,7 @@
 //! Finds lanes with work that memory does not know of: all of it after a start, later what comes
 //! within reach as time passes.
 
+use crate::background::{self, Background};
 use crate::dispatcher::{Event, Inbox};
 use aldaba_delivery::Timestamp;
 use aldaba_store::{Error, LanesCursor, LanesQuery, Seq, Store, Turn};
@@ -38,15 +39,22 @@ impl Sweep {
     }
 
     /// Starts a sweep and returns how far it reaches: what is due later is found by a later one.
-    pub(crate) fn start(&mut self, store: &Arc<dyn Store>, inbox: &Inbox, now: Timestamp) -> Timestamp {
+    pub(crate) fn start(
+        &mut self,
+        store: &Arc<dyn Store>,
+        inbox: &Inbox,
+        background: &Background,
+        now: Timestamp,
+    ) -> Timestamp {
         let until = self.swept_until.unwrap_or(now).max(now + self.interval * 2);
         let from = self.swept_until.filter(|_| !self.count.is_multiple_of(WHOLE));
         self.count = self.count.wrapping_add(1);
         self.running = Some(until);
         self.next_at = now + self.interval;
-        let (store, inbox) = (store.clone(), inbox.clone());
+        let (store, inbox, background) = (store.clone(), inbox.clone(), background.clone());
         tokio::spawn(async move {
-            let result = walk(&*store, &inbox, from, until).await;
+            let sweep = || walk(&*store, &inbox, from, until);
+            let result = background.supervised(background::SWEEP, sweep).await;
             if let Err(error) = &result
                 && *error != Error::Closed
             {

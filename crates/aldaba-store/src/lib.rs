@@ -33,6 +33,7 @@ mod lanes;
 mod listing;
 mod notices;
 mod replay;
+mod restarts;
 mod retention;
 mod source;
 mod statistics;
@@ -73,6 +74,7 @@ pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,
 };
+pub use restarts::{RestartedTask, Restarts, panic_message};
 pub use retention::{
     Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
     Walked,
@@ -110,6 +112,11 @@ pub trait Store:
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
+
+    /// The store's own threads that were restarted lately.
+    fn restarted(&self) -> Vec<RestartedTask> {
+        Vec::new()
+    }
 
     /// Finishes what has been handed over, then closes. Later writes fail with [`Error::Closed`].
     fn close(&self) -> Read<()>;

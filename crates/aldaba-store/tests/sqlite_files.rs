@@ -2,7 +2,7 @@
 
 use aldaba_delivery::{Gate, GateScope, Health, Origin};
 use aldaba_store::conformance::{Scene, at};
-use aldaba_store::sqlite::{OpenError, Options, SqliteStore};
+use aldaba_store::sqlite::{Monotonic, OpenError, Options, SqliteStore};
 use aldaba_store::{
     Accept, Accepted, Accepts, Done, Error, GateRecord, History, Lanes, MessagesQuery, Order, Page, Record,
     Store,
@@ -11,6 +11,8 @@ use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn open(folder: &Path) -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open(&Options::new(folder)).unwrap())
@@ -225,6 +227,40 @@ fn a_damaged_page_stops_the_store_loudly() {
         );
         assert_eq!(fate.await.unwrap(), Err(Error::Failed(message)));
     });
+}
+
+#[test]
+fn a_writer_that_panics_fails_the_store_and_leaves_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let panics = Arc::new(AtomicBool::new(false));
+    let clock = Monotonic::new({
+        let panics = panics.clone();
+        move || {
+            let is_writer = std::thread::current().name() == Some("aldaba-writer");
+            assert!(!is_writer || !panics.swap(false, Ordering::Relaxed), "on purpose");
+            Duration::ZERO
+        }
+    });
+    let options = Options { clock, ..Options::new(folder.path()) };
+    let store = Arc::new(SqliteStore::open(&options).unwrap());
+    let scene = Scene::new(store.clone());
+    block_on(async {
+        let tenant = scene.with_endpoints(1).await;
+        panics.store(true, Ordering::Relaxed);
+        let accept = async |event| {
+            let (told, fate) = tokio::sync::oneshot::channel();
+            store.accept(vec![event], Done::new(|result| told.send(result).unwrap()));
+            fate.await.unwrap()
+        };
+        // It panics before this one, or after it.
+        let _ = accept(scene.event(&tenant)).await;
+        let message = store.failed().await;
+        assert_eq!(message, "a bug: the writer panicked: on purpose");
+        assert_eq!(accept(scene.event(&tenant)).await, Err(Error::Failed(message)));
+        let _ = store.close().await;
+    });
+    drop((scene, store));
+    open(folder.path());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::config::{self, Loaded, Sources};
+use crate::descriptors::TooFewFiles;
 use crate::policy_command::{self, PolicyCommand};
 use crate::runtimes::Threads;
 use crate::server::{self, Server, StartError};
@@ -76,6 +77,8 @@ struct Place {
 enum Failure {
     #[error(transparent)]
     Config(#[from] config::Error),
+    #[error(transparent)]
+    Files(#[from] TooFewFiles),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: std::net::SocketAddr, source: std::io::Error },
     #[error(transparent)]
@@ -136,7 +139,7 @@ fn serve(command: Serve, program: &str, variables: BTreeMap<String, String>) -> 
     let mut loaded = load(flags, place, variables)?;
     loaded.config.store.accept_older_data = accept_older_data;
     logging::start(&loaded.config);
-    loaded.warnings.extend(descriptors::fit(descriptors::raise_limit(), &mut loaded.config));
+    loaded.warnings.extend(descriptors::fit(descriptors::raise_limit(), &mut loaded.config)?);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -4,16 +4,35 @@
 use crate::config::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For the listener and the connections at its door, logs, name servers, timers, and whatever the
-/// system's libraries open.
-const RESERVE: usize = 256;
+/// For what is open whatever the load is: standard input and output, the listener, the runtimes, the lock and the address of
+/// the data folder, the log, and whatever the system's libraries open.
+const BASE: usize = 43;
+/// What the connections at the API's door and lookups of names may have together: a share of what is left, within bounds.
+const TRANSIENT_SHARE: usize = 4;
+const LEAST_TRANSIENT: usize = 16;
+const MOST_TRANSIENT: usize = 213;
+/// How much of that is the door's.
+const DOOR_EIGHTHS: usize = 5;
 /// Of one database connection: the file, its log, and the index of that.
 const FILES_OF_A_READER: usize = 3;
 /// Connections besides those of the readers: the writer's, the checkpoint's, and one to spare.
 const OTHER_DATABASE_CONNECTIONS: usize = 3;
-/// What the API keeps at least, so that an operator can still reach it.
+/// What the API keeps at least, where there is enough, so that an operator can still reach it.
 const LEAST_CONNECTIONS: usize = 64;
 const LEAST_IN_FLIGHT: usize = 2;
+/// Files for connections of all kinds, without which there is no use in a start: 24 for the API and as many for deliveries.
+const LEAST_FOR_CONNECTIONS: usize = 48;
+
+/// The process may have too few files open to be of use.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the system lets this process have {limit} files open, and at least {least} are needed with `readers` as it is. Raise the limit \
+     (`ulimit -n {least}`, or LimitNOFILE={least} of systemd; 10,000 or more serve the defaults), or lower `readers`"
+)]
+pub(crate) struct TooFewFiles {
+    limit: usize,
+    least: usize,
+}
 
 /// Raises the process's own limit as far as it may; returns what it is then.
 pub(crate) fn raise_limit() -> usize {
@@ -29,17 +48,24 @@ pub(crate) fn raise_limit() -> usize {
 }
 
 /// Lowers what does not fit below the limit; returns what the operator should know of that.
-pub(crate) fn fit(limit: usize, config: &mut Config) -> Option<String> {
+pub(crate) fn fit(limit: usize, config: &mut Config) -> Result<Option<String>, TooFewFiles> {
     let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_OF_A_READER;
+    let least = BASE + database + LEAST_TRANSIENT + LEAST_FOR_CONNECTIONS;
+    if limit < least {
+        return Err(TooFewFiles { limit, least });
+    }
+    let available = limit - BASE - database;
+    let transient = (available / TRANSIENT_SHARE).clamp(LEAST_TRANSIENT, MOST_TRANSIENT);
+    config.limits.at_door = config.limits.at_door.min(transient * DOOR_EIGHTHS / 8);
     let wanted = Shares {
         connections: config.limits.connections,
         in_flight: config.engine.in_flight,
         idle: config.pool.idle_overall,
     };
-    let needed = wanted.sum() + database + RESERVE;
-    let given = wanted.within(limit.saturating_sub(database + RESERVE));
+    let needed = wanted.sum() + database + BASE + MOST_TRANSIENT;
+    let given = wanted.within(available - transient);
     if given == wanted {
-        return None;
+        return Ok(None);
     }
     config.limits.connections = given.connections;
     config.engine.in_flight = given.in_flight;
@@ -51,11 +77,11 @@ pub(crate) fn fit(limit: usize, config: &mut Config) -> Option<String> {
     ];
     let lowered = lowered.iter().filter(|(_, from, to)| from != to);
     let lowered: Vec<_> = lowered.map(|(what, from, to)| format!("{what} from {from} to {to}")).collect();
-    Some(format!(
+    Ok(Some(format!(
         "the system lets this process have {limit} files open, and the settings may need {needed}. Lowered: {}. \
          Raise the limit (`ulimit -n`, or LimitNOFILE= of systemd) to {needed}, or lower the settings",
         lowered.join(", ")
-    ))
+    )))
 }
 
 /// Who may have how many.
@@ -127,18 +153,66 @@ mod tests {
         }
     }
 
+    /// The settings that fit within a limit.
+    fn fitted(limit: usize) -> Config {
+        let mut config = Config::default();
+        fit(limit, &mut config).expect("enough to start");
+        config
+    }
+
+    #[test]
+    fn with_few_files_there_are_as_many_connections_as_they_allow() {
+        let shares = |limit| {
+            let config = fitted(limit);
+            (
+                config.limits.connections,
+                config.engine.in_flight,
+                config.pool.idle_overall,
+                config.limits.at_door,
+            )
+        };
+        assert_eq!(shares(128), (24, 21, 3, 10));
+        assert_eq!(shares(256), (64, 70, 10, 30));
+        assert_eq!(shares(512), (64, 238, 34, 70));
+        assert_eq!(shares(1024), (64, 598, 85, 128));
+    }
+
+    #[test]
+    fn everything_together_stays_below_the_limit() {
+        for limit in 128..20_000 {
+            let config = fitted(limit);
+            let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_OF_A_READER;
+            let open = config.limits.connections
+                + config.limits.at_door
+                + config.engine.in_flight
+                + config.pool.idle_overall;
+            assert!(open + database + BASE <= limit, "{limit}: {open}");
+        }
+    }
+
+    #[test]
+    fn a_start_is_refused_below_the_least_that_is_of_use() {
+        let mut config = Config::default();
+        assert_eq!(fit(127, &mut config), Err(TooFewFiles { limit: 127, least: 128 }));
+        let told = fit(64, &mut config).unwrap_err().to_string();
+        assert!(told.contains("64 files open, and at least 128 are needed"), "{told}");
+        assert!(told.contains("`ulimit -n 128`"), "{told}");
+        config.store.readers = 8;
+        assert_eq!(fit(128, &mut config).unwrap_err(), TooFewFiles { limit: 128, least: 140 });
+    }
+
     #[test]
     fn the_warning_names_what_was_lowered_and_what_would_be_enough() {
         let mut config = Config::default();
         let needed = 4096 + 4096 + 1024 + 21 + 256;
-        assert_eq!(fit(needed, &mut config), None);
-        let warning = fit(needed - 96, &mut config).unwrap();
+        assert_eq!(fit(needed, &mut config), Ok(None));
+        let warning = fit(needed - 96, &mut config).unwrap().unwrap();
         assert!(warning.contains(&format!("have {} files open", needed - 96)), "{warning}");
         assert!(warning.contains("Lowered: max_connections from 4096 to 4000. Raise"), "{warning}");
         assert!(warning.contains(&format!("to {needed}, or")), "{warning}");
         assert_eq!((config.limits.connections, config.engine.in_flight), (4000, 4096));
-        let warning = fit(1024, &mut config).unwrap();
+        let warning = fit(1024, &mut config).unwrap().unwrap();
         assert!(warning.contains("in_flight from 4096 to "), "{warning}");
-        assert_eq!(fit(1024, &mut config), None, "what is left fits");
+        assert_eq!(fit(1024, &mut config), Ok(None), "what is left fits");
     }
 }

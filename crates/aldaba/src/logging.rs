@@ -1,5 +1,8 @@
 use crate::config::{Config, LogFormat};
+use aldaba_store::panic_message;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
 
 /// Sends the log of the whole process to standard error. Called by the program, never by the
@@ -15,4 +18,15 @@ pub(crate) fn start(config: &Config) {
         LogFormat::Text => to_stderr.try_init(),
         LogFormat::Json => to_stderr.json().try_init(),
     };
+    std::panic::set_hook(Box::new(log_panic));
+}
+
+/// As a line of the log, and without the values that a panic's message may hold.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    let message = panic_message(panic.payload());
+    let thread = std::thread::current();
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    tracing::error!(location, message, thread = thread.name(), backtrace, "a bug: a panic");
 }

@@ -12,6 +12,7 @@ mod cores;
 mod document;
 mod hole;
 mod http1;
+mod instructions;
 mod interrupt;
 mod load;
 mod name_server;
@@ -46,6 +47,9 @@ struct Arguments {
     /// Of the full counts and times, for a quick try
     #[arg(long, default_value_t = 1.0, value_parser = scale)]
     scale: f64,
+    /// Count instructions a message with callgrind, in place of the cases; `--rounds` says how often
+    #[arg(long)]
+    instructions: bool,
     /// Put the tables of the cases that ran into the document
     #[arg(long)]
     write: bool,
@@ -78,12 +82,20 @@ fn main() -> ExitCode {
 /// Runs the cases; says whether every bar was reached.
 fn run(arguments: Arguments) -> Result<bool> {
     raise_limit()?;
-    let Arguments { mut cases, rounds, scale, write, server, document } = arguments;
+    let Arguments { mut cases, rounds, scale, instructions, write, server, document } = arguments;
     if cases.is_empty() {
         cases = cases::ALL.iter().collect();
     }
     let suite = Suite::new(server, rounds.into(), scale)?;
     interrupt::clean_up_at_signal(suite.folder().to_owned())?;
+    if instructions {
+        let section = instructions::run(&suite, rounds.into())?;
+        println!("{section}");
+        if write {
+            instructions::write(&document.ok_or("--write needs --document")?, &section)?;
+        }
+        return Ok(true);
+    }
     let mut tables = Vec::new();
     let mut reached = true;
     for case in cases {

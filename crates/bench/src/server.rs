@@ -25,12 +25,21 @@ pub(crate) struct Launch {
     settings: Vec<(&'static str, String)>,
     resolv_conf: Option<PathBuf>,
     cores: Option<&'static str>,
+    /// A program that runs it, with its arguments.
+    under: Vec<String>,
 }
 
 impl Launch {
     pub(crate) fn new(binary: &Path, data: &Path) -> Self {
         let settings = vec![("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8".into()), ("ALDABA_LOG", "error".into())];
-        Self { binary: binary.to_owned(), data: data.to_owned(), settings, resolv_conf: None, cores: None }
+        Self {
+            binary: binary.to_owned(),
+            data: data.to_owned(),
+            settings,
+            resolv_conf: None,
+            cores: None,
+            under: Vec::new(),
+        }
     }
 
     pub(crate) fn with(mut self, variable: &'static str, value: usize) -> Self {
@@ -47,6 +56,12 @@ impl Launch {
     /// On these cores only.
     pub(crate) fn on(mut self, cores: &'static str) -> Self {
         self.cores = Some(cores);
+        self
+    }
+
+    /// Run by another program, such as a profiler.
+    pub(crate) fn under(mut self, words: &[&str]) -> Self {
+        self.under = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -80,7 +95,14 @@ impl Launch {
 
     fn command(&self) -> Command {
         let mut command = match (&self.resolv_conf, self.cores) {
-            (None, None) => Command::new(&self.binary),
+            (None, None) => match self.under.split_first() {
+                None => Command::new(&self.binary),
+                Some((program, words)) => {
+                    let mut command = Command::new(program);
+                    command.args(words).arg(&self.binary);
+                    command
+                }
+            },
             (None, Some(cores)) => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", cores]).arg(&self.binary);
@@ -124,6 +146,10 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn api(&self) -> Result<&Api> {
         self.api.as_ref().ok_or_else(|| "the server has not started".into())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// SIGTERM, and waits for its end, after which everything is in the database file.

@@ -24,6 +24,28 @@ answer! {
         queue: PartHealth,
         /// What is kept in memory.
         cache: PartHealth,
+        /// What runs beside requests. Older servers do not tell.
+        background: Option<BackgroundHealth>,
+    }
+}
+
+answer! {
+    /// How the tasks are that run beside requests.
+    BackgroundHealth {
+        /// In a word.
+        status: PartStatus,
+        /// Those that panicked, were restarted, and have not run well for long enough since then.
+        restarting: Vec<RestartingTask>,
+    }
+}
+
+answer! {
+    /// A task that was restarted.
+    RestartingTask {
+        /// Its name.
+        name: String,
+        /// How often it was restarted since it last ran well.
+        restarts: u64,
     }
 }
 

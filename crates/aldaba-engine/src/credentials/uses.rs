@@ -1,6 +1,7 @@
 //! Writes when keys were last used: rarely, and never on the way of a request.
 
 use super::Keys;
+use crate::background::{StoreClosed, Task};
 use aldaba_store::{Change, Changed, Done, Error, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +15,23 @@ pub(crate) struct Uses {
     pub(crate) store: Arc<dyn Store>,
 }
 
-impl Uses {
-    /// Runs until the store is closed.
-    pub(crate) async fn run(self) {
+impl Task for Uses {
+    const NAME: &'static str = "key-uses";
+
+    async fn run(&mut self) -> StoreClosed {
         loop {
             tokio::time::sleep(INTERVAL).await;
             match self.write(false).await {
-                Err(Error::Closed) => return,
+                Err(Error::Closed) => return StoreClosed,
                 // They are written the next time.
                 Err(error) => tracing::debug!(%error, "cannot note when keys were last used"),
                 Ok(()) => {}
             }
         }
     }
+}
 
+impl Uses {
     /// `all`: also those that could wait.
     pub(crate) async fn write(&self, all: bool) -> Result<(), Error> {
         let uses = self.keys.unwritten(all);

@@ -6,7 +6,7 @@ use crate::hosts::HeldHost;
 use crate::matching::{self, Mismatch};
 use crate::outlook::{Outlook, Question};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-use aldaba_store::{Endpoint, Error, Message, Seq, Subscription, WhichApplication};
+use aldaba_store::{Endpoint, Error, Message, RestartedTask, Seq, Subscription, WhichApplication};
 
 impl Engine {
     /// For each of some endpoints why a message does not go to it, by what both are now; `None`: it would.
@@ -70,6 +70,13 @@ impl Engine {
     pub async fn throttled_since(&self, endpoint: EndpointId) -> Option<Timestamp> {
         let answered = self.0.inbox.ask(|answer| Event::Throttled(endpoint, answer));
         answered.await.unwrap_or_default()
+    }
+
+    /// Background tasks that panicked and were restarted lately, those of the store too.
+    pub fn restarted_tasks(&self) -> Vec<RestartedTask> {
+        let mut tasks = self.0.background.restarted();
+        tasks.extend(self.0.store.restarted());
+        tasks
     }
 
     /// How many deliveries are on the wire or not yet recorded.

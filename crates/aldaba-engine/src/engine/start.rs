@@ -3,6 +3,7 @@
 use super::{Engine, Inner};
 use crate::aside::Aside;
 use crate::attempt::Sender;
+use crate::background::Background;
 use crate::content::Contents;
 use crate::credentials::{Credentials, Uses};
 use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
@@ -75,11 +76,19 @@ impl Engine {
         // The last that can fail: from here on the engine runs.
         let running = store.running_replays().await?;
         let (inbox, news) = Inbox::new();
+        let background = Background::new(clock.clone());
         let kept = options.idempotency_kept;
         let (orphaned, deleted) = mpsc::unbounded_channel();
         let entries = Entries::new(clock.clone(), entropy.clone());
-        let replays =
-            Replays::new(store.clone(), clock.clone(), entropy.clone(), inbox.clone(), entries.clone(), kept);
+        let replays = Replays::new(
+            store.clone(),
+            clock.clone(),
+            entropy.clone(),
+            inbox.clone(),
+            entries.clone(),
+            kept,
+            background.clone(),
+        );
         let sources = Sources {
             doors: Doors::new(store.clone(), clock.clone(), vault.clone()),
             tally: Tally::default(),
@@ -136,6 +145,7 @@ impl Engine {
             sender,
             recorder,
             inbox: inbox.clone(),
+            background: background.clone(),
             news,
             sweep: Sweep::new(options.sweep_interval, clock.now()),
             unwritten: Vec::new(),
@@ -144,6 +154,7 @@ impl Engine {
             longest_nap: options.longest_nap,
             turns: Turns::new(options.clone(), gates),
         };
+        // Not restarted: what it knows of requests in flight is gone with it, and only a start reads it all again.
         let failed = watch::Sender::new(false);
         let dispatching = tokio::spawn(dispatcher.run());
         tokio::spawn({
@@ -178,14 +189,17 @@ impl Engine {
             matching: Aside::new(),
             checking: Aside::new(),
         });
-        let operational = Operational { store: store.clone(), intake: intake.clone(), listeners };
+        let operational = Operational {
+            store: store.clone(),
+            intake: intake.clone(),
+            listeners,
+            background: background.clone(),
+        };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
-        let background = [
-            tokio::spawn(retention.run()).abort_handle(),
-            tokio::spawn(orphans.run()).abort_handle(),
-            tokio::spawn(uses.clone().run()).abort_handle(),
-            tokio::spawn(operational.run()).abort_handle(),
-        ];
+        background.start(retention);
+        background.start(orphans);
+        background.start(uses.clone());
+        background.start(operational);
         let inner = Inner {
             intake,
             sources,

@@ -3,7 +3,6 @@
 use super::Engine;
 use crate::dispatcher::Event;
 use std::time::Duration;
-use tokio::task::AbortHandle;
 
 impl Engine {
     /// Resolves if delivering has ended by a bug. What was accepted is safe on disk; only a fresh start
@@ -34,7 +33,7 @@ impl Engine {
 
     /// The first half of a shutdown: nothing more is started, and requests in flight may end.
     pub async fn land(&self, limit: Duration) -> usize {
-        self.0.background.iter().for_each(AbortHandle::abort);
+        self.0.background.stop();
         let in_lanes = self.0.inbox.ask(Event::Stop);
         // Those made by hand are in no lane.
         let by_hand = tokio::time::timeout(limit, self.0.resender.ended());

@@ -53,7 +53,8 @@ async fn count(folder: &Path, clock: Steps) -> Counted {
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(clock), Arc::new(SystemEntropy::new()));
     let entries = Entries::new(clock.clone(), entropy.clone());
-    let replays = Replays::new(store, clock, entropy, inbox, entries, Duration::ZERO);
+    let background = Background::new(clock.clone());
+    let replays = Replays::new(store, clock, entropy, inbox, entries, Duration::ZERO, background);
     let new = NewReplay {
         org: scene.org,
         app: tenant.application.id,

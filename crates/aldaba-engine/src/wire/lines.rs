@@ -2,7 +2,7 @@ use super::multiplex::Line;
 use super::places::{Place, Places};
 use super::pool::PoolLimits;
 use super::route::Route;
-use super::ticks::{self, Aging, TICKS};
+use super::ticks::{self, Aging, Supervisor, TICKS};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ const REMEMBERED: usize = 4_096;
 pub(super) struct Lines {
     limits: PoolLimits,
     places: Arc<Places>,
+    supervisor: Supervisor,
     table: Arc<Mutex<Table>>,
 }
 
@@ -65,8 +66,8 @@ pub(super) struct Gate {
 }
 
 impl Lines {
-    pub(super) fn new(limits: PoolLimits, places: Arc<Places>) -> Self {
-        Self { limits, places, table: Arc::default() }
+    pub(super) fn new(limits: PoolLimits, places: Arc<Places>, supervisor: Supervisor) -> Self {
+        Self { limits, places, supervisor, table: Arc::default() }
     }
 
     /// A place on a connection that stands and has room.
@@ -101,7 +102,8 @@ impl Lines {
             Entry { number, line: Arc::clone(&line), in_use: 1, born: tick, since: tick, place: None };
         table.routes.entry(route.clone()).or_default().push(entry);
         if table.sweeper.is_none() {
-            table.sweeper = Some(ticks::start(Arc::downgrade(&self.table), self.limits.idle_timeout));
+            table.sweeper =
+                Some(ticks::start(Arc::downgrade(&self.table), self.limits.idle_timeout, &self.supervisor));
         }
         drop(table);
         self.slot(route, number, line)

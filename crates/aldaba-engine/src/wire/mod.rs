@@ -31,6 +31,7 @@ pub use roots::{RootsError, read_roots};
 pub use target::{Credentials, TargetUrl, UrlRefused};
 pub use tls::client_tls;
 
+use crate::background::Background;
 use crate::transport::{Sending, Transport, WireRequest, WireResponse};
 use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{Failure, FailureKind, Outcome};
@@ -51,6 +52,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use ticks::Supervisor;
 use tls::Tls;
 use tokio::time::{Instant, sleep};
 
@@ -87,6 +89,7 @@ struct Inner {
     pool: Pool,
     lines: Lines,
     places: Arc<Places>,
+    supervisor: Supervisor,
 }
 
 impl Wire {
@@ -98,9 +101,15 @@ impl Wire {
             proxy: options.egress_proxy.map(Proxy::new),
         };
         let places = Places::new(options.pool.idle_overall);
-        let pool = Pool::new(options.pool, Arc::clone(&places));
-        let lines = Lines::new(options.pool, Arc::clone(&places));
-        Ok(Self(Arc::new(Inner { connector, pool, lines, places })))
+        let supervisor = Supervisor::default();
+        let pool = Pool::new(options.pool, Arc::clone(&places), Arc::clone(&supervisor));
+        let lines = Lines::new(options.pool, Arc::clone(&places), Arc::clone(&supervisor));
+        Ok(Self(Arc::new(Inner { connector, pool, lines, places, supervisor })))
+    }
+
+    /// Names who is told when one of its tasks panics. Only the first call counts.
+    pub(crate) fn supervise_with(&self, background: Background) {
+        let _ = self.0.supervisor.set(background);
     }
 
     /// The guard that every request passes, for judging URLs before they are stored.

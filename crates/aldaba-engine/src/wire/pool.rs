@@ -1,7 +1,7 @@
 use super::places::{Place, Places};
 use super::route::Route;
 use super::stream::Stream;
-use super::ticks::{self, Aging, TICKS};
+use super::ticks::{self, Aging, Supervisor, TICKS};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 pub(super) struct Pool {
     limits: PoolLimits,
     places: Arc<Places>,
+    supervisor: Supervisor,
     shelf: Arc<Mutex<Shelf>>,
 }
 
@@ -63,8 +64,8 @@ struct Idle {
 }
 
 impl Pool {
-    pub(super) fn new(limits: PoolLimits, places: Arc<Places>) -> Self {
-        Self { limits, places, shelf: Arc::default() }
+    pub(super) fn new(limits: PoolLimits, places: Arc<Places>, supervisor: Supervisor) -> Self {
+        Self { limits, places, supervisor, shelf: Arc::default() }
     }
 
     /// A connection of this route that is open as far as this machine can know.
@@ -101,7 +102,8 @@ impl Pool {
         let idle = Idle { loan, since: shelf.tick, _place: place };
         shelf.routes.entry(route).or_default().push(idle);
         if shelf.sweeper.is_none() {
-            shelf.sweeper = Some(ticks::start(Arc::downgrade(&self.shelf), self.limits.idle_timeout));
+            shelf.sweeper =
+                Some(ticks::start(Arc::downgrade(&self.shelf), self.limits.idle_timeout, &self.supervisor));
         }
     }
 

@@ -1,10 +1,16 @@
 //! Ages are counted in ticks, so that nobody has to read a clock.
 
+use crate::background::{Background, CONNECTION_AGES};
+use aldaba_store::panic_message;
 use parking_lot::Mutex;
-use std::sync::Weak;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
+
+/// Who is told of a panic, once the engine runs.
+pub(super) type Supervisor = Arc<OnceLock<Background>>;
 
 /// So many ticks make up the idle timeout.
 pub(super) const TICKS: u64 = 4;
@@ -15,8 +21,12 @@ pub(super) trait Aging: Send + 'static {
 }
 
 /// Ticks until what ages is gone.
-pub(super) fn start<A: Aging>(aging: Weak<Mutex<A>>, idle_timeout: Duration) -> AbortHandle {
-    tokio::spawn(run(aging, idle_timeout)).abort_handle()
+pub(super) fn start<A: Aging>(
+    aging: Weak<Mutex<A>>,
+    idle_timeout: Duration,
+    supervisor: &Supervisor,
+) -> AbortHandle {
+    tokio::spawn(run(aging, idle_timeout, supervisor.clone())).abort_handle()
 }
 
 pub(super) fn in_ticks(duration: Duration, idle_timeout: Duration) -> u64 {
@@ -27,7 +37,7 @@ fn tick_of(idle_timeout: Duration) -> Duration {
     (idle_timeout / u32::try_from(TICKS).unwrap_or(1)).max(Duration::from_millis(1))
 }
 
-async fn run<A: Aging>(aging: Weak<Mutex<A>>, idle_timeout: Duration) {
+async fn run<A: Aging>(aging: Weak<Mutex<A>>, idle_timeout: Duration, supervisor: Supervisor) {
     let mut ticks = interval(tick_of(idle_timeout));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick of an interval comes at once.
@@ -35,6 +45,46 @@ async fn run<A: Aging>(aging: Weak<Mutex<A>>, idle_timeout: Duration) {
     loop {
         ticks.tick().await;
         let Some(aging) = aging.upgrade() else { return };
-        aging.lock().tick();
+        // Connections that nobody closes would use up the descriptors.
+        let ticked = catch_unwind(AssertUnwindSafe(|| aging.lock().tick()));
+        drop(aging);
+        match (ticked, supervisor.get()) {
+            (Ok(()), _) => {}
+            (Err(panic), Some(background)) => {
+                tokio::time::sleep(background.panicked(CONNECTION_AGES, &*panic)).await;
+            }
+            (Err(panic), None) => {
+                tracing::error!(message = panic_message(&*panic), "a bug: closing idle connections panicked");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SystemClock;
+
+    struct Counts(u64);
+
+    impl Aging for Counts {
+        fn tick(&mut self) {
+            self.0 += 1;
+            assert!(self.0 != 2, "on purpose");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ticks_go_on_after_one_that_panics() {
+        let counts = Arc::new(Mutex::new(Counts(0)));
+        let supervisor = Supervisor::default();
+        let background = Background::new(Arc::new(SystemClock::new()));
+        supervisor.set(background.clone()).unwrap();
+        let ticking = start(Arc::downgrade(&counts), Duration::from_secs(4), &supervisor);
+        while counts.lock().0 < 5 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(background.restarted()[0].name, CONNECTION_AGES);
+        ticking.abort();
     }
 }

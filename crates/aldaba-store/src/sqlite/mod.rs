@@ -58,6 +58,7 @@ mod source;
 mod source_states;
 mod space;
 mod statistics;
+mod threads;
 mod types;
 mod used;
 mod walk;
@@ -73,7 +74,7 @@ pub use opening::{Loss, Opening};
 pub use options::Options;
 pub use types::Types;
 
-use crate::{Read, Store};
+use crate::{Read, RestartedTask, Store};
 use failure::Failure;
 use monotonic::Slice;
 use op::Reply;
@@ -86,6 +87,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use threads::Threads;
 use tokio::sync::watch;
 
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
@@ -101,6 +103,7 @@ pub struct SqliteStore {
     count_slice: Duration,
     closed: watch::Sender<bool>,
     space: Space,
+    threads: Threads,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -160,6 +163,10 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn restarted(&self) -> Vec<RestartedTask> {
+        self.threads.restarted()
+    }
+
     fn check(&self) -> Read<()> {
         if let Some(error) = self.failure.get() {
             return Box::pin(std::future::ready(Err(error)));

@@ -7,6 +7,7 @@ use super::lock::FolderLock;
 use super::queue::{self, Queue, Room};
 use super::readers::Readers;
 use super::space::{Marks, Space};
+use super::threads::Threads;
 use super::types::Types;
 use super::watermark::Watermark;
 use super::writer::Writer;
@@ -81,7 +82,8 @@ pub(super) fn start(
         (0..options.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
 
     let marks = Marks { low: options.low_space_bytes, reserve: options.reserve_bytes };
-    let space = Space::watch(&options.folder, marks).map_err(OpenError::Thread)?;
+    let threads = Threads::new(options.clock.clone());
+    let space = Space::watch(&options.folder, marks, &threads).map_err(OpenError::Thread)?;
     let limits = queue::Limits {
         room: Room { operations: options.queue_operations, bytes: options.queue_bytes },
         wait: options.queue_wait,
@@ -90,7 +92,8 @@ pub(super) fn start(
     let queue = Arc::new(Queue::new(limits, options.clock.clone()));
     let failure = Arc::new(Failure::none());
     let (readers, reader_threads) =
-        Readers::start(connections, options.queue_reads, options.read_limit).map_err(OpenError::Thread)?;
+        Readers::start(connections, options.queue_reads, options.read_limit, &threads)
+            .map_err(OpenError::Thread)?;
     connect::copy_log_at_close(&connection, file)?;
     let closed = watch::Sender::new(false);
     let log_pages = Arc::default();
@@ -126,6 +129,7 @@ pub(super) fn start(
         count_slice: options.read_limit / COUNT_SHARE,
         closed,
         space,
+        threads,
         thread: Mutex::new(Some(thread)),
     })
 }

@@ -1,6 +1,7 @@
 //! The readers: threads with a read-only connection each, and a limit of time for every read.
 
 use super::failure::{Failure, describe, explain, is_damage};
+use super::threads::Threads;
 use super::watchdog::Watchdog;
 use crate::{Error, Read};
 use parking_lot::{Condvar, Mutex};
@@ -39,6 +40,7 @@ impl Readers {
         connections: Vec<Connection>,
         limit: usize,
         read_limit: Duration,
+        supervised: &Threads,
     ) -> std::io::Result<(Arc<Self>, ReaderThreads)> {
         let readers = Arc::new(Self { limit, line: Mutex::default(), arrived: Condvar::new() });
         let handles = connections.iter().map(Connection::get_interrupt_handle).collect();
@@ -48,14 +50,13 @@ impl Readers {
             .enumerate()
             .map(|(number, connection)| {
                 let (readers, watch) = (Arc::clone(&readers), Arc::clone(&watch));
-                std::thread::Builder::new()
-                    .name(format!("aldaba-reader-{number}"))
-                    .spawn(move || readers.run(&connection, number, &watch))
+                let name = format!("aldaba-reader-{number}");
+                supervised.spawn("store-reader", name, move || readers.run(&connection, number, &watch))
             })
             .collect::<Result<Vec<_>, _>>();
         let watchdog = {
             let watch = Arc::clone(&watch);
-            std::thread::Builder::new().name("aldaba-watch".into()).spawn(move || watch.run())
+            supervised.spawn("store-read-limit", "aldaba-watch".into(), move || watch.run())
         };
         match (threads, watchdog) {
             (Ok(threads), Ok(watchdog)) => Ok((readers, ReaderThreads { readers: threads, watchdog, watch })),

@@ -2,6 +2,7 @@
 //! delivered and its results written. A reserve file is given up at that moment.
 
 use super::files;
+use super::threads::Threads;
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,12 +52,12 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn watch(folder: &Path, marks: Marks) -> io::Result<Self> {
+    pub(super) fn watch(folder: &Path, marks: Marks, threads: &Threads) -> io::Result<Self> {
         let mut disk = Disk::new(folder, marks);
         // The first look comes before the first event.
         let low = Arc::new(AtomicBool::new(disk.look(false)));
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let thread = std::thread::Builder::new().name("aldaba-space".into()).spawn({
+        let thread = threads.spawn("store-disk-space", "aldaba-space".into(), {
             let (low, stop) = (low.clone(), stop.clone());
             move || {
                 while !stopped_within(&stop, LOOK) {

@@ -10,12 +10,16 @@ use super::queue::Queue;
 use super::readers::{ReaderThreads, Readers};
 use super::types::Types;
 use super::watermark::Watermark;
-use crate::Error;
+use crate::{Error, panic_message};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// How long the writer waits after a panic before it answers the next batch, with the failure.
+const PANIC_DELAY: Duration = Duration::from_millis(100);
 
 /// What the thread owns. It lives until the store is closed and everything handed over is written.
 #[derive(Debug)]
@@ -36,14 +40,30 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// The one thread that is not restarted after a panic: whether its commit is on disk may be uncertain then. The
+    /// store has failed, so that the process ends, and all that wait for a write are told so.
     pub(super) fn run(mut self) {
-        while let Some(batch) = self.queue.take() {
-            let outcomes = self.commit(&batch.ops);
-            answer(batch.replies, outcomes);
-            // After the answers: nobody waits for it but the next commit.
-            self.copy_log();
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.run_once())) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(panic) => {
+                    self.failure.mark(&format!("a bug: the writer panicked: {}", panic_message(&*panic)));
+                    std::thread::sleep(PANIC_DELAY);
+                }
+            }
         }
         self.close();
+    }
+
+    /// One commit; `false`: the store is closed and there is nothing left to write.
+    fn run_once(&mut self) -> bool {
+        let Some(batch) = self.queue.take() else { return false };
+        let outcomes = self.commit(&batch.ops);
+        answer(batch.replies, outcomes);
+        // After the answers: nobody waits for it but the next commit.
+        self.copy_log();
+        true
     }
 
     fn commit(&mut self, ops: &[Op]) -> Result<Vec<Outcome>, Error> {

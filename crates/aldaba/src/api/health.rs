@@ -1,10 +1,11 @@
 use super::auth::Access;
 use super::routes::Route;
 use super::{Api, json};
+use aldaba_store::RestartedTask;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -26,6 +27,7 @@ struct HealthReport {
     database: PartHealth,
     queue: PartHealth,
     cache: PartHealth,
+    background: BackgroundHealth,
 }
 
 #[derive(ToSchema)]
@@ -35,21 +37,48 @@ struct PartHealth {
     status: String,
 }
 
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document")]
+struct BackgroundHealth {
+    /// `ok`, or `error` while tasks are listed.
+    status: String,
+    /// Tasks that panicked, were restarted, and have not run well for long enough since then.
+    restarting: Vec<RestartingTask>,
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the API's document")]
+struct RestartingTask {
+    name: String,
+    /// How often it was restarted since it last ran well.
+    restarts: u64,
+}
+
 /// Whether the server can do its work. Queue and cache are in the database and in memory; they are
 /// named because clients of this API look for them.
 pub(super) async fn check(State(api): State<Api>) -> Response {
-    match api.engine.store().check().await {
-        Ok(()) => {
-            let ok = json!({"status": "ok"});
-            json::answer(StatusCode::OK, &json!({"database": ok, "queue": ok, "cache": ok}))
-        }
+    let (status, database) = match api.engine.store().check().await {
+        Ok(()) => (StatusCode::OK, "ok"),
         Err(error) => {
             tracing::warn!(%error, "the health check fails");
-            let down = json!({"status": "error"});
-            let body = json!({"database": down, "queue": down, "cache": {"status": "ok"}});
-            json::answer(StatusCode::SERVICE_UNAVAILABLE, &body)
+            (StatusCode::SERVICE_UNAVAILABLE, "error")
         }
-    }
+    };
+    let body = json!({
+        "database": {"status": database},
+        "queue": {"status": database},
+        "cache": {"status": "ok"},
+        "background": background(&api.engine.restarted_tasks()),
+    });
+    json::answer(status, &body)
+}
+
+/// It changes nothing about the answer's status: a task that is restarted is no reason to send requests elsewhere. Why it
+/// panicked is in the log, because anybody may ask for this.
+fn background(restarted: &[RestartedTask]) -> Value {
+    let status = if restarted.is_empty() { "ok" } else { "error" };
+    let task = |task: &RestartedTask| json!({"name": task.name, "restarts": task.restarts});
+    json!({"status": status, "restarting": restarted.iter().map(task).collect::<Vec<_>>()})
 }
 
 pub(super) async fn ping() -> StatusCode {

@@ -65,6 +65,10 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub connections: usize,
+    /// Of one address, or of one /64 block of IPv6; 0: any number.
+    pub connections_per_address: usize,
+    /// Connections that have been accepted and wait for a place, or are being turned away.
+    pub at_door: usize,
     /// For a request's head to arrive, counted from the end of the former one: an idle connection
     /// is closed after it too.
     pub header: Duration,
@@ -119,6 +123,8 @@ impl Default for Config {
             log_format: LogFormat::Text,
             limits: Limits {
                 connections: 4096,
+                connections_per_address: 1024,
+                at_door: 128,
                 header: Duration::from_secs(10),
                 progress: Duration::from_secs(10),
                 payload: 1 << 20,

@@ -189,9 +189,18 @@ pub const SETTINGS: &[Setting] = &[
         "max_connections",
         "4096",
         (1, 65_536),
-        "Open API connections. One more waits for a place, a second at most; then it is answered 503 with \
-         `Retry-After`, and closed.",
+        "Open API connections. At the limit the oldest that has not finished its first request's head is closed for a new one; \
+         without such, the new one waits for a place, a second at most; then it is answered 503 with `Retry-After`, and closed.",
         |c, n| c.limits.connections = size(n),
+    ),
+    number(
+        "connections_per_address",
+        "1024",
+        (0, 65_536),
+        "Open API connections of one address (of one /64 block of IPv6). At the limit the oldest of that address that has not \
+         finished its first request's head is closed for a new one; without such, the new one is answered 503 with \
+         `Retry-After`, and closed. 0: any number. Set 0 behind a proxy: all its connections come from one address.",
+        |c, n| c.limits.connections_per_address = size(n),
     ),
     number(
         "header_seconds",

@@ -1,11 +1,13 @@
 //! Accepting connections, up to a number, and serving HTTP/1.1 on each.
 
+use super::heads::{Guest, Heads, TooMany};
 use super::lag::Lag;
 use super::places::{Because, Place, Places, turn_away};
 use super::request::Requests;
 use super::stall::Stall;
 use crate::config::Limits;
 use crate::runtimes::Threads;
+use aldaba_engine::Background;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -63,9 +65,11 @@ impl Connections {
         limits: &Limits,
         lag: Lag,
         threads: &Threads,
+        background: Background,
     ) -> io::Result<Self> {
         let (phase, heard) = watch::channel(Phase::Serving);
-        let places = Arc::new(Places::new(limits.connections));
+        let heads = Heads::new(limits.connections_per_address);
+        let places = Arc::new(Places::new(limits.connections, limits.at_door, heads));
         let served = Self { phase, places: places.clone() };
         let lag = Arc::new(lag);
         let requests = Requests::new(router, lag.clone(), places.clone());
@@ -75,7 +79,10 @@ impl Connections {
             let _door = threads.door.enter();
             TcpListener::from_std(listener)?
         };
-        threads.door.spawn(accept(listener, serves, lag, heard));
+        threads.door.spawn(async move {
+            let accepts = || accept(&listener, &serves, &lag, heard.clone());
+            background.supervised("api-accept", accepts).await;
+        });
         Ok(served)
     }
 
@@ -93,7 +100,7 @@ async fn reached(phase: &mut watch::Receiver<Phase>, at_least: Phase) {
 }
 
 /// The door: lets connections in, and turns those away that would wait too long inside.
-async fn accept(listener: TcpListener, serves: Serves, lag: Arc<Lag>, mut phase: watch::Receiver<Phase>) {
+async fn accept(listener: &TcpListener, serves: &Serves, lag: &Arc<Lag>, mut phase: watch::Receiver<Phase>) {
     let places = serves.places.clone();
     let mut measuring = pin!(lag.clone().measure(serves.api.clone()));
     loop {
@@ -105,26 +112,31 @@ async fn accept(listener: TcpListener, serves: Serves, lag: Arc<Lag>, mut phase:
             () = &mut measuring => return,
             next = next => next,
         };
-        match accepted.map(|(stream, _)| stream) {
-            Ok(stream) => match places.come_in_at_once(door) {
-                Ok(place) => serves.serve(stream, place, phase.clone()),
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        match places.heads().arrive(peer.ip()) {
+            Err(TooMany) => drop(tokio::spawn(turn_away(stream, door, Because::Address))),
+            Ok(guest) => match places.come_in_at_once(door) {
+                Ok(place) => serves.serve(stream, guest, place, phase.clone()),
                 Err(door) if lag.is_long(places.taken()) => {
                     drop(tokio::spawn(turn_away(stream, door, Because::Late)));
                 }
                 Err(door) => {
                     let (places, serves, phase) = (places.clone(), serves.clone(), phase.clone());
                     tokio::spawn(async move {
-                        match places.come_in(door).await {
-                            Ok(place) => serves.serve(stream, place, phase),
+                        match places.come_in(door, &stream).await {
+                            Ok(place) => serves.serve(stream, guest, place, phase),
                             Err(door) => turn_away(stream, door, Because::Full).await,
                         }
                     });
                 }
             },
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
         }
     }
 }
@@ -139,23 +151,31 @@ struct Serves {
 }
 
 impl Serves {
-    fn serve(&self, stream: TcpStream, place: Place, phase: watch::Receiver<Phase>) {
+    fn serve(&self, stream: TcpStream, guest: Guest, place: Place, phase: watch::Receiver<Phase>) {
         // From the door's runtime to that of the API.
+        guest.takes_a_place();
         let (serves, stream) = (self.clone(), stream.into_std());
         self.api.spawn(async move {
             match stream.and_then(TcpStream::from_std) {
-                Ok(stream) => serve(stream, serves, place, phase).await,
+                Ok(stream) => serve(stream, serves, guest, place, phase).await,
                 Err(error) => tracing::warn!(%error, "a connection could not be served"),
             }
         });
     }
 }
 
-async fn serve(stream: TcpStream, serves: Serves, place: Place, mut phase: watch::Receiver<Phase>) {
+async fn serve(
+    stream: TcpStream,
+    serves: Serves,
+    guest: Guest,
+    place: Place,
+    mut phase: watch::Receiver<Phase>,
+) {
     let Serves { requests, limits, places, .. } = serves;
     // Answers are small and written at once; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
+    let service = service_fn(|request| {
+        guest.head_came();
         let requests = requests.clone();
         async move { Ok::<_, std::convert::Infallible>(requests.answer(request).await) }
     });
@@ -170,21 +190,27 @@ async fn serve(stream: TcpStream, serves: Serves, place: Place, mut phase: watch
     let leave = async {
         tokio::select! {
             biased;
-            () = reached(&mut phase, Phase::Ending) => {}
-            () = places.wanted() => {}
+            () = reached(&mut phase, Phase::Ending) => true,
+            // Without a request there is nothing to be ended in order.
+            () = places.wanted() => guest.has_sent_a_head(),
+            // One whose head has come at the last moment gets its answer.
+            () = guest.has_to_leave() => guest.has_sent_a_head(),
         }
     };
     let closed = tokio::select! {
         biased;
         closed = connection.as_mut() => closed,
-        () = leave => {
+        in_order = leave => if in_order {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
                 closed = connection.as_mut() => closed,
                 () = reached(&mut phase, Phase::Over) => Ok(()),
             }
-        }
+        } else {
+            tracing::debug!("a connection without a request has given its place to another");
+            Ok(())
+        },
     };
     if let Err(error) = closed {
         tracing::debug!(%error, "a connection broke off");
@@ -196,17 +222,64 @@ async fn serve(stream: TcpStream, serves: Serves, place: Place, mut phase: watch
 mod tests {
     use super::*;
     use crate::config::Config;
-    use aldaba_engine::SystemClock;
+    use aldaba_delivery::Timestamp;
+    use aldaba_engine::{Clock, SystemClock};
     use axum::routing::get;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::runtime::{Builder, Runtime};
 
     const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
     fn serve_on(listener: TcpListener, router: Router, threads: &Threads, places: usize) -> Connections {
-        let lag = Lag::new(Arc::new(SystemClock::new()), LONGEST_WAIT);
+        let clock = Arc::new(SystemClock::new());
+        let lag = Lag::new(clock.clone(), LONGEST_WAIT);
         let limits = Limits { connections: places, ..Config::default().limits };
-        Connections::serve(listener, router, &limits, lag, threads).unwrap()
+        Connections::serve(listener, router, &limits, lag, threads, Background::new(clock)).unwrap()
+    }
+
+    /// Panics once, at the first reading after it was told to.
+    #[derive(Debug)]
+    struct PanicsOnce {
+        clock: SystemClock,
+        panics: AtomicBool,
+    }
+
+    impl Clock for PanicsOnce {
+        fn now(&self) -> Timestamp {
+            self.clock.now()
+        }
+
+        fn monotonic(&self) -> Duration {
+            assert!(!self.panics.swap(false, Ordering::Relaxed), "on purpose");
+            self.clock.monotonic()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_while_connections_are_accepted_ends_no_accepting() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/works", get(async || "fine"));
+        let clock = Arc::new(PanicsOnce { clock: SystemClock::new(), panics: AtomicBool::new(false) });
+        let lag = Lag::new(clock.clone(), LONGEST_WAIT);
+        let background = Background::new(Arc::new(SystemClock::new()));
+        let limits = Config::default().limits;
+        let connections =
+            Connections::serve(listener, router, &limits, lag, &Threads::one(), background.clone()).unwrap();
+        let mut before = TcpStream::connect(address).await.unwrap();
+        assert!(asks(&mut before).await.ends_with("fine"));
+        clock.panics.store(true, Ordering::Relaxed);
+        while clock.panics.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut after = TcpStream::connect(address).await.unwrap();
+        assert!(asks(&mut after).await.ends_with("fine"));
+        assert!(asks(&mut before).await.ends_with("fine"), "connections that were open are not touched");
+        let names: Vec<_> = background.restarted().iter().map(|task| task.name).collect();
+        assert_eq!(names, ["api-accept"]);
+        drop((before, after));
+        connections.stop(Duration::from_secs(5)).await;
     }
 
     #[tokio::test]

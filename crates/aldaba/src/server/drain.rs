@@ -4,26 +4,31 @@
 //! that is still sending, and many clients then see a broken connection in place of the answer. So
 //! the rest is read and thrown away, up to a limit.
 
+use super::places::Places;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Twice what the largest request may have.
 const MOST: usize = 32 << 20;
 const LONGEST: Duration = Duration::from_secs(10);
+/// The same while few places for connections are left: whoever sends no more must not hold one by that.
+const LONGEST_IN_A_CROWD: Duration = Duration::from_secs(1);
 
 /// A request's body that is read to its end even when it is dropped before.
 #[derive(Debug)]
 pub(super) struct Drained {
     body: Option<Incoming>,
+    places: Arc<Places>,
 }
 
 impl Drained {
-    pub(super) fn new(body: Incoming) -> Self {
-        Self { body: Some(body) }
+    pub(super) fn new(body: Incoming, places: Arc<Places>) -> Self {
+        Self { body: Some(body), places }
     }
 }
 
@@ -54,7 +59,8 @@ impl Drop for Drained {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(rest), Ok(runtime)) = (rest, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(LONGEST, discard(rest)));
+            let longest = if self.places.are_few() { LONGEST_IN_A_CROWD } else { LONGEST };
+            runtime.spawn(tokio::time::timeout(longest, discard(rest)));
         }
     }
 }

@@ -3,6 +3,7 @@
 mod accept;
 mod cors;
 mod drain;
+mod heads;
 mod lag;
 mod places;
 mod request;
@@ -126,7 +127,8 @@ impl Server {
     pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
         let (limits, router) = (&self.config.limits, router(self.api));
         let lag = Lag::new(self.engine.clock().clone(), self.config.store.queue_wait);
-        let connections = Connections::serve(self.listener, router, limits, lag, &threads)?;
+        let background = self.engine.background().clone();
+        let connections = Connections::serve(self.listener, router, limits, lag, &threads, background)?;
         tokio::select! {
             biased;
             failure = self.store.failed() => return Err(Failed::Store(failure)),

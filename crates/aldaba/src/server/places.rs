@@ -1,6 +1,7 @@
 //! Places for connections. Whoever finds none waits at the door for a moment, and is then told to come
 //! back rather than left to hang.
 
+use super::heads::{Heads, Newcomer};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Connections that have been accepted and have no place. More wait in the system's queue.
-const DOOR: usize = 128;
 /// How long one waits at the door, unless half of it is taken: then nobody waits.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a connection is let alone before it may be asked to give up its place.
 const STAY: Duration = Duration::from_secs(5);
 /// How long turning one away may take, and what is read of it.
 const LONGEST: Duration = Duration::from_secs(1);
+/// How long whoever finds no place may take for a head, which makes others give way to it; and the same while many wait at the
+/// door: whoever sends nothing must not keep the others from it.
+const HEAD_AT_DOOR: Duration = Duration::from_millis(100);
+const HEAD_IN_A_CROWD: Duration = Duration::from_millis(20);
+/// What is looked at of a head at the door. A longer one waits for a place without it.
+const HEAD_BYTES: usize = 4096;
 const MOST: u64 = 64 * 1024;
 
 /// Why one is turned away.
@@ -25,6 +30,8 @@ const MOST: u64 = 64 * 1024;
 pub(super) enum Because {
     Full,
     Late,
+    /// Its address has as many connections as it may have.
+    Address,
 }
 
 impl Because {
@@ -32,6 +39,9 @@ impl Because {
         match self {
             Self::Full => "The server has as many connections as it may have. Nothing was stored; try again",
             Self::Late => "The server is busy. Nothing was stored; try again",
+            Self::Address => {
+                "This address has as many connections as it may have. Nothing was stored; try again"
+            }
         }
     }
 }
@@ -41,6 +51,8 @@ pub(super) struct Places {
     count: usize,
     places: Arc<Semaphore>,
     door: Arc<Semaphore>,
+    at_door: usize,
+    heads: Arc<Heads>,
     /// Whoever waits for it is asked to leave: the first one first.
     wanted: Notify,
     /// It was said that some are turned away.
@@ -52,11 +64,12 @@ pub(super) struct Places {
 pub(super) struct AtDoor {
     held: OwnedSemaphorePermit,
     door: Arc<Semaphore>,
+    at_door: usize,
 }
 
 impl AtDoor {
     fn in_a_crowd(&self) -> bool {
-        self.door.available_permits() < DOOR / 2
+        self.door.available_permits() < self.at_door / 2
     }
 }
 
@@ -67,9 +80,19 @@ pub(super) struct Place {
 }
 
 impl Places {
-    pub(super) fn new(count: usize) -> Self {
-        let (places, door) = (Arc::new(Semaphore::new(count)), Arc::new(Semaphore::new(DOOR)));
-        Self { count, places, door, wanted: Notify::new(), crowded: AtomicBool::new(false) }
+    /// `at_door`: connections that have been accepted and have no place. More wait in the system's queue.
+    pub(super) fn new(count: usize, at_door: usize, heads: Arc<Heads>) -> Self {
+        let (places, door) = (Arc::new(Semaphore::new(count)), Arc::new(Semaphore::new(at_door)));
+        Self { count, places, door, at_door, heads, wanted: Notify::new(), crowded: AtomicBool::new(false) }
+    }
+
+    pub(super) fn heads(&self) -> &Arc<Heads> {
+        &self.heads
+    }
+
+    /// Whether few places are left, so that nobody should have one for longer than needed.
+    pub(super) fn are_few(&self) -> bool {
+        self.places.available_permits() < self.count / 4
     }
 
     /// How many connections have a place.
@@ -80,7 +103,7 @@ impl Places {
     /// Resolves when the next connection may be accepted.
     pub(super) async fn come_to_the_door(&self) -> AtDoor {
         let held = self.door.clone().acquire_owned().await.expect("the door is never closed");
-        AtDoor { held, door: self.door.clone() }
+        AtDoor { held, door: self.door.clone(), at_door: self.at_door }
     }
 
     /// Leads from the door to a place, if there is one.
@@ -100,10 +123,22 @@ impl Places {
     }
 
     /// Leads from the door to a place, maybe after a moment. `Err`: there is none, to be turned away.
-    pub(super) async fn come_in(&self, door: AtDoor) -> Result<Place, AtDoor> {
-        self.wanted.notify_one();
-        let patience = if door.in_a_crowd() { Duration::ZERO } else { PATIENCE };
-        match tokio::time::timeout(patience, self.places.clone().acquire_owned()).await {
+    pub(super) async fn come_in(&self, door: AtDoor, stream: &TcpStream) -> Result<Place, AtDoor> {
+        // Whoever has not even sent a request gives way first.
+        let mut one_leaves = self.heads.make_way(Newcomer::Unknown);
+        if !one_leaves && has_sent_a_head(stream, &door).await {
+            one_leaves = self.heads.make_way(Newcomer::Asks);
+        }
+        if !one_leaves {
+            self.wanted.notify_one();
+            self.heads.waits();
+        }
+        let patience = if door.in_a_crowd() && !one_leaves { Duration::ZERO } else { PATIENCE };
+        let came_in = tokio::time::timeout(patience, self.places.clone().acquire_owned()).await;
+        if !one_leaves {
+            self.heads.gives_up();
+        }
+        match came_in {
             Ok(place) => Ok(self.comes_in(place.expect("places are never closed"))),
             Err(_) => {
                 if !self.crowded.swap(true, Ordering::Relaxed) {
@@ -127,6 +162,18 @@ impl Places {
     }
 }
 
+/// Whether a whole head has come, or comes soon.
+async fn has_sent_a_head(stream: &TcpStream, door: &AtDoor) -> bool {
+    let looks = async {
+        stream.readable().await?;
+        let mut start = [0; HEAD_BYTES];
+        let read = stream.peek(&mut start).await?;
+        io::Result::Ok(start[..read].windows(4).any(|end| end == b"\r\n\r\n"))
+    };
+    let longest = if door.in_a_crowd() { HEAD_IN_A_CROWD } else { HEAD_AT_DOOR };
+    matches!(tokio::time::timeout(longest, looks).await, Ok(Ok(true)))
+}
+
 /// Answers without looking at what was asked.
 pub(super) async fn turn_away(mut stream: TcpStream, door: AtDoor, because: Because) {
     let answered = async {
@@ -147,6 +194,7 @@ pub(super) async fn turn_away(mut stream: TcpStream, door: AtDoor, because: Beca
         }
         io::Result::Ok(())
     };
-    let _ = tokio::time::timeout(LONGEST, answered).await;
+    let longest = if door.in_a_crowd() { HEAD_IN_A_CROWD } else { LONGEST };
+    let _ = tokio::time::timeout(longest, answered).await;
     drop(door.held);
 }

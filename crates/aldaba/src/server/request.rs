@@ -61,7 +61,7 @@ impl Requests {
         // Whether it is well must be known most of all when it is busy.
         if self.lag.is_long(self.places.taken()) && !request.uri().path().starts_with(HEALTH) {
             if !is_small(&request) {
-                drop(request.map(Drained::new));
+                drop(request.map(|body| Drained::new(body, self.places.clone())));
             }
             return Error::busy().into_response();
         }
@@ -69,7 +69,8 @@ impl Requests {
         let request = if request.headers().contains_key(EXPECT) {
             request.map(Body::new)
         } else {
-            request.map(|body| Body::new(Drained::new(body)))
+            let places = self.places.clone();
+            request.map(|body| Body::new(Drained::new(body, places)))
         };
         // A router is always ready. A panic must cost one request, not the others of the connection.
         match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {

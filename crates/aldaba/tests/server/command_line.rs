@@ -177,3 +177,53 @@ fn too_few_open_files_are_named_and_the_server_starts_with_less() {
     assert!(log.contains("lets this process have 1000 files open, and the settings may need "), "{log}");
     assert!(log.contains("max_connections from 4096 to 64"), "{log}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn with_256_open_files_many_connections_are_served_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut server, hello) = serve_with_limits(folder.path(), "ulimit -n 256");
+    let address: std::net::SocketAddr =
+        hello[0].strip_prefix("Aldaba listens on http://").expect("the address").parse().unwrap();
+    let mut open = Vec::new();
+    for number in 0..64 {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut stream, request).await.unwrap();
+        let mut start = [0; 12];
+        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200", "connection {number}");
+        open.push(stream);
+    }
+    let files = std::fs::read_dir(format!("/proc/{}/fd", server.0.id())).unwrap().count();
+    assert!(files < 256 - 80, "{files} files are open, and deliveries need some");
+    drop(open);
+    server.terminate();
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_start_with_too_few_open_files_is_refused_and_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for (files, starts) in [(64, false), (127, false), (128, true)] {
+        let script = format!("ulimit -n {files} && exec \"$0\" serve --listen 127.0.0.1:0");
+        let mut command = Command::new("sh");
+        command.current_dir(folder.path()).env_clear();
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_aldaba")]);
+        if starts {
+            let (_server, hello) = Started::say_hello(&mut command);
+            assert!(hello[0].starts_with("Aldaba listens on "), "{}", hello[0]);
+            continue;
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let message = text(&output.stderr);
+        assert!(
+            message.contains(&format!("have {files} files open, and at least 128 are needed")),
+            "{message}"
+        );
+        assert!(message.contains("`ulimit -n 128`") && message.contains("LimitNOFILE=128"), "{message}");
+        assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
+    }
+}

@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod audit;
+mod background;
 mod bad_input;
 mod batches;
 mod client;
@@ -21,6 +22,7 @@ mod examples;
 mod explain;
 mod expunging;
 mod filters;
+mod flood;
 mod health;
 mod history;
 mod hmac;

@@ -8,10 +8,12 @@ use crate::load::{Fate, Schedule, Sent, Traffic, Until, closed, open};
 use crate::numbers::percentile;
 use crate::receiver::{Arrival, Behaviour, Receiver};
 use crate::report::{Bar, Report, Sheet};
+use crate::server::Launch;
 use crate::suite::{Side, Suite, by_turns};
 use crate::tenants::{NewEndpoint, application};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use tempfile::TempDir;
 
 pub(super) const NAME: &str = "overload";
 
@@ -82,7 +84,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
 
 fn capacity(suite: &Suite, connections: usize, finding: f64) -> Result<f64> {
     let (folder, receiver) = (suite.empty_folder()?, suite.receiver()?);
-    let server = suite.launch(&folder).on(FIRST).start()?;
+    let server = launch(suite, &folder).start()?;
     let sent = suite.load.block_on(async {
         let api = server.api()?;
         let path = application(api, fan_out(&receiver, Behaviour::AtOnce)).await?;
@@ -90,6 +92,11 @@ fn capacity(suite: &Suite, connections: usize, finding: f64) -> Result<f64> {
         closed(api, Traffic::to(&path), connections, Until::Moment(until)).await
     })?;
     Ok(sent.iter().filter(|sent| sent.accepted()).count() as f64 / finding)
+}
+
+/// All clients come from one address.
+fn launch(suite: &Suite, folder: &TempDir) -> Launch {
+    suite.launch(folder).on(FIRST).with("ALDABA_CONNECTIONS_PER_ADDRESS", 0)
 }
 
 fn fan_out(receiver: &Receiver, behaviour: Behaviour) -> Vec<NewEndpoint> {
@@ -107,7 +114,7 @@ struct Storm {
 impl Storm {
     fn of(suite: &Suite, behaviour: Behaviour, a_second: f64, seconds: f64) -> Result<Self> {
         let (folder, receiver) = (suite.empty_folder()?, suite.receiver()?);
-        let server = suite.launch(&folder).on(FIRST).start()?;
+        let server = launch(suite, &folder).start()?;
         let api = server.api()?;
         let (sent, probes, schedule) = suite.load.block_on(async {
             let other = NewEndpoint::new(receiver.url(behaviour, FAN_OUT));

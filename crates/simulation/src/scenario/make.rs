@@ -40,7 +40,10 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     doors.iter_mut().skip(2).step_by(4).for_each(|door| door.filter = Some(FILTER));
     let hosts: Vec<_> = (0..host_count).map(|_| host_moods(&mut dice, length)).collect();
     let lives = lives(&mut dice, length, doors.len() + tenants);
-    let faults = faults(&mut dice, Span { from: START + SETUP, to: faults_end }, length);
+    let faults = Faults {
+        panicking_reads: Dice::of(seed, "panics").pick(&[0, 0, 0, 20]),
+        ..faults(&mut dice, Span { from: START + SETUP, to: faults_end }, length)
+    };
     let moods = doors.iter().map(|door| &door.moods).chain(&hosts).flatten().map(|spell| &spell.span);
     let turning_points: Vec<_> = moods.chain(&faults.full).flat_map(|span| [span.from, span.to]).collect();
     let orders = orders(&mut dice, &doors, tenants, length, &turning_points);
@@ -259,6 +262,7 @@ fn faults(dice: &mut Dice, active: Span, length: Duration) -> Faults {
         busy: dice.pick(&[0, 2, 20]),
         slow_reads: dice.pick(&[0, 5, 40]),
         failing_reads: dice.pick(&[0, 2, 10]),
+        panicking_reads: 0,
         crash: None,
         sabotage: None,
     }

@@ -24,6 +24,8 @@ pub struct Faults {
     pub slow_reads: u64,
     /// Reads that end as too slow.
     pub failing_reads: u64,
+    /// Reads of background tasks that panic, as by a bug.
+    pub panicking_reads: u64,
     /// When the disk has no room.
     pub full: Vec<Span>,
     pub crash: Option<CrashPoint>,
@@ -73,6 +75,7 @@ impl Faults {
             busy: 0,
             slow_reads: 0,
             failing_reads: 0,
+            panicking_reads: 0,
             full: Vec::new(),
             crash: None,
             sabotage: None,
@@ -106,6 +109,10 @@ impl Faults {
         // Most reads take their snapshot at once.
         let before = if dice.percent(70) { Duration::ZERO } else { before };
         ReadPlan { before, after, fails: false }
+    }
+
+    pub(super) fn panics(&self, now: Timestamp, dice: &mut Dice) -> bool {
+        self.active.contains(now) && dice.percent(self.panicking_reads)
     }
 
     pub(super) fn crash_at(&self, commit: u64) -> Option<Stage> {

@@ -48,6 +48,8 @@ pub struct SimStore {
     process: Arc<Process>,
     faults: Arc<Faults>,
     dice: Arc<Mutex<Dice>>,
+    /// Dice of their own, so that all else goes on as in a run without panics.
+    panics: Arc<Mutex<Dice>>,
     queue: Arc<Queue>,
     closed: Arc<watch::Sender<bool>>,
 }
@@ -66,6 +68,7 @@ impl SimStore {
             log,
             process,
             faults: Arc::new(faults),
+            panics: Arc::new(Mutex::new(Dice::of(dice.clone().throw(), "panics"))),
             dice: Arc::new(Mutex::new(dice)),
             queue: Arc::default(),
             closed: Arc::new(watch::Sender::new(false)),
@@ -111,6 +114,21 @@ impl SimStore {
             pause(plan.after).await;
             snapshot.filter(|_| !plan.fails).ok_or(Error::Timeout)
         })
+    }
+}
+
+impl SimStore {
+    /// A read that only a background task makes. It may panic: the task is restarted then.
+    fn background_read<T, F>(&self, read: F) -> Read<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Disk) -> T + Send + 'static,
+    {
+        if self.faults.panics(self.process.now(), &mut self.panics.lock()) {
+            // Without the hook that prints: thousands of runs would fill the terminal.
+            std::panic::resume_unwind(Box::new("planted in a read"));
+        }
+        self.read(read)
     }
 }
 

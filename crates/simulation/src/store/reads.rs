@@ -31,7 +31,7 @@ impl Lanes for SimStore {
     }
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
-        self.read(move |disk| disk.lanes(query))
+        self.background_read(move |disk| disk.lanes(query))
     }
 
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
@@ -63,11 +63,11 @@ impl Lanes for SimStore {
     }
 
     fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>> {
-        self.read(move |disk| disk.deleted_applications(after, limit))
+        self.background_read(move |disk| disk.deleted_applications(after, limit))
     }
 
     fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage> {
-        self.read(move |disk| disk.orphans(query))
+        self.background_read(move |disk| disk.orphans(query))
     }
 
     fn gates(&self) -> Read<Vec<GateRecord>> {
@@ -169,7 +169,7 @@ impl Directory for SimStore {
     }
 
     fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>> {
-        self.read(move |disk| {
+        self.background_read(move |disk| {
             let mut found: Vec<_> = disk.notices.keys().map(|(org, _)| *org).collect();
             found.dedup();
             found.into_iter().filter(|org| after.is_none_or(|after| *org > after)).take(limit).collect()

@@ -292,7 +292,7 @@ impl Disk {
 
 impl Retention for SimStore {
     fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>> {
-        self.read(move |disk| disk.kept_endpoints(after, limit))
+        self.background_read(move |disk| disk.kept_endpoints(after, limit))
     }
 
     fn newest_delivered(
