@@ -4,7 +4,8 @@ use aldaba_delivery::Policy;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
 use aldaba_engine::wire::{EgressProxy, PoolLimits, WireOptions, read_roots};
 use aldaba_engine::{
-    ChangeError, Engine, Installation, Options, Setup, SystemClock, SystemEntropy, default_organization,
+    ChangeError, Engine, Installation, Options, REQUESTS_PER_ORIGIN, Setup, SystemClock, SystemEntropy,
+    default_organization,
 };
 use aldaba_store::Actor;
 use aldaba_store::sqlite::Options as StoreOptions;
@@ -19,6 +20,7 @@ use std::time::Duration;
 const IN_FLIGHT: usize = 256;
 const IN_FLIGHT_LEAST: usize = 2;
 const IN_FLIGHT_MOST: usize = 1 << 20;
+const MAX_REQUESTS_PER_ORIGIN: usize = 1 << 20;
 /// Connections that are kept open between deliveries.
 const IDLE: usize = 128;
 /// Delivering waits for others most of the time.
@@ -54,6 +56,7 @@ pub struct Builder {
     profile: Option<String>,
     longest_payload: usize,
     in_flight: usize,
+    requests_per_origin: usize,
     threads: usize,
     kept: Option<Duration>,
     dead_kept: Option<Option<Duration>>,
@@ -75,6 +78,7 @@ impl Builder {
             profile: None,
             longest_payload: LONGEST_PAYLOAD,
             in_flight: IN_FLIGHT,
+            requests_per_origin: REQUESTS_PER_ORIGIN,
             threads: THREADS,
             kept: None,
             dead_kept: None,
@@ -158,6 +162,13 @@ impl Builder {
     /// the process must be allowed as many open files besides its own.
     pub fn in_flight(mut self, most: usize) -> Self {
         self.in_flight = most;
+        self
+    }
+
+    /// Requests on the wire at once to one origin (scheme, host and port), however many endpoints there are; 128, if it is not
+    /// given, and half of it for one application. Others wait for their turn.
+    pub fn requests_per_origin(mut self, most: usize) -> Self {
+        self.requests_per_origin = most;
         self
     }
 
@@ -254,6 +265,10 @@ impl Builder {
             let why = format!("must be {IN_FLIGHT_LEAST} to {IN_FLIGHT_MOST}");
             return Err(StartError::option("in_flight", why));
         }
+        if !(1..=MAX_REQUESTS_PER_ORIGIN).contains(&self.requests_per_origin) {
+            let why = format!("must be 1 to {MAX_REQUESTS_PER_ORIGIN}");
+            return Err(StartError::option("requests_per_origin", why));
+        }
         let network = |text: &String| {
             let why = || format!("`{text}` is no network: expected one such as 10.1.0.0/16 or 127.0.0.1/32");
             text.trim().parse::<IpNet>().map_err(|_| StartError::option("allow", why()))
@@ -269,10 +284,15 @@ impl Builder {
             extra_roots: roots
                 .map_err(|error| StartError::option("trusted_certificates", error.to_string()))?,
             egress_proxy: proxy.map_err(|error| StartError::option("egress_proxy", error.to_string()))?,
-            pool: PoolLimits { idle_overall: IDLE, ..PoolLimits::default() },
+            pool: PoolLimits {
+                idle_per_origin: self.requests_per_origin,
+                idle_overall: IDLE,
+                ..PoolLimits::default()
+            },
         };
         let mut engine = Options {
             in_flight: self.in_flight,
+            requests_per_origin: self.requests_per_origin,
             sweep_interval: self.overrides.sweep_interval,
             ..Options::default()
         };

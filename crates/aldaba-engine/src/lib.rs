@@ -78,7 +78,7 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub use intake::{Direct, FromSource, NewEvent, Quotas, SendError, Sent};
 pub use matching::{Mismatch, mismatches};
 pub use operational::{OPERATIONAL_EVENTS, management};
-pub use options::Options;
+pub use options::{Options, REQUESTS_PER_ORIGIN};
 pub use outlook::{HostHold, Outlook};
 pub use policies::Policies;
 pub use profile::{Brand, Profile, ProfileError, ProfileSpec};

@@ -1,10 +1,16 @@
 use std::time::Duration;
 
+/// Of one organization, at once, unless told otherwise. One application has half of them at most: as many as one endpoint
+/// may have.
+pub const REQUESTS_PER_ORIGIN: usize = 128;
+
 /// The engine's limits. Everything that can grow has one.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Attempts that are on the wire or not yet recorded, in all.
     pub in_flight: usize,
+    /// Requests of one organization at once to one origin.
+    pub requests_per_origin: usize,
     /// Requests at once to one endpoint: where a lane starts, and how far it grows while answers
     /// come quickly.
     pub lane_start: usize,
@@ -47,6 +53,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             in_flight: 4096,
+            requests_per_origin: REQUESTS_PER_ORIGIN,
             lane_start: 8,
             lane_most: 64,
             lane_buffer: 256,

@@ -16,6 +16,8 @@ pub struct Outlook {
     pub throttled_until: Option<Timestamp>,
     /// All endpoints of the application together have had as many as they may have.
     pub app_throttled_until: Option<Timestamp>,
+    /// As many requests are in flight to its origin as may be.
+    pub origin_busy: bool,
     /// Nothing at all is sent: the server stops, or its store cannot be written.
     pub paused: bool,
 }

@@ -5,6 +5,7 @@
 
 mod app_throttle;
 mod lines;
+mod origins;
 mod serve;
 mod shares;
 
@@ -17,6 +18,7 @@ use crate::target::Target;
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
 use aldaba_store::{DueQuery, Record, Seq, Waiting};
 use app_throttle::AppThrottles;
+use origins::Origins;
 pub(crate) use shares::Owner;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,6 +41,8 @@ pub(crate) struct Turns {
     throttles: AppThrottles,
     /// Deliveries taken and not yet recorded.
     shares: Shares,
+    /// Requests in flight to each origin.
+    origins: Origins,
     /// How many refills are under way, and the lanes that wait for one to end.
     refills: usize,
     thirsty: VecDeque<EndpointId>,
@@ -73,6 +77,7 @@ impl Turns {
     pub(crate) fn new(options: Options, gates: Gates) -> Self {
         Self {
             shares: Shares::new(options.in_flight),
+            origins: Origins::new(options.requests_per_origin),
             room: Room::new(options.lane_bytes),
             options,
             lanes: FixedMap::default(),
@@ -179,6 +184,10 @@ impl Turns {
             Reading::Done | Reading::Wanted => Reading::Wanted,
             Reading::UnderWay | Reading::Outdated => Reading::Outdated,
         };
+        // It may lead to another origin now.
+        if let Place::AtOrigin(_) = lane.place {
+            lane.place = Place::Nowhere;
+        }
         // In order nothing goes before the head's time. Whether that still holds is not known yet, and what
         // is due must not wait for it.
         if lane.backlog.is_fifo() {
@@ -241,6 +250,7 @@ impl Turns {
             return;
         }
         self.unclaim(endpoint);
+        self.unclaim_origin(endpoint);
         if let Some(lane) = self.lanes.remove(&endpoint) {
             self.awake -= usize::from(lane.awake.is_some());
             if lane.token {
@@ -291,16 +301,19 @@ impl Turns {
 
     /// A request has left the wire: its lane may have room for another.
     pub(crate) fn left_wire(&mut self, endpoint: EndpointId, seq: Seq, answered: Option<(bool, Duration)>) {
-        let Some(lane) = self.lanes.get_mut(&endpoint) else {
-            return;
-        };
-        match answered {
-            Some((true, took)) => lane.pace.answered(took),
-            Some((false, _)) => lane.pace.unanswered(),
-            None => lane.pace.called_off(),
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            match answered {
+                Some((true, took)) => lane.pace.answered(took),
+                Some((false, _)) => lane.pace.unanswered(),
+                None => lane.pace.called_off(),
+            }
+            if lane.probing == Some(seq) {
+                lane.probing = None;
+            }
         }
-        if lane.probing == Some(seq) {
-            lane.probing = None;
+        // What others wait for goes to them first.
+        if let Some((key, app)) = self.origins.give_back(seq) {
+            self.unpark_origin(&key, app);
         }
         self.wake(endpoint);
     }
@@ -361,6 +374,7 @@ impl Turns {
         let throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
         let in_line = lane.as_ref().is_some_and(|lane| lane.place == Place::InLine);
         Outlook {
+            origin_busy: lane.as_ref().is_some_and(|lane| matches!(lane.place, Place::AtOrigin(_))),
             in_flight: lane.as_ref().is_some_and(|lane| lane.backlog.is_in_flight(*seq)),
             hold: self.gates.hold(origin, *app, policy, now),
             throttled_until: lane
@@ -397,10 +411,12 @@ impl Turns {
             Place::Ready(now_in, _) if now_in == queue => return,
             // It is woken when a place comes free; one that has come to answer need not wait for it.
             Place::Parked if queue != Queue::Answers => return,
+            // The same, unless there is more room for what it has become.
+            Place::AtOrigin(standing) if !lane.deleted && standing == lane.pace.standing() => return,
             // It is called when its turn has come; what ends without being sent need not wait for that.
             Place::InLine if !lane.deleted => return,
             Place::Ready(now_in, ticket) => drop(self.ready[now_in as usize].remove(&ticket)),
-            Place::Parked | Place::InLine | Place::Nowhere => {}
+            Place::Parked | Place::AtOrigin(_) | Place::InLine | Place::Nowhere => {}
         }
         lane.place = Place::Ready(queue, self.next_ticket);
         self.ready[queue as usize].insert(self.next_ticket, endpoint);

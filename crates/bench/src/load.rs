@@ -56,6 +56,8 @@ pub(crate) struct Sent {
     pub(crate) began: Nanos,
     pub(crate) ended: Nanos,
     pub(crate) fate: Fate,
+    /// How often it was refused before, and posted again.
+    pub(crate) refusals: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,15 +121,18 @@ pub(crate) async fn closed(
                     return sent;
                 }
                 let number = traffic.first + number;
+                let mut refusals = 0;
                 let mut answer = connection.post(&traffic.post(number, due)).await;
                 // Whoever has to get so many in does what the answer asks for.
                 while let (Until::Count(_), Fate::Refused { retry_after: true, .. }) = (until, fate(&answer))
                 {
+                    refusals += 1;
                     tokio::time::sleep(RETRY_AFTER).await;
                     answer = connection.post(&traffic.post(number, due)).await;
                 }
                 let lost = answer.is_err();
-                sent.push(Sent { number, due, began: due, ended: clock::now(), fate: fate(&answer) });
+                let (ended, fate) = (clock::now(), fate(&answer));
+                sent.push(Sent { number, due, began: due, ended, fate, refusals });
                 if !connection.is_fresh() {
                     connection = match api.connect().await {
                         Ok(connection) if !lost => connection,
@@ -199,7 +204,7 @@ pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Res
                     answer
                 });
             drop(permit);
-            Sent { number, due, began, ended: clock::now(), fate: fate(&answer) }
+            Sent { number, due, began, ended: clock::now(), fate: fate(&answer), refusals: 0 }
         });
     }
     while let Some(sent) = requests.join_next().await {

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const TAKEN: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -80,6 +81,7 @@ pub(crate) struct Receiver {
 struct Seen {
     log: Mutex<Log>,
     enough: Condvar,
+    connections: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -98,6 +100,7 @@ impl Receiver {
         let shared = Arc::clone(&seen);
         let work = serve_each(listener, move |stream| {
             let seen = Arc::clone(&shared);
+            seen.connections.fetch_add(1, Ordering::Relaxed);
             // A sender that is killed in the middle of a request is part of some cases.
             async move { drop(serve(stream, &seen).await) }
         });
@@ -111,6 +114,11 @@ impl Receiver {
     /// Everything that has arrived, in its order.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.seen.log.lock().arrivals.clone()
+    }
+
+    /// How many connections were made to it.
+    pub(crate) fn connections(&self) -> usize {
+        self.seen.connections.load(Ordering::Relaxed)
     }
 
     pub(crate) fn count(&self) -> usize {

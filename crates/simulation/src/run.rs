@@ -123,6 +123,9 @@ async fn start(
         options.lane_start *= 4;
         options.lane_most *= 4;
     }
+    if scenario.sabotage == Some(Sabotage::WidenOrigins) {
+        options.requests_per_origin *= 4;
+    }
     Engine::start(parts, options).await
 }
 

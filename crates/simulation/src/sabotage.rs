@@ -33,6 +33,8 @@ pub enum Sabotage {
     HideThrottle,
     /// The engine may send more at once to an endpoint than was configured: I9.
     WidenLanes,
+    /// The same for an origin: origin.
+    WidenOrigins,
     /// A refused result is reported as written: I6.
     HideRefusal,
     /// The engine is not told that an endpoint was deleted.

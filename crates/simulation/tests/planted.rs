@@ -48,6 +48,7 @@ planted! {
     an_ignored_retry_after_is_caught: HideRetryAfter by "I9";
     an_ignored_throttle_is_caught: HideThrottle by "I9";
     too_many_requests_at_once_are_caught: WidenLanes by "I9";
+    too_many_requests_at_once_to_one_origin_are_caught: WidenOrigins by "origin";
     sending_while_nothing_can_be_written_is_caught: HideRefusal by "I6";
     a_request_to_a_deleted_endpoint_is_caught: HideDelete by "deleted";
     a_request_to_an_endpoint_that_is_off_is_caught: HideDisabled by "held";

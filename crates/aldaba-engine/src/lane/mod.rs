@@ -107,6 +107,8 @@ pub(crate) enum Place {
     Ready(Queue, u64),
     /// Its application or its organization has as much in flight as it may have.
     Parked,
+    /// In the line for the cap of its origin, as what it was then.
+    AtOrigin(Standing),
     /// In the line for its application's throttle.
     InLine,
 }

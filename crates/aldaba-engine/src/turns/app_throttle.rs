@@ -29,8 +29,17 @@ struct AppThrottle {
 }
 
 impl AppThrottles {
-    /// Whether a lane may have a turn now: then a token is taken for it. Else it stands in the line.
-    pub(super) fn enter(&mut self, app: AppId, rate: u16, endpoint: EndpointId, now: Timestamp) -> bool {
+    /// Takes a token, if there is one, whoever stands in the line for it.
+    pub(super) fn take(&mut self, app: AppId, rate: u16, now: Timestamp) -> bool {
+        let of_app = self.of_app(app, rate, now);
+        let ready = of_app.throttle.ready(now).is_ok();
+        if ready {
+            of_app.throttle.take(true);
+        }
+        ready
+    }
+
+    fn of_app(&mut self, app: AppId, rate: u16, now: Timestamp) -> &mut AppThrottle {
         let of_app = self.of_app.entry(app).or_insert_with(|| AppThrottle {
             throttle: Throttle::new(rate, now),
             line: VecDeque::new(),
@@ -40,6 +49,12 @@ impl AppThrottles {
         if of_app.throttle.rate() != rate {
             of_app.throttle = Throttle::new(rate, now);
         }
+        of_app
+    }
+
+    /// Whether a lane may have a turn now: then a token is taken for it. Else it stands in the line.
+    pub(super) fn enter(&mut self, app: AppId, rate: u16, endpoint: EndpointId, now: Timestamp) -> bool {
+        let of_app = self.of_app(app, rate, now);
         let ready = of_app.throttle.ready(now);
         if of_app.line.is_empty() && ready.is_ok() {
             of_app.throttle.take(true);

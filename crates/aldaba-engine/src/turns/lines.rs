@@ -25,6 +25,8 @@ pub(super) struct Lines {
     /// Just those organizations.
     all: VecDeque<OrgId>,
     next_ticket: u64,
+    /// How many lanes stand in all of them.
+    waiting: usize,
 }
 
 #[derive(Default)]
@@ -73,6 +75,7 @@ impl Lines {
         let parked = self.of_app.entry(owner.app).or_default();
         parked.lanes[standing as usize].push_back((self.next_ticket, endpoint));
         self.next_ticket += 1;
+        self.waiting += 1;
         self.learn(owner);
     }
 
@@ -91,8 +94,25 @@ impl Lines {
         }
     }
 
+    /// Nobody stands in any of them. What is left then is of no use.
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.waiting == 0
+    }
+
     /// The next lane that may have a place now. It leaves its line.
     pub(super) fn next(&mut self, line: Line, counts: &Counts) -> Option<EndpointId> {
+        if self.waiting == 0 {
+            self.of_app.clear();
+            self.of_org.clear();
+            self.all.clear();
+            return None;
+        }
+        let found = self.find(line, counts);
+        self.waiting -= usize::from(found.is_some());
+        found
+    }
+
+    fn find(&mut self, line: Line, counts: &Counts) -> Option<EndpointId> {
         let mut looks = LOOKS;
         match line {
             Line::All => {

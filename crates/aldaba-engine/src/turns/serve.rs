@@ -1,6 +1,7 @@
 //! Handing out turns: who is next, what comes of a turn, and where a lane waits after it.
 
 use super::lines::Line;
+use super::origins::{OriginClaim, OriginKey};
 use super::shares::{Leave, Owner};
 use super::{Action, Turns};
 use crate::attempt::Start;
@@ -30,6 +31,8 @@ enum Turn {
     Full,
     /// The share of its application or organization is used up; the lane waits until a place comes free.
     Parked(Owner, Standing),
+    /// As many requests are in flight to its origin as may be; the lane waits there, and holds no place of the overall cap.
+    AtOrigin(OriginClaim),
     /// The application's rate is used up; the lane stands in the line for it.
     InLine,
 }
@@ -79,11 +82,13 @@ impl Turns {
         if let Some(query) = self.refill(endpoint, now) {
             actions.push(Action::Refill(query));
         }
-        if let Turn::Later | Turn::Full | Turn::Parked(..) = turn {
+        if let Turn::Later | Turn::Full | Turn::Parked(..) | Turn::AtOrigin(_) = turn {
             self.give_token_back(endpoint, now);
         }
         // It was given a place that it does not use.
-        let unused = queue == Queue::Claimed && matches!(turn, Turn::Later | Turn::InLine | Turn::Parked(..));
+        let unused = queue == Queue::Claimed
+            && matches!(turn, Turn::Later | Turn::InLine | Turn::Parked(..) | Turn::AtOrigin(_));
+        let keeps_origin = matches!(turn, Turn::Wakes | Turn::Fetches | Turn::Full);
         match turn {
             Turn::Act(action) => {
                 actions.push(action);
@@ -106,6 +111,14 @@ impl Turns {
                 self.park(endpoint, owner, standing);
                 self.rest(endpoint);
             }
+            Turn::AtOrigin(wanted) => {
+                self.put(endpoint, Place::AtOrigin(wanted.standing));
+                self.origins.park(endpoint, wanted);
+                self.rest(endpoint);
+            }
+        }
+        if !keeps_origin {
+            self.unclaim_origin(endpoint);
         }
         if unused && let Some(lane) = self.lanes.get(&endpoint) {
             self.unpark(lane.app);
@@ -133,6 +146,13 @@ impl Turns {
         let claim = lane.claims.take()?;
         self.shares.unclaim(lane.app, claim.standing);
         Some(claim)
+    }
+
+    /// The same for the place at its origin. The next that waits there may have it.
+    pub(super) fn unclaim_origin(&mut self, endpoint: EndpointId) {
+        if let Some(OriginClaim { key, app, .. }) = self.origins.unclaim(endpoint) {
+            self.unpark_origin(&key, app);
+        }
     }
 
     fn put(&mut self, endpoint: EndpointId, place: Place) {
@@ -181,6 +201,46 @@ impl Turns {
         true
     }
 
+    /// A place at an origin has come free, which an application had. It goes to the next of all that wait there; and where it
+    /// was the application's own share that was too small, its next lane may have one beside.
+    pub(super) fn unpark_origin(&mut self, key: &OriginKey, app: AppId) {
+        for of_app in [None, Some(app)] {
+            while let Some(endpoint) = self.origins.next(key, of_app)
+                && !self.give_origin_place(endpoint, key)
+            {}
+        }
+    }
+
+    /// Gives a lane that waits at an origin a place there and one of the overall cap, to be used in its next turn. `false`: it no
+    /// longer waits, or may not have them.
+    fn give_origin_place(&mut self, endpoint: EndpointId, key: &OriginKey) -> bool {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
+        if !matches!(lane.place, Place::AtOrigin(_)) {
+            return false;
+        }
+        // Not always the one with which it was parked.
+        let (owner, standing) = (lane.owner(), lane.pace.standing());
+        let claim = OriginClaim { key: key.clone(), app: owner.app, standing };
+        if !self.origins.may_have(key, owner.app, standing) {
+            lane.place = Place::AtOrigin(standing);
+            self.origins.park(endpoint, claim);
+            return false;
+        }
+        match self.shares.leave(owner, standing) {
+            Leave::Yes => lane.claims = Some(self.shares.claim(owner, standing)),
+            // All wait: it keeps the place at its origin until its turn comes.
+            Leave::Full => {}
+            Leave::Share => {
+                self.park(endpoint, owner, standing);
+                return false;
+            }
+        }
+        lane.place = Place::Nowhere;
+        self.origins.claim(endpoint, claim);
+        self.wake(endpoint);
+        true
+    }
+
     fn turn(&mut self, endpoint: EndpointId, now: Timestamp) -> Turn {
         if let Some(turn) = self.goes_on_waking(endpoint, now) {
             return turn;
@@ -212,10 +272,18 @@ impl Turns {
             && let Some(awake) = &lane.awake
         {
             let (target, released_at) = (awake.target.clone(), awake.health.released_at);
+            let key = (target.org, target.origin.clone());
+            let wanted = OriginClaim { key, app: owner.app, standing };
+            let has_place = self.origins.claim_of(endpoint) == Some(&wanted);
+            if !has_place && !self.origins.may_have(&wanted.key, wanted.app, standing) {
+                return Turn::AtOrigin(wanted);
+            }
             if let Some(rate) = target.app_rate
                 && !lane.token
             {
-                lane.token = self.throttles.enter(owner.app, rate, endpoint, now);
+                // It has stood in one line already: what is left of the rate is not to be had there meanwhile.
+                lane.token = (has_place && self.throttles.take(owner.app, rate, now))
+                    || self.throttles.enter(owner.app, rate, endpoint, now);
                 if !lane.token {
                     return Turn::InLine;
                 }
@@ -282,6 +350,13 @@ impl Turns {
             self.throttles.starts_later(lane.app);
         }
         let standing = lane.pace.standing();
+        let used = OriginClaim { key: (target.org, target.origin.clone()), app: lane.app, standing };
+        let given = self.origins.unclaim(endpoint);
+        self.origins.take(entry.waiting.seq, &used);
+        // The place that it was given may be another: its endpoint was changed since, or it answers by now.
+        if let Some(given) = given.filter(|given| *given != used) {
+            self.unpark_origin(&given.key, given.app);
+        }
         Turn::Act(Action::Attempt(self.start(endpoint, target, entry, standing)))
     }
 

@@ -1,4 +1,5 @@
-//! Who may have how much of the overall cap on deliveries in flight: first every organization, then its applications.
+//! Who may have how much of a cap on deliveries in flight: first every organization, then its applications. The overall cap
+//! is shared so, and the cap of each origin (`origins.rs`).
 
 use super::lines::{Line, Lines};
 use crate::lane::{Claim, FixedMap, Standing};
@@ -115,6 +116,11 @@ impl Shares {
         self.flights.len()
     }
 
+    /// Nothing is in flight or claimed, and nobody waits: there is nothing to remember.
+    pub(super) fn is_idle(&self) -> bool {
+        self.counts.all.all == 0 && self.lines.nobody_waits()
+    }
+
     /// Whether anybody of this standing could have one more in flight.
     pub(super) fn any(&self, standing: Standing) -> bool {
         self.counts.any(standing)
@@ -196,9 +202,9 @@ impl Counts {
 
     /// Whether this application may have one more in flight. Lanes that do not answer quickly, or are not known to, share
     /// half of the cap, slow ones a quarter, and no application takes more than half of that, nor more than its
-    /// organization may still take; but everyone may have a few, even when others have filled it. So what one
-    /// tenant's receivers do stays with that tenant, and any number of black holes leaves room for an
-    /// endpoint that was never tried.
+    /// organization may still take; but everyone may have a few, even when others have filled it. Those of slow lanes end at
+    /// half of the cap. So what one tenant's receivers do stays with that tenant, and any number of black holes leaves
+    /// room for an endpoint that was never tried.
     pub(super) fn leave(&self, owner: Owner, standing: Standing) -> Leave {
         if !self.any(standing) {
             return Leave::Full;
@@ -209,13 +215,22 @@ impl Counts {
             return Leave::Share;
         }
         let few = (self.cap / 64).clamp(1, FEW);
+        // Where the organization is not known only what the application itself has may make it wait: it would stand in no line
+        // that others move.
+        let leaves_room = standing != Standing::Slow || self.all.slow < half || !self.knows(owner);
         let a_few = of_app.unproven < few
+            && leaves_room
             && of_org.unproven < TIMES_FREE * (self.for_unproven().saturating_sub(self.all.unproven));
         let may_take = |of_org: usize, free: usize| (TIMES_FREE * free).saturating_sub(of_org);
         let shared = may_take(of_org.unproven, half.saturating_sub(self.all.unproven)).min(quarter);
         let slow = may_take(of_org.slow, quarter.saturating_sub(self.all.slow));
         let of_shared = of_app.unproven < shared && (standing == Standing::Fresh || slow > 0);
         if standing == Standing::Answers || a_few || of_shared { Leave::Yes } else { Leave::Share }
+    }
+
+    /// Whether the organization is known.
+    fn knows(&self, owner: Owner) -> bool {
+        owner.org.is_some() || self.of_app.get(&owner.app).is_some_and(|of_app| of_app.org.is_some())
     }
 
     /// What an application and its organization have. As long as the organization is not known the

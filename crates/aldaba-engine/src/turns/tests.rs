@@ -4,11 +4,12 @@ mod app_throttle;
 mod deleted;
 mod lines;
 mod ordered;
+mod origins;
 mod shares;
 mod waking;
 
 use super::*;
-use aldaba_delivery::{AppId, MessageId, OnExhausted, Ordering};
+use aldaba_delivery::{AppId, MessageId, OnExhausted, Ordering, Origin};
 
 /// An endpoint as a read that began before its deletion saw it.
 fn old_target() -> Target {
@@ -29,6 +30,11 @@ fn two_organizations(app: AppId) -> OrgId {
     OrgId::from_bytes([u8::from(app >= AppId::from_bytes([10; 20])); 20])
 }
 
+/// Every endpoint has one of its own.
+fn own_origin(endpoint: EndpointId) -> Origin {
+    Origin::new("https", &endpoint.to_string(), 443)
+}
+
 /// Lanes, and the store that they read from.
 struct World {
     turns: Turns,
@@ -39,6 +45,10 @@ struct World {
     org: fn(AppId) -> OrgId,
     /// Of all endpoints.
     ordering: Ordering,
+    app_rate: Option<u16>,
+    /// Where the endpoints are.
+    origin: fn(EndpointId) -> Origin,
+    now: Timestamp,
 }
 
 impl World {
@@ -51,6 +61,9 @@ impl World {
             apps: BTreeMap::new(),
             org: one_organization,
             ordering: Ordering::None,
+            app_rate: None,
+            origin: own_origin,
+            now: Timestamp::from_millis(0),
         };
         for lane in 0..lanes {
             world.add(lane, rows, app(lane));
@@ -72,9 +85,9 @@ impl World {
 
     /// Everything that is started now, until nothing more can be. Reads are answered at once.
     fn started(&mut self) -> Vec<(EndpointId, Seq)> {
-        let (mut started, now) = (Vec::new(), Timestamp::from_millis(0));
+        let mut started = Vec::new();
         loop {
-            let actions = self.turns.run_once(now);
+            let actions = self.turns.run_once(self.now);
             if actions.is_empty() {
                 return started;
             }
@@ -94,8 +107,10 @@ impl World {
 
     fn read(&mut self, endpoint: EndpointId) {
         let app = self.apps[&endpoint];
-        let target = Target { app, org: (self.org)(app), ordering: self.ordering, ..old_target() };
-        self.turns.opened(endpoint, target, Health::default(), Timestamp::from_millis(0));
+        let (org, origin) = ((self.org)(app), (self.origin)(endpoint));
+        let Self { ordering, app_rate, .. } = *self;
+        let target = Target { app, org, ordering, app_rate, origin, ..old_target() };
+        self.turns.opened(endpoint, target, Health::default(), self.now);
     }
 
     fn due(&self, query: &DueQuery) -> Vec<Waiting> {
@@ -113,7 +128,7 @@ impl World {
     fn end(&mut self, (endpoint, seq): (EndpointId, Seq), answered: bool) {
         self.rows.entry(endpoint).or_default().retain(|row| row.seq != seq);
         self.turns.left_wire(endpoint, seq, Some((answered, Duration::from_millis(1))));
-        self.turns.landed(endpoint, seq, None, Timestamp::from_millis(0));
+        self.turns.landed(endpoint, seq, None, self.now);
     }
 }
 

@@ -2,6 +2,7 @@ use super::places::{Place, Places};
 use super::route::Route;
 use super::stream::Stream;
 use super::ticks::{self, Aging, Supervisor, TICKS};
+use crate::REQUESTS_PER_ORIGIN;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -21,7 +22,9 @@ pub(super) struct Pool {
 /// How many connections are kept open between requests, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// Per origin (and client certificate); a further connection is closed after its answer.
+    /// Per origin (and client certificate), once half of those over all origins wait; a further connection is closed after
+    /// its answer. No fewer than an organization may have requests there, or connections would be closed only to be made
+    /// again.
     pub idle_per_origin: usize,
     /// Over all origins; past it a waiting connection is closed for each further one.
     pub idle_overall: usize,
@@ -33,7 +36,7 @@ pub struct PoolLimits {
 impl Default for PoolLimits {
     fn default() -> Self {
         Self {
-            idle_per_origin: 64,
+            idle_per_origin: REQUESTS_PER_ORIGIN,
             idle_overall: 1_024,
             idle_timeout: Duration::from_secs(30),
             longest_life: Duration::from_secs(300),
@@ -89,8 +92,11 @@ impl Pool {
     pub(super) fn put_back(&self, route: Route, loan: Loan) {
         let mut shelf = self.shelf.lock();
         let age = shelf.tick - loan.born;
+        // Organizations share connections, so that together they may need more than one of them may have. Those of one origin are
+        // bounded when others need the room.
+        let scarce = self.places.taken() >= self.limits.idle_overall / 2;
         if age >= ticks::in_ticks(self.limits.longest_life, self.limits.idle_timeout)
-            || shelf.waiting(&route) >= self.limits.idle_per_origin
+            || scarce && shelf.waiting(&route) >= self.limits.idle_per_origin
         {
             return;
         }

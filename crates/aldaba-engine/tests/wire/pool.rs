@@ -2,6 +2,7 @@
 
 use crate::receiver::{OK, Receiver};
 use crate::{answer, options, post, send, wire};
+use aldaba_engine::REQUESTS_PER_ORIGIN;
 use aldaba_engine::wire::{PoolLimits, Wire, WireOptions};
 use std::time::Duration;
 
@@ -96,6 +97,21 @@ async fn no_more_connections_wait_than_are_allowed() {
     }
     assert_eq!((here.requests(), there.requests()), (8, 8));
     assert_eq!(wire.idle_connections(), 4);
+}
+
+#[tokio::test]
+async fn as_many_connections_are_kept_as_requests_go_to_one_origin_at_once() {
+    // As many as one organization may have, and as several have together.
+    for at_once in [REQUESTS_PER_ORIGIN, 300] {
+        let receiver = Receiver::answering(OK).await;
+        let wire = wire();
+        for _ in 0..5 {
+            futures_util::future::join_all((0..at_once).map(|_| send(&wire, post(receiver.url())))).await;
+        }
+        assert_eq!(receiver.requests(), 5 * at_once);
+        let connections = receiver.connections();
+        assert!(connections <= at_once, "{connections} connections for {at_once} requests at once");
+    }
 }
 
 #[tokio::test]

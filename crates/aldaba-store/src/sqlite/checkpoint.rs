@@ -7,6 +7,7 @@
 use super::failure::explain;
 use crate::Error;
 use rusqlite::Connection;
+use rusqlite::wal::CheckpointMode;
 
 /// When to do it.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ impl Checkpoints {
     }
 
     pub(super) fn after_commit(&mut self, connection: &Connection) -> Result<Log, Error> {
-        let mut log = run(connection, "PRAGMA wal_checkpoint(NOOP)")?;
+        let mut log = state(connection)?;
         if log.pages - log.copied.min(log.pages) >= self.pages {
             log = run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         }
@@ -50,6 +51,19 @@ impl Checkpoints {
 /// At the end: everything into the database file, an empty log.
 pub(super) fn last(connection: &Connection) -> Result<Log, Error> {
     run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+/// How long the log is. This is asked after every commit; as a pragma it would be prepared every time, because SQLite lets a
+/// prepared pragma run only once.
+fn state(connection: &Connection) -> Result<Log, Error> {
+    match connection.wal_checkpoint_v2(Some("main"), CheckpointMode::NOOP) {
+        // Without a log both are −1.
+        Ok((pages, copied)) => {
+            Ok(Log { pages: u32::try_from(pages).unwrap_or(0), copied: u32::try_from(copied).unwrap_or(0) })
+        }
+        // The pragma knows what is an error and what is only busy.
+        Err(_) => run(connection, "PRAGMA wal_checkpoint(NOOP)"),
+    }
 }
 
 fn run(connection: &Connection, pragma: &str) -> Result<Log, Error> {

@@ -41,6 +41,12 @@ impl Cost {
         }
     }
 
+    /// How many operations a commit can have that takes so long. `None`: not known yet.
+    pub(super) fn within(&self, time: Duration) -> Option<usize> {
+        let (empty, each) = (self.empty?, self.each?.as_nanos());
+        Some(usize::try_from(time.saturating_sub(empty).as_nanos().checked_div(each)?).unwrap_or(usize::MAX))
+    }
+
     /// How many operations make a commit take twice as long as an empty one. `None`: not known yet.
     pub(super) fn as_many_again(&self) -> Option<usize> {
         let (empty, each) = (self.empty?.as_nanos(), self.each?.as_nanos());

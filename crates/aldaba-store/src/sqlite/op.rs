@@ -63,6 +63,11 @@ pub(super) enum Class {
 
 impl Class {
     pub(super) const ALL: [Self; 4] = [Self::Result, Self::Accept, Self::Command, Self::Bulk];
+
+    /// Whether there are more of them where messages have more deliveries.
+    pub(super) fn is_of_messages(self) -> bool {
+        matches!(self, Self::Result | Self::Accept)
+    }
 }
 
 impl Op {
@@ -90,6 +95,14 @@ impl Op {
             Self::Resent(_) | Self::SettleSetting { .. } => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
+        }
+    }
+
+    /// How many messages it accepts.
+    pub(super) fn messages(&self) -> usize {
+        match self {
+            Self::Accept(batch) => batch.len().max(1),
+            _ => 0,
         }
     }
 

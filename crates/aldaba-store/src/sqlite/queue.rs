@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// How many results one commit may have in any case while messages come.
 const FEW_RESULTS: usize = 8;
+/// A commit has at most so many times the usual operations, while messages wait that have several deliveries each.
+const MAX_FAN_OUT: usize = 4;
+/// How long such a commit may take, as far as can be told.
+const LARGE_COMMIT_TIME: Duration = Duration::from_millis(12);
 /// How long after the last message others are expected.
 const LULL: Duration = Duration::from_millis(200);
 
@@ -56,6 +60,7 @@ struct Lines {
 struct Line {
     waiting: VecDeque<Waiting>,
     operations: usize,
+    messages: usize,
     pace: Pace,
 }
 
@@ -140,6 +145,7 @@ impl Lines {
         }
         let line = &mut self.of[class as usize];
         line.operations += op.operations();
+        line.messages += op.messages();
         line.waiting.push_back(Waiting { op, reply, since });
     }
 
@@ -153,7 +159,8 @@ impl Lines {
 
     /// Fills a batch: first every class gets its share, then the room that is left is filled in
     /// order. Without the shares a steady stream of results could keep everything else waiting.
-    fn take(&mut self, batch: Room, now: Duration) -> Batch {
+    fn take(&mut self, usual: Room, now: Duration) -> Batch {
+        let batch = Room { operations: self.operations(usual.operations), ..usual };
         let mut taken: [Vec<(Op, Reply)>; Class::ALL.len()] = Default::default();
         let mut filled = Room::default();
         let mut own = [Room::default(); Class::ALL.len()];
@@ -161,8 +168,9 @@ impl Lines {
         for rest in [false, true] {
             for class in Class::ALL {
                 let own = &mut own[class as usize];
-                let most = most(class, results, batch.operations);
-                let share = if rest { most } else { share(class, batch.operations).min(most) };
+                let size = if class.is_of_messages() { batch.operations } else { usual.operations };
+                let most = most(class, results, size);
+                let share = if rest { most } else { share(class, size).min(most) };
                 let line = &mut self.of[class as usize];
                 while let Some(Waiting { op, .. }) = line.waiting.front() {
                     let (operations, bytes) = (op.operations(), op.bytes());
@@ -176,6 +184,7 @@ impl Lines {
                     filled.add(operations, bytes);
                     own.add(operations, bytes);
                     line.operations -= operations;
+                    line.messages -= op.messages();
                     if class != Class::Result {
                         self.used.remove(operations, bytes);
                     }
@@ -197,6 +206,16 @@ impl Lines {
 }
 
 impl Lines {
+    /// How many operations the next commit may have. Where messages wait that have many deliveries each, it is as many messages
+    /// as usual that fit, and the results of as many: most of their pages are the same, so that they cost less together.
+    /// Results alone never make a commit larger.
+    fn operations(&self, usual: usize) -> usize {
+        let Line { operations, messages, .. } = self.of[Class::Accept as usize];
+        let fan_out = (operations / messages.max(1)).clamp(1, MAX_FAN_OUT);
+        let in_time = self.cost.within(LARGE_COMMIT_TIME).unwrap_or(usize::MAX);
+        (usual * fan_out).min(in_time.max(usual))
+    }
+
     /// Hundreds of results can come in one moment. Whoever sends a message just then waits for the commit that
     /// is under way and for its own, so they make neither take much longer.
     fn most_results(&self, operations: usize, now: Duration) -> usize {

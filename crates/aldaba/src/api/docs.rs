@@ -1,8 +1,8 @@
 //! The API's document and the page that shows it. Everything comes out of the binary: it works where nothing
 //! else can be reached.
 
-use super::Api;
 use super::error::Error;
+use super::{Api, openapi};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -10,8 +10,8 @@ use axum::routing::get;
 use bytes::Bytes;
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 use utoipa_swagger_ui::Config;
 
 const INDEX: &str = "index.html";
@@ -22,16 +22,32 @@ const DOCUMENT: &str = "/api/v1/openapi.json";
 const POLICY: &str =
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'";
 
-pub(super) fn router(document: &Value) -> Router<Api> {
-    let json = Bytes::from(document.to_string());
+pub(super) fn router() -> Router<Api> {
+    let document = Arc::<OnceCell<Bytes>>::default();
     let page = Arc::new(Config::from(DOCUMENT).validator_url("none").try_it_out_enabled(true));
     let index = page.clone();
     Router::new()
-        .route(DOCUMENT, get(async move || ([(CONTENT_TYPE, "application/json")], json)))
+        .route(DOCUMENT, get(async move || show(&document).await))
         .route("/", get(async || Redirect::temporary("/docs")))
         // Its files are named relative to it.
         .route("/docs", get(async || Redirect::temporary("/docs/index.html")))
         .route("/docs/{*file}", get(async move |Path(file): Path<String>| serve(&file, index)))
+}
+
+/// Most servers are never asked for the document, and making it takes ten times its size: it is made at the first request, off
+/// the API's threads, and kept as bytes.
+async fn show(document: &OnceCell<Bytes>) -> Response {
+    let make = async || {
+        let made = || Bytes::from(openapi::document(&super::routes()).to_string());
+        tokio::task::spawn_blocking(made).await
+    };
+    match document.get_or_try_init(make).await {
+        Ok(json) => ([(CONTENT_TYPE, "application/json")], json.clone()).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the API's document cannot be made");
+            Error::server().into_response()
+        }
+    }
 }
 
 fn serve(file: &str, page: Arc<Config<'static>>) -> Response {

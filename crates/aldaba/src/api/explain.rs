@@ -90,6 +90,10 @@ fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
         let text = "Due; the application's endpoints have had as many requests as its throttleRate allows";
         return Why::new("application_throttled", text).at(until);
     }
+    if known.outlook.origin_busy {
+        let text = "Due; as many requests are on their way to the host as may be (`requests_per_origin`)";
+        return Why::new("host_busy", text).at(due_at);
+    }
     Why::new("due", "The endpoint subscribes to it; it is due and waits for its turn").at(due_at)
 }
 

@@ -211,12 +211,10 @@ fn routes() -> Vec<Route> {
 }
 
 pub(crate) fn router(api: Api) -> Router {
-    let routes = routes();
-    let docs = docs::router(&openapi::document(&routes));
     Router::new()
-        .nest("/api/v1", routes::router(&api, routes))
+        .nest("/api/v1", routes::router(&api, routes()))
         .route(door::PATH, door::route())
-        .merge(docs)
+        .merge(docs::router())
         .fallback(async || Error::not_found("There is no such route; the API is under /api/v1"))
         .method_not_allowed_fallback(async || {
             let detail = "The route exists, but not with this method";

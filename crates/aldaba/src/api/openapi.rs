@@ -18,8 +18,8 @@ pub(super) fn document(routes: &[Route]) -> Value {
             Answer::Json(shape) | Answer::List(shape) => Some(shape),
             Answer::Nothing | Answer::Error => None,
         });
-        for (name, schema) in shapes.chain(&route.body).flat_map(|shape| &shape.schemas) {
-            schemas.insert(name.clone(), serde_json::to_value(schema).unwrap_or_default());
+        for (name, schema) in shapes.chain(&route.body).flat_map(|shape| (shape.schemas)()) {
+            schemas.insert(name, serde_json::to_value(schema).unwrap_or_default());
         }
         for (_, answer) in &route.answers {
             if let Answer::List(shape) = answer {

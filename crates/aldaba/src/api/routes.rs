@@ -66,16 +66,20 @@ pub(super) enum Answer {
 /// The name and the schema of a body, and of all that it is made of.
 pub(super) struct Shape {
     pub(super) name: String,
-    pub(super) schemas: Vec<(String, RefOr<Schema>)>,
+    /// They are many, and only the document needs them: they are made for it.
+    pub(super) schemas: fn() -> Vec<(String, RefOr<Schema>)>,
 }
 
 impl Shape {
     fn of<T: ToSchema>() -> Self {
-        let name = T::name().into_owned();
-        let mut schemas = vec![(name.clone(), <T as PartialSchema>::schema())];
-        T::schemas(&mut schemas);
-        Self { name, schemas }
+        Self { name: T::name().into_owned(), schemas: schemas::<T> }
     }
+}
+
+fn schemas<T: ToSchema>() -> Vec<(String, RefOr<Schema>)> {
+    let mut schemas = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
+    T::schemas(&mut schemas);
+    schemas
 }
 
 impl Route {

@@ -301,6 +301,18 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.engine.in_flight = size(n),
     ),
     number(
+        "requests_per_origin",
+        "128",
+        (1, 1 << 20),
+        "Deliveries of one organization on the wire at once to one origin (scheme, host and port), however many endpoints it \
+         has there; of one application, half of it. More wait for their turn. As many connections are kept open to the \
+         origin.",
+        |c, n| {
+            c.engine.requests_per_origin = size(n);
+            c.pool.idle_per_origin = size(n);
+        },
+    ),
+    number(
         "lane_start",
         "8",
         (1, 4096),

@@ -21,6 +21,7 @@ mod event_types;
 mod examples;
 mod explain;
 mod expunging;
+mod fan_out;
 mod filters;
 mod flood;
 mod health;

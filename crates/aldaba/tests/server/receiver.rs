@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -26,6 +26,7 @@ pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     status: Arc<AtomicU16>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
+    connections: Arc<AtomicUsize>,
     accepting: AbortHandle,
 }
 
@@ -51,9 +52,12 @@ impl Receiver {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (arrived, arrivals) = mpsc::unbounded_channel();
+        let connections = Arc::<AtomicUsize>::default();
+        let made = connections.clone();
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
+                made.fetch_add(1, Ordering::Relaxed);
                 let (arrived, judge) = (arrived.clone(), judge.clone());
                 let answer = move |request: Request<Incoming>| {
                     let (arrived, judge) = (arrived.clone(), judge.clone());
@@ -74,11 +78,17 @@ impl Receiver {
                 connections.spawn(connection);
             }
         });
-        Self { address, status: Arc::default(), arrivals, accepting: accepting.abort_handle() }
+        let accepting = accepting.abort_handle();
+        Self { address, status: Arc::default(), arrivals, connections, accepting }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// How many connections were made to it.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// Whether nothing arrives for so long.

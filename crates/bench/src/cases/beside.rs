@@ -44,9 +44,27 @@ impl Steady {
         receiver: &Receiver,
         neighbours: Vec<NewEndpoint>,
     ) -> Result<Latency> {
-        receiver.forget();
         let mut endpoints = self.healthy(receiver);
         endpoints.extend(neighbours);
+        self.measure_all(suite, api, receiver, vec![endpoints], self.endpoints)
+    }
+
+    /// The same with an application for each endpoint, which get the messages by turns.
+    pub(super) fn measure_apart(&self, suite: &Suite, api: &Api, receiver: &Receiver) -> Result<Latency> {
+        let apart = self.healthy(receiver).into_iter().map(|endpoint| vec![endpoint]);
+        self.measure_all(suite, api, receiver, apart.collect(), 1)
+    }
+
+    /// `each`: at how many healthy endpoints a message arrives.
+    fn measure_all(
+        &self,
+        suite: &Suite,
+        api: &Api,
+        receiver: &Receiver,
+        applications: Vec<Vec<NewEndpoint>>,
+        each: usize,
+    ) -> Result<Latency> {
+        receiver.forget();
         let schedule = |begin| Schedule {
             begin,
             a_second: self.a_second,
@@ -55,12 +73,15 @@ impl Steady {
             ends_sharply: false,
         };
         let sent = suite.load.block_on(async {
-            let path = application(api, endpoints).await?;
-            let traffic = Traffic { bytes: BYTES, ..Traffic::to(&path) };
+            let mut paths = Vec::new();
+            for endpoints in applications {
+                paths.push(application(api, endpoints).await?);
+            }
+            let traffic = Traffic { paths, bytes: BYTES, keys: false, first: 0 };
             open(api, traffic, schedule(clock::now() + SECOND / 10)).await
         })?;
         let accepted = sent.iter().filter(|sent| sent.accepted()).count();
-        let expected = accepted * self.endpoints;
+        let expected = accepted * each;
         let until = clock::now() + clock::nanos(PATIENCE);
         let mut latencies = self.latencies(receiver);
         // Neighbours' arrivals count too, so how many to wait for is not known.
@@ -72,7 +93,7 @@ impl Steady {
             p50: percentile(&latencies, 50.0),
             p99: percentile(&latencies, 99.0),
             // What was not accepted is missing too.
-            missing: (self.messages() * self.endpoints).saturating_sub(latencies.len()),
+            missing: (self.messages() * each).saturating_sub(latencies.len()),
         })
     }
 

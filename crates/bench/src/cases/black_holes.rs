@@ -19,6 +19,8 @@ use tempfile::TempDir;
 pub(super) const NAME: &str = "black-holes";
 
 const APPLICATIONS: usize = 8;
+/// Where they are: one host alone would get no more than its own cap (ADR 14).
+const HOSTS: usize = 64;
 const ENDPOINTS: usize = 40_000;
 /// Connections to holes that must be open before it is measured. One organization alone may have 1,536: three quarters of the
 /// half of the cap that lanes share which are not known to answer (ADR 4).
@@ -30,14 +32,14 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let steady = Steady { endpoints: 10, a_second: 50.0, seconds: suite.seconds(10.0, 2.0) };
     let endpoints = suite.count(ENDPOINTS, APPLICATIONS * 10);
     let wanted = suite.count(OPEN, 20);
-    let address = free_address()?;
+    let addresses = addresses()?;
     let receiver = suite.receiver()?;
     suite.say(NAME, &format!("making {} endpoints", counted(endpoints)));
-    let prepared = prepare(suite, address, endpoints)?;
+    let prepared = prepare(suite, &addresses, endpoints)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
         for side in by_turns(round) {
-            let hole = Hole::start(address)?;
+            let hole = Hole::at_all(&addresses)?;
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             let server = suite.launch(&folder).start()?;
             if side == Side::B {
@@ -61,10 +63,18 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let Steady { endpoints: healthy, a_second, seconds } = steady;
     let about = format!(
         "{a_second} messages/s for {seconds} s to {healthy} new endpoints, alone and beside {} endpoints of \
-         {APPLICATIONS} applications that never answer. POST (when it was due) to arrival.",
+         {APPLICATIONS} applications at {HOSTS} hosts that never answer. POST (when it was due) to arrival.",
         counted(endpoints)
     );
     Ok(Report { about, sheet, bars })
+}
+
+/// Addresses of this machine with a port that is free at the first of them.
+fn addresses() -> Result<Vec<SocketAddr>> {
+    let port = free_address()?.port();
+    Ok((1..=HOSTS)
+        .map(|host| SocketAddr::from(([127, 0, 1, u8::try_from(host).unwrap_or(1)], port)))
+        .collect())
 }
 
 fn fill(hole: &Hole, wanted: usize) {
@@ -75,13 +85,16 @@ fn fill(hole: &Hole, wanted: usize) {
 }
 
 /// A folder where every endpoint has one delivery that waits.
-fn prepare(suite: &Suite, address: SocketAddr, endpoints: usize) -> Result<TempDir> {
-    let (folder, _hole) = (suite.empty_folder()?, Hole::start(address)?);
+fn prepare(suite: &Suite, addresses: &[SocketAddr], endpoints: usize) -> Result<TempDir> {
+    let (folder, _hole) = (suite.empty_folder()?, Hole::at_all(addresses)?);
     suite.fill(&folder, async |api| {
         let mut paths = Vec::new();
         for app in 0..APPLICATIONS {
             let lanes = (app..endpoints).step_by(APPLICATIONS);
-            let endpoints = lanes.map(|lane| NewEndpoint::new(url(address, Behaviour::AtOnce, lane)));
+            let endpoints = lanes.map(|lane| {
+                let address = addresses[lane / APPLICATIONS % addresses.len()];
+                NewEndpoint::new(url(address, Behaviour::AtOnce, lane))
+            });
             paths.push(application(api, endpoints.collect()).await?);
         }
         let traffic = Traffic { paths, bytes: 256, keys: false, first: 0 };

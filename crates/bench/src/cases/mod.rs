@@ -3,10 +3,12 @@
 mod backlog;
 mod beside;
 mod black_holes;
+mod fan_out;
 mod history;
 mod many_endpoints;
 mod overload;
 mod saturation;
+mod shared_origin;
 mod silent_dns;
 mod slow_neighbours;
 mod throttle;
@@ -29,6 +31,16 @@ pub(crate) const ALL: &[Case] = &[
         name: saturation::NAME,
         asks: "how much of the machine's own limit is delivered",
         run: saturation::run,
+    },
+    Case {
+        name: fan_out::NAME,
+        asks: "the same of messages to fifty endpoints of one host each",
+        run: fan_out::run,
+    },
+    Case {
+        name: shared_origin::NAME,
+        asks: "what 200 silent endpoints do to fifty good ones of the same host",
+        run: shared_origin::run,
     },
     Case {
         name: black_holes::NAME,

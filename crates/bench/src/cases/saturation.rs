@@ -98,8 +98,8 @@ fn through(suite: &Suite, messages: usize) -> Result<Run> {
     })
 }
 
-/// The same payloads, signed, straight to the receiver: what the machine does without a server.
-fn straight(suite: &Suite, messages: usize) -> Result<f64> {
+/// The same payloads, signed, requests a second straight to the receiver: what the machine does without a server.
+pub(super) fn straight(suite: &Suite, messages: usize) -> Result<f64> {
     let receiver = suite.receiver()?;
     let took = suite.load.block_on(send_signed(&receiver, (messages * LIMIT_TIMES) as u64))?;
     Ok(receiver.count() as f64 / seconds(took))

@@ -149,6 +149,16 @@ pub(super) fn lanes_keep_their_width(scenario: &Scenario, log: &Log, found: &mut
             format!("{at_once} requests at once to door {door} in life {life}; {most} are allowed")
         });
     }
+    let mut origins: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for request in &log.requests {
+        origins.entry((request.life, scenario.origin(request.door))).or_default().push(request);
+    }
+    for ((life, origin), requests) in origins {
+        let (at_once, most) = (most_at_once(&requests), scenario.options.requests_per_origin);
+        found.require(at_once <= most, "origin", || {
+            format!("{at_once} requests at once to {origin:?} in life {life}; {most} are allowed")
+        });
+    }
     for life in 0..log.lives.len() {
         let requests: Vec<_> = log.requests.iter().filter(|request| request.life == life).collect();
         let (at_once, most) = (most_at_once(&requests), scenario.options.in_flight);

@@ -54,7 +54,11 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         limit: faults_end + TO_SETTLE,
         org: OrgId::new(START, [7; 15]),
         tenants,
-        options: Options { retention: retention(seed), ..options(&mut dice, length) },
+        options: Options {
+            retention: retention(seed),
+            requests_per_origin: Dice::of(seed, "origins").pick(&[1, 2, 8, 128, 128]),
+            ..options(&mut dice, length)
+        },
         overrides: Overrides {
             stop_after: dice.pick(&[hours(168), hours(168), hours(12), hours(2)]),
             ..Overrides::default()

@@ -17,7 +17,7 @@ fn ready_lanes_take_turns_one_delivery_at_a_time() {
 
 /// How many starts of others a lane of a crowd has waited for at most, in rounds of all lanes. Attempts end in the order of
 /// their beginning, `at_once` at a time.
-fn longest_wait(mut world: World, answered: bool, at_once: usize) -> f64 {
+pub(super) fn longest_wait(mut world: World, answered: bool, at_once: usize) -> f64 {
     let lanes = world.rows.len();
     let mut flying: VecDeque<_> = world.started().into();
     let (mut last, mut longest, mut count) = (BTreeMap::new(), 0, 0);

@@ -37,6 +37,21 @@ fn an_endpoint_that_was_never_tried_finds_room_beside_any_number_of_black_holes(
 }
 
 #[test]
+fn the_few_of_very_many_applications_with_slow_endpoints_leave_room_for_one_that_was_never_tried() {
+    let mut world = with_lanes(64, 200, 20, |lane| lane).of(own_organization);
+    let mut silent = world.started();
+    for _ in 0..18 {
+        for start in silent {
+            world.end(start, false);
+        }
+        silent = world.started();
+    }
+    assert_eq!(silent.len(), 32, "half of the cap");
+    world.add(250, 1, 250);
+    assert_eq!(world.started(), [(lane_id(250), Seq(250_000))]);
+}
+
+#[test]
 fn one_application_with_many_new_endpoints_leaves_room_for_the_others() {
     let mut world = with_lanes(32, 41, 4, |lane| u8::from(lane == 40)).of(own_organization);
     let first = world.started();

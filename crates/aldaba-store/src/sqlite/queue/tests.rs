@@ -240,3 +240,68 @@ fn a_burst_of_results_does_not_make_the_commits_of_a_few_messages_long() {
     put(&mut lines, Class::Accept, 200);
     assert_eq!(take(&mut lines, Duration::ZERO), (80, 48), "where many come, the commits are full");
 }
+
+/// A message with so many deliveries.
+fn message(deliveries: usize) -> (Op, Reply) {
+    let (now, app) = (aldaba_delivery::Timestamp::MIN, aldaba_delivery::AppId::from_bytes([1; 20]));
+    let delivery = crate::NewDelivery {
+        endpoint: aldaba_delivery::EndpointId::from_bytes([2; 20]),
+        due_at: now,
+        ordered: false,
+        skipped: None,
+    };
+    let message = crate::NewMessage {
+        id: aldaba_delivery::MessageId::from_bytes([3; 20]),
+        content: Arc::new(crate::Content::new("invoice.paid", "{}")),
+        channels: Vec::new(),
+        tags: Vec::new(),
+        headers: Vec::new(),
+        event_id: None,
+        event_id_until: None,
+        created_at: now,
+        deliver_at: None,
+        only_for: None,
+        job: None,
+    };
+    let accept = crate::Accept {
+        app,
+        version: 1,
+        message,
+        deliveries: vec![delivery; deliveries],
+        idempotency: None,
+        quota: None,
+        direct: None,
+    };
+    (Op::Accept(vec![accept]), Reply::Accept(Done::new(drop)))
+}
+
+/// How many results, messages and commands a batch has, of many of each that wait, where an operation takes so long.
+fn of_many(deliveries: usize, micros: u64) -> (usize, usize, usize) {
+    let mut lines = Lines::default();
+    for operations in [1, 101] {
+        lines.cost.begin(Duration::ZERO, operations);
+        lines.cost.end(Duration::from_micros(400 + (operations as u64 - 1) * micros));
+    }
+    for _ in 0..1000 {
+        let (op, reply) = message(deliveries);
+        lines.put(op, reply, Duration::ZERO);
+        lines.put(Op::Record(Vec::new()), Reply::Record(Done::new(drop)), Duration::ZERO);
+        let command = Op::SettleSetting { name: "s", value: Vec::new() };
+        lines.put(command, Reply::SettleSetting(Done::new(drop)), Duration::ZERO);
+    }
+    let batch = lines.take(Room { operations: 128, bytes: 8 << 20 }, Duration::ZERO);
+    let count = |class| batch.ops.iter().filter(|op| op.class() == class).count();
+    (count(Class::Result), count(Class::Accept), count(Class::Command))
+}
+
+#[test]
+fn messages_with_many_deliveries_make_a_commit_larger_as_long_as_it_stays_quick() {
+    assert_eq!(of_many(1, 10), (64, 48, 16));
+    assert_eq!(of_many(2, 10), (144, 48, 16), "as many messages, and the results of as many");
+    assert_eq!(of_many(50, 10), (296, 4, 16), "four times the usual, and nothing of it for commands");
+    // On a slow machine such a commit would keep everybody else waiting.
+    let (results, messages, commands) = of_many(50, 60);
+    let operations = results + 50 * messages + commands;
+    assert!((185..=200).contains(&operations), "{operations}, which take 12 ms");
+    assert_eq!(of_many(50, 1000), (64, 1, 14), "the usual");
+}

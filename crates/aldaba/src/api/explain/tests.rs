@@ -93,6 +93,9 @@ fn what_waits_says_what_for() {
     case.outlook.app_throttled_until = Some(seconds(2));
     case.says("application_throttled", Some(2));
     case.outlook.app_throttled_until = None;
+    case.outlook.origin_busy = true;
+    case.says("host_busy", Some(-1));
+    case.outlook.origin_busy = false;
     case.outlook.paused = true;
     case.says("paused", Some(0));
     case.outlook.in_flight = true;

@@ -1,0 +1,134 @@
+//! The cap on requests in flight to one origin, for each organization: who may have how much of it, and who waits for it.
+//!
+//! It is shared by the rules of the overall cap ([`Shares`]), with every application in the place of an organization. A request
+//! has its place from its turn until its answer; waiting for the record holds none. Nothing is kept for an origin where
+//! nothing is in flight and nobody waits.
+
+use super::lines::Line;
+use super::shares::{Leave, Owner, Shares};
+use crate::lane::{FixedMap, Standing};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Origin};
+use aldaba_store::Seq;
+
+/// One organization's requests to one origin: what an organization does binds no other.
+pub(super) type OriginKey = (OrgId, Origin);
+
+pub(super) struct Origins {
+    cap: usize,
+    of: FixedMap<OriginKey, Box<Shares>>,
+    /// Requests that are on the wire, or about to be.
+    requests: FixedMap<Seq, OriginKey>,
+    /// Places that lanes were given and have not used yet.
+    claims: FixedMap<EndpointId, OriginClaim>,
+    /// In whose line a lane stands, and as what. One that has left it before its turn is passed over there.
+    lined_up: FixedMap<EndpointId, (OriginKey, Standing)>,
+}
+
+/// A place that a lane has or wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OriginClaim {
+    pub(super) key: OriginKey,
+    pub(super) app: AppId,
+    pub(super) standing: Standing,
+}
+
+impl Origins {
+    pub(super) fn new(cap: usize) -> Self {
+        Self {
+            cap,
+            of: FixedMap::default(),
+            requests: FixedMap::default(),
+            claims: FixedMap::default(),
+            lined_up: FixedMap::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.of.is_empty() && self.requests.is_empty() && self.claims.is_empty() && self.lined_up.is_empty()
+    }
+
+    /// Whether a lane of an application may have one more request in flight there.
+    pub(super) fn may_have(&self, key: &OriginKey, app: AppId, standing: Standing) -> bool {
+        self.of.get(key).is_none_or(|shares| shares.leave(alone(app), standing) == Leave::Yes)
+    }
+
+    /// A request is about to leave.
+    pub(super) fn take(&mut self, seq: Seq, OriginClaim { key, app, standing }: &OriginClaim) {
+        self.shares(key).take(seq, alone(*app), *standing);
+        self.requests.insert(seq, key.clone());
+    }
+
+    /// A request has left the wire. Returns where a place has come free, and whose it was.
+    pub(super) fn give_back(&mut self, seq: Seq) -> Option<(OriginKey, AppId)> {
+        let key = self.requests.remove(&seq)?;
+        let app = self.of.get_mut(&key)?.give_back(seq)?;
+        self.forget_idle(&key);
+        Some((key, app))
+    }
+
+    pub(super) fn claim_of(&self, endpoint: EndpointId) -> Option<&OriginClaim> {
+        if self.claims.is_empty() { None } else { self.claims.get(&endpoint) }
+    }
+
+    /// Holds a place for a lane until its turn.
+    pub(super) fn claim(&mut self, endpoint: EndpointId, claim: OriginClaim) {
+        self.shares(&claim.key).claim(alone(claim.app), claim.standing);
+        self.claims.insert(endpoint, claim);
+    }
+
+    pub(super) fn unclaim(&mut self, endpoint: EndpointId) -> Option<OriginClaim> {
+        if self.claims.is_empty() {
+            return None;
+        }
+        let claim = self.claims.remove(&endpoint)?;
+        if let Some(shares) = self.of.get_mut(&claim.key) {
+            shares.unclaim(claim.app, claim.standing);
+        }
+        self.forget_idle(&claim.key);
+        Some(claim)
+    }
+
+    /// A lane waits until a place has come free that it may have. One that still stands in the line keeps its turn there.
+    pub(super) fn park(&mut self, endpoint: EndpointId, OriginClaim { key, app, standing }: OriginClaim) {
+        let stands_there =
+            |(in_line, lined_up_as): &(OriginKey, Standing)| *in_line == key && *lined_up_as == standing;
+        if !self.lined_up.get(&endpoint).is_some_and(stands_there) {
+            self.shares(&key).park(alone(app), standing, endpoint);
+            self.lined_up.insert(endpoint, (key, standing));
+        }
+    }
+
+    /// The next lane that may have a place now: of all that wait there, or of an application. It has left the line.
+    pub(super) fn next(&mut self, key: &OriginKey, app: Option<AppId>) -> Option<EndpointId> {
+        let shares = self.of.get_mut(key)?;
+        let line = app.map_or(Line::All, Line::Application);
+        while let Some(endpoint) = shares.next(line) {
+            // It may stand in another line by now.
+            if self.lined_up.get(&endpoint).is_some_and(|(in_line, _)| in_line == key) {
+                self.lined_up.remove(&endpoint);
+                return Some(endpoint);
+            }
+        }
+        self.forget_idle(key);
+        None
+    }
+
+    fn shares(&mut self, key: &OriginKey) -> &mut Shares {
+        if !self.of.contains_key(key) {
+            self.of.insert(key.clone(), Box::new(Shares::new(self.cap)));
+        }
+        self.of.get_mut(key).expect("it was just put there")
+    }
+
+    fn forget_idle(&mut self, key: &OriginKey) {
+        if self.of.get(key).is_some_and(|shares| shares.is_idle()) {
+            self.of.remove(key);
+        }
+    }
+}
+
+/// At an origin there is one organization only, and applications share as organizations do elsewhere.
+fn alone(app: AppId) -> Owner {
+    Owner { app, org: Some(OrgId::from_bytes(*app.as_bytes())) }
+}
