@@ -35,7 +35,7 @@ pub use id::{
     RefusalId, ReplayId, SourceId,
 };
 pub use ordering::{OnExhausted, Ordering};
-pub use outcome::{Answer, Failure, FailureKind, Outcome};
+pub use outcome::{Answer, Failure, FailureKind, Outcome, split_timeout};
 pub use payload::{DEEPEST_PAYLOAD, is_too_deep};
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;

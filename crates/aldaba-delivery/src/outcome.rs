@@ -27,7 +27,7 @@ pub struct Failure {
 }
 
 /// The kinds that speak of the host (`Dns`, `Connect`, `ConnectTimeout`, `Tls`) are for the
-/// endpoint's own origin, because they can hold it back for every tenant. Where a followed redirect
+/// endpoint's own origin, because they can hold it back. Only what the network said is one of them. Where a followed redirect
 /// leads is another host: a failure there is `Broken`, or `Timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
@@ -50,14 +50,26 @@ pub enum FailureKind {
     TargetForbidden,
     /// The attempt could not be made for a reason of our own: a bug, or a payload that is gone.
     Internal,
-    /// Nothing left, for a shortage of our own: no free socket, no way to our proxy. The engine tries
-    /// again soon without counting it as an attempt.
+    /// Nothing left, for a shortage of our own: no free socket or port, no route, no resolver, no way to our
+    /// proxy, or too long a wait behind requests of ours. The engine tries again soon without counting it as an
+    /// attempt.
     Unsent,
 }
 
 impl Outcome {
     pub fn failed(kind: FailureKind, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Failed(Failure { kind, detail: detail.into() })
+    }
+
+    /// The text that the history keeps: for a timeout, with the part that took too long. [`split_timeout`] takes
+    /// the two apart again.
+    pub fn recorded_error(&self) -> String {
+        match self {
+            Self::Failed(Failure { kind: FailureKind::Timeout | FailureKind::ConnectTimeout, detail }) => {
+                format!("{self}{TIMEOUT_PART}{detail}")
+            }
+            _ => self.to_string(),
+        }
     }
 
     pub fn status(&self) -> Option<u16> {
@@ -68,14 +80,29 @@ impl Outcome {
     }
 }
 
-/// The text that a failed attempt is recorded with.
+/// What every timeout reads, whichever part of the request took too long.
+const REQUEST_TIMEOUT: &str = "Request timeout";
+
+/// Between it and the part.
+const TIMEOUT_PART: &str = ": ";
+
+/// A recorded error as it is read: the part of the request that took too long stands by itself.
+pub fn split_timeout(recorded: &str) -> (&str, Option<&str>) {
+    let part = recorded.strip_prefix(REQUEST_TIMEOUT).and_then(|rest| rest.strip_prefix(TIMEOUT_PART));
+    match part {
+        Some(part) => (REQUEST_TIMEOUT, Some(part)),
+        None => (recorded, None),
+    }
+}
+
+/// The text that a failed attempt is known by.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered(Answer { status, phrase, .. }) if phrase.is_empty() => write!(f, "HTTP {status}"),
             Self::Answered(Answer { status, phrase, .. }) => write!(f, "HTTP {status}: {phrase}"),
             Self::Failed(Failure { kind: FailureKind::Timeout | FailureKind::ConnectTimeout, .. }) => {
-                f.write_str("Request timeout")
+                f.write_str(REQUEST_TIMEOUT)
             }
             Self::Failed(failure) => f.write_str(&failure.detail),
         }

@@ -3,7 +3,7 @@
 mod walk;
 
 use aldaba_delivery::policy::{Overrides, Redirects};
-use aldaba_delivery::{Answer, Chance, Ending, FailureKind, Outcome, Reason, RetryAfter};
+use aldaba_delivery::{Answer, Chance, Ending, FailureKind, Outcome, Reason, RetryAfter, split_timeout};
 use std::time::Duration;
 use walk::*;
 
@@ -67,6 +67,22 @@ fn c5_a_timeout_reads_request_timeout() {
     for kind in [FailureKind::Timeout, FailureKind::ConnectTimeout] {
         let outcome = Outcome::failed(kind, "deadline has elapsed");
         assert_eq!((outcome.to_string().as_str(), outcome.status()), ("Request timeout", None));
+    }
+}
+
+#[test]
+fn the_history_of_a_timeout_says_which_part_it_was_beside_the_words_of_c5() {
+    for kind in [FailureKind::Timeout, FailureKind::ConnectTimeout] {
+        let recorded = Outcome::failed(kind, "the TLS handshake took too long").recorded_error();
+        assert_eq!(recorded, "Request timeout: the TLS handshake took too long");
+        assert_eq!(split_timeout(&recorded), ("Request timeout", Some("the TLS handshake took too long")));
+    }
+    // As former versions recorded it.
+    assert_eq!(split_timeout("Request timeout"), ("Request timeout", None));
+    let refused = Outcome::failed(FailureKind::Connect, "connection refused");
+    for (outcome, text) in [(refused, "connection refused"), (answer(599), "HTTP 599")] {
+        assert_eq!(outcome.recorded_error(), text);
+        assert_eq!(split_timeout(text), (text, None));
     }
 }
 

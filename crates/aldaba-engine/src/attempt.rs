@@ -20,6 +20,10 @@ use tokio::sync::oneshot;
 /// How long to wait before something that failed on our side is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a delivery that is due may fail on our side without an attempt being counted. What lasts longer (a
+/// family of addresses that this machine does not have) is recorded, so that it ends like every other failure.
+const MAX_UNCOUNTED_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A delivery whose turn has come.
 #[derive(Clone)]
 pub(crate) struct Start {
@@ -106,7 +110,10 @@ impl Sender {
         // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome {
+        let uncounted = started_at.since(start.waiting.due_at) < MAX_UNCOUNTED_TIME;
+        if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome
+            && uncounted
+        {
             // Nothing left, and it was not the receiver's fault: this must not use up an attempt.
             tracing::warn!(endpoint = %start.endpoint, error = %detail, "cannot send; trying again");
             tokio::time::sleep(AGAIN).await;

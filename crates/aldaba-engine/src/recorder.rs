@@ -74,7 +74,7 @@ impl Sent {
                 Outcome::Answered(_) => None,
                 Outcome::Failed(failure) => Some(failure.kind),
             },
-            error: if success { String::new() } else { response.outcome.to_string() },
+            error: if success { String::new() } else { response.outcome.recorded_error() },
             response: response.body,
             trigger,
             success,
@@ -266,7 +266,7 @@ fn report(start: &Start, delivery: &Delivery, transition: &Transition, outcome: 
         attempt = delivery.attempts,
         maxAttempts = start.target.policy.limit.attempts,
         willRetry = matches!(transition, Transition::Retry { .. }),
-        error = %outcome,
+        error = %outcome.recorded_error(),
         "Webhook delivery failed"
     );
 }

@@ -13,7 +13,8 @@ pub const RESPONSE_KEPT: usize = 16 * 1024;
 /// How requests leave. The server's is [`crate::wire::Wire`]; a simulation brings a faulty one.
 pub trait Transport: Send + Sync + 'static {
     /// Makes at most one request on the wire (redirect hops aside) and reports how it went. It ends
-    /// within the timeouts of the request, whatever the receiver does.
+    /// within the timeouts of the request, whatever the receiver does. What it waits for itself comes on top, up to
+    /// the time to connect.
     fn send(&self, request: WireRequest) -> Sending;
 }
 

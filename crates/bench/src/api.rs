@@ -52,6 +52,11 @@ impl Api {
         Self { address, token: token.to_owned() }
     }
 
+    /// The same server, as somebody else.
+    pub(crate) fn with_token(&self, token: &str) -> Self {
+        Self::new(self.address, token)
+    }
+
     pub(crate) async fn connect(&self) -> io::Result<Connection> {
         let stream = Stream::connect(self.address).await?;
         Ok(Connection { stream, token: self.token.clone(), used_at: clock::now(), over: false })

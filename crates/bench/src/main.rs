@@ -10,6 +10,7 @@ mod cases;
 mod clock;
 mod cores;
 mod document;
+mod flood;
 mod hole;
 mod http1;
 mod instructions;

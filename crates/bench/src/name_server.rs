@@ -1,4 +1,5 @@
-//! A name server that hears every question and answers none, neither by UDP nor by TCP.
+//! A name server that hears every question and answers none about a host, neither by UDP nor by TCP. About the root it
+//! says that there is nothing: it is the name servers behind it that are silent, and not itself.
 
 use crate::Result;
 use crate::background::{Background, runtime};
@@ -11,6 +12,9 @@ use tokio::net::UdpSocket;
 /// `/etc/resolv.conf` can name no other port. The address is one that nobody else uses.
 const ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(127, 53, 53, 53)), 53);
+
+const NAME_AT: usize = 12;
+const ANSWER: u8 = 0x80;
 
 pub(crate) struct SilentNameServer {
     questions: Arc<AtomicUsize>,
@@ -29,8 +33,14 @@ impl SilentNameServer {
         let work = async move {
             let mut question = [0; 512];
             loop {
-                let heard = socket.recv_from(&mut question).await.is_ok();
-                count.fetch_add(usize::from(heard), Ordering::Relaxed);
+                let Ok((length, from)) = socket.recv_from(&mut question).await else { continue };
+                // The name begins after twelve bytes; that of the root is empty.
+                if length > NAME_AT && question[NAME_AT] == 0 {
+                    question[2] |= ANSWER;
+                    let _ = socket.send_to(&question[..length], from).await;
+                } else {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
             }
         };
         let background = Background::run("name server", runtime, work)?;

@@ -67,7 +67,7 @@ impl Launch {
 
     /// Starts it and waits until it says where it listens.
     pub(crate) fn start(&self) -> Result<Server> {
-        let token = self.token()?;
+        let token = self.token(&[])?;
         let mut command = self.command();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&self.data);
         let spawned_at = clock::now();
@@ -125,9 +125,17 @@ impl Launch {
         command
     }
 
-    fn token(&self) -> Result<String> {
-        let output =
-            Command::new(&self.binary).args(["token", "create", "--data"]).arg(&self.data).output()?;
+    /// The right to talk to a server of this folder as another organization.
+    pub(crate) fn as_organization(&self, org: &str, server: &Server) -> Result<Api> {
+        Ok(server.api()?.with_token(&self.token(&["--org", org])?))
+    }
+
+    fn token(&self, whose: &[&str]) -> Result<String> {
+        let output = Command::new(&self.binary)
+            .args(["token", "create", "--data"])
+            .arg(&self.data)
+            .args(whose)
+            .output()?;
         if !output.status.success() {
             return Err(format!("token create: {}", String::from_utf8_lossy(&output.stderr)).into());
         }

@@ -59,6 +59,8 @@ answer! {
         response_duration_ms: u64,
         /// Why it failed, in words.
         error: Option<String>,
+        /// Which part of the request took too long, where the error is a timeout.
+        error_detail: Option<String>,
         /// Why it was made.
         trigger_type: Trigger,
         /// When.

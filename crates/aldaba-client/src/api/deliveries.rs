@@ -62,6 +62,8 @@ answer! {
         response_duration_ms: Option<u64>,
         /// Why the last attempt failed.
         error: Option<String>,
+        /// Which part of the request took too long, where the error is a timeout.
+        error_detail: Option<String>,
         /// When the message was accepted.
         created_at: Timestamp,
         /// When it ended.

@@ -1,7 +1,9 @@
 use super::guard::Guard;
 use super::identity::Identity;
+use super::moment_in;
 use super::proxy::Proxy;
 use super::resolve::{OVERLOADED, Resolver};
+use super::shortage::{Meaning, NO_SOCKET};
 use super::stream::{Socket, Stream};
 use super::target::{Target, TargetHost};
 use super::tls::Tls;
@@ -25,7 +27,9 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// The most addresses of one name that are connected to at once.
 const MOST_AT_ONCE: usize = 4;
 
-const NO_SOCKET: &str = "no free socket on this server";
+/// How much later than its deadline a step may be ended. One that ends later was not too slow: this process
+/// did not run.
+const MAX_LATENESS: Duration = Duration::from_secs(1);
 
 /// Everything that is needed to reach a receiver.
 pub(super) struct Connector {
@@ -44,7 +48,12 @@ impl Connector {
         identity: Option<&Identity>,
         by: Instant,
     ) -> Result<Stream, Failure> {
-        let addresses = in_time(by, "resolving the host name", self.vetted(&target.host)).await?;
+        let addresses = match timeout_at(by, self.vetted(&target.host)).await {
+            Ok(vetted) => vetted?,
+            // Their name server is silent, or ours.
+            Err(_) if self.resolver.is_down().await => return Err(super::resolve::own_resolver_down()),
+            Err(_) => return Err(too_slow(by, "resolving the host name")),
+        };
         let socket = match &self.proxy {
             None => in_time(by, "connecting", first_to_answer(&addresses, target.port)).await?,
             Some(proxy) => proxy.reach(&self.resolver, &addresses, target.port, by).await?,
@@ -85,65 +94,68 @@ pub(super) async fn in_time<T>(
     step: &'static str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    timeout_at(by, work).await.unwrap_or_else(|_| {
-        Err(Failure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() })
-    })
+    timeout_at(by, work).await.unwrap_or_else(|_| Err(too_slow(by, step)))
+}
+
+fn too_slow(by: Instant, step: &'static str) -> Failure {
+    let now = moment_in(Duration::ZERO);
+    let failure = timed_out(step);
+    match now.saturating_duration_since(by) > MAX_LATENESS {
+        true => Failure { kind: FailureKind::Unsent, ..failure },
+        false => failure,
+    }
+}
+
+pub(super) fn timed_out(step: &'static str) -> Failure {
+    Failure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
 }
 
 /// The addresses in their order, each with a head start over the next; the first connection that
 /// stands is taken.
 pub(super) async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, Failure> {
+    let tcp = first_of(addresses, port, TcpStream::connect::<SocketAddr>).await?;
+    // Without it the last bytes of a request would wait for an acknowledgement.
+    let _ = tcp.set_nodelay(true);
+    Ok(Socket::new(tcp))
+}
+
+async fn first_of<T, F>(
+    addresses: &[IpAddr],
+    port: u16,
+    connect: impl Fn(SocketAddr) -> F,
+) -> Result<T, Failure>
+where
+    F: Future<Output = io::Result<T>>,
+{
     let mut waiting = addresses.iter();
     let mut under_way = FuturesUnordered::new();
-    let mut error = None;
+    let mut said: Option<Meaning> = None;
     loop {
         if under_way.len() < MOST_AT_ONCE
             && let Some(address) = waiting.next()
         {
-            under_way.push(TcpStream::connect(SocketAddr::new(*address, port)));
+            let address = SocketAddr::new(*address, port);
+            let connecting = connect(address);
+            under_way.push(async move { (address, connecting.await) });
         } else if under_way.is_empty() {
-            return Err(failure(error.as_ref()));
+            return Err(said.map_or_else(no_address, Meaning::failure));
         }
         tokio::select! {
             biased;
-            Some(connected) = under_way.next() => match connected {
-                Ok(tcp) => {
-                    // Without it the last bytes of a request would wait for an acknowledgement.
-                    let _ = tcp.set_nodelay(true);
-                    return Ok(Socket::new(tcp));
+            Some((address, connected)) = under_way.next() => match connected {
+                Ok(connected) => return Ok(connected),
+                Err(error) => {
+                    let new = Meaning::of(&error, address);
+                    said = Some(said.map_or(new, |said| said.or(new)));
                 }
-                Err(new) if error.as_ref().is_none_or(says_little) => error = Some(new),
-                Err(_) => {}
             },
             () = sleep(HEAD_START), if waiting.len() > 0 && under_way.len() < MOST_AT_ONCE => {}
         }
     }
 }
 
-/// That there is no way to one family of addresses is normal on many machines.
-fn says_little(error: &io::Error) -> bool {
-    use io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkUnreachable};
-    matches!(error.kind(), AddrNotAvailable | HostUnreachable | NetworkUnreachable)
-}
-
-/// In the kind's own words: the error itself can hold an address.
-fn failure(error: Option<&io::Error>) -> Failure {
-    let (kind, detail) = match error {
-        Some(error) if own_shortage(error) => (FailureKind::Unsent, NO_SOCKET.into()),
-        Some(error) if error.kind() == io::ErrorKind::TimedOut => {
-            (FailureKind::ConnectTimeout, "connecting took too long".into())
-        }
-        Some(error) => (FailureKind::Connect, error.kind().to_string().into()),
-        None => (FailureKind::Connect, "no address to connect to".into()),
-    };
-    Failure { kind, detail }
-}
-
-/// Out of file descriptors or memory: it says nothing about the receiver.
-pub(super) fn own_shortage(error: &io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) || error.kind() == io::ErrorKind::OutOfMemory
+fn no_address() -> Failure {
+    Failure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
 }
 
 /// Whether closing connections of ours would help.
@@ -159,4 +171,41 @@ fn server_name(url: &Url) -> Result<ServerName<'static>, Failure> {
         None => None,
     };
     name.ok_or(Failure { kind: FailureKind::Tls, detail: "the host name cannot be used for TLS".into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn with_errors(codes: &[i32]) -> Failure {
+        let addresses: Vec<IpAddr> = (1..=codes.len() as u8).map(|n| [127, 0, 0, n].into()).collect();
+        let connect = |address: SocketAddr| {
+            let IpAddr::V4(v4) = address.ip() else { unreachable!("none was given") };
+            let code = codes[usize::from(v4.octets()[3]) - 1];
+            async move { Err::<(), _>(io::Error::from_raw_os_error(code)) }
+        };
+        first_of(&addresses, 9, connect).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn a_server_without_free_ports_blames_no_host() {
+        const EADDRNOTAVAIL: i32 = 99;
+        const ECONNREFUSED: i32 = 111;
+        for codes in [&[EADDRNOTAVAIL][..], &[ECONNREFUSED, EADDRNOTAVAIL], &[EADDRNOTAVAIL, ECONNREFUSED]] {
+            let failure = with_errors(codes).await;
+            assert_eq!(failure.kind, FailureKind::Unsent, "{codes:?}: {failure:?}");
+            assert!(is_shortage(&failure));
+        }
+        assert_eq!(with_errors(&[ECONNREFUSED]).await.kind, FailureKind::Connect);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_ends_long_after_its_deadline_was_not_the_hosts() {
+        let by = moment_in(Duration::from_secs(5));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(too_slow(by, "connecting").kind, FailureKind::ConnectTimeout);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert_eq!(too_slow(by, "connecting").kind, FailureKind::Unsent);
+    }
 }

@@ -3,8 +3,10 @@
 use super::connect::{self, in_time};
 use super::exchange::{Exchanged, Interrupted, exchange};
 use super::lines::Slot;
-use super::multiplex::Line;
+use super::multiplex::{Line, StageCell};
 use super::pool::Loan;
+use super::progress::Stage;
+use super::queue::{Connecting, Given};
 use super::redirect::Hop;
 use super::route::Route;
 use super::stream::Stream;
@@ -13,6 +15,8 @@ use super::{Inner, moment_in};
 use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{Failure, FailureKind};
 use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// How many shared connections one request may be given to, as long as it is certain that none of the
@@ -24,7 +28,10 @@ pub(super) struct Delivery<'a> {
     pub(super) hop: &'a Hop,
     pub(super) target: &'a Target<'a>,
     pub(super) timeouts: Timeouts,
+    /// It moves by what the request waited behind others of ours: that time is not the receiver's.
     pub(super) end: Instant,
+    /// How long that was. It is at most as long as the policy's time to connect.
+    pub(super) waited: Duration,
 }
 
 /// What was found or made for a request that would like HTTP/2.
@@ -42,10 +49,25 @@ impl Delivery<'_> {
     fn answered_by(&self) -> Instant {
         self.end.min(moment_in(self.timeouts.answer))
     }
+
+    /// Waits behind other requests, as long as the request would connect itself. `None`: for nothing.
+    async fn behind_others<T>(&mut self, waiting: impl Future<Output = T>) -> Option<T> {
+        let from = moment_in(Duration::ZERO);
+        let by = from + self.timeouts.connect.saturating_sub(self.waited);
+        let outcome = timeout_at(by, waiting).await;
+        let waited = moment_in(Duration::ZERO).saturating_duration_since(from);
+        self.waited += waited;
+        self.end += waited;
+        outcome.ok()
+    }
 }
 
 impl Inner {
-    pub(super) async fn deliver(&self, delivery: &Delivery<'_>, body: Bytes) -> Result<Exchanged, Failure> {
+    pub(super) async fn deliver(
+        &self,
+        delivery: &mut Delivery<'_>,
+        body: Bytes,
+    ) -> Result<Exchanged, Failure> {
         let route = Route::of(delivery.hop, delivery.target);
         if route.http2 {
             return self.deliver_shared(delivery, body, &route).await;
@@ -66,7 +88,7 @@ impl Inner {
 
     async fn deliver_shared(
         &self,
-        delivery: &Delivery<'_>,
+        delivery: &mut Delivery<'_>,
         body: Bytes,
         route: &Route,
     ) -> Result<Exchanged, Failure> {
@@ -85,36 +107,74 @@ impl Inner {
         }
     }
 
-    /// A connection for a request that would like HTTP/2. One at a time connects, the others wait and
-    /// share what it has made.
-    async fn way(&self, delivery: &Delivery<'_>, route: &Route) -> Result<Way, Failure> {
-        let by = delivery.connected_by();
+    /// A connection for a request that would like HTTP/2. As few as are needed connect, the others wait and
+    /// share what they have made.
+    async fn way(&self, delivery: &mut Delivery<'_>, route: &Route) -> Result<Way, Failure> {
         if let Some(slot) = self.lines.take(route) {
             return Ok(Way::Shared(slot));
         }
         if self.lines.speaks_http1(route) {
-            return match self.pool.take(route) {
-                Some(waiting) => Ok(Way::Alone(waiting)),
-                None => self.new_way(delivery, route, by).await,
-            };
+            return self.way_alone(delivery, route).await;
         }
-        let gate = self.lines.gate(route);
-        let waiting = async { Ok(gate.lock.lock().await) };
-        let _turn = in_time(by, "waiting for the connection of another request", waiting).await?;
-        match self.lines.take(route) {
-            Some(slot) => Ok(Way::Shared(slot)),
-            None => self.new_way(delivery, route, by).await,
+        let mut joined = self.lines.join(route, delivery.timeouts.connect);
+        match delivery.behind_others(&mut joined.given).await {
+            Some(Ok(Given::Slot(slot))) => Ok(Way::Shared(slot)),
+            Some(Ok(Given::Connect(connecting))) => self.way_for_many(delivery, route, connecting).await,
+            Some(Ok(Given::Alone)) => self.way_alone(delivery, route).await,
+            Some(Ok(Given::Failed(failure))) => Err(failure),
+            // The receiver takes connections, and there were not enough of them: that is ours.
+            None if self.lines.has_moved(route, &joined) => Err(late(Stage::Queued)),
+            None => Err(connect::timed_out("connecting")),
+            // Nobody throws away who waits.
+            Some(Err(_)) => Err(late(Stage::Queued)),
         }
     }
 
-    async fn new_way(&self, delivery: &Delivery<'_>, route: &Route, by: Instant) -> Result<Way, Failure> {
+    /// The receiver has chosen HTTP/1.1 before.
+    async fn way_alone(&self, delivery: &Delivery<'_>, route: &Route) -> Result<Way, Failure> {
+        if let Some(waiting) = self.pool.take(route) {
+            return Ok(Way::Alone(waiting));
+        }
+        let by = delivery.connected_by();
         let stream = self.connect(delivery, true, by).await?;
         if !stream.is_http2() {
-            self.lines.note_http1(route);
             return Ok(Way::Alone(self.pool.adopt(stream)));
         }
+        // It has changed its mind: what has been made can be shared.
         let line = in_time(by, "the HTTP/2 handshake", Line::open(stream)).await?;
-        Ok(Way::Shared(self.lines.add(route, line)))
+        Ok(Way::Shared(self.lines.add(route, None, line)))
+    }
+
+    /// Makes a connection for those who wait as well, and tells them if that failed.
+    async fn way_for_many(
+        &self,
+        delivery: &Delivery<'_>,
+        route: &Route,
+        connecting: Connecting,
+    ) -> Result<Way, Failure> {
+        let now = moment_in(Duration::ZERO);
+        let given = delivery.timeouts.connect.min(delivery.end.saturating_duration_since(now));
+        let by = now + given;
+        let made = async {
+            let stream = self.connect(delivery, true, by).await?;
+            if !stream.is_http2() {
+                return Ok(Err(stream));
+            }
+            in_time(by, "the HTTP/2 handshake", Line::open(stream)).await.map(Ok)
+        };
+        match made.await {
+            Ok(Ok(line)) => Ok(Way::Shared(self.lines.add(route, Some(connecting), line))),
+            Ok(Err(stream)) => {
+                self.lines.note_http1(route);
+                // Those who wait need not wait any longer.
+                drop(connecting);
+                Ok(Way::Alone(self.pool.adopt(stream)))
+            }
+            Err(failure) => {
+                connecting.failed(&failure, given);
+                Err(failure)
+            }
+        }
     }
 
     async fn connect(&self, delivery: &Delivery<'_>, http2: bool, by: Instant) -> Result<Stream, Failure> {
@@ -135,11 +195,12 @@ impl Inner {
         delivery: &Delivery<'_>,
         body: Bytes,
     ) -> Result<Exchanged, Interrupted> {
-        let exchange = slot.line.exchange(delivery.hop.http2_head(body.len())?, body);
+        let stage = StageCell::default();
+        let exchange = slot.line.exchange(delivery.hop.http2_head(body.len())?, body, &stage);
         match timeout_at(delivery.answered_by(), exchange).await {
             Ok(Ok(exchanged)) => Ok(exchanged),
             Ok(Err(interrupted)) => {
-                if interrupted.unsent || !slot.line.is_open() {
+                if interrupted.unsent || interrupted.hostile || !slot.line.is_open() {
                     slot.retire();
                 }
                 Err(interrupted)
@@ -147,7 +208,7 @@ impl Inner {
             Err(_) => {
                 // Perhaps the way to the receiver is dead: the next request finds out on a new one.
                 slot.retire();
-                Err(late().into())
+                Err(late(stage.get()).into())
             }
         }
     }
@@ -161,10 +222,11 @@ impl Inner {
         route: &Route,
     ) -> Result<Exchanged, Interrupted> {
         let Loan { stream, born } = loan;
+        let progress = Arc::clone(stream.progress());
         let exchange = exchange(stream, delivery.hop.request(body)?);
         let mut exchanged = match timeout_at(delivery.answered_by(), exchange).await {
             Ok(exchanged) => exchanged?,
-            Err(_) => return Err(late().into()),
+            Err(_) => return Err(late(progress.stage()).into()),
         };
         if let Some(stream) = exchanged.reusable.take() {
             self.pool.put_back(route.clone(), Loan { stream, born });
@@ -173,6 +235,7 @@ impl Inner {
     }
 }
 
-fn late() -> Failure {
-    Failure { kind: FailureKind::Timeout, detail: "no complete answer in time".into() }
+fn late(stage: Stage) -> Failure {
+    let kind = if stage == Stage::Queued { FailureKind::Unsent } else { FailureKind::Timeout };
+    Failure { kind, detail: stage.late().into() }
 }

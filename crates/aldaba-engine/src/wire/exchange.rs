@@ -1,5 +1,7 @@
+use super::progress::{MAX_INTERIM_HEADS, Progress, Stage};
+use super::shortage;
 use super::stream::Stream;
-use super::tls::certificate_alert;
+use super::tls;
 use crate::transport::RESPONSE_KEPT;
 use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
 use bytes::{Bytes, BytesMut};
@@ -14,10 +16,15 @@ use std::borrow::Cow;
 use std::error::Error as _;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 
-/// The most bytes of a response head. More than 100 headers are refused by the parser itself.
+/// The most bytes of a response head.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
+
+/// The most headers of a response, by HTTP/1.1: the parser's own limit. To set another costs an allocation for each
+/// response.
+const MAX_HEADERS: usize = 100;
 
 /// The most characters of a reason phrase that are kept.
 const MAX_PHRASE: usize = 200;
@@ -36,6 +43,18 @@ pub(super) struct Interrupted {
     pub(super) failure: Failure,
     /// Not a byte of the request has left, so that sending it again is no repetition.
     pub(super) unsent: bool,
+    /// The receiver has broken a limit: its connection is not used any more.
+    pub(super) hostile: bool,
+}
+
+impl Interrupted {
+    pub(super) fn unsent(failure: Failure) -> Self {
+        Self { failure, unsent: true, hostile: false }
+    }
+
+    pub(super) fn hostile(failure: Failure) -> Self {
+        Self { failure, unsent: false, hostile: true }
+    }
 }
 
 type Connection = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
@@ -44,12 +63,14 @@ type Connection = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
 /// by a task of its own: whoever drops this future (a deadline) closes the socket with it.
 pub(super) async fn exchange(
     stream: Stream,
-    request: Request<Full<Bytes>>,
+    mut request: Request<Full<Bytes>>,
 ) -> Result<Exchanged, Interrupted> {
+    let progress = Arc::clone(stream.progress());
+    let counter = Arc::clone(&progress);
+    hyper::ext::on_informational(&mut request, move |_| counter.note_interim_head());
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| Interrupted {
-        failure: Failure { kind: FailureKind::Internal, detail: error.to_string().into() },
-        unsent: true,
+    let (mut sender, connection) = handshake.map_err(|error| {
+        Interrupted::unsent(Failure { kind: FailureKind::Internal, detail: error.to_string().into() })
     })?;
     let mut line = Line { connection, ended: false };
 
@@ -61,8 +82,9 @@ pub(super) async fn exchange(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(malformed("the receiver switched protocols (101) without being asked").into());
     }
+    progress.begin_body();
     let (answer, location, body) = read_head(response);
-    let (body, complete) = read_body(&mut line, body).await?;
+    let (body, complete) = read_body(&mut line, &progress, body).await?;
     let reusable = if complete { line.release(&sender).await } else { None };
     Ok(Exchanged { answer, body, location, reusable })
 }
@@ -112,30 +134,71 @@ impl Line {
     }
 
     fn interrupted(self, error: Option<&hyper::Error>) -> Interrupted {
-        let stream = self.connection.into_parts().io.into_inner();
+        let parts = self.connection.into_parts();
+        let stream = parts.io.into_inner();
         let unsent = !stream.has_written();
-        if let Some(failure) = error.and_then(io_error).and_then(certificate_alert) {
-            return Interrupted { failure, unsent };
-        }
-        let failure = match error {
-            Some(error) if error.is_parse() => malformed(format!("not acceptable as HTTP: {error}")),
-            Some(error) if error.is_user() => {
-                Failure { kind: FailureKind::Internal, detail: error.to_string().into() }
-            }
-            _ => {
-                let how = error
-                    .and_then(io_kind)
-                    .map_or(Cow::Borrowed("connection closed"), |kind| Cow::Owned(kind.to_string()));
-                let when = match (unsent, stream.has_read()) {
-                    (true, _) => "before the request was sent",
-                    (false, false) => "before any answer",
-                    (false, true) => "in the middle of the response head",
-                };
-                broken(format!("{how} {when}"))
+        let progress = stream.progress();
+        let io = error.and_then(io_error);
+        let failure = if progress.is_spent() {
+            too_much(progress.stage())
+        } else if let Some(failure) = io.and_then(|io| lost(io, unsent)) {
+            failure
+        } else {
+            match error {
+                // Both limits are one error of the parser. What it could not read tells which it was.
+                Some(error) if error.is_parse_too_large() && parts.read_buf.len() < MAX_HEAD => {
+                    malformed(format!("the response head has more than {MAX_HEADERS} headers"))
+                }
+                Some(error) if error.is_parse_too_large() => {
+                    malformed(format!("the response head is larger than {} KiB", MAX_HEAD / 1024))
+                }
+                Some(error) if error.is_parse() => malformed(format!("not acceptable as HTTP: {error}")),
+                Some(error) if error.is_user() => {
+                    Failure { kind: FailureKind::Internal, detail: error.to_string().into() }
+                }
+                _ => {
+                    let when = match (unsent, progress.stage()) {
+                        (true, _) => "before the request was sent",
+                        (false, Stage::Head) => "in the middle of the response head",
+                        (false, Stage::FinalHead) => "after interim answers (1xx)",
+                        (false, _) => "before any answer",
+                    };
+                    broken(format!("{} {when}", how_it_ended(io)))
+                }
             }
         };
-        Interrupted { failure, unsent }
+        Interrupted { failure, unsent, hostile: false }
     }
+}
+
+/// What an error says that is neither the receiver's answer nor the end of the connection: about our certificate,
+/// or a shortage of our own.
+pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<Failure> {
+    if let Some(refused) = tls::certificate_alert(error) {
+        return Some(refused);
+    }
+    // What may have left in part must not be sent again as if it had not.
+    let kind = if unsent { FailureKind::Unsent } else { FailureKind::Internal };
+    shortage::is_shortage(error).then(|| Failure { kind, detail: shortage::NO_SOCKET.into() })
+}
+
+/// How a connection ended that stood.
+fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
+    match error {
+        // Over TLS, the end of the connection without the end of the session.
+        Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => "connection closed".into(),
+        Some(error) => tls::alert(error).unwrap_or_else(|| error.kind().to_string().into()),
+        None => "connection closed".into(),
+    }
+}
+
+/// The receiver has sent more than is read.
+pub(super) fn too_much(stage: Stage) -> Failure {
+    malformed(match stage {
+        Stage::FinalHead => format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones"),
+        Stage::Body => "the response body spends too many bytes on its chunk sizes".to_owned(),
+        _ => "too many bytes before any answer".to_owned(),
+    })
 }
 
 pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderValue>, B) {
@@ -155,11 +218,16 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderV
 
 /// What is kept of the body, and whether it has been read to its end. Past what is kept nothing is
 /// read: the status has said what there is to say.
-async fn read_body(line: &mut Line, mut body: Incoming) -> Result<(Bytes, bool), Interrupted> {
+async fn read_body(
+    line: &mut Line,
+    progress: &Progress,
+    mut body: Incoming,
+) -> Result<(Bytes, bool), Interrupted> {
     let mut kept = BytesMut::new();
     while !body.is_end_stream() {
         let frame = match line.drive(body.frame()).await {
             Some(Some(Ok(frame))) => frame,
+            Some(Some(Err(_))) | None if progress.is_spent() => return Err(too_much(Stage::Body).into()),
             Some(Some(Err(error))) => return Err(body_failure(&error).into()),
             Some(None) => break,
             None => return Err(broken("connection closed in the middle of the response body").into()),
@@ -175,23 +243,22 @@ async fn read_body(line: &mut Line, mut body: Incoming) -> Result<(Bytes, bool),
 }
 
 fn body_failure(error: &hyper::Error) -> Failure {
-    match io_kind(error) {
-        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+    let io = io_error(error);
+    if let Some(failure) = io.and_then(|io| lost(io, false)) {
+        return failure;
+    }
+    match io.map(io::Error::kind) {
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
+            if io.is_some_and(|io| tls::alert(io).is_none()) =>
+        {
             malformed("the response body is not framed as HTTP: a chunk or a trailer is invalid")
         }
-        Some(io::ErrorKind::UnexpectedEof) | None => {
-            broken("connection closed in the middle of the response body")
-        }
-        Some(kind) => broken(format!("{kind} in the middle of the response body")),
+        _ => broken(format!("{} in the middle of the response body", how_it_ended(io))),
     }
 }
 
 fn io_error(error: &hyper::Error) -> Option<&io::Error> {
     error.source()?.downcast_ref()
-}
-
-fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
-    io_error(error).map(io::Error::kind)
 }
 
 pub(super) fn malformed(detail: impl Into<Cow<'static, str>>) -> Failure {
@@ -205,7 +272,7 @@ pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
 /// Once an answer has begun, the request has left.
 impl From<Failure> for Interrupted {
     fn from(failure: Failure) -> Self {
-        Self { failure, unsent: false }
+        Self { failure, unsent: false, hostile: false }
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! `guard` and `target` judge, `resolve`, `connect`, `proxy` and `tls` reach the receiver. `deliver`
 //! picks the connection: `pool` keeps those of HTTP/1.1 for the next request, which `exchange` speaks;
-//! `lines` shares those of HTTP/2, which `multiplex` speaks. `redirect` follows where a policy wants it.
+//! `lines` shares those of HTTP/2, which `multiplex` speaks, and `queue` has those who wait for one. `progress` bounds
+//! what a receiver may send, and knows what a request waited for. `shortage` tells our own errors from the network's.
+//! `redirect` follows where a policy wants it.
 
+mod certificate;
 mod connect;
 mod deliver;
 mod exchange;
@@ -13,11 +16,15 @@ mod lines;
 mod multiplex;
 mod places;
 mod pool;
+mod progress;
 mod proxy;
+mod queue;
 mod redirect;
 mod resolve;
+mod root_query;
 mod roots;
 mod route;
+mod shortage;
 mod stream;
 mod target;
 mod ticks;
@@ -146,11 +153,11 @@ impl Inner {
     /// The whole path of an attempt, redirects included.
     async fn send(&self, request: WireRequest) -> WireResponse {
         let timeouts = request.timeouts;
-        let end = moment_in(timeouts.total);
+        let mut end = moment_in(timeouts.total);
         let mut hop = Hop::first(request);
         loop {
             let body = hop.lend_body();
-            let exchanged = match self.follow(&hop, body, timeouts, end).await {
+            let exchanged = match self.follow(&hop, body, timeouts, &mut end).await {
                 Ok(exchanged) => exchanged,
                 Err(failure) => return failed(failure),
             };
@@ -172,10 +179,18 @@ impl Inner {
         hop: &Hop,
         body: Bytes,
         timeouts: Timeouts,
-        end: Instant,
+        end: &mut Instant,
     ) -> Result<Exchanged, Failure> {
-        let target = self.connector.guard.judge(&hop.url).map_err(|refused| refusal(&refused))?;
-        let exchanged = self.deliver(&Delivery { hop, target: &target, timeouts, end }, body).await;
+        let exchanged = match self.connector.guard.judge(&hop.url) {
+            Ok(target) => {
+                let mut delivery =
+                    Delivery { hop, target: &target, timeouts, end: *end, waited: Duration::ZERO };
+                let exchanged = self.deliver(&mut delivery, body).await;
+                *end = delivery.end;
+                exchanged
+            }
+            Err(refused) => Err(refusal(&refused)),
+        };
         exchanged.map_err(|failure| if hop.at_home { failure } else { away(&failure) })
     }
 }
@@ -207,5 +222,9 @@ fn away(failure: &Failure) -> Failure {
         FailureKind::ConnectTimeout => FailureKind::Timeout,
         kind => kind,
     };
-    Failure { kind, detail: format!("after a redirect: {}", failure.detail).into() }
+    let what = match kind {
+        FailureKind::TargetForbidden => "the redirect was refused",
+        _ => "after a redirect",
+    };
+    Failure { kind, detail: format!("{what}: {}", failure.detail).into() }
 }

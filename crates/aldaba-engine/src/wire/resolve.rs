@@ -1,4 +1,6 @@
 use super::WireError;
+use super::root_query::{RootAnswer, ask_root};
+use super::shortage;
 use aldaba_delivery::{Failure, FailureKind};
 use futures_util::future::{Either, select};
 use hickory_resolver::TokioResolver;
@@ -8,6 +10,7 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
+use hickory_resolver::system_conf::read_system_conf;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,6 +34,12 @@ const FAILURE_KEPT: Duration = Duration::from_secs(2);
 /// answers one of the two questions must not delay every delivery.
 const OTHER_FAMILY_GRACE: Duration = Duration::from_millis(250);
 
+/// How long our resolver has to answer a question that needs no name server but itself.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long what it answered, or did not, counts.
+const PROBE_KEPT: Duration = Duration::from_secs(1);
+
 /// The most names that are looked up (or whose failure is kept) at once. Past it an attempt fails
 /// for a reason of ours and is tried again later.
 const MAX_FLIGHTS: usize = 4_096;
@@ -42,7 +51,10 @@ pub(super) const OVERLOADED: &str = "too many names are being resolved at once";
 #[derive(Clone)]
 pub(super) struct Resolver {
     hickory: TokioResolver,
+    /// Those that are asked.
+    servers: Arc<[SocketAddr]>,
     flights: Flights,
+    probe: Arc<Mutex<Option<watch::Receiver<Option<RootAnswer>>>>>,
 }
 
 type Flights = Arc<Mutex<HashMap<Arc<str>, watch::Receiver<Option<Answer>>>>>;
@@ -59,23 +71,31 @@ pub(super) enum Unresolved {
     Unreachable,
     /// Ours: too many lookups, or no sockets left.
     Overloaded,
+    /// Ours: the name servers that we ask cannot be reached, or fail for the root as well.
+    ResolverDown,
 }
 
 impl Resolver {
     /// With no servers given, those of `/etc/resolv.conf`. `/etc/hosts` counts in both cases.
     pub(super) fn new(servers: Option<&[SocketAddr]>) -> Result<Self, WireError> {
-        let provider = TokioRuntimeProvider::default();
-        let mut builder = match servers {
-            Some(servers) => TokioResolver::builder_with_config(explicit(servers), provider),
-            None => TokioResolver::builder(provider).unwrap_or_else(|error| {
+        let (config, mut options) = match servers {
+            Some(servers) => (explicit(servers), ResolverOpts::default()),
+            None => read_system_conf().unwrap_or_else(|error| {
                 tracing::warn!(%error, "no usable /etc/resolv.conf: asking the name server on this machine");
                 let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
-                TokioResolver::builder_with_config(explicit(&[local]), TokioRuntimeProvider::default())
+                (explicit(&[local]), ResolverOpts::default())
             }),
         };
-        bound(builder.options_mut());
-        let hickory = builder.build().map_err(|error| WireError::Resolver(error.to_string()))?;
-        Ok(Self { hickory, flights: Flights::default() })
+        bound(&mut options);
+        let servers = config
+            .name_servers()
+            .iter()
+            .filter_map(|server| Some(SocketAddr::new(server.ip, server.connections.first()?.port)));
+        let servers = servers.collect();
+        let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let hickory = builder.with_options(options).build();
+        let hickory = hickory.map_err(|error| WireError::Resolver(error.to_string()))?;
+        Ok(Self { hickory, servers, flights: Flights::default(), probe: Arc::default() })
     }
 
     /// All addresses of the name, the two families by turns. There is at least one.
@@ -101,15 +121,65 @@ impl Resolver {
         let name: Arc<str> = name.into();
         flights.insert(Arc::clone(&name), receiver.clone());
         let landing = Landing { flights: Arc::clone(&self.flights), name };
-        tokio::spawn(fly(self.hickory.clone(), landing, sender));
+        tokio::spawn(fly(self.clone(), landing, sender));
         Some(receiver)
+    }
+
+    /// Whether no resolver of ours says anything, whatever it is asked.
+    pub(super) async fn is_down(&self) -> bool {
+        self.root().await.silent
+    }
+
+    /// What our resolvers say about the root. However many lookups fail, they are asked once in a while.
+    async fn root(&self) -> RootAnswer {
+        let mut asked = self.ask_root_once();
+        let answer = asked.wait_for(Option::is_some).await.map(|answer| *answer);
+        // Without an answer there is nothing to clear the host of the name with.
+        answer.ok().flatten().unwrap_or(RootAnswer { silent: false, failed: false, refused: false })
+    }
+
+    fn ask_root_once(&self) -> watch::Receiver<Option<RootAnswer>> {
+        let mut probe = self.probe.lock();
+        if let Some(asked) = &*probe {
+            return asked.clone();
+        }
+        let (sender, receiver) = watch::channel(None);
+        *probe = Some(receiver.clone());
+        drop(probe);
+        let (servers, probe) = (Arc::clone(&self.servers), Arc::clone(&self.probe));
+        tokio::spawn(async move {
+            let answer = ask_root(&servers, PROBE_TIMEOUT).await;
+            sender.send_replace(Some(answer));
+            sleep(PROBE_KEPT).await;
+            *probe.lock() = None;
+        });
+        receiver
+    }
+
+    /// A failure for one name is the name's, unless our resolvers fail alike for the root.
+    async fn whose(&self, unresolved: Unresolved) -> Unresolved {
+        let ours = match unresolved {
+            Unresolved::Silence | Unresolved::Unreachable => self.root().await.silent,
+            Unresolved::ServerFailed => self.root().await.failed,
+            Unresolved::ServerRefused => self.root().await.refused,
+            _ => false,
+        };
+        if ours { Unresolved::ResolverDown } else { unresolved }
     }
 }
 
-async fn fly(hickory: TokioResolver, landing: Landing, sender: watch::Sender<Option<Answer>>) {
-    let answer = look_up(&hickory, &landing.name).await;
-    let failure_of_server =
-        matches!(answer, Err(Unresolved::ServerFailed | Unresolved::ServerRefused | Unresolved::Silence));
+async fn fly(resolver: Resolver, landing: Landing, sender: watch::Sender<Option<Answer>>) {
+    let answer = match look_up(&resolver.hickory, &landing.name).await {
+        Ok(addresses) => Ok(addresses),
+        Err(unresolved) => Err(resolver.whose(unresolved).await),
+    };
+    let failure_of_server = matches!(
+        answer,
+        Err(Unresolved::ServerFailed
+            | Unresolved::ServerRefused
+            | Unresolved::Silence
+            | Unresolved::ResolverDown)
+    );
     sender.send_replace(Some(answer));
     if failure_of_server {
         sleep(FAILURE_KEPT).await;
@@ -172,7 +242,7 @@ fn reason(lookup: Result<Lookup, NetError>) -> Unresolved {
         Ok(_) => Unresolved::NoAddresses,
         Err(NetError::Timeout) => Unresolved::Silence,
         Err(NetError::Busy) => Unresolved::Overloaded,
-        Err(NetError::Io(error)) if super::connect::own_shortage(&error) => Unresolved::Overloaded,
+        Err(NetError::Io(error)) if shortage::is_shortage(&error) => Unresolved::Overloaded,
         Err(NetError::Dns(DnsError::NoRecordsFound(none))) => of_code(none.response_code),
         Err(NetError::Dns(DnsError::ResponseCode(code))) => of_code(code),
         Err(_) => Unresolved::Unreachable,
@@ -204,9 +274,15 @@ impl From<Unresolved> for Failure {
             Unresolved::Invalid => (FailureKind::Dns, "the host name is not a valid name"),
             Unresolved::Unreachable => (FailureKind::Dns, "the host name could not be resolved"),
             Unresolved::Overloaded => (FailureKind::Unsent, OVERLOADED),
+            Unresolved::ResolverDown => return own_resolver_down(),
         };
         Self { kind, detail: detail.into() }
     }
+}
+
+/// The name servers that this server asks are down: no host is to blame.
+pub(super) fn own_resolver_down() -> Failure {
+    Failure { kind: FailureKind::Unsent, detail: "this server's own name servers do not answer".into() }
 }
 
 fn explicit(servers: &[SocketAddr]) -> ResolverConfig {

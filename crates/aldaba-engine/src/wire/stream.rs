@@ -1,19 +1,28 @@
+use super::progress::Progress;
 use socket2::SockRef;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+/// The most bytes that one connection reads before the other tasks of its thread get their turn. The runtime
+/// itself counts reads and not bytes: 128 of them are megabytes from a receiver that never stops.
+const MAX_BURST_BYTES: usize = 64 * 1024;
+
 /// A TCP connection that knows whether anything has passed over it: a request of which no byte has
-/// left may be sent over another connection, any other may not.
+/// left may be sent over another connection, any other may not. It reads no more than the request under way
+/// allows, and no more at once than its share.
 #[derive(Debug)]
 pub(super) struct Socket {
     tcp: TcpStream,
-    has_read: bool,
     has_written: bool,
+    /// Bytes read since the socket was last found empty, or gave way.
+    burst: usize,
+    progress: Arc<Progress>,
 }
 
 /// A connection to a receiver.
@@ -25,7 +34,7 @@ pub(super) enum Stream {
 
 impl Socket {
     pub(super) fn new(tcp: TcpStream) -> Self {
-        Self { tcp, has_read: false, has_written: false }
+        Self { tcp, has_written: false, burst: 0, progress: Arc::default() }
     }
 }
 
@@ -33,12 +42,12 @@ impl Stream {
     /// Forgets what has passed so far: from here on the next request counts.
     pub(super) fn start_afresh(&mut self) {
         let socket = self.socket_mut();
-        socket.has_read = false;
         socket.has_written = false;
+        socket.progress.start();
     }
 
-    pub(super) fn has_read(&self) -> bool {
-        self.socket().has_read
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.socket().progress
     }
 
     pub(super) fn has_written(&self) -> bool {
@@ -82,16 +91,31 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.progress.is_spent() {
+            return Poll::Ready(Err(io::Error::other("the receiver sent more than an answer may have")));
+        }
+        if self.burst >= MAX_BURST_BYTES {
+            self.burst = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
-        let result = ready!(Pin::new(&mut self.tcp).poll_read(cx, buf));
-        self.has_read |= buf.filled().len() > before;
+        let Poll::Ready(result) = Pin::new(&mut self.tcp).poll_read(cx, buf) else {
+            self.burst = 0;
+            return Poll::Pending;
+        };
+        let read = buf.filled().len() - before;
+        self.burst += read;
+        self.progress.spend(read);
         Poll::Ready(result)
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let result = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf));
+        let result = Pin::new(&mut self.tcp).poll_write(cx, buf);
+        self.progress.note_write(result.is_pending());
+        let result = ready!(result);
         self.has_written |= matches!(result, Ok(written) if written > 0);
         Poll::Ready(result)
     }
@@ -101,7 +125,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = ready!(Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs));
+        let result = Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs);
+        self.progress.note_write(result.is_pending());
+        let result = ready!(result);
         self.has_written |= matches!(result, Ok(written) if written > 0);
         Poll::Ready(result)
     }
@@ -121,10 +147,16 @@ impl AsyncWrite for Socket {
 
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
+        let stream = self.get_mut();
+        let before = buf.filled().len();
+        let result = match stream {
             Self::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
+        };
+        if buf.filled().len() > before {
+            stream.progress().note_heard();
         }
+        result
     }
 }
 
@@ -166,5 +198,75 @@ impl AsyncWrite for Stream {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    async fn pair() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (Socket::new(client), listener.accept().await.unwrap().0)
+    }
+
+    /// What one poll reads, and whether the socket then had an error.
+    async fn read_in_one_poll(socket: &mut Socket) -> (usize, bool) {
+        let mut total = 0;
+        poll_fn(|cx| {
+            loop {
+                let mut bytes = [0; 16 * 1024];
+                let mut buffer = ReadBuf::new(&mut bytes);
+                match Pin::new(&mut *socket).poll_read(cx, &mut buffer) {
+                    Poll::Ready(Ok(())) => total += buffer.filled().len(),
+                    Poll::Ready(Err(_)) => return Poll::Ready((total, true)),
+                    // The runtime, too, says so after a number of reads.
+                    Poll::Pending => return Poll::Ready((total, false)),
+                }
+            }
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_is_always_full_gives_way_after_its_share() {
+        let (mut socket, mut peer) = pair().await;
+        socket.progress.allow(usize::MAX);
+        let sent = MAX_BURST_BYTES * 4;
+        let writing = tokio::spawn(async move {
+            peer.write_all(&vec![1; sent]).await.unwrap();
+            peer
+        });
+        let mut read = 0;
+        while read < sent {
+            let (once, failed) = read_in_one_poll(&mut socket).await;
+            assert!(!failed && once < MAX_BURST_BYTES + 16 * 1024, "{once}");
+            read += once;
+            tokio::task::yield_now().await;
+        }
+        drop(writing.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_past_what_the_request_allows() {
+        let (mut socket, mut peer) = pair().await;
+        socket.progress.start();
+        let flood = tokio::spawn(async move { while peer.write_all(&[1; 4096]).await.is_ok() {} });
+        let mut read = 0;
+        loop {
+            let (once, failed) = read_in_one_poll(&mut socket).await;
+            read += once;
+            if failed {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(socket.progress.is_spent() && read < 256 * 1024, "{read}");
+        drop(socket);
+        flood.await.unwrap();
     }
 }

@@ -1,11 +1,13 @@
 use super::WireError;
+use super::certificate::{Verifier, problem};
 use super::identity::Identity;
+use super::shortage;
 use super::stream::Socket;
 use aldaba_delivery::{Failure, FailureKind};
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::SingleCertAndKey;
-use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
+use rustls::{AlertDescription, ClientConfig, RootCertStore};
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
@@ -36,15 +38,15 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(extra_roots: Vec<CertificateDer<'static>>) -> Result<Self, WireError> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        for root in extra_roots {
-            roots.add(root).map_err(|error| WireError::Root(error.to_string()))?;
-        }
+        let roots = trusted(extra_roots)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = Verifier::new(roots, Arc::clone(&provider)).map_err(WireError::Tls)?;
         let mut http1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| WireError::Tls(error.to_string()))?
-            .with_root_certificates(roots)
+            // "Dangerous" are verifiers of one's own; this one asks the library's.
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
         http1.resumption = Resumption::in_memory_sessions(SESSIONS);
@@ -82,7 +84,23 @@ impl Tls {
 
 /// TLS for who speaks to a server of ours over HTTP/1.1, with the same trust as deliveries.
 pub fn client_tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<TlsConnector, WireError> {
-    Tls::new(extra_roots).map(|tls| tls.connector(false, None))
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| WireError::Tls(error.to_string()))?
+        .with_root_certificates(trusted(extra_roots)?)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The public issuers, and the operator's.
+fn trusted(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore, WireError> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for root in extra_roots {
+        roots.add(root).map_err(|error| WireError::Root(error.to_string()))?;
+    }
+    Ok(roots)
 }
 
 /// The receiver refused our certificate, or missed one. That is between it and this endpoint, and says
@@ -101,6 +119,14 @@ pub(super) fn certificate_alert(error: &io::Error) -> Option<Failure> {
     Some(Failure { kind: FailureKind::Broken, detail })
 }
 
+/// What the receiver has said, in TLS, in place of an answer; or that it broke TLS.
+pub(super) fn alert(error: &io::Error) -> Option<Cow<'static, str>> {
+    Some(match inner(error)? {
+        rustls::Error::AlertReceived(alert) => format!("the receiver sent the TLS alert {alert:?}").into(),
+        _ => "the receiver broke TLS".into(),
+    })
+}
+
 fn inner(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
 }
@@ -110,7 +136,7 @@ fn failure(error: &io::Error) -> Failure {
         return refused;
     }
     let detail: Cow<'static, str> = match inner(error) {
-        Some(rustls::Error::InvalidCertificate(problem)) => certificate(problem).into(),
+        Some(rustls::Error::InvalidCertificate(invalid)) => problem(invalid).into(),
         Some(rustls::Error::AlertReceived(alert)) => {
             format!("the receiver broke off the TLS handshake: {alert:?}").into()
         }
@@ -119,29 +145,13 @@ fn failure(error: &io::Error) -> Failure {
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             "the receiver closed the connection during the TLS handshake".into()
         }
+        None if shortage::is_shortage(error) => {
+            return Failure { kind: FailureKind::Unsent, detail: shortage::NO_SOCKET.into() };
+        }
         None => {
             let detail = format!("{} during the TLS handshake", error.kind()).into();
             return Failure { kind: FailureKind::Connect, detail };
         }
     };
     Failure { kind: FailureKind::Tls, detail }
-}
-
-/// In words of our own: the library's would name what the certificate is valid for, which can be
-/// an internal host.
-fn certificate(problem: &CertificateError) -> &'static str {
-    match problem {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the certificate has expired",
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the certificate is not valid yet"
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the certificate is for another name"
-        }
-        CertificateError::UnknownIssuer => "the certificate is self-signed, or its issuer is not trusted",
-        CertificateError::Revoked => "the certificate has been revoked",
-        CertificateError::BadSignature => "the certificate's signature is wrong",
-        CertificateError::BadEncoding => "the certificate cannot be read",
-        _ => "the certificate is not acceptable",
-    }
 }

@@ -49,6 +49,10 @@ struct NameServer {
 
 impl NameServer {
     async fn start() -> Self {
+        Self::scripted(script).await
+    }
+
+    async fn scripted(script: fn(&str) -> Script) -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
         let udp = UdpSocket::bind(address).await.unwrap();
@@ -58,7 +62,7 @@ impl NameServer {
             let mut packet = [0; 4096];
             while let Ok((length, from)) = udp.recv_from(&mut packet).await {
                 counter.fetch_add(1, Ordering::SeqCst);
-                if let Some(reply) = reply(&packet[..length], Some(512)) {
+                if let Some(reply) = reply(script, &packet[..length], Some(512)) {
                     let _ = udp.send_to(&reply, from).await;
                 }
             }
@@ -69,7 +73,7 @@ impl NameServer {
                     while let Ok(length) = stream.read_u16().await {
                         let mut packet = vec![0; length.into()];
                         stream.read_exact(&mut packet).await.unwrap();
-                        let Some(reply) = reply(&packet, None) else { continue };
+                        let Some(reply) = reply(script, &packet, None) else { continue };
                         let length = u16::try_from(reply.len()).unwrap().to_be_bytes();
                         stream.write_all(&[&length[..], &reply].concat()).await.unwrap();
                     }
@@ -84,7 +88,7 @@ impl NameServer {
     }
 }
 
-fn reply(query: &[u8], limit: Option<usize>) -> Option<Vec<u8>> {
+fn reply(script: fn(&str) -> Script, query: &[u8], limit: Option<usize>) -> Option<Vec<u8>> {
     let (label, question_end) = question(query);
     let wanted = u16::from_be_bytes([query[question_end - 4], query[question_end - 3]]);
     let (code, addresses) = match script(&label) {
@@ -155,6 +159,31 @@ async fn a_silent_name_server_ends_the_attempt_in_time() {
     assert_failed(&response, FailureKind::ConnectTimeout, "resolving the host name took too long");
     let response = send(&wire, post("http://silent.test/")).await;
     assert_failed(&response, FailureKind::Dns, "did not answer in time");
+}
+
+/// The names of others are their business, and the root is nobody's: a resolver that fails for it as well is broken
+/// itself.
+#[tokio::test]
+async fn a_broken_resolver_of_ours_is_no_failure_of_a_host() {
+    let failing = NameServer::scripted(|_| Script::Code(2)).await;
+    let refusing = NameServer::scripted(|_| Script::Code(5)).await;
+    let silent = NameServer::scripted(|_| Script::Silence).await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for address in [failing.address, refusing.address, silent.address, nobody] {
+        let wire = Wire::new(WireOptions { name_servers: Some(vec![address]), ..options() }).unwrap();
+        for request in [post("http://some.test/"), post("http://other.test/")] {
+            let response = send(&wire, request).await;
+            assert_failed(&response, FailureKind::Unsent, "own name servers do not answer");
+        }
+    }
+    // Nor where the policy's time is over before the lookup has failed.
+    let response = send(&silent.wire(), hasty("http://third.test/")).await;
+    assert_failed(&response, FailureKind::Unsent, "own name servers do not answer");
+    // One that works is enough.
+    let working = NameServer::start().await;
+    let name_servers = Some(vec![nobody, working.address]);
+    let wire = Wire::new(WireOptions { name_servers, ..options() }).unwrap();
+    assert_failed(&send(&wire, post("http://servfail.test/")).await, FailureKind::Dns, "SERVFAIL");
 }
 
 #[tokio::test]

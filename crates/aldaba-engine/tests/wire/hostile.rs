@@ -2,7 +2,7 @@
 
 use crate::receiver::{OK, Receiver};
 use crate::{SHORT, answer, assert_failed, hasty, post, send, wire};
-use aldaba_delivery::{FailureKind, RetryAfter};
+use aldaba_delivery::{FailureKind, RetryAfter, Timestamp};
 use aldaba_engine::{RESPONSE_KEPT, WireRequest};
 use bytes::Bytes;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_silent_receiver_is_dropped_at_the_deadline() {
     })
     .await;
     let response = send(&wire(), hasty(receiver.url())).await;
-    assert_failed(&response, FailureKind::Timeout, "in time");
+    assert_failed(&response, FailureKind::Timeout, "no answer came in time");
     receiver.closed().await;
 }
 
@@ -93,7 +93,7 @@ async fn the_answer_timeout_counts_by_itself() {
     request.timeouts.answer = SHORT;
     let wire = wire();
     let sent = tokio::time::timeout(SHORT * 4, send(&wire, request)).await.expect("long before the total");
-    assert_failed(&sent, FailureKind::Timeout, "in time");
+    assert_failed(&sent, FailureKind::Timeout, "no answer came in time");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_receiver_that_never_reads_runs_into_the_deadline() {
     .await;
     let body = Bytes::from(vec![b'x'; 16 << 20]);
     let response = send(&wire(), WireRequest { body, ..hasty(receiver.url()) }).await;
-    assert_failed(&response, FailureKind::Timeout, "in time");
+    assert_failed(&response, FailureKind::Timeout, "did not take the whole request in time");
 }
 
 #[tokio::test]
@@ -125,13 +125,17 @@ async fn an_answer_before_the_body_was_read_counts() {
 #[tokio::test]
 async fn a_trickle_ends_at_the_deadline() {
     let head = "HTTP/1.1 200 OK\r\n";
+    let body = "the response body was not complete in time";
     let cases = [
-        format!("{head}x-filler: {}\r\n\r\n", "a".repeat(1000)),
-        format!("{head}content-length: 1000\r\n\r\n{}", "a".repeat(1000)),
-        format!("{head}transfer-encoding: chunked\r\n\r\n{}", "1\r\na\r\n".repeat(200)),
-        format!("{head}transfer-encoding: chunked\r\n\r\n{}5\r\nhello\r\n0\r\n\r\n", "0".repeat(12)),
+        (
+            format!("{head}x-filler: {}\r\n\r\n", "a".repeat(1000)),
+            "the response head was not complete in time",
+        ),
+        (format!("{head}content-length: 1000\r\n\r\n{}", "a".repeat(1000)), body),
+        (format!("{head}transfer-encoding: chunked\r\n\r\n{}", "1\r\na\r\n".repeat(200)), body),
+        (format!("{head}transfer-encoding: chunked\r\n\r\n{}5\r\nhello\r\n0\r\n\r\n", "0".repeat(12)), body),
     ];
-    for case in cases {
+    for (case, words) in cases {
         let split = case.find("\r\n\r\n").filter(|_| !case.contains("filler")).map_or(0, |end| end + 4);
         let mut receiver = Receiver::start(move |mut line| {
             let case = case.clone();
@@ -143,7 +147,7 @@ async fn a_trickle_ends_at_the_deadline() {
         })
         .await;
         let response = send(&wire(), hasty(receiver.url())).await;
-        assert_failed(&response, FailureKind::Timeout, "in time");
+        assert_failed(&response, FailureKind::Timeout, words);
         receiver.closed().await;
     }
 }
@@ -201,7 +205,8 @@ async fn a_body_shorter_than_announced_is_broken_or_late() {
         "in the middle of the response body",
     );
     let receiver = Receiver::answering_once(short).await;
-    assert_failed(&send(&wire(), hasty(receiver.url())).await, FailureKind::Timeout, "in time");
+    let late = send(&wire(), hasty(receiver.url())).await;
+    assert_failed(&late, FailureKind::Timeout, "the response body was not complete in time");
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel";
     let receiver = Receiver::answering_and_closing(chunked).await;
     assert_failed(
@@ -233,28 +238,37 @@ async fn a_body_may_end_with_the_connection() {
 
 #[tokio::test]
 async fn what_is_not_http_is_malformed() {
+    let not_http = "not acceptable as HTTP";
+    let framing = "not framed as HTTP";
+    let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{body}");
     let cases = [
-        "SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(),
-        "HTTP/1.1 20 OK\r\n\r\n".to_owned(),
-        "HTTP/9.9 200 OK\r\n\r\n".to_owned(),
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
-        "\0\0\0\0\0\0\0\0".to_owned(),
-        "HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n".to_owned(),
-        "HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n".to_owned(),
-        "HTTP/1.1 200 OK\r\ncontent-length: abc\r\n\r\n".to_owned(),
-        "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n".to_owned(),
-        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".to_owned(),
-        format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101)),
-        format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)),
-        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n".to_owned(),
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nhello\r\n".to_owned(),
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhelloXX".to_owned(),
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n".to_owned(),
+        ("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(), not_http),
+        ("HTTP/1.1 20 OK\r\n\r\n".to_owned(), not_http),
+        ("HTTP/9.9 200 OK\r\n\r\n".to_owned(), not_http),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), not_http),
+        ("\0\0\0\0\0\0\0\0".to_owned(), not_http),
+        ("HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n".to_owned(), not_http),
+        ("HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n".to_owned(), not_http),
+        ("HTTP/1.1 200 OK\r\ncontent-length: abc\r\n\r\n".to_owned(), not_http),
+        ("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n".to_owned(), not_http),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".to_owned(), not_http),
+        (format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101)), "more than 100 headers"),
+        (format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)), "larger than 64 KiB"),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
+                .to_owned(),
+            "switched protocols (101)",
+        ),
+        (chunked("zz\r\nhello\r\n"), framing),
+        (chunked("5\r\nhelloXX"), framing),
+        (chunked("ffffffffffffffffff\r\n"), framing),
+        (chunked(&format!("1;{}\r\na\r\n", "e".repeat(32 << 10))), framing),
+        (chunked(&format!("0\r\n{}\r\n", "t: v\r\n".repeat(101))), framing),
     ];
-    for case in cases {
+    for (case, words) in cases {
         let receiver = Receiver::answering_once(case).await;
-        let response = send(&wire(), hasty(receiver.url())).await;
-        assert_failed(&response, FailureKind::Malformed, "");
+        let response = send(&wire(), post(receiver.url())).await;
+        assert_failed(&response, FailureKind::Malformed, words);
     }
 }
 
@@ -266,14 +280,73 @@ async fn a_hundred_headers_are_read() {
 }
 
 #[tokio::test]
-async fn a_flood_of_interim_answers_ends_at_the_deadline() {
-    let mut receiver = Receiver::start(|mut line| async move {
-        line.request().await;
-        line.write_forever(&b"HTTP/1.1 102 Processing\r\n\r\n".repeat(100)).await;
-    })
-    .await;
-    assert_failed(&send(&wire(), hasty(receiver.url())).await, FailureKind::Timeout, "in time");
-    receiver.closed().await;
+async fn a_flood_of_interim_answers_is_cut_long_before_the_deadline() {
+    let large = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(60_000));
+    for interim in ["HTTP/1.1 102 Processing\r\n\r\n".repeat(100), "HTTP/1.1 100 \r\n\r\n".to_owned(), large]
+    {
+        let mut receiver = Receiver::start(move |mut line| {
+            let interim = interim.clone();
+            async move {
+                line.request().await;
+                line.write_forever(interim.as_bytes()).await;
+            }
+        })
+        .await;
+        let wire = wire();
+        let response = send(&wire, post(receiver.url())).await;
+        assert_failed(&response, FailureKind::Malformed, "more than 16 interim answers (1xx)");
+        receiver.closed().await;
+        assert_eq!((receiver.connections(), wire.idle_connections()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn interim_answers_that_nothing_follows_are_named_by_the_timeout() {
+    let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n";
+    let receiver = Receiver::answering_once(interim).await;
+    let response = send(&wire(), hasty(receiver.url())).await;
+    assert_failed(&response, FailureKind::Timeout, "nothing but interim answers (1xx) came in time");
+    let receiver = Receiver::answering_and_closing(interim).await;
+    let response = send(&wire(), post(receiver.url())).await;
+    assert_failed(&response, FailureKind::Broken, "connection closed after interim answers (1xx)");
+}
+
+#[tokio::test]
+async fn as_many_interim_answers_as_are_allowed_are_passed_over_on_every_request() {
+    let interim = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(16);
+    let answer_bytes: &'static [u8] = format!("{interim}HTTP/1.1 204 No Content\r\n\r\n").leak().as_bytes();
+    let receiver = Receiver::answering(answer_bytes).await;
+    let wire = wire();
+    for _ in 0..3 {
+        assert_eq!(answer(&send(&wire, post(receiver.url())).await).status, 204);
+    }
+    assert_eq!(receiver.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_body_of_nothing_but_framing_is_cut() {
+    let heads: [&[u8]; 2] = [b"000000000000", b"1\r\na\r\n0000000000000000000000000000000000000000000000"];
+    for framing in heads {
+        let mut receiver = Receiver::start(move |mut line| async move {
+            line.request().await;
+            line.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+            line.write(framing).await;
+            line.write_forever(&[b'0'; 1000]).await;
+        })
+        .await;
+        let response = send(&wire(), post(receiver.url())).await;
+        assert_failed(&response, FailureKind::Malformed, "too many bytes on its chunk sizes");
+        receiver.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_in_chunks_of_one_byte_is_read() {
+    let chunks = "1\r\na\r\n".repeat(RESPONSE_KEPT);
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let receiver = Receiver::answering_once(format!("{head}{chunks}0\r\n\r\n")).await;
+    let response = send(&wire(), post(receiver.url())).await;
+    assert_eq!((answer(&response).status, response.body.len()), (200, RESPONSE_KEPT));
 }
 
 #[tokio::test]
@@ -335,6 +408,12 @@ async fn a_wish_to_wait_is_read_only_where_it_is_clear() {
         ("retry-after: inf\r\n", None),
         ("retry-after: NaN\r\n", None),
         ("retry-after:\r\n", None),
+        // Past or not is for whoever knows the time; a past one is no wait.
+        (
+            "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            Some(RetryAfter::At(Timestamp::from_millis(784_111_777_000))),
+        ),
+        ("retry-after: yesterday\r\n", None),
         ("", None),
     ];
     for (header, wish) in cases {

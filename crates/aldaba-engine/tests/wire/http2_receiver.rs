@@ -46,6 +46,8 @@ pub(crate) struct Arrival {
 pub(crate) struct Manner {
     pub(crate) most_streams: Option<u32>,
     pub(crate) takes: Duration,
+    /// How long after the TLS handshake it begins to speak HTTP/2.
+    pub(crate) begins_after: Duration,
     /// Told to say GOAWAY on all connections.
     pub(crate) goes_away: Option<Arc<Notify>>,
 }
@@ -157,7 +159,7 @@ async fn serve(stream: Stream, counts: Arc<Counts>, sender: mpsc::UnboundedSende
     let session = stream.get_ref().1;
     let certificate = session.peer_certificates().map(|chain| chain[0].to_vec());
     let http2 = session.alpn_protocol() == Some(b"h2");
-    let Manner { most_streams, takes, goes_away } = manner;
+    let Manner { most_streams, takes, begins_after, goes_away } = manner;
     let service = service_fn(move |request: Request<Incoming>| {
         let (counts, sender, certificate) = (Arc::clone(&counts), sender.clone(), certificate.clone());
         async move {
@@ -184,6 +186,7 @@ async fn serve(stream: Stream, counts: Arc<Counts>, sender: mpsc::UnboundedSende
         let _ = hyper::server::conn::http1::Builder::new().serve_connection(stream, service).await;
         return;
     }
+    tokio::time::sleep(begins_after).await;
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
     let connection = builder.max_concurrent_streams(most_streams).serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);

@@ -8,6 +8,7 @@ mod http2;
 mod http2_hostile;
 mod http2_receiver;
 mod mtls;
+mod own_waits;
 mod pool;
 mod proxy;
 mod proxy_server;

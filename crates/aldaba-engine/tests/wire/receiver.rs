@@ -217,8 +217,15 @@ impl Line {
     }
 
     pub(crate) fn split(self) -> (TcpStream, Line<()>) {
+        let (line, stream) = self.apart();
+        (stream, line)
+    }
+}
+
+impl<S> Line<S> {
+    pub(crate) fn apart(self) -> (Line<()>, S) {
         let Self { stream, counts, signals } = self;
-        (stream, Line { stream: (), counts, signals })
+        (Line { stream: (), counts, signals }, stream)
     }
 }
 

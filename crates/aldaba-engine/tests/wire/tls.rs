@@ -4,7 +4,7 @@ use crate::authority::{Authority, acceptor};
 use crate::receiver::{OK, Receiver};
 use crate::{answer, assert_failed, hasty, post, send};
 use aldaba_delivery::FailureKind;
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, date_time_ymd};
 use tokio_rustls::TlsAcceptor;
 
 /// Answers each request on each connection whose handshake succeeds.
@@ -55,8 +55,11 @@ async fn certificates_that_are_not_acceptable_are_told_apart() {
     let authority = Authority::new();
     let stranger = Authority::named("Stranger");
     let key = KeyPair::generate().unwrap();
-    let self_signed =
-        CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let self_signed = params.self_signed(&key).unwrap();
+    // As `openssl req -x509` makes them.
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let own_issuer = params.self_signed(&key).unwrap();
     let cases = [
         (authority.issue("other.example", |_| {}), "another name"),
         (authority.issue("localhost", |params| params.not_after = date_time_ymd(2020, 1, 1)), "has expired"),
@@ -64,8 +67,16 @@ async fn certificates_that_are_not_acceptable_are_told_apart() {
             authority.issue("localhost", |params| params.not_before = date_time_ymd(2400, 1, 1)),
             "not valid yet",
         ),
-        (stranger.issue("localhost", |_| {}), "issuer is not trusted"),
-        (acceptor(self_signed.der().clone(), &key), "self-signed"),
+        (stranger.issue("localhost", |_| {}), "the certificate's issuer is not trusted"),
+        // Two of one name, and not the same.
+        (
+            stranger.issue("localhost", |params| {
+                params.distinguished_name.push(DnType::CommonName, "Stranger");
+            }),
+            "the certificate's issuer is not trusted",
+        ),
+        (acceptor(self_signed.der().clone(), &key), "the certificate is self-signed"),
+        (acceptor(own_issuer.der().clone(), &key), "the certificate is self-signed"),
     ];
     for (acceptor, words) in cases {
         let receiver = receiver(acceptor).await;
@@ -98,4 +109,77 @@ async fn what_does_not_speak_tls_is_said_so() {
     let response = send(&wire, post(url("localhost", &closing))).await;
     assert!(matches!(&response.outcome, aldaba_delivery::Outcome::Failed(failure)
         if matches!(failure.kind, FailureKind::Tls | FailureKind::Connect) && failure.detail.contains("TLS handshake")));
+}
+
+/// The tickets for a shorter handshake come with the first bytes after it: they are no part of an answer.
+#[tokio::test]
+async fn a_receiver_that_closes_after_the_handshake_has_not_begun_an_answer() {
+    let authority = Authority::new();
+    for reset in [false, true] {
+        let acceptor = authority.issue("localhost", |_| {});
+        let receiver = Receiver::start(move |line| {
+            let acceptor = acceptor.clone();
+            async move {
+                let (tcp, line) = line.split();
+                let Ok(stream) = acceptor.accept(tcp).await else { return };
+                let mut line = line.joined(stream);
+                line.request().await;
+                let (line, stream) = line.apart();
+                if reset {
+                    line.joined(stream.into_inner().0).reset();
+                }
+            }
+        })
+        .await;
+        let response = send(&authority.wire(), post(url("localhost", &receiver))).await;
+        let words =
+            if reset { "connection reset before any answer" } else { "connection closed before any answer" };
+        assert_failed(&response, FailureKind::Broken, words);
+        assert_eq!(receiver.requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_breaks_tls_and_not_the_head() {
+    let authority = Authority::new();
+    let acceptor = authority.issue("localhost", |_| {});
+    let receiver = Receiver::start(move |line| {
+        let acceptor = acceptor.clone();
+        async move {
+            let (tcp, line) = line.split();
+            let Ok(stream) = acceptor.accept(tcp).await else { return };
+            let mut line = line.joined(stream);
+            line.request().await;
+            // A record that nobody can read.
+            let (line, stream) = line.apart();
+            let mut plain = line.joined(stream.into_inner().0);
+            plain.write(&[23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
+            plain.until_closed().await;
+        }
+    })
+    .await;
+    let response = send(&authority.wire(), post(url("localhost", &receiver))).await;
+    assert_failed(&response, FailureKind::Broken, "the receiver broke TLS before any answer");
+}
+
+#[tokio::test]
+async fn new_keys_without_end_are_cut() {
+    let authority = Authority::new();
+    let acceptor = authority.issue("localhost", |_| {});
+    let receiver = Receiver::start(move |line| {
+        let acceptor = acceptor.clone();
+        async move {
+            let (tcp, line) = line.split();
+            let Ok(stream) = acceptor.accept(tcp).await else { return };
+            let mut line = line.joined(stream);
+            line.request().await;
+            // Each is a record of its own, and none is a byte of an answer.
+            while line.stream.get_mut().1.refresh_traffic_keys().is_ok() && line.write(b"").await {}
+            line.until_closed().await;
+        }
+    })
+    .await;
+    let response = send(&authority.wire(), hasty(url("localhost", &receiver))).await;
+    let aldaba_delivery::Outcome::Failed(failure) = &response.outcome else { panic!("answered") };
+    assert!(matches!(failure.kind, FailureKind::Broken | FailureKind::Malformed), "{failure:?}");
 }

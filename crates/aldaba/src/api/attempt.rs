@@ -9,7 +9,7 @@ use super::query::WithContent;
 use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp};
+use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp, split_timeout};
 use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Endpoint, Message, Order, Page, Trigger};
 use axum::extract::State;
 use axum::response::Response;
@@ -77,8 +77,10 @@ pub(super) struct AttemptOut<'a> {
     response_duration_ms: u64,
     #[serde(flatten)]
     status: Status,
-    /// Why it failed, in words; null for a success.
+    /// Why it failed, in words; null for a success. Every timeout reads `Request timeout`.
     error: Option<&'a str>,
+    /// Which part of the request took too long, where the error is a timeout.
+    error_detail: Option<&'a str>,
     trigger_type: u8,
     #[serde(serialize_with = "json::time")]
     #[schema(value_type = String, format = DateTime)]
@@ -98,6 +100,7 @@ pub(super) fn render_with<'a>(
     content: WithContent,
     msg: Option<MessageOut<'a>>,
 ) -> AttemptOut<'a> {
+    let (error, error_detail) = split_timeout(&attempt.error);
     AttemptOut {
         id: attempt.id,
         msg_id: attempt.message,
@@ -107,7 +110,8 @@ pub(super) fn render_with<'a>(
         response_status_code: attempt.status_code.unwrap_or(0),
         response_duration_ms: millis(attempt.duration),
         status: if attempt.success { Status::SUCCESS } else { Status::FAIL },
-        error: (!attempt.error.is_empty()).then_some(&attempt.error),
+        error: (!attempt.error.is_empty()).then_some(error),
+        error_detail,
         trigger_type: match attempt.trigger {
             Trigger::Scheduled => 0,
             Trigger::Manual => 1,

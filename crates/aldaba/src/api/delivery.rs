@@ -12,7 +12,7 @@ use super::query::WithContent;
 use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Timestamp, split_timeout};
 use aldaba_engine::Outlook;
 use aldaba_store::{
     AttemptScope, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryView, DueQuery, Endpoint, Order,
@@ -106,7 +106,9 @@ struct DeliveryOut<'a> {
     last_attempt_at: Option<Timestamp>,
     status_code: Option<u16>,
     response_duration_ms: Option<u64>,
+    /// As of its attempt: every timeout reads `Request timeout`.
     error: Option<&'a str>,
+    error_detail: Option<&'a str>,
     #[serde(serialize_with = "json::time")]
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -131,6 +133,10 @@ impl Told {
     fn render(&self, api: &Api) -> DeliveryOut<'_> {
         let Self { view, why, stop_date } = self;
         let (status, last) = (&view.status, view.last.as_ref());
+        let (error, error_detail) = match last.map(|last| split_timeout(&last.error)) {
+            Some((error, detail)) => (Some(error), detail),
+            None => (None, None),
+        };
         DeliveryOut {
             id: api.delivery_ids.id(status.seq),
             app_id: view.app,
@@ -154,7 +160,8 @@ impl Told {
             last_attempt_at: last.map(|last| last.started_at),
             status_code: last.and_then(|last| last.status_code),
             response_duration_ms: last.map(|last| attempt::millis(last.duration)),
-            error: last.map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
+            error: error.filter(|error| !error.is_empty()),
+            error_detail,
             created_at: view.created_at,
             settled_at: status.state.settled_at(),
             discarded: status.state.reason().is_some() && !view.in_dead_letter,

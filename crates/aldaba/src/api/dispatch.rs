@@ -15,7 +15,7 @@ use super::routes::{Form, Route};
 use super::secret::SecretOut;
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
 use aldaba_engine::wire::{Credentials, TargetUrl};
 use aldaba_engine::{NewDispatch, NewEvent, Sent};
 use aldaba_store::{DeliveryState, Dispatch, DispatchState, Dispatched, DispatchesQuery, WhichApplication};
@@ -159,7 +159,7 @@ impl<'a> Record<'a> {
             DeliveryState::Skipped { at, .. } => ("failed", Some(at), None),
         };
         let last = delivery.last.as_ref();
-        let error = last.map(|last| last.error.as_str()).filter(|error| !error.is_empty());
+        let error = last.map(|last| split_timeout(&last.error).0).filter(|error| !error.is_empty());
         Self {
             url,
             payload: json::raw(payload),

@@ -35,7 +35,7 @@ fn c5_the_first_goes_out_at_once_and_errors_read_as_they_should() {
     play(async {
         type Case = (fn() -> Outcome, &'static str, Value);
         let cases: [Case; 3] = [
-            (|| Outcome::failed(FailureKind::Timeout, "Request timeout"), "Request timeout", 0.into()),
+            (|| Outcome::failed(FailureKind::Timeout, "no answer came in time"), "Request timeout", 0.into()),
             (|| status(503), "HTTP 503: Service Unavailable", 503.into()),
             (|| Outcome::failed(FailureKind::Connect, "connection refused"), "connection refused", 0.into()),
         ];
@@ -47,6 +47,8 @@ fn c5_the_first_goes_out_at_once_and_errors_read_as_they_should() {
             stage.wait(HOUR).await;
             let first = stage.attempts(&app, &message).await.remove(0);
             assert_eq!(first["error"], error, "{first}");
+            let part = if error == "Request timeout" { json!("no answer came in time") } else { Value::Null };
+            assert_eq!(first["errorDetail"], part, "{first}");
             assert_eq!(first["responseStatusCode"], code, "{first}");
         }
     });

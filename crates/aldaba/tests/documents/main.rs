@@ -7,4 +7,5 @@ mod document_b;
 mod document_c;
 mod document_d;
 mod document_e;
+mod shortages;
 mod stage;

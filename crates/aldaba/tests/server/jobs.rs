@@ -193,6 +193,13 @@ async fn a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_wer
     let slow = ended(&server, &app, "slow").await;
     let expected = [json!("failed"), json!(2), json!(2), Value::Null, json!("Request timeout")];
     assert_eq!(fields(&slow, STATE), expected);
+    // The history says which part of the request it was.
+    let path = format!("/app/{app}/attempt/msg/{}", slow["id"].as_str().unwrap());
+    let attempts = server.client.get(&path).await.expect(200);
+    let first = &attempts["data"][0];
+    let expected = [json!("Request timeout"), json!("no answer came in time")];
+    assert_eq!([&first["error"], &first["errorDetail"]], [&expected[0], &expected[1]]);
+    assert_eq!(first["response"], "Request timeout: no answer came in time");
     let gone = ended(&server, &app, "gone").await;
     assert_eq!((&gone["status"], &gone["lastStatusCode"]), (&json!("failed"), &Value::Null));
     assert!(gone["lastError"].as_str().unwrap().to_lowercase().contains("refused"), "{gone}");

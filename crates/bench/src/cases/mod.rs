@@ -5,6 +5,7 @@ mod beside;
 mod black_holes;
 mod fan_out;
 mod history;
+mod interim_flood;
 mod many_endpoints;
 mod overload;
 mod saturation;
@@ -52,6 +53,11 @@ pub(crate) const ALL: &[Case] = &[
         name: slow_neighbours::NAME,
         asks: "the same of slow endpoints beside",
         run: slow_neighbours::run,
+    },
+    Case {
+        name: interim_flood::NAME,
+        asks: "the same of endpoints that answer 1xx without end",
+        run: interim_flood::run,
     },
     Case { name: backlog::NAME, asks: "what a million waiting deliveries cost", run: backlog::run },
     Case { name: many_endpoints::NAME, asks: "the memory for 100,000 endpoints", run: many_endpoints::run },

@@ -1,0 +1,190 @@
+//! Why a receiver's certificate is not acceptable.
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+use thiserror::Error as ThisError;
+
+/// Judges as the library does; only where that finds no trusted issuer, it looks whether the certificate is its own.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    library: Arc<WebPkiServerVerifier>,
+    provider: Arc<CryptoProvider>,
+}
+
+#[derive(Clone, Copy, Debug, ThisError)]
+#[error("the certificate is self-signed")]
+struct SelfSigned;
+
+impl Verifier {
+    pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+        let library = verifier(roots, &provider)?;
+        Ok(Self { library, provider })
+    }
+
+    /// Whether the certificate was signed with its own key: by itself as the only issuer it is acceptable.
+    fn signed_itself(
+        &self,
+        certificate: &CertificateDer<'_>,
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Option<()> {
+        let mut itself = RootCertStore::empty();
+        itself.add(certificate.clone().into_owned()).ok()?;
+        let verifier = verifier(itself, &self.provider).ok()?;
+        verifier.verify_server_cert(certificate, &[], name, &[], now).ok().map(drop)
+    }
+}
+
+fn verifier(
+    roots: RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, String> {
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    builder.build().map_err(|error| error.to_string())
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.library.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        verified.map_err(|error| {
+            let self_signed = match &error {
+                Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+                    self.signed_itself(end_entity, server_name, now).is_some()
+                }
+                // So it is said of one that calls itself an issuer, as those do that `openssl req -x509` makes.
+                Error::InvalidCertificate(CertificateError::Other(_)) => names_itself(end_entity),
+                _ => false,
+            };
+            match self_signed {
+                true => CertificateError::Other(OtherError(Arc::new(SelfSigned))).into(),
+                false => error,
+            }
+        })
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.library.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.library.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.library.supported_verify_schemes()
+    }
+}
+
+/// In words of our own: the library's would name what the certificate is valid for, which can be
+/// an internal host.
+pub(super) fn problem(problem: &CertificateError) -> &'static str {
+    match problem {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the certificate has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate is not valid yet"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is for another name"
+        }
+        CertificateError::UnknownIssuer => "the certificate's issuer is not trusted",
+        CertificateError::Other(other) if other.0.is::<SelfSigned>() => "the certificate is self-signed",
+        CertificateError::Revoked => "the certificate has been revoked",
+        CertificateError::BadSignature => "the certificate's signature is wrong",
+        CertificateError::BadEncoding => "the certificate cannot be read",
+        _ => "the certificate is not acceptable",
+    }
+}
+
+/// Whether the certificate names itself as its issuer.
+fn names_itself(certificate: &[u8]) -> bool {
+    names(certificate).is_some_and(|(issuer, subject)| issuer == subject)
+}
+
+/// Issuer and subject, as they are written.
+fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    const VERSION: u8 = 0xa0;
+    let (_, certificate, _) = element(certificate)?;
+    let (_, mut rest, _) = element(certificate)?;
+    if rest.first() == Some(&VERSION) {
+        rest = element(rest)?.2;
+    }
+    // The number, and by which algorithm it is signed.
+    for _ in 0..2 {
+        rest = element(rest)?.2;
+    }
+    let (_, issuer, rest) = element(rest)?;
+    let (_, _validity, rest) = element(rest)?;
+    let (_, subject, _) = element(rest)?;
+    Some((issuer, subject))
+}
+
+/// The first element of DER: its kind, its content, and what follows it.
+fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&[kind, length], rest) = der.split_first_chunk()?;
+    let (length, rest) = match length {
+        0..=0x7f => (usize::from(length), rest),
+        // The next one, two or three bytes hold it: no certificate is longer.
+        0x81..=0x83 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
+            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((kind, content, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+    #[test]
+    fn a_certificate_that_names_itself_as_its_issuer_is_found() {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        assert!(names_itself(params.self_signed(&key).unwrap().der()));
+        params.distinguished_name.push(DnType::CommonName, "Issuer");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        assert!(names_itself(params.clone().self_signed(&key).unwrap().der()));
+        let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        assert!(!names_itself(leaf.signed_by(&key, &issuer).unwrap().der()));
+    }
+
+    #[test]
+    fn bytes_that_are_no_certificate_are_not_read_past_their_end() {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let whole = params.self_signed(&key).unwrap().der().to_vec();
+        for end in 0..whole.len() / 2 {
+            assert!(!names_itself(&whole[..end]));
+        }
+        for garbage in [&[][..], &[0x30], &[0x30, 0x84, 1], &[0x30, 0x83, 0xff, 0xff, 0xff, 0]] {
+            assert!(!names_itself(garbage));
+        }
+    }
+}

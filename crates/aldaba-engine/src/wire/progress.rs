@@ -1,0 +1,137 @@
+//! How far an answer has come, and how much of it may still come.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The most interim heads (1xx) before the final one.
+pub(super) const MAX_INTERIM_HEADS: usize = 16;
+
+/// The most bytes that a receiver may send before the connection is ready for a request: the TLS handshake.
+const MAX_HANDSHAKE_BYTES: usize = 256 * 1024;
+
+/// The most bytes before the final head is complete, interim heads included.
+const MAX_HEAD_PHASE_BYTES: usize = 128 * 1024;
+
+/// The most bytes after the head. 16 KiB of body are kept, which even in chunks of one byte take 96 KiB.
+const MAX_BODY_PHASE_BYTES: usize = 256 * 1024;
+
+/// What the wire knows of the request that is under way on a connection. It is shared with the socket,
+/// which lies inside of a protocol library while the request runs.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// Bytes that the receiver may still send. At zero every further read fails.
+    allowance: AtomicUsize,
+    interim_heads: AtomicUsize,
+    /// Any byte of an answer has come. Records of TLS that carry none do not count.
+    heard: AtomicBool,
+    /// The receiver does not take what is written.
+    write_blocked: AtomicBool,
+    head_complete: AtomicBool,
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// For its turn on a shared connection: nothing of it has left.
+    Queued,
+    /// For the receiver to take all of it.
+    Sending,
+    /// For the first byte of the answer.
+    Answer,
+    /// For the rest of the head.
+    Head,
+    /// For the final head, after interim ones.
+    FinalHead,
+    /// For the rest of the body.
+    Body,
+}
+
+impl Stage {
+    /// What a timeout in this stage says.
+    pub(super) fn late(self) -> &'static str {
+        match self {
+            Self::Queued => "waited too long for a place on a shared connection",
+            Self::Sending => "the receiver did not take the whole request in time",
+            Self::Answer => "no answer came in time",
+            Self::Head => "the response head was not complete in time",
+            Self::FinalHead => "nothing but interim answers (1xx) came in time",
+            Self::Body => "the response body was not complete in time",
+        }
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            allowance: AtomicUsize::new(MAX_HANDSHAKE_BYTES),
+            interim_heads: AtomicUsize::new(0),
+            heard: AtomicBool::new(false),
+            write_blocked: AtomicBool::new(false),
+            head_complete: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Progress {
+    /// A request begins.
+    pub(super) fn start(&self) {
+        self.allowance.store(MAX_HEAD_PHASE_BYTES, Ordering::Relaxed);
+        self.interim_heads.store(0, Ordering::Relaxed);
+        for flag in [&self.heard, &self.write_blocked, &self.head_complete] {
+            flag.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// The final head is complete.
+    pub(super) fn begin_body(&self) {
+        self.head_complete.store(true, Ordering::Relaxed);
+        self.allowance.store(MAX_BODY_PHASE_BYTES, Ordering::Relaxed);
+    }
+
+    /// Lets the receiver send at least so much more.
+    pub(super) fn allow(&self, bytes: usize) {
+        self.allowance.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn spend(&self, bytes: usize) {
+        let less = |left: usize| Some(left.saturating_sub(bytes));
+        let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// Whether the receiver has sent more than it may.
+    pub(super) fn is_spent(&self) -> bool {
+        self.allowance.load(Ordering::Relaxed) == 0
+    }
+
+    /// An interim head came. Past the limit nothing more is read.
+    pub(super) fn note_interim_head(&self) {
+        if self.interim_heads.fetch_add(1, Ordering::Relaxed) >= MAX_INTERIM_HEADS {
+            self.allowance.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn note_heard(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_write(&self, blocked: bool) {
+        self.write_blocked.store(blocked, Ordering::Relaxed);
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        if self.head_complete.load(Ordering::Relaxed) {
+            Stage::Body
+        } else if self.interim_heads.load(Ordering::Relaxed) > 0 {
+            Stage::FinalHead
+        } else if self.has_heard() {
+            Stage::Head
+        } else if self.write_blocked.load(Ordering::Relaxed) {
+            Stage::Sending
+        } else {
+            Stage::Answer
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Asks our own resolvers for the root of all names: what works can answer that, whichever name servers of
+//! others are silent.
+
+use futures_util::future::join_all;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// The most resolvers that are asked.
+const MAX_RESOLVERS: usize = 3;
+
+/// One question: the name servers (type 2) of the root in the Internet (class 1), recursion desired.
+const QUERY: [u8; 17] = [0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
+
+const SERVFAIL: u8 = 2;
+const REFUSED: u8 = 5;
+
+/// What the resolvers said about the root, each with its response code or with nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RootAnswer {
+    pub(super) silent: bool,
+    /// Those that answered at all failed.
+    pub(super) failed: bool,
+    /// Those that answered at all refused.
+    pub(super) refused: bool,
+}
+
+pub(super) async fn ask_root(resolvers: &[SocketAddr], within: Duration) -> RootAnswer {
+    let asked = resolvers.iter().take(MAX_RESOLVERS).map(|resolver| timeout(within, ask(*resolver)));
+    let codes: Vec<u8> = join_all(asked).await.into_iter().filter_map(|code| code.ok()?.ok()).collect();
+    RootAnswer {
+        silent: codes.is_empty(),
+        failed: codes.iter().all(|code| *code == SERVFAIL),
+        refused: codes.iter().all(|code| *code == REFUSED),
+    }
+}
+
+async fn ask(resolver: SocketAddr) -> io::Result<u8> {
+    let any: IpAddr = match resolver {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    // From here on only its own answers are heard, and its refusal.
+    socket.connect(resolver).await?;
+    socket.send(&QUERY).await?;
+    let mut answer = [0; 512];
+    loop {
+        let length = socket.recv(&mut answer).await?;
+        // The first two bytes are the number of the question, the top bit of the third says "answer".
+        if let [0, 0, flags, code, ..] = answer[..length]
+            && flags & 0x80 != 0
+        {
+            return Ok(code & 0x0f);
+        }
+    }
+}
