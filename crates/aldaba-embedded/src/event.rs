@@ -148,7 +148,9 @@ impl Event {
 
 /// Apart from those of callers of a server on the same folder.
 fn once(app: AppId, key: &str) -> Once {
-    digest_of(format!("program\0{app}\0{key}").as_bytes()).first_chunk().copied()
+    let digest: Option<[u8; 16]> =
+        digest_of(format!("program\0{app}\0{key}").as_bytes()).first_chunk().copied();
+    digest.map(Into::into)
 }
 
 /// Sorted, without repeats.

@@ -37,7 +37,7 @@ use crate::tries::Tries;
 use crate::vault::Vault;
 use crate::{Clock, Doors, Entropy, EventTypes, Policies, Profiles, Tally};
 use aldaba_delivery::AppId;
-use aldaba_store::{Actor, Error, Store, Tenant, WhichApplication};
+use aldaba_store::{Actor, Error, RequestDigest, Store, Tenant, WhichApplication};
 use change::Repeat;
 use std::fmt;
 use std::ops::Deref;
@@ -45,8 +45,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A request that must have its effect once: a digest over the caller, the key and the path.
-pub type Once = Option<[u8; 16]>;
+/// What a request is known by that must have its effect once.
+pub type Once = Option<RequestDigest>;
 
 /// What was made, or what a former request with the same key had made.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use crate::replay::Replays;
 use crate::resend::{ByHand, NewResend, ResendError, Resender};
 use crate::source::Sources;
 use crate::target::Target;
-use crate::{Clock, EventTypes, Policies, Profiles, Vault};
+use crate::{Clock, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
 use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, WhichApplication};
 use std::fmt;
@@ -69,9 +69,15 @@ impl Engine {
         self.0.intake.send_many(which, events, self.patience()).await
     }
 
-    /// Why an event would be refused, whatever its application is.
-    pub async fn refusal(&self, which: &WhichApplication, event: &NewEvent) -> Option<SendError> {
-        self.0.intake.refusal(which, event).await
+    /// Accepts an event and makes its application, in one commit: what is refused makes nothing. [`SendError::Late`]: both
+    /// may yet be stored.
+    pub async fn send_with_application(
+        &self,
+        actor: &Actor,
+        new: NewApplication,
+        event: NewEvent,
+    ) -> Result<Sent, SendError> {
+        self.0.intake.send_with_application(actor, new, event, self.patience()).await
     }
 
     /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.

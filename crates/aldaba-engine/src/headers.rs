@@ -56,13 +56,22 @@ const FORBIDDEN_BEGINNINGS: [&str; 12] = [
 ];
 
 /// Names whose values are not shown again.
-const SENSITIVE: [&str; 6] = [
+const SENSITIVE: [&str; 15] = [
+    "api-key",
+    "apikey",
     "authorization",
+    "cookie",
+    "cookie2",
     "proxy-authenticate",
     "proxy-authorization",
+    "set-cookie",
+    "set-cookie2",
     "www-authenticate",
+    "x-access-token",
     "x-api-key",
     "x-auth-token",
+    "x-csrf-token",
+    "x-gitlab-token",
 ];
 
 /// Names and values as they were given, by name. No two names differ only in case.
@@ -232,6 +241,10 @@ mod tests {
         assert_eq!(all.shown().collect::<Vec<_>>(), [("x-team", "billing")]);
         assert_eq!(all.sensitive().collect::<Vec<_>>(), ["X-Api-Key"]);
         assert!(!format!("{all:?}").contains("secret"));
+        for name in ["Cookie", "set-cookie", "API-Key", "x-access-token", "X-Gitlab-Token"] {
+            let all = headers(&[(name, "secret")]).unwrap();
+            assert_eq!((all.shown().count(), all.sensitive().collect::<Vec<_>>()), (0, vec![name]));
+        }
         let sent = all.on_the_wire();
         assert!(sent.iter().any(|(name, value)| name == "x-api-key" && value == "secret"));
     }

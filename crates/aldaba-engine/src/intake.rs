@@ -4,6 +4,7 @@ mod accept;
 mod check;
 mod commit;
 mod event;
+mod first;
 mod many;
 mod one;
 mod quotas;
@@ -18,7 +19,6 @@ use crate::content::Contents;
 use crate::directory::DirectoryAccess;
 use crate::dispatcher::Inbox;
 use crate::{Clock, Entropy, EventTypes};
-use accept::FURTHEST;
 use aldaba_store::{Store, WhichApplication};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,14 +50,5 @@ impl Intake {
     ) -> Result<Sent, SendError> {
         let unfit = self.check(which, std::slice::from_ref(&event)).await.pop().flatten();
         self.send_checked(which, &event, unfit, patience).await
-    }
-
-    /// Why an event would be refused, whatever its application is. For whoever makes that with the event.
-    pub(crate) async fn refusal(&self, which: &WhichApplication, event: &NewEvent) -> Option<SendError> {
-        if event.deliver_at.is_some_and(|at| at > self.clock.now() + FURTHEST) {
-            return Some(SendError::TooFarAhead);
-        }
-        let unfit = self.check(which, std::slice::from_ref(event)).await.pop().flatten();
-        unfit.map(SendError::Unfit)
     }
 }

@@ -82,8 +82,8 @@ pub use retention::{
 pub use source::{EventState, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken, Sources};
 pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
-    Accept, Accepted, Accepts, Done, IdempotencyKey, NewAttempt, NewDelivery, Quota, QuotaOf, Record,
-    Recorded, Records, Resent,
+    Accept, Accepted, Accepts, Done, IdempotencyKey, InlineApplication, NewAttempt, NewDelivery, Quota,
+    QuotaOf, Record, Recorded, Records, RequestDigest, Resent,
 };
 
 use std::pin::Pin;

@@ -1,6 +1,8 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
-use crate::{AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Read, Seq, Trigger};
+use crate::{
+    Application, AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Read, Seq, Trigger,
+};
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
 };
@@ -48,6 +50,16 @@ pub struct Accept {
     pub quota: Option<Quota>,
     /// The address that it is dispatched to. It is made where it is not there; its id says all that it is.
     pub direct: Option<Box<Endpoint>>,
+    /// Its application, where that is made with it: in the same commit, or not at all. [`Accepted::Stale`]: another one
+    /// has its uid.
+    pub creates: Option<Box<InlineApplication>>,
+}
+
+/// An application that is made with its first message.
+#[derive(Clone, Debug)]
+pub struct InlineApplication {
+    pub application: Application,
+    pub audit: Arc<AuditEntry>,
 }
 
 impl Accept {
@@ -100,11 +112,26 @@ pub struct NewDelivery {
     pub skipped: Option<SkipReason>,
 }
 
-/// A request that must have its effect once. The digest covers the caller, the key and the path.
+/// A request that must have its effect once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    pub digest: [u8; 16],
+    pub digest: RequestDigest,
     pub expires_at: Timestamp,
+}
+
+/// Identifies a request and its repeats. Rows are kept under the current digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestDigest {
+    pub current: [u8; 16],
+    /// The digest that servers made before keys were freed of their credentials. Rows with it are honoured until they
+    /// expire, 30 days at most (`idempotency_hours`). Remove the field in the first release that comes 30 days later.
+    pub former: Option<[u8; 16]>,
+}
+
+impl From<[u8; 16]> for RequestDigest {
+    fn from(current: [u8; 16]) -> Self {
+        Self { current, former: None }
+    }
 }
 
 /// What became of one event.
@@ -137,7 +164,7 @@ pub trait Records {
     fn resent(&self, resent: Resent, done: Done<()>);
 
     /// The attempt by hand that was recorded with this key.
-    fn attempt_of_key(&self, app: AppId, digest: [u8; 16], now: Timestamp) -> Read<Option<AttemptId>>;
+    fn attempt_of_key(&self, app: AppId, digest: RequestDigest, now: Timestamp) -> Read<Option<AttemptId>>;
 }
 
 #[derive(Clone, Debug)]

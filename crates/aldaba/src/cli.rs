@@ -248,7 +248,7 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Secret};
+    use crate::config::Config;
 
     #[test]
     fn the_token_command_can_be_copied_into_a_shell() {
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(command(&config, None), "./aldaba token create --data 'it'\\''s here'");
         let file = Path::new("a.toml");
         assert!(command(&config, Some(file)).contains("--config a.toml --data "));
-        config.jwt_secret = Some(Secret("hidden".into()));
+        config.jwt_secret = Some(crate::JwtSecret::new("hidden".repeat(6)).unwrap());
         assert_eq!(command(&config, None), "./aldaba token create   (with the same ALDABA_JWT_SECRET)");
     }
 

@@ -1,5 +1,6 @@
 //! Which keys the server runs with: from the configuration, else from the data folder.
 
+use crate::JwtSecret;
 use crate::config::Config;
 use aldaba_engine::{DataFolder, Entropy, FolderError};
 use hkdf::Hkdf;
@@ -12,10 +13,13 @@ pub(crate) fn jwt_secret(
     config: &Config,
     folder: &DataFolder,
     entropy: &dyn Entropy,
-) -> Result<String, FolderError> {
+) -> Result<JwtSecret, FolderError> {
     match &config.jwt_secret {
-        Some(secret) => Ok(secret.0.clone()),
-        None => folder.secret(JWT_FILE, entropy),
+        Some(secret) => Ok(secret.clone()),
+        None => {
+            let text = folder.secret(JWT_FILE, entropy)?;
+            Ok(JwtSecret::new(text).expect("the folder has checked that it has 64 digits"))
+        }
     }
 }
 
@@ -36,12 +40,12 @@ pub(crate) fn check_jwt_secret(config: &Config) -> Result<(), FolderError> {
 pub(crate) fn encryption_key(config: &Config) -> Option<[u8; 32]> {
     match (&config.encryption_key, &config.jwt_secret) {
         (Some(key), _) => Some(key.0),
-        (None, Some(secret)) => Some(derived(&secret.0)),
+        (None, Some(secret)) => Some(derived(secret)),
         (None, None) => None,
     }
 }
 
-fn derived(secret: &str) -> [u8; 32] {
+fn derived(secret: &JwtSecret) -> [u8; 32] {
     let mut key = [0; 32];
     let expanded = Hkdf::<Sha256>::new(None, secret.as_bytes()).expand(b"aldaba encryption key v1", &mut key);
     expanded.expect("32 bytes are within HKDF's reach");
@@ -57,10 +61,13 @@ mod tests {
     fn the_encryption_key_comes_from_its_setting_then_the_jwt_secret_then_the_folder() {
         let mut config = Config::default();
         assert_eq!(encryption_key(&config), None, "that of the folder");
-        config.jwt_secret = Some(Secret("a secret".into()));
+        config.jwt_secret = Some(JwtSecret::new("a secret that is long enough for tokens").unwrap());
         let from_jwt = encryption_key(&config);
         assert!(from_jwt.is_some());
         assert_eq!(encryption_key(&config), from_jwt);
+        // The documentation has a command of openssl that says the same.
+        let documented = JwtSecret::new("32 bytes, just as many as needed").unwrap();
+        assert_eq!(derived(&documented)[..8], [0xcb, 0xfe, 0xb4, 0x79, 0x71, 0x74, 0x51, 0x55]);
         config.encryption_key = Some(Secret([7; 32]));
         assert_eq!(encryption_key(&config), Some([7; 32]));
     }

@@ -19,4 +19,4 @@ pub mod server;
 mod token;
 mod token_command;
 
-pub use token::{DEFAULT_ORGANIZATION, issue_token};
+pub use token::{DEFAULT_ORGANIZATION, JwtSecret, SecretTooShort, issue_token};

@@ -116,8 +116,8 @@ fn own_token(config: &Config, org: OrgId) -> Result<String, Failure> {
         return Err(no_token());
     }
     let secret = match &config.jwt_secret {
-        Some(secret) => secret.0.clone(),
+        Some(secret) => secret.clone(),
         None => keys::jwt_secret(config, &DataFolder::open(config.data())?, &SystemEntropy::new())?,
     };
-    Ok(token::issue_command_token(secret.as_bytes(), org, SystemClock::new().now()))
+    Ok(token::issue_command_token(&secret, org, SystemClock::new().now()))
 }

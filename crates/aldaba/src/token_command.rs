@@ -167,10 +167,10 @@ fn sign(whose: &Whose, config: &Config) -> Result<(), Failure> {
     }
     let secret = match &config.jwt_secret {
         // The folder is not needed then, and may be another machine's.
-        Some(secret) => secret.0.clone(),
+        Some(secret) => secret.clone(),
         None => crate::keys::jwt_secret(config, &DataFolder::open(config.data())?, &SystemEntropy::new())?,
     };
-    let token = token::issue_token(secret.as_bytes(), whose.org, SystemClock::new().now());
+    let token = token::issue_token(&secret, whose.org, SystemClock::new().now());
     writeln!(std::io::stdout(), "{token}")?;
     Ok(())
 }

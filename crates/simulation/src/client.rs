@@ -223,5 +223,5 @@ fn once(kind: &str, number: usize) -> Once {
     let mut dice = Dice::of(number as u64, kind);
     let mut digest = [0; 16];
     digest.fill_with(|| dice.throw().to_le_bytes()[0]);
-    Some(digest)
+    Some(digest.into())
 }

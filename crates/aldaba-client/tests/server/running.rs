@@ -1,8 +1,8 @@
 //! The server, in this process.
 
-use aldaba::config::{Config, Secret};
+use aldaba::config::Config;
 use aldaba::server::{Failed, Server, Threads, listen};
-use aldaba::{DEFAULT_ORGANIZATION, issue_token};
+use aldaba::{DEFAULT_ORGANIZATION, JwtSecret, issue_token};
 use aldaba_client::{Client, NewApplication};
 use aldaba_delivery::Timestamp;
 use std::net::SocketAddr;
@@ -15,6 +15,10 @@ const JWT_SECRET: &str = "the secret of the tests, long enough";
 /// When the tests' tokens were made; they last ten years.
 const ISSUED: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
+fn jwt_secret() -> JwtSecret {
+    JwtSecret::new(JWT_SECRET).unwrap()
+}
+
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
@@ -24,7 +28,7 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn token() -> String {
-    issue_token(JWT_SECRET.as_bytes(), DEFAULT_ORGANIZATION.parse().unwrap(), ISSUED)
+    issue_token(&jwt_secret(), DEFAULT_ORGANIZATION.parse().unwrap(), ISSUED)
 }
 
 pub(crate) fn client_of(address: SocketAddr) -> Client {
@@ -53,7 +57,7 @@ impl Running {
         config.store.folder = folder.path().join("data");
         // Tests share their processors with others, and are not about that.
         config.store.queue_wait = Duration::from_secs(30);
-        config.jwt_secret = Some(Secret(JWT_SECRET.into()));
+        config.jwt_secret = Some(jwt_secret());
         config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
         let server = Server::start(listen(address).unwrap(), config).await.unwrap();
         let address = server.address();

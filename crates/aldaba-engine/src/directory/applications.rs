@@ -1,6 +1,6 @@
 //! Applications, made, changed and deleted.
 
-use super::{ChangeError, Directory, Made, Once, Repeat};
+use super::{ChangeError, Core, Directory, Made, Once, Repeat};
 use aldaba_delivery::{AppId, OrgId};
 use aldaba_store::{Application, Change, WhichApplication};
 use std::time::Duration;
@@ -15,14 +15,11 @@ pub struct NewApplication {
     pub metadata: String,
 }
 
-impl Directory {
-    pub async fn create_application(
-        &self,
-        new: NewApplication,
-        once: Once,
-    ) -> Result<Made<Application>, ChangeError> {
+impl Core {
+    /// With an id of its own; nothing is stored.
+    pub(crate) fn new_application(&self, new: NewApplication) -> Application {
         let now = self.clock.now();
-        let application = Application {
+        Application {
             id: AppId::new(now, self.entropy.bytes()),
             org: new.org,
             uid: new.uid,
@@ -32,7 +29,17 @@ impl Directory {
             metadata: new.metadata,
             created_at: now,
             updated_at: now,
-        };
+        }
+    }
+}
+
+impl Directory {
+    pub async fn create_application(
+        &self,
+        new: NewApplication,
+        once: Once,
+    ) -> Result<Made<Application>, ChangeError> {
+        let application = self.new_application(new);
         let change = Change::CreateApplication {
             application: application.clone(),
             idempotency: self.idempotency(once),

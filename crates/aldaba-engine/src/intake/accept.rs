@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How far ahead an event may be handed in.
-pub(super) const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 impl Intake {
     /// All of it.
@@ -57,6 +57,7 @@ impl Intake {
                 .map(|digest| IdempotencyKey { digest, expires_at: now + self.idempotency_kept }),
             quota: None,
             direct: direct.map(|direct| direct.address.clone()),
+            creates: None,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::content::HeldContent;
 use crate::dispatcher::{Event, Offer};
 use crate::patience::within;
 use aldaba_delivery::{AppId, EndpointId, MessageId, SkipReason, Timestamp};
-use aldaba_store::{Accept, Accepted, Done, Error, Seq, Waiting};
+use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, Seq, Waiting};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -30,14 +30,16 @@ impl Intake {
             return Ok(Vec::new());
         }
         let (answer, answered) = oneshot::channel();
-        let inbox = self.inbox.clone();
+        let (inbox, directory) = (self.inbox.clone(), self.directory.clone());
         let news: Vec<_> = batch.iter().map(|accept| self.news(accept)).collect();
         let done = Done::new(move |result: Result<Vec<Accepted>, Error>| {
             if let Ok(accepted) = &result {
                 for (news, accepted) in news.into_iter().zip(accepted) {
-                    if let Accepted::New { first } = accepted
-                        && !news.deliveries.is_empty()
-                    {
+                    let Accepted::New { first } = accepted else { continue };
+                    if let Some(new) = &news.made {
+                        directory.listeners.put(&new.application);
+                    }
+                    if !news.deliveries.is_empty() {
                         inbox.send(news.event(*first));
                     }
                 }
@@ -77,6 +79,7 @@ impl Intake {
             // What waits for long is read again at its turn: the memory is for what goes out now.
             held: if due_at > now { None } else { self.contents.hold(&accept.message.content) },
             deliveries: accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect(),
+            made: accept.creates.clone(),
         }
     }
 }
@@ -88,11 +91,13 @@ struct News {
     due_at: Timestamp,
     held: Option<Arc<HeldContent>>,
     deliveries: Vec<(EndpointId, Option<SkipReason>)>,
+    /// The application that was made with it.
+    made: Option<Box<InlineApplication>>,
 }
 
 impl News {
     fn event(self, first: Seq) -> Event {
-        let Self { app, message, due_at, held, deliveries } = self;
+        let Self { app, message, due_at, held, deliveries, .. } = self;
         let to_send = deliveries.into_iter().zip(first.0..).filter(|((_, skipped), _)| skipped.is_none());
         let offer = |((endpoint, _), seq)| Offer {
             endpoint,

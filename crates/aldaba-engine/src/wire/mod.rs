@@ -209,6 +209,8 @@ fn refusal(refused: &UrlRefused) -> Failure {
         UrlRefused::Forbidden => return connect::forbidden(),
         // The endpoint's own URL has been read before it was stored; this one came in a redirect.
         UrlRefused::Unreadable(_) => FailureKind::Malformed,
+        // Endpoints may have one that were made before it was refused.
+        UrlRefused::HostName => FailureKind::Dns,
         _ => FailureKind::TargetForbidden,
     };
     Failure { kind, detail: refused.to_string().into() }

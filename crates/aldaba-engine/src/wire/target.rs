@@ -32,6 +32,8 @@ pub enum UrlRefused {
     ControlCharacter,
     #[error("the URL cannot be read: {0}")]
     Unreadable(String),
+    #[error("the URL's host has an empty part: look for two dots in a row, or one at its beginning")]
+    HostName,
     #[error("port 0 cannot be reached: give the port that the receiver listens on")]
     Port,
     #[error("user and password in the URL must be UTF-8 text (percent-encoded), the user without a colon")]
@@ -111,6 +113,10 @@ impl Guard {
         let name = name.strip_suffix('.').unwrap_or(name);
         if name.is_empty() {
             return Err(UrlRefused::Unreadable("it has no host".to_owned()));
+        }
+        // No name server knows such a name, and what reads `127.0.0.1..` elsewhere may take it for an address.
+        if name.split('.').any(str::is_empty) {
+            return Err(UrlRefused::HostName);
         }
         if let Ok(address) = name.parse() {
             return self.literal(address);

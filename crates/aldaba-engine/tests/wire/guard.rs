@@ -120,6 +120,7 @@ fn what_cannot_be_read_is_refused() {
         "http://0x1ffffffff/",
         "http://example.com:99999/",
         "http://./",
+        "http://127.0.0..1/",
         "http://exa%00mple.com/",
         "http://exa%0ample.com/",
         "http://a%2fb.example/",
@@ -132,6 +133,35 @@ fn what_cannot_be_read_is_refused() {
         );
     }
     assert_eq!(guard(&[]).parse_url("http://example.com:0/"), Err(UrlRefused::Port));
+}
+
+#[test]
+fn a_host_with_an_empty_part_is_no_name() {
+    for host in [
+        "127.0.0.1..",
+        "127.0.0.1%2e%2e",
+        "127.0.0.1。。",
+        "127.0.0.1．．",
+        "0x7f.1..",
+        "2130706433..",
+        "localhost..",
+        "localhost。.",
+        ".localhost",
+        "foo..localhost",
+        "a..example",
+        ".example.com",
+        "..",
+        "example.com..",
+    ] {
+        for allowed in [&[][..], &["127.0.0.0/8", "::1/128"]] {
+            let url = format!("http://{host}/");
+            let refused = guard(allowed).parse_url(&url).expect_err(&url);
+            assert_eq!(refused, UrlRefused::HostName, "{url}");
+        }
+    }
+    for host in ["example.com", "example.com.", "a_b.example", "xn--exmple-cua.com"] {
+        guard(&[]).parse_url(&format!("http://{host}/")).expect(host);
+    }
 }
 
 #[test]

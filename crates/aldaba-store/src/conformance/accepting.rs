@@ -2,7 +2,9 @@
 
 use super::scene::made;
 use super::{Scene, at};
-use crate::{Accept, Accepted, Change, Content, IdempotencyKey, Message, NewDelivery, Seq, Store};
+use crate::{
+    Accept, Accepted, Change, Content, IdempotencyKey, Message, NewDelivery, RequestDigest, Seq, Store,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -117,6 +119,25 @@ pub async fn an_idempotency_key_counts_even_when_the_version_is_stale(store: Arc
     scene.accepted(&first).await;
     let repeated = Accept { idempotency: first.idempotency, version: 0, ..scene.event(&tenant) };
     assert_eq!(scene.accept(vec![repeated]).await, [Accepted::Repeated { message: first.message.id }]);
+}
+
+pub async fn a_key_that_was_kept_under_its_former_digest_is_honoured(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (before, after) = (scene.key(), scene.key());
+    let former = Some(before.digest.current);
+    let upgraded = IdempotencyKey { digest: RequestDigest { former, ..after.digest }, ..after };
+    let send = |key| Accept { idempotency: Some(key), ..scene.event(&tenant) };
+    let first = send(before);
+    scene.accepted(&first).await;
+    assert_eq!(scene.accept(vec![send(upgraded)]).await, [Accepted::Repeated { message: first.message.id }]);
+    // What is kept from now on is kept under the current digest alone.
+    let (one, other) = (scene.key(), scene.key());
+    let former = Some(other.digest.current);
+    let second = send(IdempotencyKey { digest: RequestDigest { former, ..one.digest }, ..one });
+    scene.accepted(&second).await;
+    assert_eq!(scene.accept(vec![send(one)]).await, [Accepted::Repeated { message: second.message.id }]);
+    scene.accepted(&send(other)).await;
 }
 
 pub async fn an_expired_idempotency_key_may_be_used_again(store: Arc<dyn Store>) {

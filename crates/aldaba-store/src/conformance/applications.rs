@@ -2,7 +2,10 @@
 
 use super::scene::made;
 use super::{Scene, at};
-use crate::{Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, Store, WhichApplication};
+use crate::{
+    Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, RequestDigest, Store,
+    WhichApplication,
+};
 use std::sync::Arc;
 
 pub async fn an_application_is_found_by_id_and_by_uid(store: Arc<dyn Store>) {
@@ -136,6 +139,20 @@ pub async fn a_repeated_creation_changes_nothing_and_names_the_first(store: Arc<
     let repeated = create(&scene.new_endpoint(first.id)).await;
     assert_eq!(repeated, Changed::Repeated { resource: *door.id.as_bytes() });
     assert_eq!(scene.tenant(first.id).await.unwrap().version, version);
+}
+
+pub async fn a_creation_that_was_kept_under_its_former_digest_is_honoured(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (before, after) = (scene.key(), scene.key());
+    let create = |application: &Application, key| {
+        scene.change(Change::CreateApplication { application: application.clone(), idempotency: Some(key) })
+    };
+    let first = scene.new_application();
+    assert_eq!(create(&first, before).await, made());
+    let former = Some(before.digest.current);
+    let upgraded = IdempotencyKey { digest: RequestDigest { former, ..after.digest }, ..after };
+    let repeated = create(&scene.new_application(), upgraded).await;
+    assert_eq!(repeated, Changed::Repeated { resource: *first.id.as_bytes() });
 }
 
 pub async fn every_change_raises_the_version(store: Arc<dyn Store>) {

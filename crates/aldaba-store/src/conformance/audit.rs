@@ -28,7 +28,7 @@ async fn read(scene: &Scene, query: AuditQuery) -> AuditPage {
     scene.store.audit(query).await.unwrap()
 }
 
-async fn log(scene: &Scene) -> Vec<AuditEntry> {
+pub(super) async fn log(scene: &Scene) -> Vec<AuditEntry> {
     read(scene, query(scene)).await.found
 }
 

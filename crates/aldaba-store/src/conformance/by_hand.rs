@@ -71,8 +71,8 @@ pub async fn the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all(store: 
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
-    let used = |digest: u8| Some(IdempotencyKey { digest: [digest; 16], expires_at: at(100) });
-    let attempt_of = |app, digest: u8, now| scene.store.attempt_of_key(app, [digest; 16], now);
+    let used = |digest: u8| Some(IdempotencyKey { digest: [digest; 16].into(), expires_at: at(100) });
+    let attempt_of = |app, digest: u8, now| scene.store.attempt_of_key(app, [digest; 16].into(), now);
     let by_hand = || NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
 
     // Of one that waits; a record that is fenced keeps nothing.

@@ -1,7 +1,7 @@
 //! How many messages may be sent on a day.
 
-use super::{Scene, at};
-use crate::{Accept, Accepted, Quota, QuotaOf, Store, Tenant};
+use super::{Scene, at, audit};
+use crate::{Accept, Accepted, Application, Deed, InlineApplication, Quota, QuotaOf, Store, Tenant};
 use aldaba_delivery::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,34 @@ pub async fn an_organization_sends_so_many_messages_a_day_and_no_more(store: Arc
     let of_others = Quota { org: scene.id(), organization: Some(2), application: None };
     let accepted = scene.accept(vec![Accept { quota: Some(of_others), ..scene.event(&one) }]).await;
     assert!(is_new(&accepted[0]), "another organization has its own");
+}
+
+pub async fn an_application_is_made_with_its_first_message_or_not_at_all(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let first_of = |uid: &str, organization| {
+        let application = Application { uid: Some(uid.into()), ..scene.new_application() };
+        let tenant = Tenant::new(application.clone(), 1, Vec::new());
+        let audit = scene.audit(Deed::new("application.create", &application.id));
+        let creates = Some(Box::new(InlineApplication { application, audit }));
+        Accept { creates, ..event(&scene, &tenant, organization, None) }
+    };
+    let there = async |uid: &str| scene.store.application(scene.which(uid)).await.unwrap();
+    let noted = async || audit::log(&scene).await.len();
+    let refused = first_of("sol", Some(0));
+    assert_eq!(scene.accept(vec![refused.clone()]).await, [Accepted::OverQuota(QuotaOf::Organization)]);
+    assert_eq!((there("sol").await, noted().await), (None, 0));
+
+    // Two at once: the second finds the first.
+    let (one, two) = (first_of("sol", Some(9)), first_of("sol", Some(9)));
+    let accepted = scene.accept(vec![one.clone(), two.clone()]).await;
+    assert!(is_new(&accepted[0]), "{accepted:?}");
+    assert_eq!(accepted[1], Accepted::Stale);
+    assert_eq!(there("sol").await.map(|application| application.id), Some(one.app));
+    assert_eq!(noted().await, 1);
+    assert!(scene.store.message(one.app, one.message.id.to_string()).await.unwrap().is_some());
+    assert!(scene.store.message(two.app, two.message.id.to_string()).await.unwrap().is_none());
+    let tenant = scene.tenant(one.app).await.unwrap();
+    assert!(is_new(&scene.accept(vec![scene.event(&tenant)]).await[0]), "it takes others");
 }
 
 pub async fn a_new_day_begins_with_none(store: Arc<dyn Store>) {

@@ -49,7 +49,7 @@ impl Scene {
     pub fn key(&self) -> IdempotencyKey {
         let mut digest = [0xd1; 16];
         digest[8..].copy_from_slice(&self.made.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        IdempotencyKey { digest, expires_at: at(24 * 3600) }
+        IdempotencyKey { digest: digest.into(), expires_at: at(24 * 3600) }
     }
 
     pub fn new_application(&self) -> Application {
@@ -166,6 +166,7 @@ impl Scene {
             idempotency: None,
             quota: None,
             direct: None,
+            creates: None,
         }
     }
 

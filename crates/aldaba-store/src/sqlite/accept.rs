@@ -1,5 +1,6 @@
 //! An event comes in: message, deliveries and keys.
 
+use super::audit;
 use super::change;
 use super::codes::{Code, State};
 use super::counters::Counters;
@@ -47,16 +48,19 @@ impl<'c> Accepting<'c> {
     pub(super) fn accept(&mut self, accept: &Accept, counters: &mut Counters) -> rusqlite::Result<Accepted> {
         let message = &accept.message;
         let owner = accept.app.as_bytes();
-        let key = |kind, key| UniqueKey { owner, kind, key };
-        let used = accept.idempotency.as_ref().map(|used| (key(KeyKind::Idempotency, &used.digest), used));
-        let event_id = message.event_id.as_ref().map(|id| key(KeyKind::EventId, id.as_bytes()));
+        let event_id = message.event_id.as_ref();
+        let event_id = event_id.map(|id| UniqueKey { owner, kind: KeyKind::EventId, key: id.as_bytes() });
 
-        if let Some((key, _)) = used
-            && let Some(first) = self.keys.find(key, message.created_at)?
+        if let Some(used) = &accept.idempotency
+            && let Some(first) = self.keys.find_request(owner, &used.digest, message.created_at)?
         {
             return Ok(Accepted::Repeated { message: MessageId::from_bytes(first) });
         }
-        if self.version(accept.app)? != Some(accept.version) {
+        let stale = match &accept.creates {
+            Some(new) => change::has_taken_uid(self.connection, &new.application)?,
+            None => self.version(accept.app)? != Some(accept.version),
+        };
+        if stale {
             return Ok(Accepted::Stale);
         }
         if let Some(key) = event_id
@@ -79,6 +83,11 @@ impl<'c> Accepting<'c> {
         {
             return Ok(Accepted::OverQuota(whose));
         }
+        if let Some(new) = &accept.creates {
+            change::create_application(self.connection, &new.application)?;
+            audit::note(self.connection, &new.audit, 1)?;
+            self.versions.remove(&accept.app);
+        }
         if !self.insert_message(accept)? {
             // The very same message was handed in twice.
             return Ok(Accepted::Repeated { message: message.id });
@@ -91,8 +100,8 @@ impl<'c> Accepting<'c> {
             let kept = Kept::WithResource { at_least: message.event_id_until };
             self.keys.keep(key, message.id.as_bytes(), kept)?;
         }
-        if let Some((key, used)) = used {
-            self.keys.keep(key, message.id.as_bytes(), Kept::Until(used.expires_at))?;
+        if let Some(used) = &accept.idempotency {
+            self.keys.keep_request(owner, used, message.id.as_bytes())?;
         }
         counters.accepted(accept);
         Ok(Accepted::New { first })

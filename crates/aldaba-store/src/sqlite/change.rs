@@ -6,7 +6,7 @@ use super::credentials;
 use super::event_type;
 use super::expunge;
 use super::health;
-use super::keys::{Kept, KeyKind, Keys, UniqueKey};
+use super::keys::Keys;
 use super::names;
 use super::notice;
 use super::ordering;
@@ -130,30 +130,33 @@ fn once(
     now: Timestamp,
     create: impl FnOnce() -> rusqlite::Result<(Changed, [u8; 20])>,
 ) -> rusqlite::Result<Changed> {
-    let Some(IdempotencyKey { digest, expires_at }) = idempotency else {
+    let Some(used) = idempotency else {
         return create().map(|(changed, _)| changed);
     };
     let mut keys = Keys::new(connection)?;
-    let key = UniqueKey { owner, kind: KeyKind::Idempotency, key: digest };
-    if let Some(resource) = keys.find(key, now)? {
+    if let Some(resource) = keys.find_request(owner, &used.digest, now)? {
         return Ok(Changed::Repeated { resource });
     }
     let (changed, resource) = create()?;
     if changed.made_something() {
-        keys.keep(key, &resource, Kept::Until(*expires_at))?;
+        keys.keep_request(owner, used, &resource)?;
     }
     Ok(changed)
+}
+
+/// Whether another application of the organization has its uid.
+pub(super) fn has_taken_uid(connection: &Connection, application: &Application) -> rusqlite::Result<bool> {
+    let Some(uid) = &application.uid else { return Ok(false) };
+    let mut taken = connection.prepare_cached("SELECT 1 FROM application WHERE org = ?1 AND uid = ?2")?;
+    taken.exists((application.org.as_bytes(), uid))
 }
 
 pub(super) fn create_application(
     connection: &Connection,
     application: &Application,
 ) -> rusqlite::Result<Changed> {
-    if let Some(uid) = &application.uid {
-        let mut taken = connection.prepare_cached("SELECT 1 FROM application WHERE org = ?1 AND uid = ?2")?;
-        if taken.exists((application.org.as_bytes(), uid))? {
-            return Ok(Changed::UidTaken);
-        }
+    if has_taken_uid(connection, application)? {
+        return Ok(Changed::UidTaken);
     }
     let mut insert = connection.prepare_cached(
         "INSERT INTO application (id, org, uid, name, throttle_rate, version, created_at, updated_at, metadata,

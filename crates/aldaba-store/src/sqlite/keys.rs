@@ -1,5 +1,6 @@
 //! What must not happen twice.
 
+use crate::{IdempotencyKey, RequestDigest};
 use aldaba_delivery::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
@@ -51,6 +52,33 @@ impl<'c> Keys<'c> {
     pub(super) fn find(&mut self, key: UniqueKey<'_>, now: Timestamp) -> rusqlite::Result<Option<[u8; 20]>> {
         let UniqueKey { owner, kind, key } = key;
         self.find.query_row((owner, kind as i64, key, now.millis()), |row| row.get(0)).optional()
+    }
+
+    /// The bytes of the id that a request has led to, under its current digest or its former one.
+    pub(super) fn find_request(
+        &mut self,
+        owner: &[u8; 20],
+        digest: &RequestDigest,
+        now: Timestamp,
+    ) -> rusqlite::Result<Option<[u8; 20]>> {
+        let RequestDigest { current, former } = digest;
+        for key in [Some(current), former.as_ref()].into_iter().flatten() {
+            let found = self.find(UniqueKey { owner, kind: KeyKind::Idempotency, key }, now)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn keep_request(
+        &mut self,
+        owner: &[u8; 20],
+        used: &IdempotencyKey,
+        resource: &[u8; 20],
+    ) -> rusqlite::Result<()> {
+        let key = UniqueKey { owner, kind: KeyKind::Idempotency, key: &used.digest.current };
+        self.keep(key, resource, Kept::Until(used.expires_at))
     }
 
     pub(super) fn keep(

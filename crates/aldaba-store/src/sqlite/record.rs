@@ -4,10 +4,10 @@ use super::audit;
 use super::codes::{Code, State};
 use super::counters::Counters;
 use super::health;
-use super::keys::{Kept, KeyKind, Keys, UniqueKey};
+use super::keys::Keys;
 use super::notice;
 use super::rows::{self, nanos, scope_bytes};
-use crate::{GateRecord, IdempotencyKey, NewAttempt, Record, Recorded, Resent, Seq};
+use crate::{GateRecord, IdempotencyKey, NewAttempt, Record, Recorded, RequestDigest, Resent, Seq};
 use aldaba_delivery::{AppId, AttemptId, Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -69,8 +69,7 @@ impl<'c> Recording<'c> {
     }
 
     fn keep_key(&self, app: AppId, used: &IdempotencyKey, attempt: &NewAttempt) -> rusqlite::Result<()> {
-        let key = UniqueKey { owner: app.as_bytes(), kind: KeyKind::Idempotency, key: &used.digest };
-        Keys::new(self.connection)?.keep(key, attempt.id.as_bytes(), Kept::Until(used.expires_at))
+        Keys::new(self.connection)?.keep_request(app.as_bytes(), used, attempt.id.as_bytes())
     }
 
     /// The fence: changes the delivery only if it still is what the record was made for.
@@ -201,9 +200,9 @@ impl<'c> Recording<'c> {
 pub(super) fn attempt_of_key(
     connection: &Connection,
     app: AppId,
-    digest: &[u8; 16],
+    digest: &RequestDigest,
     now: Timestamp,
 ) -> rusqlite::Result<Option<AttemptId>> {
-    let key = UniqueKey { owner: app.as_bytes(), kind: KeyKind::Idempotency, key: digest };
-    Ok(Keys::new(connection)?.find(key, now)?.map(AttemptId::from_bytes))
+    let found = Keys::new(connection)?.find_request(app.as_bytes(), digest, now)?;
+    Ok(found.map(AttemptId::from_bytes))
 }

@@ -131,7 +131,7 @@ fn name(fields: &mut Fields) -> Option<String> {
 }
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
-    let once = pending.once;
+    let once = pending.once(caller.org(), &[]);
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let (name, scope) = (name(&mut fields), fields.required_string("scope"));
     let scope = scope.and_then(|scope| {

@@ -140,7 +140,7 @@ fn render(application: &Application) -> ApplicationOut<'_> {
     }
 }
 
-fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
+pub(super) fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
     let mut fields = Fields::parse(body)?;
     let name = fields.required_string("name");
     let name = fields.checked("name", name, |name| match name {
@@ -174,7 +174,7 @@ pub(super) async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let once = pending.once;
+    let once = pending.once(org, &[]);
     let new = read(org, &pending.read().await?.bytes)?;
     let uid = new.uid.clone();
     match (api.directory(&caller).create_application(new, once).await, uid) {
@@ -220,67 +220,6 @@ pub(super) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&application)))
 }
 
-/// The application that a path names, or the one that the body describes for the case that there is none.
-pub(super) enum Inline {
-    There(Application),
-    New(NewInline),
-}
-
-/// It has the name in the path, and is not made yet.
-pub(super) struct NewInline {
-    key: String,
-    new: NewApplication,
-}
-
-impl Inline {
-    pub(super) async fn find(
-        api: &Api,
-        caller: &Caller,
-        key: &str,
-        inline: Option<Value>,
-    ) -> Result<Self, Error> {
-        let which = WhichApplication { org: caller.org(), key: key.to_owned() };
-        // It is held to what it should be where it is not needed, too.
-        let inline = inline.map(|inline| read(caller.org(), inline.to_string().as_bytes()));
-        let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
-        let (Some(new), None) = (inline, api.engine.store().application(which).await?) else {
-            return api.application(caller, key.to_owned()).await.map(Self::There);
-        };
-        caller.may(Access::Administer).map_err(Error::forbidden)?;
-        let place = ["body", "application", "uid"];
-        match &new.uid {
-            None => {
-                let message = "this field is required: it is the name in the path";
-                Err(Problem::new(&place, message, "application_uid_missing").into())
-            }
-            Some(uid) if uid != key => {
-                let message = "must be the name in the path";
-                Err(Problem::new(&place, message, "application_uid_mismatch").into())
-            }
-            Some(_) => Ok(Self::New(NewInline { key: key.to_owned(), new })),
-        }
-    }
-
-    /// Makes it, if there is none.
-    pub(super) async fn or_make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
-        match self {
-            Self::There(application) => Ok(application),
-            Self::New(new) => new.make(api, caller).await,
-        }
-    }
-}
-
-impl NewInline {
-    pub(super) async fn make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
-        match api.directory(caller).create_application(self.new, None).await {
-            Ok(Made::New(made) | Made::Before(made)) => Ok(made),
-            // Another request was first.
-            Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
 /// Puts other values in the place of those there are, or makes the application.
 async fn put(
     State(api): State<Api>,
@@ -290,16 +229,19 @@ async fn put(
 ) -> Result<Response, Error> {
     let org = caller.org();
     let which = WhichApplication { org, key };
+    let may_be_made = || ids::may_be_made("app_", &which.key, "There is no such application");
     if api.engine.store().application(which.clone()).await?.is_none() {
-        ids::may_be_made("app_", &which.key, "There is no such application")?;
+        may_be_made()?;
     }
-    let (once, body) = (pending.once, pending.read().await?);
+    let (once, body) = (pending.once(org, &[which.key.as_bytes()]), pending.read().await?);
     let mut new = read(org, &body.bytes)?;
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = given::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
         let Some(current) = api.engine.store().application(which.clone()).await? else {
+            // Asked at each look: another request may just have deleted it.
+            may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(which.key.clone()));
             let is_named_so = uid.as_ref() == Some(&which.key);
             match api.directory(&caller).create_application(NewApplication { uid, ..new.clone() }, once).await

@@ -1,17 +1,17 @@
 //! A request's body, read only after the caller has been let in.
 
+use super::idempotency::RequestKey;
 use super::room::{Holder, Room, SMALL};
 use super::{Api, Error, message_batch};
 use crate::config::Limits;
 use crate::token::Caller;
+use aldaba_delivery::OrgId;
 use aldaba_engine::Once;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode, Uri};
+use http::StatusCode;
 use http_body_util::BodyExt;
-use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// What a request may be larger than its payload.
@@ -29,8 +29,7 @@ pub(super) fn largest(limits: &Limits) -> usize {
 #[derive(Debug)]
 pub(super) struct Pending {
     body: Body,
-    /// From `idempotency-key`.
-    pub(super) once: Once,
+    key: Option<Box<RequestKey>>,
     limit: usize,
     progress: Duration,
     room: Room,
@@ -69,10 +68,10 @@ impl FromRequest<Api> for Pending {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Error> {
         let (parts, body) = request.into_parts();
-        let once = once(&parts.headers, &parts.uri);
+        let key = RequestKey::of(&parts);
         let limit = api.limits.payload + ENVELOPE;
         let room = api.rooms.enter(parts.extensions.get::<Caller>().map(Holder::from));
-        Ok(Self { body, once, limit, progress: api.limits.progress, room })
+        Ok(Self { body, key, limit, progress: api.limits.progress, room })
     }
 }
 
@@ -81,7 +80,13 @@ impl Pending {
     pub(super) fn at_door(request: Request, api: &Api, holder: Holder) -> Self {
         let room = api.rooms.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
-        Self { body: request.into_body(), once: None, limit, progress, room }
+        Self { body: request.into_body(), key: None, limit, progress, room }
+    }
+
+    /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
+    /// ask for it after they have checked that the caller may reach what the path names.
+    pub(super) fn once(&self, org: OrgId, ids: &[&[u8]]) -> Once {
+        self.key.as_ref().map(|key| key.digest(org, ids))
     }
 
     /// For the few routes that take more than a message.
@@ -169,37 +174,4 @@ impl Pending {
 fn too_slow(limit: Duration) -> Error {
     let detail = format!("The request's body did not come within {limit:?}");
     Error::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
-}
-
-/// The digest by which a repeat of a request is known: caller, key and path. The body is not part of
-/// it: a repeat gets what the first one made. Nor is the application's name in the path: keys are kept by application, and
-/// it has two names, its id and its uid.
-fn once(headers: &HeaderMap, uri: &Uri) -> Once {
-    // A client that sends the header without a key has none to send.
-    let key = headers.get("idempotency-key").filter(|key| !key.as_bytes().trim_ascii().is_empty())?;
-    let caller = headers.get(AUTHORIZATION)?;
-    let path = uri.path_and_query().map_or("", |path| path.as_str());
-    // A header holds no NUL, so the parts cannot run into each other.
-    let mut hash = Sha256::new();
-    let (before, after) = around_application(path);
-    for part in [caller.as_bytes(), key.as_bytes()] {
-        hash.update(part);
-        hash.update([0]);
-    }
-    hash.update(before);
-    hash.update(after);
-    hash.update([0]);
-    let digest: [u8; 32] = hash.finalize().into();
-    digest.first_chunk().copied()
-}
-
-/// A path without the name of the application that it leads into: what stands before it and after it.
-fn around_application(path: &str) -> (&str, &str) {
-    const INTO: &str = "/app/";
-    let Some(start) = path.find(INTO).map(|start| start + INTO.len()) else { return (path, "") };
-    match path[start..].find('/') {
-        Some(length) => (&path[..start], &path[start + length..]),
-        // It is about the application itself.
-        None => (path, ""),
-    }
 }

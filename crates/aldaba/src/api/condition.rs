@@ -37,6 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ResumeIn {
     /// Also send again what has died in the outage.
@@ -166,11 +167,12 @@ pub(super) async fn resume(
     pending: Pending,
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let once = pending.once;
+    let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
     let mut recover = false;
     if !body.bytes.trim_ascii().is_empty() {
         let mut fields = Fields::parse(&body.bytes)?;
+        fields.refuse_others(&["recover"]);
         recover = fields.boolean_or("recover", false);
         fields.finish()?;
     }

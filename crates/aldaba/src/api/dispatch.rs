@@ -68,6 +68,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// Something to send, and where to.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct DispatchIn {
     /// Absolute, http or https; user and password in it become basic authentication.
@@ -280,7 +281,7 @@ async fn create(
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
     let application = api.application(&caller, key).await?;
-    let once = pending.once;
+    let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let (dispatch, payload) = read(&api, caller.org(), &body, once)?;
     let which = WhichApplication { org: caller.org(), key: application.id.to_string() };

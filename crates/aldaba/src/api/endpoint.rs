@@ -144,8 +144,8 @@ pub(super) async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
-    let once = pending.once;
-    let offer = Offer { caller: &caller, asked_before: &[] };
+    let once = pending.once(application.org, &[]);
+    let offer = Offer { caller: &caller, asked_before: &[], is_change: false };
     let new = read(&api, &offer, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
     let which = WhichApplication { org, key: id.to_string() };
@@ -199,7 +199,7 @@ pub(super) async fn patch(
         let current = api.endpoint(application.id, key.clone()).await?;
         let (merged, given) = merge(&current, &body.bytes)?;
         let asked_before = &current.config.event_types;
-        let offer = Offer { caller: &caller, asked_before };
+        let offer = Offer { caller: &caller, asked_before, is_change: true };
         let new = read(&api, &offer, merged.as_bytes())?;
         let credentials = given.contains_key("url").then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
@@ -218,18 +218,21 @@ pub(super) async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
+    let may_be_made = || ids::may_be_made("ep_", &key, "The application has no such endpoint");
     if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
-        ids::may_be_made("ep_", &key, "The application has no such endpoint")?;
+        may_be_made()?;
     }
-    let (once, body) = (pending.once, pending.read().await?);
+    let (once, body) = (pending.once(application.org, &[key.as_bytes()]), pending.read().await?);
     let given = changes(&body.bytes)?;
     let mut tries = api.engine.directory().tries();
     loop {
         let current = api.engine.store().endpoint(application.id, key.clone()).await?;
         let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
-        let offer = Offer { caller: &caller, asked_before };
+        let offer = Offer { caller: &caller, asked_before, is_change: true };
         let mut new = read(&api, &offer, &body.bytes)?;
         let Some(current) = current else {
+            // Asked at each look: another request may just have deleted it.
+            may_be_made()?;
             let uid = new.config.uid.get_or_insert_with(|| key.clone());
             let is_named_so = *uid == key;
             let which = WhichApplication { org: application.org, key: application.id.to_string() };

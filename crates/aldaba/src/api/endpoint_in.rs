@@ -16,11 +16,36 @@ use std::collections::BTreeMap;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+const FIELDS: &[&str] = &[
+    "url",
+    "uid",
+    "description",
+    "version",
+    "disabled",
+    "whenDisabled",
+    "eventTypes",
+    "filterTypes",
+    "channels",
+    "filter",
+    "throttleRate",
+    "rateLimit",
+    "policy",
+    "profile",
+    "http2",
+    "ordering",
+    "onExhausted",
+    "metadata",
+    "secret",
+    "headers",
+];
+/// What only the server sets. Whoever changes an endpoint may send back all that they have read.
+const READ_ONLY_FIELDS: [&str; 5] = ["id", "blocked", "health", "createdAt", "updatedAt"];
 const LONGEST_URL: usize = EndpointConfig::LONGEST_URL;
 
 /// An endpoint: a URL that wants messages.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 pub(super) struct EndpointIn {
     /// Absolute, http or https; user and password in it become basic authentication.
@@ -95,6 +120,8 @@ pub(super) struct Offer<'a> {
     pub(super) caller: &'a Caller,
     /// It keeps asking for these, whatever has become of them.
     pub(super) asked_before: &'a [String],
+    /// It may be there already.
+    pub(super) is_change: bool,
 }
 
 impl Offer<'_> {
@@ -144,6 +171,10 @@ fn listed(names: &[&str]) -> String {
 pub(super) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpoint, Error> {
     let org = offer.caller.org();
     let mut fields = Fields::parse(body)?;
+    if offer.is_change {
+        fields.forget(&READ_ONLY_FIELDS);
+    }
+    fields.refuse_others(FIELDS);
     let url = fields.required_string("url");
     let target = target(api, &mut fields, "url", url);
     let description = fields.string_or("description", "");

@@ -50,7 +50,7 @@ pub(crate) struct Problems {
 
 impl Problems {
     /// How many are listed if there are more than one more. Then that one says how many are not.
-    const MOST: usize = 20;
+    pub(super) const MOST: usize = 20;
 
     pub(crate) fn is_empty(&self) -> bool {
         self.listed.is_empty()

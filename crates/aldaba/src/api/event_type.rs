@@ -218,7 +218,7 @@ async fn show(State(api): State<Api>, caller: Caller, Ids(name): Ids<String>) ->
 }
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
-    let (once, body) = (pending.once, pending.read().await?);
+    let (once, body) = (pending.once(caller.org(), &[]), pending.read().await?);
     let new = apart(move || read(&body.bytes, None)).await?;
     let name = new.name.clone();
     let made =

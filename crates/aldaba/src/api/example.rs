@@ -91,7 +91,8 @@ async fn send(
         // An address gets what is dispatched to it, and nothing else.
         return Err(Error::not_found("The application has no such endpoint"));
     }
-    let (org, once) = (application.org, pending.once);
+    let org = application.org;
+    let once = pending.once(org, &[endpoint.id.as_bytes()]);
     let (event_type, index) = read(&pending.read().await?.bytes)?;
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };

@@ -58,6 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// How a job has ended, and whom to tell.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct JobIn {
     /// It is sent as `X-Job-Id`: visible ASCII, with no space at its ends.
@@ -154,7 +155,7 @@ async fn create(
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
     let application = api.application(&caller, key).await?;
-    let once = pending.once;
+    let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let mut fields = Fields::parse(&body.bytes)?;
     fields.refuse_others(FIELDS);

@@ -3,6 +3,7 @@
 use super::error::{Error, Problem, Problems};
 use super::given::{self, First};
 use super::message_in::{DEEPEST, too_deep};
+use super::nearest::nearest;
 use aldaba_delivery::Timestamp;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
@@ -153,9 +154,16 @@ impl Fields {
     pub(super) fn refuse_others(&mut self, known: &[&str]) {
         let unknown: Vec<_> =
             self.fields.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
-        for name in unknown {
-            self.problem(&name, format!("is no field here; there are: {}", known.join(", ")));
+        for (place, name) in unknown.iter().enumerate() {
+            // No more than so many problems are listed, and looking for the nearest name takes time.
+            let message = if place <= Problems::MOST { unknown_field(name, known) } else { String::new() };
+            self.problem(name, message);
         }
+    }
+
+    /// Passes over fields that mean nothing here.
+    pub(super) fn forget(&mut self, names: &[&str]) {
+        self.fields.retain(|name, _| !names.contains(&name.as_str()));
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -479,6 +487,14 @@ impl Fields {
                 self.problem(name, "is not supported yet; leave it out");
             }
         }
+    }
+}
+
+/// What is said of a field that means nothing.
+pub(super) fn unknown_field(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("unknown field; did you mean \"{meant}\"?"),
+        None => format!("unknown field; there are: {}", known.join(", ")),
     }
 }
 

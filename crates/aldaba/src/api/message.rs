@@ -1,10 +1,10 @@
-use super::application::Inline;
 use super::auth::Access;
 use super::body::Pending;
 use super::endpoint::some_items;
 use super::error::Problem;
 use super::given;
 use super::ids::{self, Ids};
+use super::inline::Inline;
 use super::json;
 use super::message_headers;
 use super::message_in::{self, MessageIn};
@@ -128,7 +128,7 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
     let which = api.which(&caller, key).await?;
-    let once = pending.once;
+    let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
         Ok(input) => input,
@@ -158,17 +158,17 @@ pub(super) async fn create(
         only_for: None,
         once,
     };
-    if let Some(inline) = input.application {
-        let inline = given::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
-        if let Inline::New(new) = Inline::find(&api, &caller, &which.key, inline).await? {
-            // Nothing is made for a message that is refused.
-            if let Some(refusal) = api.engine.refusal(&which, &event).await {
-                return Err(refusal.into());
+    let inline = match input.application {
+        None => None,
+        Some(inline) => {
+            let inline =
+                given::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
+            match Inline::find(&api, &caller, &which.key, inline).await? {
+                Inline::New(new) => Some(new.into_new()),
+                Inline::There(_) => None,
             }
-            // Boxed: every message would carry the room for what few of them need.
-            api.engine.in_time(Box::pin(new.make(&api, &caller))).await??;
         }
-    }
+    };
     let answer = |id, timestamp, deliver_at| {
         let payload = match &input.raw_payload {
             _ if !content.0 => Cow::Borrowed(json::empty()),
@@ -190,7 +190,12 @@ pub(super) async fn create(
         };
         json::sized_answer(StatusCode::ACCEPTED, &out, size)
     };
-    match api.engine.send(&which, event).await? {
+    let sent = match inline {
+        None => api.engine.send(&which, event).await?,
+        // Boxed: every message would carry the room for what few of them need.
+        Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
+    };
+    match sent {
         Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
         Sent::Before { message } => {
             let application = api.application(&caller, which.key).await?;

@@ -8,7 +8,7 @@ use super::ids::Ids;
 use super::json::Fields;
 use super::message_in::{MessageDocument, MessageIn};
 use super::routes::Route;
-use super::{Api, Error, json, rates};
+use super::{Api, Error, idempotency, json, rates};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
 use aldaba_engine::{NewEvent, Once, Sent};
@@ -19,7 +19,6 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 /// Messages, and bytes, of one request.
@@ -39,6 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the messages are read one by one")]
 struct MessageBatchIn {
     #[schema(min_items = 1, max_items = 1000)]
@@ -46,6 +46,7 @@ struct MessageBatchIn {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Body<'a> {
     #[serde(borrow)]
     messages: AtMost<&'a RawValue, MOST_MESSAGES>,
@@ -94,7 +95,7 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
-    let once = pending.once;
+    let once = pending.once(application.org, &[]);
     let body = pending.up_to(MOST_BYTES).read().await?;
     let messages = messages(&body.bytes)?;
     rates::charge(&api, application.org, application.id, messages.len() - 1);
@@ -106,7 +107,8 @@ async fn create(
         }
         match parse(message, api.limits.payload) {
             Ok(input) => {
-                events.push(event(input, once_of(once, place)));
+                // The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
+                events.push(event(input, idempotency::of_item(once, place)));
                 places.push(place);
                 results.push(None);
             }
@@ -136,6 +138,7 @@ fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
     let Ok(Body { messages: AtMost(First { items, count }) }) = serde_json::from_slice::<Body<'_>>(body)
     else {
         let mut fields = Fields::parse(body)?;
+        fields.refuse_others(&["messages"]);
         fields.require("messages");
         fields.finish()?;
         return Err(Problem::decode(&place, "expected a list of messages, given once").into());
@@ -171,14 +174,4 @@ fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
         only_for: None,
         once,
     }
-}
-
-/// The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
-fn once_of(once: Once, place: usize) -> Once {
-    let digest = once?;
-    let mut hash = Sha256::new();
-    hash.update(digest);
-    hash.update(u64::try_from(place).unwrap_or(u64::MAX).to_be_bytes());
-    let digest: [u8; 32] = hash.finalize().into();
-    digest.first_chunk().copied()
 }

@@ -4,7 +4,7 @@
 pub(super) use aldaba_delivery::{DEEPEST_PAYLOAD as DEEPEST, is_too_deep as too_deep};
 
 use super::error::{Error, Problem};
-use super::given::{AtMost, First};
+use super::given::{self, AtMost, First};
 use super::ids;
 use super::json::{self, Fields};
 use super::message_headers;
@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 /// An event.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", as = MessageIn)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 pub(super) struct MessageDocument {
     #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
@@ -50,6 +51,7 @@ pub(super) struct MessageDocument {
 /// The body that is sent.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", as = TransformationsParams)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ParametersDocument {
     /// Sent as it is in the place of the payload. It need not be JSON.
@@ -61,11 +63,29 @@ pub(super) const MOST_TAGS: usize = NewMessage::MOST_TAGS;
 /// Part of the API, not served yet.
 const NOT_YET: [&str; 1] = ["payloadRetentionHours"];
 const PARAMETERS: &str = "transformationsParams";
+const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
 /// Days. SDKs of the first generation send it unasked, and nothing is deleted sooner.
 const RETENTION: u64 = 90;
 
+/// Those of [`Body`].
+const FIELDS: &[&str] = &[
+    "eventType",
+    "payload",
+    "data",
+    "eventId",
+    "channels",
+    "version",
+    "application",
+    "deliverAt",
+    "tags",
+    "headers",
+    "payloadRetentionPeriod",
+    "payloadRetentionHours",
+    "transformationsParams",
+];
+
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Body<'a> {
     #[serde(borrow)]
     event_type: Cow<'a, str>,
@@ -215,6 +235,13 @@ fn acceptable(body: &Body<'_>) -> bool {
 /// The body that is to be sent in the place of the payload.
 fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
     let wrong = |error: serde_json::Error| Problem::decode(&["body", PARAMETERS], error.to_string());
+    if let Ok(object) = given::fields(given.get().as_bytes()) {
+        let unknown = object.keys().find(|name| !PARAMETER_FIELDS.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            let message = json::unknown_field(name, PARAMETER_FIELDS);
+            return Err(Problem::value(&["body", PARAMETERS, name], message).into());
+        }
+    }
     let parameters: Option<Parameters<'_>> = serde_json::from_str(given.get()).map_err(wrong)?;
     let Some(Parameters { raw_payload, headers }) = parameters else { return Ok(None) };
     if headers.is_some() {
@@ -247,6 +274,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
         Ok(fields) => fields,
         Err(error) => return error,
     };
+    fields.refuse_others(FIELDS);
     let event_type = fields.required_string("eventType");
     fields.checked("eventType", event_type, |name| ids::name(name));
     match (fields.has("payload"), fields.has("data")) {

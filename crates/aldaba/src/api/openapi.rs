@@ -149,7 +149,7 @@ fn idempotency(route: &Route) -> Option<Value> {
         json!({
             "name": "idempotency-key",
             "in": "header",
-            "description": "A repeat of the request with the same key has no second effect",
+            "description": "A repeat of the request with the same key has no second effect and gets the first answer, for 24 hours at least. The same request: same key, method, route, organization, and the same things in the path, by id or uid; token, query and body do not count",
             "schema": {"type": "string"},
         })
     })

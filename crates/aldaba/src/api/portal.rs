@@ -1,9 +1,9 @@
 //! Tokens for an application's portal, and their ends.
 
-use super::application::Inline;
 use super::auth::Access;
 use super::body::Pending;
 use super::ids::{self, Ids};
+use super::inline::Inline;
 use super::json::{self, Fields};
 use super::routes::Route;
 use super::{Api, Error};

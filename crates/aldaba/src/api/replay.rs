@@ -6,6 +6,7 @@ use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::routes::{Form, Route};
+use super::variant::Variant;
 use super::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
@@ -17,7 +18,8 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 pub(super) fn routes() -> Vec<Route> {
     let resend =
@@ -75,6 +77,7 @@ struct Nothing {}
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ReplayIn {
     /// Messages accepted from then on.
@@ -96,16 +99,23 @@ struct ReplayIn {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct BulkReplayIn {
-    #[schema(inline)]
-    #[serde(flatten)]
-    common: ReplayIn,
+struct BulkReplayFields {
     /// 0 success, 2 fail, 4 cancelled.
     status: Option<u8>,
     /// 0 (no answer), 100, 200, 300, 400 or 500.
     status_code_class: Option<u16>,
     /// Also what the endpoint was never sent.
     missing: Option<bool>,
+}
+
+struct BulkReplayIn;
+
+impl ToSchema for BulkReplayIn {}
+
+impl PartialSchema for BulkReplayIn {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<ReplayIn>("Which messages are sent again.").with_fields_of::<BulkReplayFields>().into()
+    }
 }
 
 /// What a replay would send.
@@ -123,6 +133,9 @@ struct CountOut {
 pub(super) const RATE: u32 = 500;
 const FASTEST: u64 = 10_000;
 const MOST_TYPES: usize = 100;
+const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
+/// Of a bulk replay besides.
+const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
 /// How long a resend is waited for. What is on the wire by then goes on without the caller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -161,7 +174,7 @@ async fn start(
     kind: ReplayKind,
 ) -> Result<Response, Error> {
     let endpoint = endpoint::find(api, caller, keys).await?;
-    let once = pending.once;
+    let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
     let asked = Asked::read(&body.bytes, kind, api.engine.clock().now())?;
     let Asked { filter, rate, dry_run } = asked;
@@ -186,6 +199,8 @@ struct Asked {
 impl Asked {
     fn read(body: &[u8], kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
         let mut fields = Fields::parse(body)?;
+        let bulk = if kind == ReplayKind::Bulk { BULK_FIELDS } else { &[] };
+        fields.refuse_others(&[FIELDS, bulk].concat());
         let since = fields.moment("since");
         if since.is_none() && !fields.has_problem() {
             fields.problem("since", "this field is required: messages accepted from then on are sent");
@@ -369,7 +384,8 @@ pub(super) async fn resend(
     let endpoint = api.endpoint(application.id, endpoint).await?;
     let deed = Deed::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
     let audit = api.engine.entry(caller.actor(), deed);
-    let asked = NewResend { endpoint, message, audit, once: pending.once };
+    let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
+    let asked = NewResend { endpoint, message, audit, once };
     if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {
         ended?;
     }

@@ -70,7 +70,7 @@ pub(super) async fn rotate(
     pending: Pending,
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let once = pending.once;
+    let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let key = fields.signing_key("key");
     let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);

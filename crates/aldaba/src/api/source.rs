@@ -251,7 +251,7 @@ async fn create(
     caller: Caller,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let once = pending.once;
+    let once = pending.once(caller.org(), &[]);
     let new = read(caller.org(), &pending.read().await?.bytes, None)?;
     let (Made::New(made) | Made::Before(made)) = api.directory(&caller).create_source(new, once).await?;
     Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED))
@@ -276,16 +276,19 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
+    let may_be_made = || ids::may_be_made("src_", &key, "There is no such source");
     if api.engine.store().source(org, key.clone()).await?.is_none() {
-        ids::may_be_made("src_", &key, "There is no such source")?;
+        may_be_made()?;
     }
-    let (once, body) = (pending.once, pending.read().await?);
+    let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
     let new = read(org, &body.bytes, None)?;
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = super::given::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
         let Some(current) = api.engine.store().source(org, key.clone()).await? else {
+            // Asked at each look: another request may just have deleted it.
+            may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(key.clone()));
             let is_named_so = uid.as_ref() == Some(&key);
             match api.directory(&caller).create_source(NewSource { uid, ..new.clone() }, once).await {
@@ -361,10 +364,12 @@ async fn rotate(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let once = pending.once;
+    // Of the id: by then the uid may be another source's.
+    let Source { org, id, .. } = api.source(&caller, key).await?;
+    let once = pending.once(org, &[id.as_bytes()]);
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.source(&caller, key.clone()).await?;
+        let current = api.source(&caller, id.to_string()).await?;
         match api.directory(&caller).rotate_source_token(&current, once).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
             rotated => {

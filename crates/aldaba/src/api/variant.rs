@@ -22,6 +22,14 @@ impl Variant {
         self.not_required(fields)
     }
 
+    /// With the fields of `T` besides.
+    pub(super) fn with_fields_of<T: PartialSchema>(mut self) -> Self {
+        let Self(others) = Self::of::<T>("");
+        self.0.properties.extend(others.properties);
+        self.0.required.extend(others.required);
+        self
+    }
+
     /// The field may be left out, or be null.
     pub(super) fn optional(mut self, field: &str) -> Self {
         if let Some(RefOr::T(Schema::Object(property))) = self.0.properties.get_mut(field)

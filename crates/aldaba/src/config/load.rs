@@ -69,7 +69,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     if start > most {
         return Err(Error::Lanes { start, most });
     }
-    let warnings = warnings(&config, &sources.variables);
+    let warnings = warnings(&sources.variables);
     Ok(Loaded { config, warnings, file: path })
 }
 
@@ -125,16 +125,12 @@ fn as_text(value: &toml::Value) -> String {
     }
 }
 
-fn warnings(config: &Config, variables: &BTreeMap<String, String>) -> Vec<String> {
+fn warnings(variables: &BTreeMap<String, String>) -> Vec<String> {
     let known = |name: &str| {
         name == CONFIG_VARIABLE
             || reach::VARIABLES.contains(&name)
             || SETTINGS.iter().any(|s| s.variable() == name)
     };
     let unread = variables.keys().filter(|name| name.starts_with(PREFIX) && !known(name));
-    let mut warnings: Vec<_> = unread.map(|name| format!("no setting reads the variable {name}")).collect();
-    if config.jwt_secret.as_ref().is_some_and(|secret| secret.0.len() < 32) {
-        warnings.push("jwt_secret is shorter than 32 characters: tokens may be forged by guessing it".into());
-    }
-    warnings
+    unread.map(|name| format!("no setting reads the variable {name}")).collect()
 }

@@ -10,6 +10,7 @@ mod values;
 pub use load::{Error, Loaded, Sources, load};
 pub use settings::{Kind, SETTINGS, Setting};
 
+use crate::JwtSecret;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
@@ -39,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 pub struct Config {
     pub listen: SocketAddr,
     /// `None`: the one in the data folder, made at the first start.
-    pub jwt_secret: Option<Secret<String>>,
+    pub jwt_secret: Option<JwtSecret>,
     /// `None`: derived from the JWT secret where that is set, else the one in the data folder.
     pub encryption_key: Option<Secret<[u8; 32]>>,
     /// `None`: as requests name it.

@@ -2,6 +2,7 @@
 
 use super::values::{days, encryption_key, networks, size};
 use super::{Config, LogFormat, PREFIX, Secret};
+use crate::JwtSecret;
 use crate::api_client::api_url;
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::time::Duration;
@@ -104,10 +105,10 @@ pub const SETTINGS: &[Setting] = &[
     ),
     secret(
         "jwt_secret",
-        "a text of at least 1 character; 32 or more are safe",
+        "a text of at least 32 bytes; `openssl rand -hex 32` makes one",
         "Signs and checks API tokens (HS256). Unset: `jwt.secret` in the data folder, made at the first \
-         start. Changing it makes every token invalid.",
-        |c, v| (!v.is_empty()).then(|| c.jwt_secret = Some(Secret(v.to_owned()))),
+         start. Changing it makes every token invalid, and changes the `encryption_key` that is derived from it.",
+        |c, v| JwtSecret::new(v).ok().map(|secret| c.jwt_secret = Some(secret)),
     ),
     secret(
         "encryption_key",

@@ -219,7 +219,7 @@ impl Running {
         let folder = DataFolder::open(config.data()).map_err(StartError::Folder)?;
         let secret = keys::jwt_secret(&config, &folder, entropy).map_err(StartError::Folder)?;
         let organization = DEFAULT_ORGANIZATION.parse().expect("an organization");
-        let token = issue_token(secret.as_bytes(), organization, clock.now());
+        let token = issue_token(&secret, organization, clock.now());
         let server = Server::start(listener, config).await?;
         let door = Door { address: server.address(), token };
         let engine = server.engine().clone();

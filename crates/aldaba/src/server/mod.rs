@@ -15,7 +15,7 @@ pub use accept::listen;
 use crate::api::{Api, DeliveryIds, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
 use crate::config::Config;
 use crate::keys;
-use crate::token::Tokens;
+use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
 use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
 use aldaba_engine::{
@@ -95,7 +95,7 @@ impl Server {
         let delivery_ids =
             DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         folder.set_address(address);
-        let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
+        let tokens = Tokens::new(&secret, engine.credentials().clone());
         let (guard, limits) = (wire.guard(), config.limits.clone());
         let public_url = PublicUrl { told: config.public_url.clone(), address };
         let api = Api::new(ApiParts {
@@ -155,18 +155,18 @@ impl Server {
 }
 
 /// The API of an engine, without a socket: for whoever brings both. Tokens are those of the configured
-/// secret; without one there are none.
+/// secret; without one nobody can sign any, and only API keys are taken.
 pub async fn api(
     engine: &Engine,
     entropy: &dyn Entropy,
     config: &Config,
 ) -> Result<axum::Router, aldaba_store::Error> {
     let delivery_ids = DeliveryIds::of(&**engine.store(), entropy).await?;
-    let secret = config.jwt_secret.as_ref().map_or("", |secret| secret.0.as_str());
+    let secret = config.jwt_secret.clone().unwrap_or_else(|| JwtSecret::random(entropy));
     let limits = config.limits.clone();
     let (rooms, answers) = (Rooms::of_bodies(&limits), Rooms::of_answers(&limits));
     let turns = Turns::default();
-    let tokens = Tokens::new(secret.as_bytes(), engine.credentials().clone());
+    let tokens = Tokens::new(&secret, engine.credentials().clone());
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();

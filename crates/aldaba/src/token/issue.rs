@@ -1,6 +1,6 @@
 //! Tokens that this server signs.
 
-use super::{Capabilities, ISSUER};
+use super::{Capabilities, ISSUER, JwtSecret};
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde::Serialize;
@@ -24,17 +24,17 @@ struct Organization {
 
 /// A token for everything in one organization. It names no first moment: a clock that is set back must
 /// not make a fresh token invalid.
-pub fn issue_token(secret: &[u8], org: OrgId, now: Timestamp) -> String {
+pub fn issue_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
     organization(secret, org, now, LIFETIME_SECONDS, None)
 }
 
 /// The same, for the requests of a command that has the secret.
-pub(crate) fn issue_command_token(secret: &[u8], org: OrgId, now: Timestamp) -> String {
+pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
     organization(secret, org, now, COMMAND_SECONDS, Some(COMMAND_LINE))
 }
 
 fn organization(
-    secret: &[u8],
+    secret: &JwtSecret,
     org: OrgId,
     now: Timestamp,
     lifetime: i64,
@@ -43,7 +43,7 @@ fn organization(
     let iat = now.millis().div_euclid(1000);
     let claims =
         Organization { sub: org.to_string(), iat, exp: iat.saturating_add(lifetime), iss: ISSUER, by };
-    sign(&EncodingKey::from_secret(secret), &claims)
+    sign(&EncodingKey::from_secret(secret.as_bytes()), &claims)
 }
 
 /// A token for an application's portal.

@@ -4,12 +4,14 @@ mod caller;
 mod capability;
 mod claims;
 mod issue;
+mod secret;
 
 pub use aldaba_engine::DEFAULT_ORGANIZATION;
 pub(crate) use caller::{Caller, Rights, Shown};
 pub(crate) use capability::{Capabilities, Capability};
 pub use issue::issue_token;
 pub(crate) use issue::{NewPortalToken, issue_command_token};
+pub use secret::{JwtSecret, SecretTooShort};
 
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{Credentials, KEY_PREFIX, digest_of};
@@ -53,7 +55,8 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(crate) fn new(secret: &[u8], credentials: Credentials) -> Self {
+    pub(crate) fn new(secret: &JwtSecret, credentials: Credentials) -> Self {
+        let secret = secret.as_bytes();
         let mut validation = Validation::new(Algorithm::HS256);
         // Times are checked here, against the engine's clock. Issuer and audience bind nobody.
         validation.required_spec_claims.clear();

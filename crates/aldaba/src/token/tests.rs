@@ -7,7 +7,7 @@ use jsonwebtoken::Header;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const SECRET: &[u8] = b"a secret of the tests";
+const SECRET: &[u8] = b"a secret of the tests, long enough";
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const ORG: &str = DEFAULT_ORGANIZATION;
 const APP: &str = "app_23rb8YdGqMT0qIzpgGwdXfHirMu";
@@ -21,8 +21,12 @@ fn app() -> AppId {
     APP.parse().unwrap()
 }
 
+fn secret() -> JwtSecret {
+    JwtSecret::new(std::str::from_utf8(SECRET).unwrap()).unwrap()
+}
+
 fn tokens() -> Tokens {
-    Tokens::new(SECRET, Credentials::default())
+    Tokens::new(&secret(), Credentials::default())
 }
 
 fn signed(claims: &Value, algorithm: Algorithm, secret: &[u8]) -> String {
@@ -44,7 +48,7 @@ fn refusal(claims: &Value) -> Option<Refused> {
 
 #[test]
 fn an_issued_token_speaks_for_its_organization() {
-    let caller = tokens().check(issue_token(SECRET, org(), NOW).as_bytes(), NOW).unwrap();
+    let caller = tokens().check(issue_token(&secret(), org(), NOW).as_bytes(), NOW).unwrap();
     assert_eq!((caller.org(), caller.app()), (org(), None));
     assert_eq!(caller.rights(), Rights::Scope(Scope::Admin));
     assert_eq!(caller.actor().who, Who::OrganizationToken);
@@ -52,7 +56,7 @@ fn an_issued_token_speaks_for_its_organization() {
 
 #[test]
 fn a_command_that_has_the_secret_is_told_apart_and_its_token_ends_soon() {
-    let (tokens, token) = (tokens(), issue_command_token(SECRET, org(), NOW));
+    let (tokens, token) = (tokens(), issue_command_token(&secret(), org(), NOW));
     let caller = tokens.check(token.as_bytes(), NOW).unwrap();
     assert_eq!(caller.actor().who, Who::CommandLine);
     assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 26).err(), Some(Refused::Invalid));
@@ -60,7 +64,7 @@ fn a_command_that_has_the_secret_is_told_apart_and_its_token_ends_soon() {
 
 #[test]
 fn a_fresh_token_is_valid_on_a_clock_that_was_set_back() {
-    let token = issue_token(SECRET, org(), NOW);
+    let token = issue_token(&secret(), org(), NOW);
     let day_before = Timestamp::from_millis(NOW.millis() - 24 * 3600 * 1000);
     assert!(tokens().check(token.as_bytes(), day_before).is_ok());
 }
@@ -134,7 +138,7 @@ fn key(scope: Scope, app: Option<AppId>) -> (Tokens, String) {
     let (key, text) = make_key(new, NOW, &SystemEntropy::new());
     let credentials = Credentials::default();
     credentials.keys.put(key);
-    (Tokens::new(SECRET, credentials), text)
+    (Tokens::new(&secret(), credentials), text)
 }
 
 #[test]
@@ -265,7 +269,7 @@ fn portal_tokens_issued_before_a_cut_end_with_it() {
     let later = NewPortalToken { issued_at: NOW + Duration::from_millis(1), ..portal(None, Some("ana")) };
     let later = tokens.issue_portal(&later);
     let undated = signed(&json!({"sub": APP, "org": ORG}), Algorithm::HS256, SECRET);
-    let organization = issue_token(SECRET, org(), Timestamp::from_millis(NOW.millis() - 86_400_000));
+    let organization = issue_token(&secret(), org(), Timestamp::from_millis(NOW.millis() - 86_400_000));
     let now = NOW + MINUTE;
     for token in [&before, &later, &undated] {
         assert!(tokens.check(token.as_bytes(), now).is_ok());

@@ -1,7 +1,7 @@
 //! The API and the engine on a simulated clock, and a receiver that notes everything.
 
-use aldaba::config::{Config, Secret};
-use aldaba::{DEFAULT_ORGANIZATION, issue_token};
+use aldaba::config::Config;
+use aldaba::{DEFAULT_ORGANIZATION, JwtSecret, issue_token};
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{Answer, FailureKind, Outcome, RetryAfter, Timestamp};
 use aldaba_engine::{Engine, Options, Parts, Policies, Sending, Transport, Vault, WireRequest, WireResponse};
@@ -22,6 +22,10 @@ use tower::ServiceExt;
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 const SECRET: &str = "the secret of the documents' tests";
 const START: Timestamp = Timestamp::from_millis(1_780_000_000_000);
+
+fn secret() -> JwtSecret {
+    JwtSecret::new(SECRET).unwrap()
+}
 
 /// One request on the wire.
 #[derive(Clone, Debug)]
@@ -159,7 +163,7 @@ impl Stage {
     }
 
     pub(crate) async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
-        let token = issue_token(SECRET.as_bytes(), DEFAULT_ORGANIZATION.parse().unwrap(), self.process.now());
+        let token = issue_token(&secret(), DEFAULT_ORGANIZATION.parse().unwrap(), self.process.now());
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
         let request = Request::builder()
             .method(method)
@@ -242,7 +246,7 @@ async fn start(
     };
     let options = Options { longest_nap: HOUR * 10_000, ..Options::default() };
     let engine = Engine::start(parts, options).await.expect("it starts");
-    let config = Config { jwt_secret: Some(Secret(SECRET.into())), ..Config::default() };
+    let config = Config { jwt_secret: Some(secret()), ..Config::default() };
     let router = aldaba::server::api(&engine, &*entropy, &config).await.expect("a working store");
     (engine, router)
 }

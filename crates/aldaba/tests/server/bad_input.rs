@@ -99,11 +99,11 @@ async fn messages_that_are_not_acceptable_are_refused() {
 }
 
 #[tokio::test]
-async fn fields_that_are_null_count_as_absent_and_unknown_ones_are_ignored() {
+async fn fields_that_are_null_count_as_absent() {
     let server = Running::start().await;
     let app = server.application().await;
     let body = json!({"eventType": "a", "payload": {}, "eventId": null, "channels": null, "tags": null,
-        "deliverAt": null, "application": null, "transformationsParams": null, "newerField": [1]});
+        "deliverAt": null, "application": null, "transformationsParams": null});
     server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(202);
 }
 
@@ -369,11 +369,16 @@ async fn however_much_is_wrong_the_answer_is_short() {
     let results = reply.expect(202);
     assert!(reply.body.len() < 1000, "{results}");
     assert!(results["results"][0]["error"]["detail"][0]["msg"].as_str().unwrap().contains("it has 1000000"));
-    let reply = server
-        .client
-        .post(&format!("/app/{app}/msg/batch"), format!(r#"{{"messages":{channels},"more":{channels}}}"#))
-        .await;
+    let batch = async |body: String| server.client.post(&format!("/app/{app}/msg/batch"), body).await;
+    let reply = batch(format!(r#"{{"messages":{channels}}}"#)).await;
     assert!(reply.expect(422)["detail"][0]["msg"].as_str().unwrap().contains("it has 1000001"));
+    let reply = batch(format!(r#"{{"messages":[],"more":{channels}}}"#)).await;
+    assert_eq!(places(&reply), ["body.more"]);
+    // As many as a body may have, none of them known.
+    let unknown = (0..1000).map(|number| format!(r#""{}{number}":1"#, "x".repeat(60))).collect::<Vec<_>>();
+    let reply = server.client.post(&format!("/app/{app}/msg"), format!("{{{}}}", unknown.join(","))).await;
+    assert_eq!(places(&reply).len(), 21);
+    assert!(reply.body.len() < 16 << 10, "{}", reply.body.len());
     // Of those that are looked at one by one the first are named.
     let names: Vec<_> = (0..500).map(|number| format!("no name {number}")).collect();
     let body = json!({"url": url, "eventTypes": names}).to_string();

@@ -181,7 +181,7 @@ async fn a_second_server_on_the_same_folder_is_refused() {
     let server = Running::within(folder, |_| {}).await;
     let mut config = aldaba::config::Config::default();
     config.store.folder = path;
-    config.jwt_secret = Some(aldaba::config::Secret(crate::running::JWT_SECRET.into()));
+    config.jwt_secret = Some(crate::running::jwt_secret());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     assert!(aldaba::server::Server::start(listener, config).await.is_err());
     server.client.get(&format!("/app/{app}")).await.expect(200);

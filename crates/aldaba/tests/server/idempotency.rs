@@ -27,24 +27,6 @@ async fn a_repeated_key_gets_the_first_answer_and_makes_nothing_new() {
 }
 
 #[tokio::test]
-async fn another_key_caller_or_path_is_another_request() {
-    let server = Running::start().await;
-    let app = server.application().await;
-    let path = format!("/app/{app}/msg");
-    let message = r#"{"eventType":"a","payload":{}}"#;
-    let mut seen = std::collections::BTreeSet::new();
-    let other_path = format!("{path}?with_content=false");
-    for (path, key) in [(&path, "k1"), (&path, "k2"), (&other_path, "k1")] {
-        let sent = server.client.post_once(path, key, message).await.expect(202);
-        assert!(seen.insert(sent["id"].to_string()));
-    }
-    let mut other_caller = server.client.clone();
-    other_caller.authorization = other_caller.authorization.map(|value| value.replace("Bearer", "bearer"));
-    let sent = other_caller.post_once(&path, "k1", message).await.expect(202);
-    assert!(seen.insert(sent["id"].to_string()));
-}
-
-#[tokio::test]
 async fn a_key_is_the_same_by_the_id_and_by_the_uid_of_an_application() {
     let server = Running::start().await;
     let ids = ["sol", "luna"].map(|uid| {

@@ -120,6 +120,33 @@ async fn a_days_messages_are_counted_over_a_restart() {
 }
 
 #[tokio::test]
+async fn a_message_over_the_quota_does_not_make_its_application() {
+    a_day_that_goes_on().await;
+    let server = Running::with(|config| config.engine.quotas.organization = Some(1)).await;
+    let send = async |uid: &str| {
+        let body = json!({"eventType": "a", "payload": {}, "application": {"name": uid, "uid": uid}});
+        server.client.post(&format!("/app/{uid}/msg"), body.to_string()).await
+    };
+    let uids: Vec<_> = (0..8).map(|n| format!("app-{n}")).collect();
+    let sent = join_all(uids.iter().map(|uid| send(uid))).await;
+    for (uid, reply) in uids.iter().zip(&sent) {
+        let there = server.client.get(&format!("/app/{uid}")).await.status;
+        match reply.status.as_u16() {
+            202 => assert_eq!(there, 200, "{uid}"),
+            _ => {
+                refused(reply, "quota_exceeded", "The organization may send 1 messages a day");
+                assert_eq!(there, 404, "{uid}");
+            }
+        }
+    }
+    assert_eq!(sent.iter().filter(|reply| reply.status == 202).count(), 1);
+    // The audit log tells of the one that was made.
+    let made = server.client.get("/audit?action=application.create").await.expect(200);
+    assert_eq!(made["data"].as_array().unwrap().len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn an_organizations_messages_are_those_of_all_its_applications() {
     a_day_that_goes_on().await;
     let server = Running::with(|config| config.engine.quotas.organization = Some(2)).await;

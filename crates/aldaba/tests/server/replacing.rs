@@ -147,9 +147,11 @@ async fn one_that_several_put_at_the_same_time_is_made_once_and_changed_by_the_o
     let app = server.application().await;
     for path in ["/app/new".to_owned(), format!("/app/{app}/endpoint/new")] {
         let puts = (0..8).map(|n| {
-            let body =
-                json!({"name": format!("n{n}"), "url": "https://example.com", "uid": "new"}).to_string();
-            server.client.put(&path, body)
+            let body = match path.contains("endpoint") {
+                true => json!({"description": format!("n{n}"), "url": "https://example.com", "uid": "new"}),
+                false => json!({"name": format!("n{n}"), "uid": "new"}),
+            };
+            server.client.put(&path, body.to_string())
         });
         let replies = futures_util::future::join_all(puts).await;
         let mut statuses: Vec<_> = replies.iter().map(|reply| reply.status.as_u16()).collect();
@@ -160,7 +162,11 @@ async fn one_that_several_put_at_the_same_time_is_made_once_and_changed_by_the_o
         assert_eq!(ids.len(), 1, "{path}");
         // Without a uid in the body the name in the path is it.
         let path = path.replace("new", "other");
-        let puts = (0..8).map(|_| server.client.put(&path, r#"{"name": "n", "url": "https://example.com"}"#));
+        let body = match path.contains("endpoint") {
+            true => r#"{"url": "https://example.com"}"#,
+            false => r#"{"name": "n"}"#,
+        };
+        let puts = (0..8).map(|_| server.client.put(&path, body));
         let made = futures_util::future::join_all(puts).await;
         assert!(made.iter().all(|reply| [200, 201].contains(&reply.status.as_u16())), "{made:?}");
     }

@@ -1,7 +1,7 @@
 use crate::client::Client;
 use aldaba::config::Config;
 use aldaba::server::{Failed, Server, Threads, listen};
-use aldaba::{DEFAULT_ORGANIZATION, issue_token};
+use aldaba::{DEFAULT_ORGANIZATION, JwtSecret, issue_token};
 use aldaba_delivery::Timestamp;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -14,6 +14,10 @@ pub(crate) const JWT_SECRET: &str = "the secret of the tests, long enough";
 /// When the tests' tokens were made; they last ten years.
 pub(crate) const ISSUED: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
+pub(crate) fn jwt_secret() -> JwtSecret {
+    JwtSecret::new(JWT_SECRET).unwrap()
+}
+
 /// A server in this process, with a data folder of its own.
 pub(crate) struct Running {
     pub(crate) client: Client,
@@ -24,7 +28,7 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn token(org: &str) -> String {
-    issue_token(JWT_SECRET.as_bytes(), org.parse().unwrap(), ISSUED)
+    issue_token(&jwt_secret(), org.parse().unwrap(), ISSUED)
 }
 
 impl Running {
@@ -46,7 +50,7 @@ impl Running {
         config.store.folder = folder.path().join("data");
         // Tests share their processors with others, and are not about that.
         config.store.queue_wait = Duration::from_secs(30);
-        config.jwt_secret = Some(aldaba::config::Secret(JWT_SECRET.into()));
+        config.jwt_secret = Some(jwt_secret());
         change(&mut config);
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let server = Server::start(listener, config).await.unwrap();

@@ -1,12 +1,58 @@
 use crate::running::{ISSUED, JWT_SECRET, Running, token};
+use aldaba::JwtSecret;
+use aldaba::config::Config;
+use aldaba_engine::{Entropy, Installation, Setup, SystemClock, SystemEntropy};
+use axum::body::Body;
+use http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tower::ServiceExt;
 
 pub(crate) const OTHER_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
 
 pub(crate) fn signed(claims: &Value) -> String {
     let key = EncodingKey::from_secret(JWT_SECRET.as_bytes());
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &key).unwrap()
+}
+
+#[tokio::test]
+async fn without_a_secret_nobody_can_sign_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.store.folder = folder.path().join("data");
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
+    let setup = Setup {
+        store: config.store.clone(),
+        clock: Arc::new(SystemClock::new()),
+        entropy: entropy.clone(),
+        encryption_key: [7; 32],
+        wire: Default::default(),
+        overrides: config.overrides,
+        engine: config.engine.clone(),
+    };
+    let Installation { engine, .. } = Installation::start(setup).await.unwrap();
+    let api = aldaba::server::api(&engine, &*entropy, &config).await.unwrap();
+    let claims = json!({"sub": aldaba::DEFAULT_ORGANIZATION});
+    for secret in ["", "\0", &"0".repeat(64), &"00".repeat(32)] {
+        let key = EncodingKey::from_secret(secret.as_bytes());
+        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).unwrap();
+        let request =
+            Request::builder().uri("/api/v1/app").header("authorization", format!("Bearer {token}"));
+        let answer = api.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 401, "{secret:?}");
+    }
+    engine.shutdown(Duration::from_secs(5)).await;
+}
+
+#[test]
+fn a_secret_that_signs_tokens_is_no_shorter_than_32_bytes() {
+    for short in ["", "x", "31 bytes, one fewer than needed"] {
+        let error = JwtSecret::new(short).unwrap_err().to_string();
+        assert!(error.contains("at least 32 bytes"), "{error}");
+    }
+    JwtSecret::new("32 bytes, just as many as needed").unwrap();
 }
 
 pub(crate) fn application_token(app: &str) -> String {
@@ -21,7 +67,11 @@ async fn without_a_valid_token_nothing_is_reached_and_nothing_stored() {
     let mut callers = vec![server.client.anonymous()];
     for token in [
         "nonsense".to_owned(),
-        aldaba::issue_token(b"another secret", aldaba::DEFAULT_ORGANIZATION.parse().unwrap(), ISSUED),
+        aldaba::issue_token(
+            &JwtSecret::new("another secret, and a long one too").unwrap(),
+            aldaba::DEFAULT_ORGANIZATION.parse().unwrap(),
+            ISSUED,
+        ),
         signed(&json!({"sub": aldaba::DEFAULT_ORGANIZATION, "exp": past})),
         signed(&json!({})),
         JWT_SECRET.to_owned(),

@@ -14,17 +14,21 @@ impl Disk {
     pub(super) fn accept(&mut self, accept: &Accept, sabotage: Option<Sabotage>) -> Accepted {
         let message = &accept.message;
         let owner = *accept.app.as_bytes();
-        let used = accept.idempotency.map(|key| (UniqueKey::Idempotency(owner, key.digest), key.expires_at));
         let event_id = message.event_id.clone().map(|id| UniqueKey::EventId(owner, id));
         let find = |key: &UniqueKey| match sabotage {
             Some(Sabotage::ForgetKeys) => None,
             _ => self.key(key, message.created_at).map(MessageId::from_bytes),
         };
-        if let Some(first) = used.as_ref().and_then(|(key, _)| find(key)) {
-            return Accepted::Repeated { message: first };
+        if let Some(used) = accept.idempotency.filter(|_| sabotage != Some(Sabotage::ForgetKeys))
+            && let Some(first) = self.request(owner, used.digest, message.created_at)
+        {
+            return Accepted::Repeated { message: MessageId::from_bytes(first) };
         }
         let version = self.applications.get(&accept.app).filter(|row| !row.deleted).map(|row| row.version);
-        let stale = version != Some(accept.version);
+        let stale = version != Some(accept.version) && accept.creates.is_none();
+        if accept.creates.as_ref().is_some_and(|new| self.has_taken_uid(&new.application)) {
+            return Accepted::Stale;
+        }
         if stale && (version.is_none() || sabotage != Some(Sabotage::AcceptStale)) {
             return Accepted::Stale;
         }
@@ -46,6 +50,10 @@ impl Disk {
         if let Some(whose) = accept.quota.and_then(|quota| self.count_message(accept, &quota)) {
             return Accepted::OverQuota(whose);
         }
+        if let Some(new) = &accept.creates {
+            self.create_application(&new.application);
+            self.note_deed(Some(&new.audit), 1);
+        }
         self.insert_message(accept, message, sabotage);
         if let Some(address) = &accept.direct {
             self.endpoints.entry(address.id).or_insert_with(|| Endpoint::clone(address));
@@ -56,8 +64,8 @@ impl Disk {
             let at_least = message.event_id_until.filter(|_| sabotage != Some(Sabotage::ForgetWindow));
             self.keys.insert(key, KeyRow { resource, expires_at: None, at_least });
         }
-        if let Some((key, expires_at)) = used {
-            self.keys.insert(key, KeyRow::until(resource, expires_at));
+        if let Some(used) = accept.idempotency {
+            self.keep_request(owner, used, resource);
         }
         Accepted::New { first }
     }
@@ -285,8 +293,7 @@ impl Disk {
     }
 
     fn keep_key(&mut self, app: AppId, key: IdempotencyKey, attempt: &NewAttempt) {
-        let row = KeyRow::until(*attempt.id.as_bytes(), key.expires_at);
-        self.keys.insert(UniqueKey::Idempotency(*app.as_bytes(), key.digest), row);
+        self.keep_request(*app.as_bytes(), key, *attempt.id.as_bytes());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changes of the directory reach the disk.
 
-use super::disk::{ApplicationRow, Disk, KeyRow, UniqueKey};
+use super::disk::{ApplicationRow, Disk};
 use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
@@ -147,25 +147,29 @@ impl Disk {
         resource: [u8; 20],
         create: impl FnOnce(&mut Self) -> Changed,
     ) -> Changed {
-        let Some(IdempotencyKey { digest, expires_at }) = idempotency else {
+        let Some(used) = idempotency else {
             return create(self);
         };
-        let key = UniqueKey::Idempotency(owner, digest);
-        if let Some(resource) = self.key(&key, now) {
+        if let Some(resource) = self.request(owner, used.digest, now) {
             return Changed::Repeated { resource };
         }
         let changed = create(self);
         if changed.made_something() {
-            self.keys.insert(key, KeyRow::until(resource, expires_at));
+            self.keep_request(owner, used, resource);
         }
         changed
     }
 
-    pub(super) fn create_application(&mut self, application: &Application) -> Changed {
+    /// Whether another application of the organization has its uid.
+    pub(super) fn has_taken_uid(&self, application: &Application) -> bool {
         let same_name = |row: &ApplicationRow| {
             row.application.org == application.org && row.application.uid == application.uid
         };
-        if application.uid.is_some() && self.applications.values().any(same_name) {
+        application.uid.is_some() && self.applications.values().any(same_name)
+    }
+
+    pub(super) fn create_application(&mut self, application: &Application) -> Changed {
+        if self.has_taken_uid(application) {
             return Changed::UidTaken;
         }
         if self.applications.contains_key(&application.id) {

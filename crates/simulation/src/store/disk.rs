@@ -7,8 +7,8 @@ use aldaba_delivery::{
 };
 use aldaba_store::{
     ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, EventType,
-    HealthChange, Hour, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState,
-    RevokedToken, Seq, Source, Turn, Waiting,
+    HealthChange, Hour, IdempotencyKey, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut,
+    Replay, ReplayState, RequestDigest, RevokedToken, Seq, Source, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -154,6 +154,18 @@ impl Disk {
     pub(super) fn key(&self, key: &UniqueKey, now: Timestamp) -> Option<[u8; 20]> {
         let row = self.keys.get(key)?;
         row.expires_at.is_none_or(|expires_at| expires_at > now).then_some(row.resource)
+    }
+
+    /// What a request has led to, under its current digest or its former one.
+    pub(super) fn request(&self, owner: [u8; 20], digest: RequestDigest, now: Timestamp) -> Option<[u8; 20]> {
+        let digests = [Some(digest.current), digest.former];
+        let find = |digest| self.key(&UniqueKey::Idempotency(owner, digest), now);
+        digests.into_iter().flatten().find_map(find)
+    }
+
+    pub(super) fn keep_request(&mut self, owner: [u8; 20], used: IdempotencyKey, resource: [u8; 20]) {
+        let key = UniqueKey::Idempotency(owner, used.digest.current);
+        self.keys.insert(key, KeyRow::until(resource, used.expires_at));
     }
 
     pub(super) fn put_in_lane(&mut self, endpoint: EndpointId, waiting: Waiting) {

@@ -33,8 +33,9 @@ use crate::log::Log;
 use crate::process::{Process, pause};
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, AttemptId, Timestamp};
-use aldaba_store::{Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, Resent, Store};
-use disk::UniqueKey;
+use aldaba_store::{
+    Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, RequestDigest, Resent, Store,
+};
 use parking_lot::Mutex;
 use queue::{Op, Queue};
 use std::sync::Arc;
@@ -171,9 +172,7 @@ impl Records for SimStore {
         self.put(Op::Resent(Box::new(resent), done));
     }
 
-    fn attempt_of_key(&self, app: AppId, digest: [u8; 16], now: Timestamp) -> Read<Option<AttemptId>> {
-        self.read(move |disk| {
-            disk.key(&UniqueKey::Idempotency(*app.as_bytes(), digest), now).map(AttemptId::from_bytes)
-        })
+    fn attempt_of_key(&self, app: AppId, digest: RequestDigest, now: Timestamp) -> Read<Option<AttemptId>> {
+        self.read(move |disk| disk.request(*app.as_bytes(), digest, now).map(AttemptId::from_bytes))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sqlite::op::Reply;
 use crate::sqlite::{Op, SqliteStore, record};
-use crate::{Done, Read, Record, Recorded, Records, Resent};
+use crate::{Done, Read, Record, Recorded, Records, RequestDigest, Resent};
 use aldaba_delivery::{AppId, AttemptId, Timestamp};
 
 impl Records for SqliteStore {
@@ -14,7 +14,7 @@ impl Records for SqliteStore {
         self.write(Op::Resent(Box::new(resent)), Reply::Resent(done));
     }
 
-    fn attempt_of_key(&self, app: AppId, digest: [u8; 16], now: Timestamp) -> Read<Option<AttemptId>> {
+    fn attempt_of_key(&self, app: AppId, digest: RequestDigest, now: Timestamp) -> Read<Option<AttemptId>> {
         self.read(move |connection| record::attempt_of_key(connection, app, &digest, now))
     }
 }

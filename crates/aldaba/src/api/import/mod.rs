@@ -147,7 +147,7 @@ const AT_ONCE: usize = 2;
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
 async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
-    let (once, body) = (pending.once, pending.read().await?);
+    let (once, body) = (pending.once(caller.org(), &[]), pending.read().await?);
     let Ok(place) = PLACES.acquire().await else { return Err(Error::server()) };
     // All of it where no other request waits for the thread: what is written out is large.
     let runtime = Handle::current();

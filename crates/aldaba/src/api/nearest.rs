@@ -1,0 +1,69 @@
+//! The known name that a misspelt one probably means.
+
+/// Longer names are not compared: that would take long, and no field has such a name.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The known name that differs from `name` in case and separators alone, or else in few letters.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    if name.len() > MAX_NAME_BYTES {
+        return None;
+    }
+    let letters = letters(name);
+    let compared = known.iter().map(|known| (distance(&letters, &self::letters(known)), *known));
+    let (distance, nearest) = compared.min_by_key(|(distance, _)| *distance)?;
+    (distance <= letters.len() / 3).then_some(nearest)
+}
+
+/// Without what differs between `dry_run`, `dry-run` and `dryRun`.
+fn letters(name: &str) -> Vec<char> {
+    name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// How many letters must be added, removed, replaced or swapped with their neighbour.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other_letter) in other.iter().enumerate() {
+            let replaced = last[j] + usize::from(letter != other_letter);
+            let mut least = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == other[j - 1] && one[i - 1] == *other_letter {
+                least = least.min(before_last[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 5] = ["since", "until", "dryRun", "eventTypes", "channel"];
+
+    #[test]
+    fn another_spelling_and_a_slip_are_recognised() {
+        for (given, meant) in [
+            ("dry_run", "dryRun"),
+            ("DRY-RUN", "dryRun"),
+            ("event_types", "eventTypes"),
+            ("eventType", "eventTypes"),
+            ("evnetTypes", "eventTypes"),
+            ("chanel", "channel"),
+            ("sinse", "since"),
+        ] {
+            assert_eq!(nearest(given, &KNOWN), Some(meant), "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_far_from_all_is_like_none() {
+        for given in ["", "_", "x", "limit", "ñandú", &"since".repeat(20)] {
+            assert_eq!(nearest(given, &KNOWN), None, "{given}");
+        }
+        assert_eq!(nearest("since", &[]), None);
+    }
+}
