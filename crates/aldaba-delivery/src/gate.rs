@@ -1,7 +1,7 @@
 //! Host control: what holds back the lanes of an origin that looks down.
 
 use crate::policy::{GateRule, Policy};
-use crate::{AppId, Class, Fault, Timestamp, Transition, Verdict};
+use crate::{AppId, Class, Fault, OrgId, Timestamp, Transition, Verdict};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,17 +32,25 @@ impl fmt::Debug for Origin {
     }
 }
 
-/// Whose lanes a hold binds.
+/// Whose lanes a hold binds, within the organization that the gate belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GateScope {
-    /// Every lane at the origin whose policy takes part: the host itself failed.
+    /// Every lane of the organization at the origin whose policy takes part: the host itself failed.
     Host,
     /// Only this application's lanes: its path answered badly or not at all, which says nothing
     /// about other tenants.
     Application(AppId),
 }
 
-/// One gate: an origin and a scope.
+/// Names a gate. It belongs to one organization: the failures of one never hold the lanes of another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GateKey {
+    pub org: OrgId,
+    pub origin: Origin,
+    pub scope: GateScope,
+}
+
+/// The state of one gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// Failures in a row that count here.
@@ -51,6 +59,9 @@ pub struct Gate {
     pub held_until: Option<Timestamp>,
     /// How long the present hold is.
     pub hold: Duration,
+    /// The failure that a lane counts its own policy's longest hold from: the one that set the present hold, or the
+    /// newest probe that failed during it.
+    pub failed_at: Option<Timestamp>,
     /// When the first of the holds began that have followed each other since.
     pub since: Option<Timestamp>,
     /// A probe is on its way. It is never taken back from disk: with the process that sent the probe
@@ -70,8 +81,10 @@ pub enum Passage {
 }
 
 impl Gate {
-    pub fn passage(&self, now: Timestamp) -> Passage {
-        match (self.held_until, self.hold_at(now)) {
+    /// What the gate says to lanes under a policy. Where another policy has set a longer hold than theirs could
+    /// ever be, they go as its probe, one at a time.
+    pub fn passage(&self, policy: &Policy, now: Timestamp) -> Passage {
+        match (self.held_until, self.hold_for(policy, now)) {
             (None, _) => Passage::Open,
             (_, Some(until)) => Passage::Held(until),
             (Some(_), None) if self.probing => Passage::Probing,
@@ -79,10 +92,18 @@ impl Gate {
         }
     }
 
-    /// The end of the hold, while it lasts. One that ends later than a hold of its length could is
-    /// from before the clock was set back, and counts as over.
+    /// The end of the hold for lanes under a policy, while it binds them: no longer than the policy's longest one,
+    /// counted from the failure.
+    fn hold_for(&self, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
+        let until = self.hold_at(now)?.min(self.failed_at? + policy.longest_hold());
+        (until > now).then_some(until)
+    }
+
+    /// The end of the hold, while it lasts. One that ends later than a hold of its length could, or comes from a
+    /// failure in the future, is from before the clock was set back, and counts as over.
     fn hold_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.held_until.filter(|until| *until > now && *until <= now + self.hold)
+        let failed = self.failed_at.is_some_and(|at| at <= now);
+        self.held_until.filter(|until| failed && *until > now && *until <= now + self.hold)
     }
 
     /// Nothing to remember: the gate can be forgotten.
@@ -127,6 +148,10 @@ impl Gate {
                 next.hold = hold;
                 next.held_until = Some(until);
                 next.since = self.since.or(Some(now));
+                next.failed_at = Some(now);
+            } else if probe {
+                // A longer policy's hold goes on; those who need not wait for its end wait for theirs anew.
+                next.failed_at = Some(now);
             }
         }
         next

@@ -28,7 +28,7 @@ pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
 pub use condition::{Condition, ConditionCause, WhenDisabled};
 pub use filter::{Filter, FilterError};
-pub use gate::{Gate, GateScope, Origin, Passage};
+pub use gate::{Gate, GateKey, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
 pub use id::{
     ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,

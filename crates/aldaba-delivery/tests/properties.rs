@@ -228,7 +228,10 @@ proptest! {
         let transition = Transition::after_attempt(&policy, &delivery, &class, now, chance);
         let after = before.after_attempt(scope, &policy, &class, &transition, probe, now);
         prop_assert!(after.held_until <= before.held_until.max(Some(now + MAX_HOLD)));
-        prop_assert!(!probe || after.passage(Timestamp::MAX) != Passage::Probing);
+        prop_assert!(!probe || after.passage(&policy, Timestamp::MAX) != Passage::Probing);
+        if let Passage::Held(until) = after.passage(&policy, now) {
+            prop_assert!(until <= now + policy.longest_hold());
+        }
         if class.verdict == Verdict::Delivered && policy.takes_part_in(scope) {
             prop_assert!(after.is_clear());
         }

@@ -5,7 +5,6 @@ use crate::attempt::{End, Ended, Sender, Start};
 use crate::background::{self, Background};
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::HeldContent;
-use crate::gates::Key;
 use crate::hosts::HeldHost;
 use crate::lane::Entry;
 use crate::outlook::{Outlook, Question};
@@ -15,7 +14,7 @@ use crate::sweep::Sweep;
 use crate::target::Target;
 use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profiles, Vault};
-use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, GateKey, OrgId, Reason, Timestamp};
 use aldaba_store::{
     AuditEntry, DueQuery, Error, FoundLane, LaneTarget, Read, Record, Recorded, Seq, Store, Waiting,
 };
@@ -63,9 +62,9 @@ pub(crate) enum Event {
     /// An endpoint was resumed: its lane must read it again, and send what was held.
     Resumed(AppId, EndpointId),
     /// Gates were opened by a hand.
-    Released(Vec<Key>),
-    /// Which gates hold something back.
-    Held(oneshot::Sender<Vec<HeldHost>>),
+    Released(Vec<GateKey>),
+    /// Which gates of an organization hold something back, and how much of it, or of one application.
+    Held(OrgId, Option<AppId>, oneshot::Sender<Vec<HeldHost>>),
     /// Answered when everything before it has been heard.
     Heard(oneshot::Sender<()>),
     /// A policy of an organization was changed.
@@ -237,7 +236,7 @@ impl Dispatcher {
             Event::Altered(endpoint) => self.turns.altered(endpoint),
             Event::Resumed(app, endpoint) => self.turns.resumed(endpoint, app, now),
             Event::Released(gates) => self.turns.released(&gates, now),
-            Event::Held(answer) => drop(answer.send(self.turns.held_hosts(now))),
+            Event::Held(org, app, answer) => drop(answer.send(self.turns.gates.held(org, app))),
             Event::Heard(answer) => drop(answer.send(())),
             Event::PolicyChanged(org, name) => self.turns.policy_changed(org, &name),
             Event::ProfileChanged(org, name) => self.turns.profile_changed(org, &name),

@@ -1,44 +1,35 @@
-//! The gates of all origins, and the lanes that wait at them for a probe's end.
+//! The gates of all origins, and the lanes that wait behind them.
+
+mod post;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use post::Behind;
+pub(crate) use table::GateLimits;
 
 use crate::attempt::Start;
+use crate::hosts::HeldHost;
 use crate::lane::{FixedMap, Ramp};
-use crate::outlook::HostHold;
+use crate::outlook::{HostHold, Question};
 use crate::target::Target;
 use aldaba_delivery::{
-    AppId, Class, EndpointId, Gate, GateScope, Origin, Passage, Policy, Timestamp, Transition,
+    AppId, Class, EndpointId, Gate, GateKey, OrgId, Origin, Passage, Timestamp, Transition,
 };
 use aldaba_store::{GateRecord, Seq};
-use std::collections::BTreeSet;
+use post::Post;
+use std::sync::Arc;
 use std::time::Duration;
+use table::Table;
 
-/// How long after the end of its hold a gate is remembered though nobody has come by: longer than any
-/// delay between two attempts, so that whoever waits for its end still finds it and probes first.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// How long after the end of its hold a gate is remembered though nobody has come by, in memory and on disk: longer
+/// than any delay between two attempts, so that whoever waits for its end still finds it and probes first.
+pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-pub(crate) type Key = (Origin, GateScope);
-
-#[derive(Default)]
 pub(crate) struct Gates {
-    gates: FixedMap<Key, Post>,
-}
-
-/// A gate and who waits at it.
-#[derive(Default)]
-struct Post {
-    gate: Gate,
-    /// The failure that the present hold comes from.
-    why: String,
-    /// While those are let go that had to wait.
-    ramp: Option<Ramp>,
-    /// It was opened by a hand. A record from before may have been written after that: the next one puts it
-    /// right.
-    opened_by_hand: bool,
-    /// The delivery whose attempt is the probe. An older one may still be on its way, from before the
-    /// gate was last opened: it is a probe no longer.
-    prober: Option<Seq>,
-    waiters: BTreeSet<EndpointId>,
-    /// Something happened at it since the last look for gates to forget.
-    touched: bool,
+    table: Table,
+    /// The gates that each lane waits behind.
+    waiting: FixedMap<EndpointId, [Option<Arc<GateKey>>; 2]>,
 }
 
 /// What the gates say to a lane.
@@ -51,6 +42,16 @@ pub(crate) enum Entrance {
     Waits,
 }
 
+/// A lane whose turn has come.
+pub(crate) struct Visitor<'a> {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) target: &'a Target,
+    /// The delivery that is to go.
+    pub(crate) head: Seq,
+    /// How many wait in memory, with that one.
+    pub(crate) deliveries: usize,
+}
+
 /// What an attempt did to the gates.
 #[derive(Default)]
 pub(crate) struct GateNews {
@@ -59,60 +60,71 @@ pub(crate) struct GateNews {
 }
 
 impl Gates {
-    pub(crate) fn restore(records: Vec<GateRecord>) -> Self {
-        let mut gates = Self::default();
-        for GateRecord { origin, scope, gate, why } in records {
+    pub(crate) fn new(limits: GateLimits) -> Self {
+        Self { table: Table::new(limits), waiting: FixedMap::default() }
+    }
+
+    /// The gates that were kept, and beside them those that are over the limits.
+    pub(crate) fn restore(limits: GateLimits, records: Vec<GateRecord>) -> (Self, Vec<GateRecord>) {
+        let (mut gates, mut surplus) = (Self::new(limits), Vec::new());
+        for GateRecord { key, gate, why } in records {
+            let post = gates.table.put(&key, gate.held_until.unwrap_or(Timestamp::MIN));
             // A probe that was on its way ended with the process that had sent it.
-            let gate = Gate { probing: false, ..gate };
-            gates.gates.insert((origin, scope), Post { gate, why, ..Post::default() });
+            post.gate = Gate { probing: false, ..gate };
+            post.why = why;
+            while let Some(key) = gates.table.surplus(key.org)
+                && let Some(post) = gates.table.remove(&key)
+            {
+                surplus.push(post.record(&key));
+            }
         }
-        gates
+        (gates, surplus)
     }
 
     /// A gate as it is now; a clear one where nothing is remembered.
-    pub(crate) fn record(&self, origin: &Origin, scope: GateScope) -> GateRecord {
-        let origin = origin.clone();
-        match self.gates.get(&(origin.clone(), scope)) {
-            Some(post) => GateRecord { origin, scope, gate: post.gate.clone(), why: post.why.clone() },
-            None => GateRecord { origin, scope, gate: Gate::default(), why: String::new() },
+    pub(crate) fn record(&self, key: &GateKey) -> GateRecord {
+        match self.table.get(key) {
+            Some(post) => post.record(key),
+            None => GateRecord { key: key.clone(), gate: Gate::default(), why: String::new() },
         }
     }
 
-    /// Those that hold something back or wait for a probe, in no order.
-    pub(crate) fn held(&self) -> impl Iterator<Item = GateRecord> {
-        let held = self.gates.iter().filter(|(_, post)| post.gate.held_until.is_some());
-        held.map(|((origin, scope), post)| GateRecord {
-            origin: origin.clone(),
-            scope: *scope,
-            gate: post.gate.clone(),
-            why: post.why.clone(),
-        })
+    /// Those of an organization that hold something back or wait for a probe, by origin and scope, with how much
+    /// waits behind each of them: of the whole organization, or of one application.
+    pub(crate) fn held(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
+        let held = self.table.of(org).filter(|(_, post)| post.gate.held_until.is_some());
+        let mut hosts: Vec<_> = held
+            .map(|(key, post)| HeldHost {
+                key: key.clone(),
+                gate: post.gate.clone(),
+                why: post.why.clone(),
+                behind: post.behind.count(app),
+            })
+            .collect();
+        hosts.sort_by(|a, b| a.key.cmp(&b.key));
+        hosts
     }
 
-    /// A gate was opened by a hand. Returns the lanes that waited for its probe.
-    pub(crate) fn release(&mut self, key: &Key, now: Timestamp) -> Vec<EndpointId> {
+    /// A gate was opened by a hand. Returns the lanes that waited behind it.
+    pub(crate) fn release(&mut self, key: &GateKey, now: Timestamp) -> Vec<EndpointId> {
         let mut news = GateNews::default();
-        if let Some(post) = self.gates.get_mut(key) {
+        if let Some(post) = self.table.get_mut(key) {
             post.opened_by_hand = true;
             self.set(key, Gate::default(), "", now, &mut news);
         }
         news.woken
     }
 
-    /// Asks for passage and claims the probe where there is one to claim.
-    pub(crate) fn enter(
-        &mut self,
-        endpoint: EndpointId,
-        seq: Seq,
-        target: &Target,
-        now: Timestamp,
-    ) -> Entrance {
-        if !target.policy.takes_part_in_gates() || self.gates.is_empty() {
+    /// Asks for passage and claims the probe where there is one to claim. A lane that has to wait for a hold or a
+    /// probe is behind the gate until [`Gates::left`].
+    pub(crate) fn enter(&mut self, visitor: &Visitor<'_>, now: Timestamp) -> Entrance {
+        let (target, policy) = (visitor.target, &visitor.target.policy);
+        if !policy.takes_part_in_gates() || self.table.is_empty() {
             return Entrance::Open;
         }
         let keys = keys(target);
-        let passages = keys.each_ref().map(|key| match self.gates.get(key) {
-            Some(post) if target.policy.takes_part_in(key.1) => post.gate.passage(now),
+        let passages = keys.each_ref().map(|key| match self.table.get(key) {
+            Some(post) if policy.takes_part_in(key.scope) => post.gate.passage(policy, now),
             _ => Passage::Open,
         });
         let held = passages.iter().filter_map(|passage| match passage {
@@ -120,19 +132,23 @@ impl Gates {
             _ => None,
         });
         if let Some(until) = held.max() {
+            self.wait(visitor, &keys, &passages);
             return Entrance::At(until);
         }
         if let Some(probed) = passages.iter().position(|passage| *passage == Passage::Probing) {
-            self.gates.entry(keys[probed].clone()).or_default().waiters.insert(endpoint);
+            self.wait(visitor, &keys, &passages);
+            if let Some(post) = self.table.get_mut(&keys[probed]) {
+                post.waiters.insert(visitor.endpoint);
+            }
             return Entrance::Waits;
         }
-        let ramps = keys.iter().filter(|key| target.policy.takes_part_in(key.1));
-        let ramps = ramps.filter_map(|key| self.gates.get(key)?.ramp);
+        let ramps = keys.iter().filter(|key| policy.takes_part_in(key.scope));
+        let ramps = ramps.filter_map(|key| self.table.get(key)?.ramp);
         if let Some(later) = ramps.filter_map(|ramp| ramp.ready(now).err()).max() {
             return Entrance::At(later);
         }
-        for (key, passage) in keys.into_iter().zip(passages) {
-            let Some(post) = self.gates.get_mut(&key).filter(|_| target.policy.takes_part_in(key.1)) else {
+        for (key, passage) in keys.iter().zip(passages) {
+            let Some(post) = self.table.get_mut(key).filter(|_| policy.takes_part_in(key.scope)) else {
                 continue;
             };
             if let Some(ramp) = &mut post.ramp {
@@ -140,17 +156,41 @@ impl Gates {
             }
             if passage == Passage::Probe {
                 post.gate.probing = true;
-                post.prober = Some(seq);
+                post.prober = Some(visitor.head);
             }
         }
         Entrance::Open
     }
 
+    fn wait(&mut self, visitor: &Visitor<'_>, keys: &[GateKey; 2], passages: &[Passage; 2]) {
+        let Visitor { endpoint, target, deliveries, .. } = *visitor;
+        let behind = [0, 1].map(|one| {
+            let post = self.table.get_mut(&keys[one]).filter(|_| passages[one] != Passage::Open)?;
+            post.behind.insert(endpoint, target.app, deliveries);
+            self.table.shared_key(&keys[one])
+        });
+        self.waiting.insert(endpoint, behind);
+    }
+
+    /// A lane has its turn, or is gone: it no longer waits behind any gate.
+    pub(crate) fn left(&mut self, endpoint: EndpointId) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        for key in self.waiting.remove(&endpoint).into_iter().flatten().flatten() {
+            if let Some(post) = self.table.get_mut(&key) {
+                post.behind.remove(endpoint);
+                post.waiters.remove(&endpoint);
+            }
+        }
+    }
+
     /// Whether an attempt that has passed may still start: nothing was held since, but for its own
     /// probe.
     pub(crate) fn still_open(&self, start: &Start, now: Timestamp) -> bool {
-        keys(&start.target).iter().all(|key| match self.gates.get(key) {
-            Some(post) if start.target.policy.takes_part_in(key.1) => match post.gate.passage(now) {
+        let policy = &start.target.policy;
+        keys(&start.target).iter().all(|key| match self.table.get(key) {
+            Some(post) if policy.takes_part_in(key.scope) => match post.gate.passage(policy, now) {
                 Passage::Open => true,
                 Passage::Probing => post.prober == Some(start.waiting.seq),
                 Passage::Held(_) | Passage::Probe => false,
@@ -159,22 +199,15 @@ impl Gates {
         })
     }
 
-    /// The longest hold that binds lanes of an application at an origin.
-    pub(crate) fn hold(
-        &self,
-        origin: &Origin,
-        app: AppId,
-        policy: &Policy,
-        now: Timestamp,
-    ) -> Option<HostHold> {
-        let scopes = Gate::scopes(app).into_iter().filter(|scope| policy.takes_part_in(*scope));
-        let holds = scopes.filter_map(|scope| {
-            let gate = &self.gates.get(&(origin.clone(), scope))?.gate;
-            match gate.passage(now) {
-                Passage::Held(until) => Some(HostHold { scope, until: Some(until) }),
-                Passage::Probing => Some(HostHold { scope, until: None }),
-                Passage::Open | Passage::Probe => None,
-            }
+    /// The longest hold that binds the lane that is asked about.
+    pub(crate) fn hold(&self, question: &Question, now: Timestamp) -> Option<HostHold> {
+        let Question { org, app, origin, policy, .. } = question;
+        let keys = keys_of(*org, *app, origin);
+        let keys = keys.iter().filter(|key| policy.takes_part_in(key.scope));
+        let holds = keys.filter_map(|key| match self.table.get(key)?.gate.passage(policy, now) {
+            Passage::Held(until) => Some(HostHold { scope: key.scope, until: Some(until) }),
+            Passage::Probing => Some(HostHold { scope: key.scope, until: None }),
+            Passage::Open | Passage::Probe => None,
         });
         holds.max_by_key(|hold| hold.until)
     }
@@ -194,12 +227,12 @@ impl Gates {
         }
         for key in keys(target) {
             let probe = self.is_prober(&key, start);
-            let before = self.gates.get(&key).map(|post| post.gate.clone()).unwrap_or_default();
-            let after = before.after_attempt(key.1, &target.policy, class, transition, probe, now);
-            let untold = self.gates.get(&key).is_some_and(|post| post.opened_by_hand);
+            let before = self.table.get(&key).map(|post| post.gate.clone()).unwrap_or_default();
+            let after = before.after_attempt(key.scope, &target.policy, class, transition, probe, now);
+            let untold = self.table.get(&key).is_some_and(|post| post.opened_by_hand);
             if after != before || untold {
                 self.set(&key, after, error, now, &mut news);
-                if let Some(post) = self.gates.get_mut(&key) {
+                if let Some(post) = self.table.get_mut(&key) {
                     post.opened_by_hand = false;
                 }
             }
@@ -212,7 +245,7 @@ impl Gates {
         let mut news = GateNews::default();
         for key in keys(&start.target) {
             if self.is_prober(&key, start)
-                && let Some(post) = self.gates.get(&key)
+                && let Some(post) = self.table.get(&key)
             {
                 let gate = Gate { probing: false, ..post.gate.clone() };
                 let why = post.why.clone();
@@ -225,33 +258,42 @@ impl Gates {
     /// Forgets gates at which nothing has happened for a while: hosts that failed now and then, or
     /// that nobody sends to any more. One with a hold is forgotten only long after its end.
     pub(crate) fn forget_idle(&mut self, now: Timestamp) {
-        self.gates.retain(|_, post| {
+        let is_idle = |post: &mut Post| {
             let held = post.gate.held_until.is_some_and(|until| until + FORGOTTEN_AFTER > now);
             let ramp = post.ramp.is_some_and(|ramp| !ramp.is_over(now));
-            std::mem::take(&mut post.touched) || held || ramp || post.gate.probing || !post.waiters.is_empty()
-        });
+            let touched = std::mem::take(&mut post.touched);
+            !(touched || held || ramp || post.gate.probing || !post.behind.is_empty())
+        };
+        let posts = self.table.iter_mut();
+        let idle: Vec<_> = posts.filter_map(|(key, post)| is_idle(post).then(|| key.clone())).collect();
+        for key in idle {
+            self.table.remove(&key);
+        }
     }
 
-    fn is_prober(&self, key: &Key, start: &Start) -> bool {
-        self.gates.get(key).is_some_and(|post| post.prober == Some(start.waiting.seq))
+    fn is_prober(&self, key: &GateKey, start: &Start) -> bool {
+        self.table.get(key).is_some_and(|post| post.prober == Some(start.waiting.seq))
     }
 
     /// `error`: the failure that a new hold comes from.
-    fn set(&mut self, key: &Key, gate: Gate, error: &str, now: Timestamp, news: &mut GateNews) {
-        let post = self.gates.entry(key.clone()).or_default();
+    fn set(&mut self, key: &GateKey, gate: Gate, error: &str, now: Timestamp, news: &mut GateNews) {
+        let post = self.table.put(key, gate.held_until.unwrap_or(now));
         if gate.held_until != post.gate.held_until {
             error.clone_into(&mut post.why);
         }
         match (post.gate.held_until, gate.held_until) {
-            (Some(_), None) => post.ramp = Ramp::since(now, now),
+            (Some(_), None) => {
+                post.ramp = Ramp::since(now, now);
+                // It opens before the end that some of them were told.
+                news.woken.extend(post.behind.endpoints());
+            }
             (_, Some(_)) => post.ramp = None,
             (None, None) => {}
         }
         // Only holds have to survive a restart; a count of failures that led to none is not kept.
-        if gate.held_until.is_some() || post.gate.held_until.is_some() || post.opened_by_hand {
-            let (origin, scope) = key.clone();
+        if gate.held_until.is_some() || post.may_be_on_disk() {
             let kept = if gate.held_until.is_some() { gate.clone() } else { Gate::default() };
-            news.changed.push(GateRecord { origin, scope, gate: kept, why: post.why.clone() });
+            news.changed.push(GateRecord { key: key.clone(), gate: kept, why: post.why.clone() });
         }
         post.touched = true;
         if !gate.probing {
@@ -260,111 +302,28 @@ impl Gates {
         }
         post.gate = gate;
         if post.gate.is_clear() && post.ramp.is_none() && !post.opened_by_hand {
-            self.gates.remove(key);
+            self.table.remove(key);
+        }
+        while let Some(surplus) = self.table.surplus(key.org) {
+            self.forget(&surplus, news);
+        }
+    }
+
+    /// Forgets a gate, here and, with the record that is about to be written, on disk.
+    fn forget(&mut self, key: &GateKey, news: &mut GateNews) {
+        let Some(post) = self.table.remove(key) else { return };
+        news.woken.extend(post.behind.endpoints());
+        if post.may_be_on_disk() {
+            news.changed.retain(|record| record.key != *key);
+            news.changed.push(self.record(key));
         }
     }
 }
 
-fn keys(target: &Target) -> [Key; 2] {
-    [GateScope::Host, GateScope::Application(target.app)].map(|scope| (target.origin.clone(), scope))
+fn keys(target: &Target) -> [GateKey; 2] {
+    keys_of(target.org, target.app, &target.origin)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lane::Standing;
-    use aldaba_delivery::MessageId;
-    use aldaba_store::Waiting;
-    use std::sync::Arc;
-
-    const NOW: Timestamp = Timestamp::from_millis(1000);
-
-    fn start(seq: i64) -> Start {
-        let message = MessageId::from_bytes([3; 20]);
-        let waiting = Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW };
-        let endpoint = EndpointId::from_bytes([1; 20]);
-        Start {
-            endpoint,
-            target: Arc::new(Target::sample("standard")),
-            waiting,
-            content: None,
-            standing: Standing::Fresh,
-        }
-    }
-
-    /// The host's hold has just ended.
-    fn hold_ends(gates: &mut Gates) {
-        let gate =
-            Gate { failures: 5, held_until: Some(NOW), hold: Duration::from_secs(1), ..Gate::default() };
-        let host = (start(0).target.origin.clone(), GateScope::Host);
-        gates.gates.insert(host, Post { gate, ..Post::default() });
-    }
-
-    #[test]
-    fn a_probe_from_before_the_gate_was_opened_does_not_end_a_newer_one() {
-        let (mut gates, [old, new, next]) = (Gates::default(), [1, 2, 3].map(start));
-        let enter = |gates: &mut Gates, start: &Start| {
-            gates.enter(start.endpoint, start.waiting.seq, &start.target, NOW)
-        };
-        hold_ends(&mut gates);
-        assert_eq!(enter(&mut gates, &old), Entrance::Open);
-        assert!(gates.still_open(&old, NOW));
-        // Something else opens the gate; the host fails again; its next hold ends.
-        gates = Gates::default();
-        hold_ends(&mut gates);
-        assert_eq!(enter(&mut gates, &new), Entrance::Open);
-        assert!(!gates.still_open(&old, NOW), "it had its turn at a gate that is no more");
-        assert!(gates.called_off(&old, NOW).is_empty());
-        assert_eq!(enter(&mut gates, &next), Entrance::Waits, "the newer probe is still on its way");
-        assert_eq!(gates.called_off(&new, NOW), [next.endpoint]);
-        assert_eq!(enter(&mut gates, &next), Entrance::Open);
-    }
-
-    fn key() -> Key {
-        (start(0).target.origin.clone(), GateScope::Host)
-    }
-
-    fn class_of(status: u16) -> (Class, Transition) {
-        let answer = aldaba_delivery::Answer { status, phrase: "".into(), retry_after: None };
-        let outcome = aldaba_delivery::Outcome::Answered(answer);
-        let class = Class::of(&start(0).target.policy, &outcome);
-        (class, Transition::Settle(aldaba_delivery::Ending::Delivered))
-    }
-
-    #[test]
-    fn what_waited_at_a_gate_passes_on_a_ramp_once_it_is_open() {
-        let mut gates = Gates::default();
-        hold_ends(&mut gates);
-        let enter = |gates: &mut Gates, seq, now| {
-            let start = start(seq);
-            gates.enter(start.endpoint, start.waiting.seq, &start.target, now)
-        };
-        assert_eq!(enter(&mut gates, 1, NOW), Entrance::Open, "the probe");
-        let (class, transition) = class_of(200);
-        let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
-        assert!(news.changed[0].gate.is_clear());
-        assert_eq!(enter(&mut gates, 2, NOW), Entrance::Open);
-        let Entrance::At(later) = enter(&mut gates, 3, NOW) else { panic!("all at once") };
-        assert_eq!(later.since(NOW), Duration::from_millis(125));
-        assert_eq!(enter(&mut gates, 3, later), Entrance::Open);
-        assert_eq!(enter(&mut gates, 4, NOW + Duration::from_secs(10)), Entrance::Open);
-        assert_eq!(enter(&mut gates, 5, NOW + Duration::from_secs(10)), Entrance::Open, "no limit any more");
-        gates.forget_idle(NOW + Duration::from_secs(10));
-        gates.forget_idle(NOW + Duration::from_secs(11));
-        assert!(gates.gates.is_empty());
-    }
-
-    #[test]
-    fn a_hold_that_was_written_after_a_hand_had_opened_the_gate_is_taken_back() {
-        let mut gates = Gates::default();
-        hold_ends(&mut gates);
-        gates.release(&key(), NOW);
-        assert_eq!(gates.held().count(), 0);
-        // Nothing about the gate changes with this; the disk may still hold what was judged before.
-        let (class, transition) = class_of(200);
-        let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
-        assert_eq!(news.changed.len(), 1);
-        assert!(news.changed[0].gate.is_clear());
-        assert!(gates.after_attempt(&start(2), &class, &transition, "", NOW).changed.is_empty(), "once");
-    }
+fn keys_of(org: OrgId, app: AppId, origin: &Origin) -> [GateKey; 2] {
+    Gate::scopes(app).map(|scope| GateKey { org, origin: origin.clone(), scope })
 }

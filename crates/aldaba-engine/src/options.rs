@@ -1,8 +1,15 @@
+use crate::gates::GateLimits;
 use std::time::Duration;
 
 /// Of one organization, at once, unless told otherwise. One application has half of them at most: as many as one endpoint
 /// may have.
 pub const REQUESTS_PER_ORIGIN: usize = 128;
+
+/// Gates that are remembered for one organization.
+pub const MAX_GATES_PER_ORGANIZATION: usize = 1_000;
+
+/// Gates that are remembered in all.
+pub const MAX_GATES: usize = 10_000;
 
 /// The engine's limits. Everything that can grow has one.
 #[derive(Clone, Debug)]
@@ -39,6 +46,10 @@ pub struct Options {
     pub profile: String,
     /// What the headers of the profile `branded` begin with.
     pub brand: crate::Brand,
+    /// Gates that are remembered for one organization, and in all. Past either the one is forgotten whose hold has
+    /// ended longest ago, else the one whose hold ends soonest.
+    pub gates_per_organization: usize,
+    pub gates: usize,
     /// How long a delivery may be held for an endpoint that is not sent to.
     pub held: Duration,
     /// How long an idempotency key is remembered.
@@ -47,6 +58,12 @@ pub struct Options {
     pub quotas: crate::Quotas,
     /// How long whoever hands in an event waits for its commit; `None`: for as long as that takes.
     pub patience: Option<Duration>,
+}
+
+impl Options {
+    pub(crate) fn gate_limits(&self) -> GateLimits {
+        GateLimits { per_organization: self.gates_per_organization, overall: self.gates }
+    }
 }
 
 impl Default for Options {
@@ -67,6 +84,8 @@ impl Default for Options {
             tenant_endpoints: 200_000,
             profile: "standard".into(),
             brand: crate::Brand::default(),
+            gates_per_organization: MAX_GATES_PER_ORGANIZATION,
+            gates: MAX_GATES,
             held: Duration::from_secs(30 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),

@@ -2,7 +2,7 @@
 
 use crate::Policies;
 use crate::target::origin_of;
-use aldaba_delivery::{AppId, EndpointId, GateScope, Origin, Policy, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, GateScope, OrgId, Origin, Policy, Timestamp};
 use aldaba_store::{Endpoint, Seq};
 
 /// What of a waiting delivery is not on disk.
@@ -32,6 +32,7 @@ pub struct HostHold {
 
 /// Who asks.
 pub(crate) struct Question {
+    pub(crate) org: OrgId,
     pub(crate) app: AppId,
     pub(crate) endpoint: EndpointId,
     pub(crate) seq: Seq,
@@ -42,6 +43,7 @@ pub(crate) struct Question {
 impl Question {
     pub(crate) fn new(endpoint: &Endpoint, seq: Seq, policies: &Policies) -> Self {
         Self {
+            org: endpoint.org,
             app: endpoint.app,
             endpoint: endpoint.id,
             seq,

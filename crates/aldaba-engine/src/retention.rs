@@ -13,12 +13,13 @@ mod sums;
 mod tests;
 
 use crate::background::{StoreClosed, Task};
+use crate::gates::FORGOTTEN_AFTER;
 use crate::{Clock, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_store::{
-    Cut, Done, Error, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Seq, Settled, Stale,
-    Store, StoredKey,
+    Cut, Done, Error, GateRecord, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Seq,
+    Settled, Stale, Store, StoredKey,
 };
 use newest::Newest;
 use std::sync::Arc;
@@ -45,8 +46,6 @@ const KEYS: usize = 100_000;
 const WHOLE: u32 = 60;
 /// The share of its time that a round may take of the time between two rounds.
 const SHARE: u32 = 50;
-/// How long a gate is remembered that has held nobody.
-const GATES_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What is kept for how long, where no policy says so, and how often to look.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +90,26 @@ pub(crate) struct Walks {
     rounds: u32,
     messages: Option<MessagesCursor>,
     keys: Option<StoredKey>,
+    /// Gates on disk that were not remembered at the start, being over the limits.
+    surplus_gates: Vec<Stale>,
+}
+
+impl Walks {
+    pub(crate) fn new(surplus_gates: &[GateRecord]) -> Self {
+        // One that has been held anew since then stays.
+        let as_found = |record: &GateRecord| {
+            let until = record.gate.held_until?;
+            Some(Stale::Gate(record.key.clone(), until + Duration::from_millis(1)))
+        };
+        Self { surplus_gates: surplus_gates.iter().filter_map(as_found).collect(), ..Self::default() }
+    }
 }
 
 impl Task for Retention {
     const NAME: &'static str = "retention";
 
     async fn run(&mut self) -> StoreClosed {
-        self.walks = Walks::default();
+        self.walks = Walks { surplus_gates: std::mem::take(&mut self.walks.surplus_gates), ..Walks::default() };
         let mut steady = Steady::new(self.clock.now(), self.clock.monotonic());
         let mut pause = self.options.interval;
         loop {
@@ -176,8 +188,15 @@ impl Round<'_> {
         self.applications().await?;
         self.audit().await?;
         self.revocations().await?;
-        let gates = self.keeper.store.old_gates(self.now.before(GATES_KEPT), FOUND).await?;
-        self.remove(gates).await
+        self.gates().await
+    }
+
+    /// Those that memory has forgotten.
+    async fn gates(&mut self) -> Result<(), Error> {
+        let surplus = std::mem::take(&mut self.keeper.walks.surplus_gates);
+        self.remove(surplus).await?;
+        let (store, before) = (self.keeper.store.clone(), self.now.before(FORGOTTEN_AFTER));
+        self.until_gone(|| store.old_gates(before, FOUND)).await
     }
 
     /// Deliveries with their attempts and messages, counters, and endpoints that are gone.

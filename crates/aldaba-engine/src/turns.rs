@@ -251,6 +251,7 @@ impl Turns {
         }
         self.unclaim(endpoint);
         self.unclaim_origin(endpoint);
+        self.gates.left(endpoint);
         if let Some(lane) = self.lanes.remove(&endpoint) {
             self.awake -= usize::from(lane.awake.is_some());
             if lane.token {
@@ -326,7 +327,7 @@ impl Turns {
             health.clone_from(&awake.health);
         }
         for gate in &mut record.gates {
-            *gate = self.gates.record(&gate.origin, gate.scope);
+            *gate = self.gates.record(&gate.key);
         }
     }
 
@@ -369,14 +370,14 @@ impl Turns {
 
     /// What a delivery waits for besides its due time, as far as only memory knows.
     pub(crate) fn outlook(&mut self, question: &Question, now: Timestamp) -> Outlook {
-        let Question { app, endpoint, seq, origin, policy } = question;
+        let Question { app, endpoint, seq, .. } = question;
         let lane = self.lanes.get_mut(endpoint);
         let throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
         let in_line = lane.as_ref().is_some_and(|lane| lane.place == Place::InLine);
         Outlook {
             origin_busy: lane.as_ref().is_some_and(|lane| matches!(lane.place, Place::AtOrigin(_))),
             in_flight: lane.as_ref().is_some_and(|lane| lane.backlog.is_in_flight(*seq)),
-            hold: self.gates.hold(origin, *app, policy, now),
+            hold: self.gates.hold(question, now),
             throttled_until: lane
                 .filter(|_| throttle)
                 .and_then(|lane| lane.throttle.as_mut()?.ready(now).err()),
@@ -427,7 +428,7 @@ impl Turns {
     /// `horizon` is found by a sweep.
     pub(crate) fn forget_idle(&mut self, now: Timestamp, horizon: Timestamp) {
         let idle = self.options.lane_idle;
-        let (alarms, awake) = (&mut self.alarms, &mut self.awake);
+        let (alarms, awake, gates) = (&mut self.alarms, &mut self.awake, &mut self.gates);
         let mut gone = FixedSet::default();
         self.lanes.retain(|endpoint, lane| {
             let keep = lane.place != Place::Nowhere
@@ -437,6 +438,9 @@ impl Turns {
                 alarms.remove(&(alarm, *endpoint));
             }
             *awake -= usize::from(!keep && lane.awake.is_some());
+            if !keep {
+                gates.left(*endpoint);
+            }
             if keep && self.gone.contains(&lane.app) {
                 gone.insert(lane.app);
             }

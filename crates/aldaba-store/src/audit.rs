@@ -216,10 +216,10 @@ impl Change {
             Self::DeleteEndpoint { app, endpoint, .. } => of_endpoint("endpoint.delete", *app, *endpoint),
             Self::ReplaceSecrets { app, endpoint, .. } => of_endpoint("endpoint.secrets", *app, *endpoint),
             Self::ReleaseGates { gates } => {
-                let origin = gates.first().map_or("", |(origin, _)| origin.as_str());
-                let app = gates.iter().find_map(|(_, scope)| match scope {
+                let origin = gates.first().map_or("", |key| key.origin.as_str());
+                let app = gates.iter().find_map(|key| match key.scope {
                     GateScope::Host => None,
-                    GateScope::Application(app) => Some(*app),
+                    GateScope::Application(app) => Some(app),
                 });
                 Deed { app, ..Deed::new("host.release", origin) }
             }

@@ -62,9 +62,6 @@ pub trait Directory {
     /// application of it, has an endpoint there.
     fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>>;
 
-    /// Whether any other organization has an endpoint at an origin, given as above.
-    fn others_have_endpoints_at(&self, org: OrgId, start: String) -> Read<bool>;
-
     /// For each application whether it is one of the organization's.
     fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>>;
 

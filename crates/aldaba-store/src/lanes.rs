@@ -1,7 +1,7 @@
 //! What the lanes read: which deliveries wait, in the order of their turns.
 
 use crate::{Content, Endpoint, Read};
-use aldaba_delivery::{AppId, EndpointId, Gate, GateScope, MessageId, Origin, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Gate, GateKey, MessageId, Timestamp};
 use bytes::Bytes;
 
 /// The number of a delivery: given by the store, growing in the order of acceptance.
@@ -106,8 +106,7 @@ pub struct LaneTarget {
 /// A gate as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateRecord {
-    pub origin: Origin,
-    pub scope: GateScope,
+    pub key: GateKey,
     pub gate: Gate,
     /// The failure that the present hold comes from.
     pub why: String,
@@ -141,5 +140,6 @@ pub trait Lanes {
     /// Nothing is found for an application that is there.
     fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage>;
 
+    /// All that are kept, in the order of their keys.
     fn gates(&self) -> Read<Vec<GateRecord>>;
 }

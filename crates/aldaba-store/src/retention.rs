@@ -5,7 +5,7 @@
 //! was found, and that nothing goes that waits or is referred to.
 
 use crate::{Done, Hour, PortalCut, Read, Seq};
-use aldaba_delivery::{AppId, AuditId, EndpointId, GateScope, MessageId, OrgId, Origin, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, AuditId, EndpointId, GateKey, MessageId, OrgId, ReplayId, Timestamp};
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub enum Stale {
     /// The counters of an application for one hour, of all event types.
     ApplicationCounters(AppId, Hour),
     /// A gate that has held nobody since this moment.
-    Gate(Origin, GateScope, Timestamp),
+    Gate(GateKey, Timestamp),
     /// A replay that has ended before this moment.
     Replay(ReplayId, Timestamp),
     /// A deleted endpoint that nothing refers to.

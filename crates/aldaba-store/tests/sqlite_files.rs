@@ -1,6 +1,6 @@
 //! What is in the folder: it outlives the process, and nothing wrong is opened in silence.
 
-use aldaba_delivery::{Gate, GateScope, Health, Origin};
+use aldaba_delivery::{Gate, GateKey, GateScope, Health, Origin};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, OpenError, Options, SqliteStore};
 use aldaba_store::{
@@ -40,8 +40,11 @@ fn a_reopened_store_has_everything() {
         let record = Record {
             health: Some(Health { failure_count: 4, ..Health::default() }),
             gates: vec![GateRecord {
-                origin: Origin::new("https", "example.com", 443),
-                scope: GateScope::Host,
+                key: GateKey {
+                    org: scene.org,
+                    origin: Origin::new("https", "example.com", 443),
+                    scope: GateScope::Host,
+                },
                 gate,
                 why: String::new(),
             }],

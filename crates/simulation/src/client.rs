@@ -56,7 +56,7 @@ impl Client {
         let scenario = &self.world.scenario;
         for tenant in 0..scenario.tenants {
             let application = NewApplication {
-                org: scenario.org,
+                org: scenario.org_of(tenant),
                 uid: Some(uid(tenant)),
                 name: uid(tenant),
                 throttle_rate: scenario.rate_of(tenant),
@@ -181,7 +181,7 @@ impl Client {
             Some(source) => self.world.notes.lock().sources[&source].app.to_string(),
             None => uid(tenant),
         };
-        WhichApplication { org: scenario.org, key }
+        WhichApplication { org: scenario.org_of(tenant), key }
     }
 
     fn changed(&self, result: Result<(), ChangeError>) -> Answer {

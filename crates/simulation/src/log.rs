@@ -5,7 +5,7 @@ mod knocks;
 pub use knocks::{Heard, Knock, Said, SourceCommit, SourceDeed};
 
 use aldaba_delivery::{
-    AppId, EndpointId, FailureKind, GateScope, Health, MessageId, Ordering, Origin, Timestamp, Transition,
+    AppId, EndpointId, FailureKind, GateKey, Health, MessageId, Ordering, Timestamp, Transition,
 };
 use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq, Trigger};
 use bytes::Bytes;
@@ -92,9 +92,10 @@ pub struct RecordCommit {
 /// A gate that was written as held.
 #[derive(Clone, Debug)]
 pub struct Hold {
-    pub origin: Origin,
-    pub scope: GateScope,
+    pub key: GateKey,
     pub until: Timestamp,
+    /// The failure that each lane counts its own policy's longest hold from.
+    pub failed_at: Timestamp,
 }
 
 /// An event that reached the disk.
@@ -162,7 +163,7 @@ pub struct Hand {
 pub struct Opening {
     pub step: Step,
     pub at: Timestamp,
-    pub gates: Vec<(Origin, GateScope)>,
+    pub gates: Vec<GateKey>,
 }
 
 /// Somebody wanted an attempt by hand.

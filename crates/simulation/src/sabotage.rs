@@ -43,6 +43,8 @@ pub enum Sabotage {
     HideDisabled,
     /// A new life is not told of the gates that are held.
     ForgetGates,
+    /// The engine is told that all endpoints are one organization's: tenancy.
+    MixOrganizations,
     /// The engine is not told that an endpoint is an ordered one: I8.
     HideOrdering,
     /// The engine is told that an ordered endpoint skips what it should stop at: I8.

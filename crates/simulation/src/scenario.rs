@@ -29,6 +29,7 @@ pub struct Scenario {
     pub faults_end: Timestamp,
     /// By when everything must have settled.
     pub limit: Timestamp,
+    /// Of the sources and of half of the tenants.
     pub org: OrgId,
     pub tenants: usize,
     pub doors: Vec<Door>,
@@ -172,6 +173,12 @@ impl Scenario {
     /// before there were such rates.
     pub fn rate_of(&self, tenant: usize) -> Option<u16> {
         (tenant == 1 && tenant < self.tenants).then_some(2)
+    }
+
+    /// Whose a tenant is: every other one belongs to a second organization, which sends to the same hosts.
+    pub fn org_of(&self, tenant: usize) -> OrgId {
+        let second = tenant < self.tenants && tenant % 2 == 1;
+        if second { OrgId::new(self.start, [8; 15]) } else { self.org }
     }
 
     /// The number under which a source has its doors.

@@ -214,10 +214,10 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
         for pair in probes.windows(2) {
             assert!(pair[1].since(pair[0]) >= Duration::from_secs(32), "beside a probe: {pair:?}");
         }
-        let held = world.engine.held_hosts().await;
+        let held = world.engine.held_hosts(org(), None).await;
         assert_eq!((held.len(), held[0].why.as_str()), (1, "HTTP 503"));
-        assert!(matches!(held[0].scope, GateScope::Application(_)));
-        assert_eq!(held[0].behind(|_, _| true), Behind { lanes: 50, deliveries: 50 * 24 });
+        assert!(matches!(held[0].key.scope, GateScope::Application(_)));
+        assert_eq!(held[0].behind, Behind { lanes: 50, deliveries: 50 * 24 });
 
         world.set_down(&[]);
         let back = world.now();
@@ -231,7 +231,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
                 assert!(matches!(delivery.state, DeliveryState::Delivered { .. }), "{delivery:?}");
             }
         }
-        assert!(world.engine.held_hosts().await.is_empty());
+        assert!(world.engine.held_hosts(org(), None).await.is_empty());
     });
 }
 
@@ -246,14 +246,14 @@ fn a_gate_that_is_opened_by_hand_lets_everything_go_on_a_ramp() {
         world.set_down(&["https://shared.example/"]);
         world.send("ours").await;
         tokio::time::sleep(HOUR).await;
-        let held = world.engine.held_hosts().await;
+        let held = world.engine.held_hosts(org(), None).await;
         let until = held[0].gate.held_until.expect("held");
         world.set_down(&[]);
         world.send("ours").await;
         let before = world.now();
         tokio::time::sleep(SECOND).await;
         assert_eq!(world.requests("https://shared.example/", before).len(), 0);
-        let gates = held.into_iter().map(|host| (host.origin, host.scope)).collect();
+        let gates = held.into_iter().map(|host| host.key).collect();
         world.directory().release_gates(gates).await.expect("a release");
         assert!(world.store.gates().await.expect("a read").is_empty(), "on disk before the answer");
         let released = world.now();

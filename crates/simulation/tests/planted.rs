@@ -53,6 +53,7 @@ planted! {
     a_request_to_a_deleted_endpoint_is_caught: HideDelete by "deleted";
     a_request_to_an_endpoint_that_is_off_is_caught: HideDisabled by "held";
     a_forgotten_gate_is_caught: ForgetGates by "gate";
+    a_hold_of_another_organization_is_caught: MixOrganizations by "tenancy";
     a_hidden_ordering_is_caught: HideOrdering by "I8";
     a_hidden_block_is_caught: HideBlock by "I8";
     a_forgotten_delay_is_caught: ForgetDelay by "deliverAt";

@@ -11,7 +11,7 @@ answer! {
     Host {
         /// Scheme, host and port.
         origin: String,
-        /// For whom: `host` (all) or `application`.
+        /// For whom: `host` (all applications of the organization) or `application`.
         scope: String,
         /// Which application.
         application_id: Option<String>,
@@ -35,7 +35,7 @@ answer! {
 answer! {
     /// For whom a host was held back.
     HostScope {
-        /// `host` (all) or `application`.
+        /// `host` (all applications of the organization) or `application`.
         scope: String,
         /// Which application.
         application_id: Option<String>,

@@ -164,6 +164,14 @@ impl Policy {
             GateRule::DelayOver { .. } => true,
         }
     }
+
+    /// The longest hold that lanes under this policy set or obey.
+    pub fn longest_hold(&self) -> Duration {
+        match self.gate {
+            GateRule::Apart => Duration::ZERO,
+            GateRule::HostFailures { longest, .. } | GateRule::DelayOver { longest, .. } => longest,
+        }
+    }
 }
 
 impl Deref for Policy {

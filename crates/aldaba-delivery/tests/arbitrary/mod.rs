@@ -280,11 +280,12 @@ pub(crate) fn health() -> impl Strategy<Value = Health> {
 }
 
 pub(crate) fn gate() -> impl Strategy<Value = Gate> {
-    (any::<u32>(), option::of(timestamp()), duration(), any::<bool>()).prop_map(
-        |(failures, held_until, hold, probing)| Gate {
+    (any::<u32>(), [option::of(timestamp()), option::of(timestamp())], duration(), any::<bool>()).prop_map(
+        |(failures, [held_until, failed_at], hold, probing)| Gate {
             failures,
             held_until,
             hold,
+            failed_at,
             since: held_until,
             probing,
         },

@@ -1,7 +1,7 @@
 //! What a hand does about endpoints and hosts that have failed.
 
 use super::{ChangeError, Directory, Once, Repeat};
-use aldaba_delivery::{GateScope, Origin, ReplayId, Timestamp};
+use aldaba_delivery::{GateKey, ReplayId, Timestamp};
 use aldaba_store::{Change, Endpoint, Recovery, Replay};
 use serde_json::json;
 
@@ -66,7 +66,7 @@ impl Directory {
     }
 
     /// Opens gates at once. What they have held back goes out one by one at first, then faster.
-    pub async fn release_gates(&self, gates: Vec<(Origin, GateScope)>) -> Result<(), ChangeError> {
+    pub async fn release_gates(&self, gates: Vec<GateKey>) -> Result<(), ChangeError> {
         self.change(Change::ReleaseGates { gates }).await.map(drop)
     }
 }

@@ -7,7 +7,7 @@ use super::profiles::ProfileNews;
 use super::sources::SourceNews;
 use crate::credentials;
 use crate::dispatcher::Event;
-use aldaba_delivery::{AppId, EndpointId, GateScope, Origin};
+use aldaba_delivery::{AppId, EndpointId, GateKey};
 use aldaba_store::{Application, Change, Changed};
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ enum LaneNews {
     ApplicationChanged(AppId),
     ApplicationGone(AppId),
     Resumed(AppId, EndpointId),
-    Released(Vec<(Origin, GateScope)>),
+    Released(Vec<GateKey>),
 }
 
 impl LaneNews {

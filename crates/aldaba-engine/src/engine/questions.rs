@@ -14,9 +14,10 @@ impl Engine {
         matching::mismatches_of(&self.0.explaining, endpoints, message).await
     }
 
-    /// The origins that are held back, by origin and scope.
-    pub async fn held_hosts(&self) -> Vec<HeldHost> {
-        self.0.inbox.ask(Event::Held).await.unwrap_or_default()
+    /// The origins that are held back for an organization, by origin and scope. What waits behind them is counted
+    /// for all of it, or for one application.
+    pub async fn held_hosts(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
+        self.0.inbox.ask(|answer| Event::Held(org, app, answer)).await.unwrap_or_default()
     }
 
     /// What deliveries that wait for these endpoints wait for, as far as only memory knows.

@@ -59,7 +59,7 @@ impl Engine {
     pub async fn start(parts: Parts, options: Options) -> Result<Self, StartError> {
         let Parts { store, transport, clock, entropy, vault, policies } = parts;
         check_key(&*store, &vault, &*entropy).await?;
-        let gates = Gates::restore(store.gates().await?);
+        let (gates, surplus_gates) = Gates::restore(options.gate_limits(), store.gates().await?);
         for own in store.policies().await? {
             policies.put(own);
         }
@@ -173,7 +173,7 @@ impl Engine {
             credentials: credentials.clone(),
             options: options.retention,
             idempotency_kept: options.idempotency_kept,
-            walks: Walks::default(),
+            walks: Walks::new(&surplus_gates),
         };
         let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
         let intake = Arc::new(Intake {

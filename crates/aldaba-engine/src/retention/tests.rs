@@ -3,7 +3,7 @@
 use super::*;
 use crate::SystemClock;
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{AppId, MessageId, Reason, ReplayId};
+use aldaba_delivery::{AppId, Gate, GateKey, GateScope, MessageId, Origin, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
@@ -383,5 +383,29 @@ fn a_round_sums_up_hours_that_are_over_and_removes_old_counters_of_all_kinds() {
         let removed = round(&store, at(start + 31 * DAY)).await;
         assert!(removed.counters >= 10, "{removed:?}");
         assert_eq!(counted().await, [0, 0]);
+    });
+}
+
+#[test]
+fn gates_leave_the_disk_a_day_after_their_hold_or_when_a_start_had_no_room_for_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    block_on(async {
+        let scene = Scene::new(open(folder.path()));
+        let tenant = tenant(&scene, &["standard"]).await;
+        let event = scene.event(&tenant);
+        let seq = scene.accepted(&event).await;
+        let gate = |host: &str, until: i64| GateRecord {
+            key: GateKey { org: scene.org, origin: Origin::new("https", host, 443), scope: GateScope::Host },
+            gate: Gate { held_until: Some(at(until)), failed_at: Some(at(0)), ..Gate::default() },
+            why: String::new(),
+        };
+        let [old, young, surplus] = [gate("old", 0), gate("young", 1), gate("surplus", 2 * DAY)];
+        let gates = vec![old, young.clone(), surplus.clone()];
+        scene.record(vec![Record { gates, ..scene.failed(&event, seq, at(9 * DAY)) }]).await;
+        let mut keeper = Retention { walks: Walks::new(&[surplus]), ..keeper(scene.store.clone()) };
+        let (removed, end) = keeper.run_once(at(DAY + 1)).await;
+        end.expect("a whole round");
+        assert_eq!(removed.gates, 2);
+        assert_eq!(scene.store.gates().await.expect("a read"), [young]);
     });
 }

@@ -5,7 +5,7 @@ use super::origins::{OriginClaim, OriginKey};
 use super::shares::{Leave, Owner};
 use super::{Action, Turns};
 use crate::attempt::Start;
-use crate::gates::Entrance;
+use crate::gates::{Entrance, Visitor};
 use crate::lane::{Claim, Entry, Place, Queue, Readiness, Reading, Standing};
 use crate::target::Target;
 use aldaba_delivery::{AppId, Delivery, EndpointId, Reason, Timestamp};
@@ -72,6 +72,7 @@ impl Turns {
             return false;
         };
         self.put(endpoint, Place::Nowhere);
+        self.gates.left(endpoint);
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.deleted |= self.gone.contains(&lane.app);
         }
@@ -331,7 +332,9 @@ impl Turns {
         if overdue(now) {
             return self.end(endpoint, Reason::StopDate);
         }
-        match self.gates.enter(endpoint, head.seq, &target, now) {
+        let deliveries = lane.backlog.len();
+        let visitor = Visitor { endpoint, target: &target, head: head.seq, deliveries };
+        match self.gates.enter(&visitor, now) {
             Entrance::Open => {}
             Entrance::Waits => return Turn::Later,
             // A hold moves the next attempt; past the stop date there is none.

@@ -2,6 +2,7 @@
 
 mod app_throttle;
 mod deleted;
+mod held;
 mod lines;
 mod ordered;
 mod origins;

@@ -118,6 +118,7 @@ macro_rules! conformance_tests {
             recording::a_delivery_that_never_was_is_fenced,
             recording::health_is_kept_with_the_endpoint,
             recording::gates_are_kept_until_they_are_clear,
+            recording::each_organization_has_its_own_gate_of_a_host,
             order::a_read_after_done_sees_the_write,
             order::done_calls_come_in_commit_order,
             order::news_of_a_row_come_before_news_of_its_next_change,

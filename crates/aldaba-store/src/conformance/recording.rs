@@ -6,7 +6,8 @@ use crate::{
     Record, Recorded, Seq, Store, Trigger,
 };
 use aldaba_delivery::{
-    Ending, FailureKind, Gate, GateScope, Health, HealthStatus, MessageId, Origin, Reason, Transition,
+    Ending, FailureKind, Gate, GateKey, GateScope, Health, HealthStatus, MessageId, Origin, Reason,
+    Transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,8 +141,11 @@ pub async fn a_fenced_record_writes_nothing(store: Arc<dyn Store>) {
         attempts_before: 3,
         health: Some(Health { failure_count: 9, ..Health::default() }),
         gates: vec![GateRecord {
-            origin: Origin::new("https", "example.com", 443),
-            scope: GateScope::Host,
+            key: GateKey {
+                org: scene.org,
+                origin: Origin::new("https", "example.com", 443),
+                scope: GateScope::Host,
+            },
             gate: Gate { failures: 9, ..Gate::default() },
             why: String::new(),
         }],
@@ -234,12 +238,12 @@ pub async fn gates_are_kept_until_they_are_clear(store: Arc<dyn Store>) {
         failures: 5,
         held_until: Some(at(60)),
         hold: Duration::from_nanos(2_000_000_007),
+        failed_at: Some(at(58)),
         since: Some(at(30)),
         probing: true,
     };
     let gate = |scope, gate: &Gate| GateRecord {
-        origin: origin.clone(),
-        scope,
+        key: GateKey { org: scene.org, origin: origin.clone(), scope },
         gate: gate.clone(),
         why: "HTTP 503".into(),
     };
@@ -257,4 +261,25 @@ pub async fn gates_are_kept_until_they_are_clear(store: Arc<dyn Store>) {
     let clear = gate(GateScope::Application(event.app), &Gate::default());
     scene.record(vec![record(1, vec![longer.clone(), clear])]).await;
     assert_eq!(scene.store.gates().await.unwrap(), [longer]);
+}
+
+pub async fn each_organization_has_its_own_gate_of_a_host(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let event = scene.event(&scene.with_endpoints(1).await);
+    let seq = scene.accepted(&event).await;
+    let held = Gate { failures: 1, held_until: Some(at(60)), failed_at: Some(at(5)), ..Gate::default() };
+    let gate = |org, gate: &Gate| GateRecord {
+        key: GateKey { org, origin: Origin::new("https", "example.com", 443), scope: GateScope::Host },
+        gate: gate.clone(),
+        why: "refused".into(),
+    };
+    let (ours, theirs) = (gate(scene.org, &held), gate(scene.id(), &Gate { failures: 4, ..held.clone() }));
+    let record =
+        |attempts_before, gates| Record { attempts_before, gates, ..scene.failed(&event, seq, at(5)) };
+    scene.record(vec![record(0, vec![ours.clone(), theirs.clone()])]).await;
+    let mut both = [ours.clone(), theirs.clone()];
+    both.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(scene.store.gates().await.unwrap(), both, "in the order of their keys");
+    scene.record(vec![record(1, vec![gate(scene.org, &Gate::default())])]).await;
+    assert_eq!(scene.store.gates().await.unwrap(), [theirs], "one opens, the other stays");
 }

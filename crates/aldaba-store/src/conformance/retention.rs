@@ -7,7 +7,7 @@ use crate::{
     Removal, Removed, RemovedCounts, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep, Resent, Seq,
     Settled, Stale, Store, StoredKey, Tenant, Trigger,
 };
-use aldaba_delivery::{EndpointId, Gate, GateScope, Origin, Reason, Timestamp};
+use aldaba_delivery::{EndpointId, Gate, GateKey, GateScope, Origin, Reason, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -450,14 +450,12 @@ pub async fn a_gate_that_has_held_nobody_for_long_goes(store: Arc<dyn Store>) {
     let tenant = scene.with_endpoints(1).await;
     let gate = |host: &str, until: i64| crate::GateRecord {
         why: String::new(),
-        origin: Origin::new("https", host, 443),
-        scope: GateScope::Host,
+        key: GateKey { org: scene.org, origin: Origin::new("https", host, 443), scope: GateScope::Host },
         gate: Gate {
             failures: 5,
             held_until: Some(at(until)),
             hold: Duration::from_secs(1),
-            probing: false,
-            since: None,
+            ..Gate::default()
         },
     };
     let (old, young) = (gate("old.example", 10), gate("young.example", 20));
@@ -466,7 +464,7 @@ pub async fn a_gate_that_has_held_nobody_for_long_goes(store: Arc<dyn Store>) {
     let gates = vec![old.clone(), young.clone()];
     scene.record(vec![Record { gates, ..scene.failed(&event, seq, at(30)) }]).await;
     let stale = scene.store.old_gates(at(20), 10).await.unwrap();
-    assert_eq!(stale, [Stale::Gate(old.origin.clone(), old.scope, at(20))]);
+    assert_eq!(stale, [Stale::Gate(old.key.clone(), at(20))]);
     // It has been held again in the meantime.
     let again = gate("old.example", 50);
     let record = Record { attempts_before: 1, gates: vec![again], ..scene.failed(&event, seq, at(60)) };

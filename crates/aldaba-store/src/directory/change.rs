@@ -5,8 +5,7 @@ use crate::{
     OwnProfile, PortalCut, Replay, RevokedToken, Source,
 };
 use aldaba_delivery::{
-    ApiKeyId, AppId, AttemptId, EndpointId, GateScope, MessageId, OrgId, Origin, ReplayId, SourceId,
-    Timestamp,
+    ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
 };
 
 /// A change of the directory, or of what somebody wants to be forgotten. Each of the directory raises the
@@ -53,7 +52,7 @@ pub enum Change {
     },
     /// Opens gates.
     ReleaseGates {
-        gates: Vec<(Origin, GateScope)>,
+        gates: Vec<GateKey>,
     },
     DeleteEndpoint {
         app: AppId,

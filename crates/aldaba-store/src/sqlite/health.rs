@@ -1,14 +1,15 @@
 //! The health of endpoints: what attempts and hands make of it, and how it has changed.
 
 use super::codes::Code;
+use super::record::remove_gate;
 use super::replay;
-use super::rows::{self, count, nanos, scope_bytes};
+use super::rows::{self, count, nanos};
 use crate::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
     Record, Replay,
 };
 use aldaba_delivery::{
-    AppId, Condition, ConditionCause, EndpointId, GateScope, Health, HealthStatus, OrgId, Origin, Timestamp,
+    AppId, Condition, ConditionCause, EndpointId, GateKey, Health, HealthStatus, OrgId, Timestamp,
 };
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::HashSet;
@@ -196,13 +197,9 @@ pub(super) fn changes(
         .collect()
 }
 
-pub(super) fn release_gates(
-    connection: &Connection,
-    gates: &[(Origin, GateScope)],
-) -> rusqlite::Result<Changed> {
-    let mut remove = connection.prepare_cached("DELETE FROM gate WHERE origin = ?1 AND scope = ?2")?;
-    for (origin, scope) in gates {
-        remove.execute((origin.as_str(), scope_bytes(scope)))?;
+pub(super) fn release_gates(connection: &Connection, gates: &[GateKey]) -> rusqlite::Result<Changed> {
+    for key in gates {
+        remove_gate(connection, key)?;
     }
     Ok(Changed::Done { removed: Vec::new() })
 }
@@ -241,42 +238,8 @@ pub(super) fn has_endpoints_at(
     Ok(starts.iter().map(|start| found.contains(start)).collect())
 }
 
-/// Asked by hands alone, so that it may look through all endpoints.
-fn others_at() -> String {
-    format!(
-        "SELECT 1 FROM endpoint INDEXED BY endpoint_url WHERE url >= ?2 AND url < ?3 AND org <> ?1 AND {}",
-        rows::THERE
-    )
-}
-
-pub(super) fn others_have_endpoints_at(
-    connection: &Connection,
-    org: OrgId,
-    start: &str,
-) -> rusqlite::Result<bool> {
-    // It ends in a slash, and a zero is what follows the slash.
-    let beyond = format!("{}0", start.trim_end_matches('/'));
-    connection.prepare_cached(&others_at())?.exists((org.as_bytes(), start, beyond))
-}
-
 pub(super) fn are_of(connection: &Connection, org: OrgId, apps: &[AppId]) -> rusqlite::Result<Vec<bool>> {
     let mut find =
         connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND org = ?2 AND deleted = 0")?;
     apps.iter().map(|app| find.exists((app.as_bytes(), org.as_bytes()))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sqlite::plan::plan;
-
-    #[test]
-    fn others_at_an_origin_are_found_without_looking_at_all_endpoints() {
-        let plan = plan(&others_at());
-        assert!(
-            plan.starts_with("SEARCH endpoint USING COVERING INDEX endpoint_url (url>? AND url<?)"),
-            "{plan}"
-        );
-        assert!(!plan.contains("SCAN"), "{plan}");
-    }
 }

@@ -181,7 +181,7 @@ pub(super) fn orphans(connection: &Connection, query: OrphansQuery) -> rusqlite:
 
 pub(super) fn gates(connection: &Connection) -> rusqlite::Result<Vec<GateRecord>> {
     connection
-        .prepare_cached(&format!("SELECT {} FROM gate ORDER BY origin, scope", rows::GATE))?
+        .prepare_cached(&format!("SELECT {} FROM gate ORDER BY org, origin, scope", rows::GATE))?
         .query_map((), rows::gate)?
         .collect()
 }

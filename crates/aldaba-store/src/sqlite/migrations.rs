@@ -32,6 +32,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0022_source.sql"),
     include_str!("schema/0023_deleted_applications.sql"),
     include_str!("schema/0024_commits.sql"),
+    include_str!("schema/0025_gate_org.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.
@@ -107,6 +108,31 @@ mod tests {
             .collect::<Result<_, _>>()
             .unwrap();
         assert_eq!(rows, [(vec![1], 2, 0), (vec![2], 1, 0)]);
+    }
+
+    #[test]
+    fn gates_of_applications_get_their_organization_and_those_of_whole_hosts_are_dropped() {
+        let connection = Connection::open_in_memory().unwrap();
+        let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("gate_of_org")).collect();
+        without.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO application (id, org, name, version, created_at, updated_at, metadata)
+                 VALUES (x'02', x'0a', 'a', 1, 0, 0, '{}');
+                 INSERT INTO gate (origin, scope, failures, held_until, hold, probing, since, why)
+                 VALUES ('https://a:443', x'', 5, 9000, 1000000000, 0, 8000, 'no'),
+                     ('https://a:443', x'02', 6, 70000, 32000000000, 1, 9000, 'HTTP 503'),
+                     ('https://a:443', x'03', 7, 70000, 32000000000, 0, 9000, 'of nobody');",
+            )
+            .unwrap();
+        migrate(&connection, Path::new("memory")).unwrap();
+        let row = "hex(org) || ' ' || origin || ' ' || hex(scope) || ' ' || failures || ' ' || held_until || ' ' || hold
+            || ' ' || failed_at || ' ' || probing || ' ' || since || ' ' || why";
+        let mut gates = connection.prepare(&format!("SELECT {row} FROM gate")).unwrap();
+        let rows: Vec<String> =
+            gates.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        assert_eq!(rows, ["0A https://a:443 02 6 70000 32000000000 38000 1 9000 HTTP 503"]);
     }
 
     #[test]

@@ -6,9 +6,11 @@ use super::counters::Counters;
 use super::health;
 use super::keys::Keys;
 use super::notice;
-use super::rows::{self, nanos, scope_bytes};
+use super::rows::{self, GATE, IS_GATE, gate_key, nanos};
 use crate::{GateRecord, IdempotencyKey, NewAttempt, Record, Recorded, RequestDigest, Resent, Seq};
-use aldaba_delivery::{AppId, AttemptId, Ending, EndpointId, MessageId, Reason, Timestamp, Transition};
+use aldaba_delivery::{
+    AppId, AttemptId, Ending, EndpointId, GateKey, MessageId, Reason, Timestamp, Transition,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 pub(super) struct Recording<'c> {
@@ -177,23 +179,36 @@ impl<'c> Recording<'c> {
     }
 
     fn set_gate(&self, record: &GateRecord) -> rusqlite::Result<()> {
-        let (origin, scope, gate) = (record.origin.as_str(), scope_bytes(&record.scope), &record.gate);
+        let ((org, origin, scope), gate) = (gate_key(&record.key), &record.gate);
         if gate.is_clear() {
-            let mut remove =
-                self.connection.prepare_cached("DELETE FROM gate WHERE origin = ?1 AND scope = ?2")?;
-            remove.execute((origin, scope))?;
-            return Ok(());
+            return remove_gate(self.connection, &record.key);
         }
-        let mut set = self.connection.prepare_cached(
-            "INSERT OR REPLACE INTO gate (origin, scope, failures, held_until, hold, probing, since, why)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?;
-        let held_until = gate.held_until.map(Timestamp::millis);
-        let since = gate.since.map(Timestamp::millis);
-        let hold = nanos(gate.hold);
-        set.execute((origin, scope, gate.failures, held_until, hold, gate.probing, since, &record.why))?;
+        let mut set = self.connection.prepare_cached(&format!(
+            "INSERT OR REPLACE INTO gate ({GATE}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        ))?;
+        let [held_until, failed_at, since] =
+            [gate.held_until, gate.failed_at, gate.since].map(|at| at.map(Timestamp::millis));
+        let (failures, hold, probing) = (gate.failures, nanos(gate.hold), gate.probing);
+        set.execute((
+            org,
+            origin,
+            scope,
+            failures,
+            held_until,
+            hold,
+            failed_at,
+            probing,
+            since,
+            &record.why,
+        ))?;
         Ok(())
     }
+}
+
+pub(super) fn remove_gate(connection: &Connection, key: &GateKey) -> rusqlite::Result<()> {
+    let mut remove = connection.prepare_cached(&format!("DELETE FROM gate WHERE {IS_GATE}"))?;
+    remove.execute(gate_key(key))?;
+    Ok(())
 }
 
 /// What a key of an attempt by hand has led to.

@@ -3,9 +3,9 @@
 use super::keys::KeyKind;
 use super::monotonic::{Monotonic, Slice};
 use super::retention::{self, DELIVERY_OF, EndpointUnused};
-use super::rows::{self, scope_bytes};
+use super::rows::{self, IS_GATE, gate_key};
 use crate::{Hour, PortalCut, Removal, Removed, RemovedCounts, Settled, Stale, StoredKey};
-use aldaba_delivery::{AppId, AuditId, EndpointId, GateScope, MessageId, Origin, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, AuditId, EndpointId, GateKey, MessageId, ReplayId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Remover<'_> {
             Stale::Counters(endpoint, minute) => self.counters(*endpoint, *minute)?,
             Stale::HourCounters(endpoint, hour) => self.hour_counters(*endpoint, *hour)?,
             Stale::ApplicationCounters(app, hour) => return self.application_counters(*app, *hour),
-            Stale::Gate(origin, scope, before) => self.gate(origin, scope, *before)?,
+            Stale::Gate(key, before) => self.gate(key, *before)?,
             Stale::Replay(replay, before) => self.replay(*replay, *before)?,
             Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
             Stale::Application(app) => self.application(*app)?,
@@ -206,11 +206,11 @@ impl Remover<'_> {
         )
     }
 
-    fn gate(&mut self, origin: &Origin, scope: &GateScope, before: Timestamp) -> rusqlite::Result<()> {
-        let mut delete = self
-            .connection
-            .prepare_cached("DELETE FROM gate WHERE origin = ?1 AND scope = ?2 AND held_until < ?3")?;
-        let removed = delete.execute((origin.as_str(), scope_bytes(scope), before.millis()))?;
+    fn gate(&mut self, key: &GateKey, before: Timestamp) -> rusqlite::Result<()> {
+        let sql = format!("DELETE FROM gate WHERE {IS_GATE} AND held_until < ?4");
+        let mut delete = self.connection.prepare_cached(&sql)?;
+        let (org, origin, scope) = gate_key(key);
+        let removed = delete.execute((org, origin, scope, before.millis()))?;
         self.counts.gates += removed as u64;
         Ok(())
     }

@@ -291,7 +291,7 @@ pub(super) fn expired_keys(
     Ok(walked)
 }
 
-/// There is one for an origin at most, and for each of its applications: few enough to look at them all.
+/// The engine bounds how many there are: few enough to look at them all.
 pub(super) fn old_gates(
     connection: &Connection,
     before: Timestamp,
@@ -300,7 +300,7 @@ pub(super) fn old_gates(
     let select = format!("SELECT {} FROM gate WHERE held_until < ?1 LIMIT ?2", rows::GATE);
     let mut find: Statement<'_> = connection.prepare(&select)?;
     find.query_map((before.millis(), count(limit)), rows::gate)?
-        .map(|gate| gate.map(|gate| Stale::Gate(gate.origin, gate.scope, before)))
+        .map(|gate| gate.map(|gate| Stale::Gate(gate.key, before)))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use crate::{
     Application, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, EndpointConfig, GateRecord,
     HealthChange, HealthChangeNumber, LastError, Message, Seq, Subscription, Waiting,
 };
-use aldaba_delivery::{AppId, Filter, Gate, GateScope, Health, Id, Origin, Timestamp, WhenDisabled};
+use aldaba_delivery::{AppId, Filter, Gate, GateKey, GateScope, Health, Id, Origin, Timestamp, WhenDisabled};
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::Type;
@@ -211,26 +211,27 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
-pub(super) const GATE: &str = "origin, scope, failures, held_until, hold, probing, since, why";
+pub(super) const GATE: &str =
+    "org, origin, scope, failures, held_until, hold, failed_at, probing, since, why";
 
 pub(super) fn gate(row: &Row<'_>) -> rusqlite::Result<GateRecord> {
-    let origin: String = row.get(0)?;
-    let scope: Vec<u8> = row.get(1)?;
+    let origin: String = row.get(1)?;
+    let scope: Vec<u8> = row.get(2)?;
     let scope = match scope.is_empty() {
         true => GateScope::Host,
         false => GateScope::Application(AppId::from_slice(&scope).map_err(wrong_id)?),
     };
     Ok(GateRecord {
-        origin: Origin::from_stored(&origin),
-        scope,
+        key: GateKey { org: id(row, 0)?, origin: Origin::from_stored(&origin), scope },
         gate: Gate {
-            failures: row.get(2)?,
-            held_until: moment_or_none(row, 3)?,
-            hold: span(row, 4)?,
-            probing: row.get(5)?,
-            since: moment_or_none(row, 6)?,
+            failures: row.get(3)?,
+            held_until: moment_or_none(row, 4)?,
+            hold: span(row, 5)?,
+            failed_at: moment_or_none(row, 6)?,
+            probing: row.get(7)?,
+            since: moment_or_none(row, 8)?,
         },
-        why: row.get(7)?,
+        why: row.get(9)?,
     })
 }
 
@@ -247,12 +248,15 @@ pub(super) fn health_change(row: &Row<'_>) -> rusqlite::Result<HealthChange> {
     })
 }
 
-/// The host itself is written as an empty scope.
-pub(super) fn scope_bytes(scope: &GateScope) -> &[u8] {
-    match scope {
+pub(super) const IS_GATE: &str = "org = ?1 AND origin = ?2 AND scope = ?3";
+
+/// How a gate's key is written. The host itself is an empty scope.
+pub(super) fn gate_key(key: &GateKey) -> (&[u8; 20], &str, &[u8]) {
+    let scope: &[u8] = match &key.scope {
         GateScope::Host => &[],
         GateScope::Application(app) => app.as_bytes(),
-    }
+    };
+    (key.org.as_bytes(), key.origin.as_str(), scope)
 }
 
 /// 292 years are enough for a span.

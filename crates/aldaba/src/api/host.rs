@@ -21,10 +21,10 @@ use utoipa::ToSchema;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/host", Access::Read, list)
-            .named("v1.host.list", "Lists the hosts that are held back and concern the caller")
+            .named("v1.host.list", "Lists the hosts that are held back for the caller's organization or application")
             .lists::<HostOut<'_>>(),
         Route::post("/host/{origin}/release", Access::Manage, release)
-            .named("v1.host.release", "Lets requests to a host go at once")
+            .named("v1.host.release", "Lets the caller's requests to a host go at once; other organizations have gates of their own there")
             .answers::<ReleasedOut<'_>>(StatusCode::OK),
     ]
 }
@@ -58,6 +58,8 @@ struct HostOut<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ScopeOut {
+    /// `application`: the hold binds that application. `host`: all applications of the organization, and no other
+    /// organization.
     scope: &'static str,
     application_id: Option<String>,
 }
@@ -71,11 +73,11 @@ fn scope(scope: GateScope) -> ScopeOut {
     }
 }
 
-fn render<'a>(host: &'a HeldHost, caller: &Caller) -> HostOut<'a> {
-    let Behind { lanes, deliveries } = host.behind(|org, app| caller.speaks_for(org, app));
+fn render(host: &HeldHost) -> HostOut<'_> {
+    let Behind { lanes, deliveries } = host.behind;
     HostOut {
-        origin: host.origin.as_str(),
-        scope: scope(host.scope),
+        origin: host.key.origin.as_str(),
+        scope: scope(host.key.scope),
         since: host.gate.since,
         until: host.gate.held_until,
         why: &host.why,
@@ -104,8 +106,8 @@ impl FromRequestParts<Api> for HostQuery {
 
 /// The place of a gate in the list.
 fn place(host: &HeldHost) -> String {
-    let ScopeOut { scope, application_id } = scope(host.scope);
-    format!("{}|{}", host.origin.as_str(), application_id.as_deref().unwrap_or(scope))
+    let ScopeOut { scope, application_id } = scope(host.key.scope);
+    format!("{}|{}", host.key.origin.as_str(), application_id.as_deref().unwrap_or(scope))
 }
 
 /// Everything that is held back and concerns the caller, by origin.
@@ -114,17 +116,18 @@ pub(super) async fn list(
     query: HostQuery,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let mut hosts = concerning(&api, &caller, api.engine.held_hosts().await).await?;
+    let held = api.engine.held_hosts(caller.org(), caller.app()).await;
+    let mut hosts = concerning(&api, &caller, held).await?;
     hosts.sort_by_cached_key(place);
     hosts.retain(|host| query.after.as_ref().is_none_or(|after| place(host) > *after));
     let done = hosts.len() <= query.limit;
     hosts.truncate(query.limit);
     let iterator = hosts.last().map(place);
-    let data: Vec<_> = hosts.iter().map(|host| render(host, &caller)).collect();
+    let data: Vec<_> = hosts.iter().map(render).collect();
     Ok(json::answer(StatusCode::OK, &json!({"data": data, "iterator": iterator, "done": done})))
 }
 
-/// Opens all gates at an origin that concern the caller, as far as they hold back nobody else.
+/// Opens all gates of the caller's at an origin. Those of other organizations there stay as they are.
 pub(super) async fn release(
     State(api): State<Api>,
     caller: Caller,
@@ -132,45 +135,32 @@ pub(super) async fn release(
 ) -> Result<Response, Error> {
     let nothing = || Error::not_found("Nothing that concerns you is held back at this origin");
     let wanted = parse(&origin).ok_or_else(nothing)?;
-    let mut hosts = api.engine.held_hosts().await;
-    hosts.retain(|host| host.origin == wanted);
+    let mut hosts = api.engine.held_hosts(caller.org(), caller.app()).await;
+    hosts.retain(|host| host.key.origin == wanted);
     let hosts = concerning(&api, &caller, hosts).await?;
     if hosts.is_empty() {
         return Err(nothing());
     }
-    let hosts = for_the_caller_to_open(&api, &caller, hosts).await?;
-    let gates = hosts.iter().map(|host| (host.origin.clone(), host.scope)).collect();
+    let hosts = for_the_caller_to_open(&caller, hosts)?;
+    let gates = hosts.iter().map(|host| host.key.clone()).collect();
     api.directory(&caller).release_gates(gates).await?;
-    let released = hosts.iter().map(|host| scope(host.scope)).collect();
+    let released = hosts.iter().map(|host| scope(host.key.scope)).collect();
     Ok(json::answer(StatusCode::OK, &ReleasedOut { origin: wanted.as_str(), released }))
 }
 
-/// A gate of the host itself holds back whoever sends there. What is let go with it may be another's, so that it
-/// is not for an application to open, nor for one of several organizations.
-async fn for_the_caller_to_open(
-    api: &Api,
-    caller: &Caller,
-    mut hosts: Vec<HeldHost>,
-) -> Result<Vec<HeldHost>, Error> {
-    let Some(whole) = hosts.iter().position(|host| host.scope == GateScope::Host) else {
-        return Ok(hosts);
-    };
-    let refused = match caller.app() {
-        Some(_) => {
-            "The whole host is held back, for other applications too: this needs an organization's token; the one \
-             sent is an application's"
+/// A gate of the host itself holds back all applications of its organization. What is let go with it may be another's, so
+/// that it is not for one of them to open.
+fn for_the_caller_to_open(caller: &Caller, mut hosts: Vec<HeldHost>) -> Result<Vec<HeldHost>, Error> {
+    if caller.app().is_some() {
+        hosts.retain(|host| host.key.scope != GateScope::Host);
+        if hosts.is_empty() {
+            return Err(Error::forbidden(
+                "The whole host is held back, for other applications too: this needs an organization's token; the one \
+                 sent is an application's",
+            ));
         }
-        None => {
-            let start = url_of(&hosts[whole]);
-            if !api.engine.store().others_have_endpoints_at(caller.org(), start).await? {
-                return Ok(hosts);
-            }
-            "The whole host is held back, for other organizations too: none of them opens it for the others. At the end of \
-             the hold (`until`) one request goes there, and opens it if it succeeds"
-        }
-    };
-    hosts.remove(whole);
-    if hosts.is_empty() { Err(Error::forbidden(refused)) } else { Ok(hosts) }
+    }
+    Ok(hosts)
 }
 
 fn parse(text: &str) -> Option<Origin> {
@@ -184,32 +174,34 @@ fn url_start(origin: &Origin) -> String {
     Url::parse(origin.as_str()).map_or_else(|_| format!("{}/", origin.as_str()), Into::into)
 }
 
-/// A gate of an application concerns whoever it belongs to, one of the host itself whoever sends there.
+/// All that hold back the caller's organization concern it. An application is concerned by its own, and by those of hosts
+/// where it has endpoints.
 async fn concerning(api: &Api, caller: &Caller, mut hosts: Vec<HeldHost>) -> Result<Vec<HeldHost>, Error> {
-    let (org, only) = (caller.org(), caller.app());
-    let whole: Vec<_> = hosts.iter().filter(|host| host.scope == GateScope::Host).map(url_of).collect();
-    let reached = api.engine.store().has_endpoints_at(org, only, whole.clone()).await?;
-    let reached: BTreeMap<String, bool> = whole.into_iter().zip(reached).collect();
-    let mut apps: Vec<_> = hosts.iter().filter_map(|host| app_of(host.scope)).collect();
-    apps.retain(|app| only.is_none_or(|only| only == *app));
+    let (store, org) = (api.engine.store(), caller.org());
+    if let Some(only) = caller.app() {
+        hosts.retain(|host| app_of(host).is_none_or(|app| app == only));
+        let whole: Vec<_> = hosts.iter().filter(|host| app_of(host).is_none()).map(url_of).collect();
+        let reached = store.has_endpoints_at(org, Some(only), whole.clone()).await?;
+        let reached: BTreeMap<String, bool> = whole.into_iter().zip(reached).collect();
+        hosts.retain(|host| app_of(host).is_some() || reached.get(&url_of(host)) == Some(&true));
+    }
+    // Those of deleted applications concern nobody.
+    let mut apps: Vec<_> = hosts.iter().filter_map(app_of).collect();
     apps.sort_unstable();
     apps.dedup();
-    let ours = api.engine.store().are_of(org, apps.clone()).await?;
-    let ours: BTreeMap<AppId, bool> = apps.into_iter().zip(ours).collect();
-    hosts.retain(|host| match host.scope {
-        GateScope::Host => reached.get(&url_of(host)) == Some(&true),
-        GateScope::Application(app) => ours.get(&app) == Some(&true),
-    });
+    let there = store.are_of(org, apps.clone()).await?;
+    let there: BTreeMap<AppId, bool> = apps.into_iter().zip(there).collect();
+    hosts.retain(|host| app_of(host).is_none_or(|app| there.get(&app) == Some(&true)));
     Ok(hosts)
 }
 
-fn app_of(scope: GateScope) -> Option<AppId> {
-    match scope {
+fn app_of(host: &HeldHost) -> Option<AppId> {
+    match host.key.scope {
         GateScope::Host => None,
         GateScope::Application(app) => Some(app),
     }
 }
 
 fn url_of(host: &HeldHost) -> String {
-    url_start(&host.origin)
+    url_start(&host.key.origin)
 }

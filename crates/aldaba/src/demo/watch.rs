@@ -135,7 +135,7 @@ impl Watch {
         for (lane, id) in self.archive.endpoints.iter().enumerate() {
             let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.id == *id) else { continue };
             let origin = format!("http://{}", self.addresses[lane]);
-            let held = gates.iter().filter(|gate| gate.origin.as_str() == origin);
+            let held = gates.iter().filter(|gate| gate.key.origin.as_str() == origin);
             let held = held.filter_map(|gate| gate.gate.held_until).max();
             let left = |until: Option<Timestamp>| until.filter(|until| *until > now).map(|t| t.since(now));
             let health = &endpoint.health;

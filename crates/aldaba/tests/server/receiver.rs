@@ -49,7 +49,15 @@ impl Receiver {
         text: &'static str,
         judge: impl Fn(&Arrival) -> u16 + Clone + Send + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
+        Self::on(TcpListener::bind(address).await.unwrap(), text, judge)
+    }
+
+    /// The same on a socket that listens already.
+    pub(crate) fn on(
+        listener: TcpListener,
+        text: &'static str,
+        judge: impl Fn(&Arrival) -> u16 + Clone + Send + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let (arrived, arrivals) = mpsc::unbounded_channel();
         let connections = Arc::<AtomicUsize>::default();

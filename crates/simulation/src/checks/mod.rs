@@ -112,6 +112,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     hands::nothing_is_sent_while_it_must_not_be(&disk, &log, &mut found);
     hands::only_what_is_off_is_skipped(&stories, &log, &mut found);
     gates::gates_hold(&world.scenario, &disk, &log, &mut found);
+    gates::gates_keep_to_their_organization(&disk, &log, &mut found);
     health::health_is_what_the_attempts_made_it(&disk, &stories, &log, &mut found);
     retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);
     retention::what_is_over_is_gone(&world.scenario, &disk, &stories, &log, &mut found);

@@ -11,13 +11,11 @@ use aldaba_store::{
 
 impl Client {
     pub(super) async fn open_gates(&self, door: usize) -> Answer {
-        let origin = self.world.scenario.origin(door);
-        let held = self.engine.held_hosts().await;
-        let gates: Vec<_> = held
-            .into_iter()
-            .filter(|host| host.origin == origin)
-            .map(|host| (host.origin, host.scope))
-            .collect();
+        let scenario = &self.world.scenario;
+        let (origin, org) = (scenario.origin(door), scenario.org_of(scenario.doors[door].tenant));
+        let held = self.engine.held_hosts(org, None).await;
+        let keys = held.into_iter().map(|host| host.key);
+        let gates: Vec<_> = keys.filter(|key| key.origin == origin).collect();
         let answer = self.changed(self.directory().release_gates(gates.clone()).await);
         if !self.process.is_dead() {
             // By now the lanes have heard of it.
@@ -38,7 +36,14 @@ impl Client {
         let filter =
             ReplayFilter { since: scenario.start, dead: true, delivered: true, ..ReplayFilter::nothing(now) };
         let kind = ReplayKind::Bulk;
-        let new = NewReplay { org: scenario.org, app, endpoint, kind, filter, rate: 50 };
+        let new = NewReplay {
+            org: scenario.org_of(scenario.doors[door].tenant),
+            app,
+            endpoint,
+            kind,
+            filter,
+            rate: 50,
+        };
         let started = self.engine.replays().start(&self.actor(), new, once("replay", door)).await;
         self.changed(started.map(drop))
     }

@@ -223,12 +223,11 @@ impl Disk {
             self.count(record.app, record.endpoint, record.at, attempt);
         }
         self.health_after(record);
-        for GateRecord { origin, scope, gate, why } in &record.gates {
-            let key = (origin.clone(), *scope);
+        for GateRecord { key, gate, why } in &record.gates {
             if gate.is_clear() {
-                self.gates.remove(&key);
+                self.gates.remove(key);
             } else {
-                self.gates.insert(key, (gate.clone(), why.clone()));
+                self.gates.insert(key.clone(), (gate.clone(), why.clone()));
             }
         }
         self.keep_notices(&record.notices);

@@ -2,8 +2,8 @@
 
 use super::retention::Archive;
 use aldaba_delivery::{
-    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, Gate, GateScope, MessageId, OrgId, Origin, ReplayId,
-    SourceId, Timestamp,
+    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, Gate, GateKey, MessageId, OrgId, ReplayId, SourceId,
+    Timestamp,
 };
 use aldaba_store::{
     ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, EventType,
@@ -37,7 +37,7 @@ pub struct Disk {
     pub(super) summed_through: Option<Hour>,
     pub(super) keys: BTreeMap<UniqueKey, KeyRow>,
     /// With why they are held.
-    pub(super) gates: BTreeMap<(Origin, GateScope), (Gate, String)>,
+    pub(super) gates: BTreeMap<GateKey, (Gate, String)>,
     pub(super) health_changes: BTreeMap<EndpointId, Vec<HealthChange>>,
     pub(super) policies: BTreeMap<(OrgId, String), OwnPolicy>,
     pub(super) replays: BTreeMap<ReplayId, Replay>,

@@ -89,11 +89,6 @@ impl Disk {
         starts.iter().map(at).collect()
     }
 
-    pub(super) fn others_have_endpoints_at(&self, org: OrgId, start: &str) -> bool {
-        let theirs = |row: &Endpoint| row.org != org && !row.deleted && row.config.url.starts_with(start);
-        self.endpoints.values().any(theirs)
-    }
-
     /// Which of these endpoints are off, and skip what comes meanwhile.
     pub(super) fn skipping(&self, endpoints: &[EndpointId]) -> Vec<EndpointId> {
         let skips = |id: &&EndpointId| {

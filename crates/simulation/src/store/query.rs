@@ -92,10 +92,10 @@ impl Disk {
     }
 
     pub(super) fn gates(&self) -> Vec<GateRecord> {
-        let record = |((origin, scope), (gate, why)): (&(_, _), &(aldaba_delivery::Gate, String))| {
-            GateRecord { origin: Clone::clone(origin), scope: *scope, gate: gate.clone(), why: why.clone() }
-        };
-        self.gates.iter().map(record).collect()
+        let records = self.gates.iter();
+        records
+            .map(|(key, (gate, why))| GateRecord { key: key.clone(), gate: gate.clone(), why: why.clone() })
+            .collect()
     }
 
     fn application_row(&self, which: &WhichApplication) -> Option<&ApplicationRow> {

@@ -85,6 +85,7 @@ fn sabotaged(row: &mut Endpoint, sabotage: Option<Sabotage>) {
             row.config.ordering = Ordering::Fifo(OnExhausted::Skip);
         }
         Some(Sabotage::HideDisabled) => row.config.disabled = false,
+        Some(Sabotage::MixOrganizations) => row.org = OrgId::from_bytes([1; 20]),
         _ => {}
     }
 }
@@ -150,10 +151,6 @@ impl Directory for SimStore {
 
     fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>> {
         self.read(move |disk| disk.has_endpoints_at(org, app, &starts))
-    }
-
-    fn others_have_endpoints_at(&self, org: OrgId, start: String) -> Read<bool> {
-        self.read(move |disk| disk.others_have_endpoints_at(org, &start))
     }
 
     fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {

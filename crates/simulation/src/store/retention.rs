@@ -155,7 +155,7 @@ impl Disk {
     fn old_gates(&self, before: Timestamp, limit: usize) -> Vec<Stale> {
         let old =
             self.gates.iter().filter(|(_, (gate, _))| gate.held_until.is_some_and(|until| until < before));
-        old.map(|((origin, scope), _)| Stale::Gate(origin.clone(), *scope, before)).take(limit).collect()
+        old.map(|(key, _)| Stale::Gate(key.clone(), before)).take(limit).collect()
     }
 
     fn has_ended(replay: &Replay, before: Timestamp) -> bool {
@@ -195,11 +195,10 @@ impl Disk {
             }
             // There are none here.
             Stale::Counters(..) | Stale::HourCounters(..) | Stale::ApplicationCounters(..) => {}
-            Stale::Gate(origin, scope, before) => {
-                let key = (origin.clone(), *scope);
-                let until = self.gates.get(&key).and_then(|(gate, _)| gate.held_until);
+            Stale::Gate(key, before) => {
+                let until = self.gates.get(key).and_then(|(gate, _)| gate.held_until);
                 if until.is_some_and(|until| until < *before) {
-                    self.gates.remove(&key);
+                    self.gates.remove(key);
                     counts.gates += 1;
                 }
             }

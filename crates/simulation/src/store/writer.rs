@@ -128,8 +128,8 @@ impl SimStore {
         log.note(at, || format!("record {:?} {:?} {result:?}", record.seq, record.transition));
         let step = log.step();
         let held = |gate: &aldaba_store::GateRecord| {
-            let until = gate.gate.held_until?;
-            Some(Hold { origin: gate.origin.clone(), scope: gate.scope, until })
+            let (until, failed_at) = (gate.gate.held_until?, gate.gate.failed_at?);
+            Some(Hold { key: gate.key.clone(), until, failed_at })
         };
         log.records.push(RecordCommit {
             step,

@@ -52,10 +52,6 @@ impl Directory for SqliteStore {
         self.read(move |connection| health::has_endpoints_at(connection, org, app, &starts))
     }
 
-    fn others_have_endpoints_at(&self, org: OrgId, start: String) -> Read<bool> {
-        self.read(move |connection| health::others_have_endpoints_at(connection, org, &start))
-    }
-
     fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
         self.read(move |connection| health::are_of(connection, org, &apps))
     }
