@@ -195,6 +195,7 @@ fn hold(
         GateRule::DelayOver { threshold, longest } => {
             let own = match transition {
                 Transition::Retry { due_at } => due_at.since(now),
+                Transition::Stop { delay, .. } => *delay,
                 Transition::Settle(_) => Duration::ZERO,
             };
             // A probe may be a fresh delivery with a short delay of its own; the host is no healthier

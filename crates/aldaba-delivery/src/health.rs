@@ -21,6 +21,8 @@ pub struct Health {
     pub quiet_until: Option<Timestamp>,
     /// When what was held for it was last let go: by a hand, or because it had recovered.
     pub released_at: Option<Timestamp>,
+    /// That was a person, who is owed an attempt of everything that was held.
+    pub released_by_person: bool,
     /// How often a hand has changed it. What an attempt makes of an older one counts no longer.
     pub epoch: u32,
 }
@@ -57,6 +59,7 @@ impl Default for Health {
             probe_gap: Duration::ZERO,
             quiet_until: None,
             released_at: None,
+            released_by_person: false,
             epoch: 0,
         }
     }
@@ -148,6 +151,7 @@ impl Health {
         Self {
             changed_at: Some(now),
             released_at: Some(now),
+            released_by_person: true,
             epoch: self.epoch.wrapping_add(1),
             quiet_until: self.quiet_until,
             ..Self::default()
@@ -160,11 +164,27 @@ impl Health {
         Self { changed_at: Some(now), epoch: self.epoch.wrapping_add(1), ..self.clone() }
     }
 
+    /// Nothing is sent but probes: what waits is held, and its stop date rests meanwhile. `off`: its operator
+    /// has turned it off.
+    pub fn holds(&self, off: bool) -> bool {
+        off || self.status != HealthStatus::Active
+    }
+
+    /// What the stop date of a delivery counts from: it begins anew when what was held is let go.
+    pub fn clock_start(&self, clock_start: Timestamp) -> Timestamp {
+        self.released_at.map_or(clock_start, |at| at.max(clock_start))
+    }
+
+    /// Whether a delivery that was due at `due_at` was released by a person and not tried since: it gets an
+    /// attempt however late.
+    pub fn owes_attempt(&self, due_at: Timestamp) -> bool {
+        self.released_by_person && self.released_at.is_some_and(|at| due_at <= at)
+    }
+
     /// When a delivery that is held for it, and was due at `due_at`, has been held for `longest`. `None`:
     /// nothing is held. `off`: its operator has turned it off.
     pub fn held_too_long_at(&self, off: bool, due_at: Timestamp, longest: Duration) -> Option<Timestamp> {
-        let held = off || self.status != HealthStatus::Active;
-        held.then(|| self.changed_at.map_or(due_at, |since| since.max(due_at)) + longest)
+        self.holds(off).then(|| self.changed_at.map_or(due_at, |since| since.max(due_at)) + longest)
     }
 
     /// A delivery of an ordered endpoint that lets none overtake it has ended without success. Where the
@@ -177,8 +197,8 @@ impl Health {
         Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }
     }
 
-    /// What was blocked goes on: its ordering no longer asks for it. Failures that a success has followed count
-    /// no longer.
+    /// What was blocked goes on: its ordering no longer asks for it, as somebody has changed it. Failures that
+    /// a success has followed count no longer.
     #[must_use]
     pub fn unblocked(&self, now: Timestamp) -> Self {
         match self.status {
@@ -186,6 +206,8 @@ impl Health {
                 status: HealthStatus::Active,
                 failing_since: self.failing_since.filter(|_| self.failure_count > 0),
                 changed_at: Some(now),
+                released_at: Some(now),
+                released_by_person: true,
                 ..self.clone()
             },
             _ => self.clone(),
@@ -201,14 +223,18 @@ impl Health {
             HealthStatus::Gone | HealthStatus::Blocked => false,
         };
         let status = if recovers { HealthStatus::Active } else { self.status };
-        let released_at = if status == self.status { self.released_at } else { Some(now) };
+        let (released_at, released_by_person) = if status == self.status {
+            (self.released_at, self.released_by_person)
+        } else {
+            (Some(now), false)
+        };
         let failing_since = if recovers { None } else { self.failing_since };
         let (changed_at, epoch) = (self.changed_at, self.epoch);
-        Self { status, failing_since, changed_at, released_at, epoch, ..Self::default() }
+        Self { status, failing_since, changed_at, released_at, released_by_person, epoch, ..Self::default() }
     }
 
     fn after_failure(&self, policy: &Policy, transition: &Transition, now: Timestamp) -> Self {
-        let used_up = matches!(transition, Transition::Settle(_));
+        let used_up = transition.ending().is_some();
         let failing_since = self.failing_since.unwrap_or(now);
         let fails = match policy.endpoint_fails {
             EndpointFails::Never => false,

@@ -21,6 +21,7 @@ pub mod policy;
 mod profile;
 mod retry_after;
 mod span;
+mod stop_rule;
 mod time;
 mod transition;
 
@@ -41,5 +42,6 @@ pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;
 pub use span::{parse_span, write_span};
+pub use stop_rule::{StopRule, Wait};
 pub use time::Timestamp;
 pub use transition::{Delivery, Ending, Reason, SkipReason, Transition};

@@ -14,8 +14,16 @@ pub struct Delivery {
 /// What becomes of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
-    Retry { due_at: Timestamp },
+    Retry {
+        due_at: Timestamp,
+    },
     Settle(Ending),
+    /// Into the dead letter: the next attempt would have come after `delay`, past the stop date. The host is
+    /// no healthier for that, so its gate counts with the delay.
+    Stop {
+        reason: Reason,
+        delay: Duration,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,10 +118,10 @@ impl Delivery {
     }
 
     /// Whether a delivery that could go out at `turn` must end instead: now, or where a hold would
-    /// move it to. A hold or a time without a running server can carry it past its stop date; a
-    /// delivery that was never tried gets its one attempt all the same.
+    /// move it to. A hold, a rate, an ordered head or a time without a running server can carry it past
+    /// its stop date, tried before or not. Who was released by a person is asked before.
     pub fn overdue(&self, policy: &Policy, turn: Timestamp) -> bool {
-        self.attempts > 0 && self.stop_at(policy).is_some_and(|stop| turn > stop)
+        self.stop_at(policy).is_some_and(|stop| turn > stop)
     }
 }
 
@@ -130,19 +138,29 @@ impl Transition {
             Verdict::Delivered => Self::Settle(Ending::Delivered),
             Verdict::Final(reason) => Self::Settle(Ending::Dead(reason)),
             Verdict::Retriable => {
-                let ended = |reason| match class.fault {
-                    Fault::Forbidden => Self::Settle(Ending::Dead(Reason::TargetForbidden)),
-                    _ => Self::Settle(Ending::Dead(reason)),
+                let reason = |reason| match class.fault {
+                    Fault::Forbidden => Reason::TargetForbidden,
+                    _ => reason,
                 };
                 if delivery.attempts >= policy.limit.attempts.unwrap_or(MAX_ATTEMPTS) {
-                    return ended(Reason::Exhausted);
+                    return Self::Settle(Ending::Dead(reason(Reason::Exhausted)));
                 }
-                let due_at = now + delay(policy, delivery.attempts, class, now, chance);
-                match delivery.stop_at(policy) {
-                    Some(stop) if due_at > stop => ended(Reason::StopDate),
-                    _ => Self::Retry { due_at },
+                let delay = delay(policy, delivery.attempts, class, now, chance);
+                let due_at = now + delay;
+                if delivery.overdue(policy, due_at) {
+                    return Self::Stop { reason: reason(Reason::StopDate), delay };
                 }
+                Self::Retry { due_at }
             }
+        }
+    }
+
+    /// How the delivery ends; `None`: it waits for another attempt.
+    pub fn ending(&self) -> Option<Ending> {
+        match *self {
+            Self::Retry { .. } => None,
+            Self::Settle(ending) => Some(ending),
+            Self::Stop { reason, .. } => Some(Ending::Dead(reason)),
         }
     }
 }

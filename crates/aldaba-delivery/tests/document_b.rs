@@ -3,7 +3,9 @@
 mod walk;
 
 use aldaba_delivery::policy::{Overrides, Redirects};
-use aldaba_delivery::{Chance, Delivery, Ending, FailureKind, Reason, RetryAfter, Timestamp};
+use aldaba_delivery::{
+    Chance, Class, Delivery, Ending, FailureKind, Reason, RetryAfter, Timestamp, Transition,
+};
 use std::time::Duration;
 use walk::*;
 
@@ -72,9 +74,21 @@ fn b4_a_delivery_that_a_hold_moves_past_its_stop_date_ends() {
 }
 
 #[test]
-fn b4_a_delivery_that_was_never_tried_gets_its_one_attempt_however_late() {
+fn b4_a_delivery_that_was_never_tried_ends_at_its_stop_date_too() {
     let untried = Delivery { attempts: 0, clock_start: START };
-    assert!(!untried.overdue(&builtin("persistent"), Timestamp::MAX));
+    assert!(!untried.overdue(&builtin("persistent"), START + secs(WEEK)));
+    assert!(untried.overdue(&builtin("persistent"), START + secs(WEEK) + Duration::from_millis(1)));
+}
+
+#[test]
+fn b4_the_end_by_the_stop_date_carries_the_delay_that_would_have_followed() {
+    let persistent = builtin("persistent");
+    let delivery = Delivery { attempts: 158, clock_start: START };
+    let class = Class::of(&persistent, &answer(500));
+    let now = START + secs(602_110);
+    let stopped = Transition::after_attempt(&persistent, &delivery, &class, now, Chance::LOWEST);
+    assert_eq!(stopped, Transition::Stop { reason: Reason::StopDate, delay: secs(4096) });
+    assert_eq!(stopped.ending(), Some(Ending::Dead(Reason::StopDate)));
 }
 
 #[test]

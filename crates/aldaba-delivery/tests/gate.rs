@@ -91,6 +91,23 @@ fn b2_a_delay_over_16_s_holds_the_host_until_the_next_attempt() {
 }
 
 #[test]
+fn b4_a_delivery_that_ends_by_its_stop_date_sets_the_hold_that_its_next_delay_would_have_set() {
+    let persistent = builtin("persistent");
+    let last_minute = at(7 * 24 * 3600 - 60);
+    for scope in [HOST, app(1)] {
+        let outcome = || if scope == HOST { failure(FailureKind::Connect) } else { answer(500) };
+        let ended = attempt(&persistent, 150, outcome(), last_minute).at_gate(&Gate::default(), scope);
+        assert_eq!(ended.passage(&longest(), last_minute), Passage::Held(last_minute + secs(4096)));
+        // One whose delay would have been short says nothing of the host.
+        let short = attempt(&persistent, 3, outcome(), at(7 * 24 * 3600)).at_gate(&Gate::default(), scope);
+        assert_eq!(short.passage(&longest(), at(7 * 24 * 3600)), Passage::Open);
+        let probed = Gate { failures: 9, held_until: Some(at(32)), hold: secs(32), ..Gate::default() };
+        let probed = probe(&persistent, 150, outcome(), last_minute).at_gate(&claimed(&probed), scope);
+        assert_eq!(probed.passage(&longest(), last_minute), Passage::Held(last_minute + secs(4096)));
+    }
+}
+
+#[test]
 fn b2_when_the_hold_ends_one_probe_goes_first() {
     let gate = held_for_32_s();
     assert_eq!(gate.passage(&longest(), at(32)), Passage::Probe);
@@ -133,7 +150,11 @@ fn b2_a_probe_whose_delivery_ends_with_it_holds_again_too() {
     let gate = claimed(&held_for_32_s());
     let week_later = at(7 * 24 * 3600);
     let held = probe(&builtin("persistent"), 157, failure(FailureKind::Tls), week_later).at_gate(&gate, HOST);
-    assert_eq!(held.passage(&longest(), week_later), Passage::Held(week_later + secs(64)));
+    assert_eq!(
+        held.passage(&longest(), week_later),
+        Passage::Held(week_later + secs(4096)),
+        "its own next delay counts"
+    );
 }
 
 #[test]

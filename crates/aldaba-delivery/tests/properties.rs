@@ -151,7 +151,7 @@ proptest! {
             let class = Class::of(&policy, &outcome);
             match Transition::after_attempt(&policy, &delivery, &class, now, chance) {
                 Transition::Retry { due_at } => Some(due_at.since(now)),
-                Transition::Settle(_) => None,
+                Transition::Settle(_) | Transition::Stop { .. } => None,
             }
         };
         let planned = due(answer(429));

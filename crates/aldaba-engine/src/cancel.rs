@@ -92,7 +92,14 @@ impl Dispatcher {
     }
 }
 
-fn ended(app: AppId, endpoint: EndpointId, waiting: &Waiting, reason: Reason, now: Timestamp) -> Record {
+/// The record of a delivery that ends unsent.
+pub(crate) fn ended(
+    app: AppId,
+    endpoint: EndpointId,
+    waiting: &Waiting,
+    reason: Reason,
+    now: Timestamp,
+) -> Record {
     Record {
         seq: waiting.seq,
         app,

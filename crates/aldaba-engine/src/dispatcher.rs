@@ -5,8 +5,9 @@ use crate::attempt::{End, Ended, Sender, Start};
 use crate::background::{self, Background};
 use crate::cancel::{Cancel, Cancelled};
 use crate::content::HeldContent;
+use crate::expiry::{Expired, Expirer};
 use crate::hosts::HeldHost;
-use crate::lane::Entry;
+use crate::lane::{Entry, Searched};
 use crate::outlook::{Outlook, Question};
 use crate::recorder::{self, Recorder, Written};
 use crate::resend::Claim;
@@ -89,6 +90,10 @@ pub(crate) enum Event {
     Cancel(Option<Arc<AuditEntry>>, Vec<Cancel>, Reason, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
     /// What was to be ended is on disk as ended, or is not.
     Withdrawn(Vec<(EndpointId, Seq, bool)>),
+    /// End deliveries that are past their stop date, and say how many have ended.
+    Expired(Box<Expired>, oneshot::Sender<Result<usize, Error>>),
+    /// A search for such deliveries of an endpoint is over; `None`: it could not be finished.
+    Searched(EndpointId, Option<Searched>),
     /// What deliveries wait for.
     Ask(Vec<Question>, oneshot::Sender<Vec<Outlook>>),
     /// How many deliveries are in flight.
@@ -140,6 +145,7 @@ pub(crate) struct Dispatcher {
     pub(crate) profiles: Profiles,
     pub(crate) sender: Sender,
     pub(crate) recorder: Recorder,
+    pub(crate) expirer: Expirer,
     pub(crate) inbox: Inbox,
     pub(crate) background: Background,
     pub(crate) news: mpsc::UnboundedReceiver<Event>,
@@ -202,13 +208,14 @@ impl Dispatcher {
                 Action::Refill(query) => self.refill(query),
                 Action::Attempt(start) => self.sender.spawn(start),
                 Action::End(start, reason) => self.end(&start, reason, now),
+                Action::Search(search) => self.expirer.spawn(search),
             }
         }
         self.read_endpoints(&unread);
         if self.turns.has_ready() {
             return Some(now);
         }
-        self.turns.next_alarm().into_iter().chain(self.sweep.next()).min()
+        self.turns.next_alarm(now).into_iter().chain(self.sweep.next()).min()
     }
 
     fn hear(&mut self, event: Event, now: Timestamp) {
@@ -238,7 +245,10 @@ impl Dispatcher {
             Event::Released(gates) => self.turns.released(&gates, now),
             Event::Held(org, app, answer) => drop(answer.send(self.turns.gates.held(org, app))),
             Event::Heard(answer) => drop(answer.send(())),
-            Event::PolicyChanged(org, name) => self.turns.policy_changed(org, &name),
+            Event::PolicyChanged(org, name) => {
+                self.turns.policy_changed(org, &name);
+                self.expirer.changed.notify_one();
+            }
             Event::ProfileChanged(org, name) => self.turns.profile_changed(org, &name),
             Event::ApplicationChanged(app) => self.turns.application_changed(app),
             Event::Throttled(endpoint, answer) => {
@@ -264,6 +274,8 @@ impl Dispatcher {
                     self.turns.withdrawn(endpoint, seq, ended, now);
                 }
             }
+            Event::Expired(expired, answer) => self.expire(*expired, answer, now),
+            Event::Searched(endpoint, searched) => self.turns.searched(endpoint, searched, now),
             Event::Ask(questions, answer) => {
                 let outlook = |question| self.turns.outlook(question, now);
                 drop(answer.send(questions.iter().map(outlook).collect()));
@@ -353,7 +365,12 @@ impl Dispatcher {
             Ok(Recorded::Fenced) => {
                 self.writing_works();
                 tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
-                self.turns.landed(record.endpoint, record.seq, None, now);
+                if record.attempt.is_some() {
+                    self.turns.landed(record.endpoint, record.seq, None, now);
+                } else {
+                    // It may have been read a while ago, and wait on as it is now.
+                    self.turns.withdrawn(record.endpoint, record.seq, false, now);
+                }
             }
             Err(Error::Closed) => self.turns.landed(record.endpoint, record.seq, None, now),
             Err(error) => {

@@ -7,7 +7,7 @@
 use crate::cancel::{Cancel, Cancelled};
 use crate::{ChangeError, Engine};
 use aldaba_delivery::{AppId, AttemptId, MessageId, Reason};
-use aldaba_store::{Actor, DeliveryState, DeliveryStatus, Error, Waiting};
+use aldaba_store::{Actor, DeliveryStatus, Error};
 use std::sync::Arc;
 
 /// How many deliveries are ended in one commit.
@@ -64,7 +64,5 @@ impl Engine {
 }
 
 fn cancel(app: AppId, delivery: &DeliveryStatus) -> Option<Cancel> {
-    let DeliveryState::Waiting { due_at } = delivery.state else { return None };
-    let DeliveryStatus { seq, message, attempts, clock_start, endpoint, .. } = *delivery;
-    Some(Cancel { app, endpoint, waiting: Waiting { seq, message, due_at, attempts, clock_start } })
+    Some(Cancel { app, endpoint: delivery.endpoint, waiting: delivery.waiting()? })
 }

@@ -14,7 +14,7 @@ use crate::lane::{FixedMap, Ramp};
 use crate::outlook::{HostHold, Question};
 use crate::target::Target;
 use aldaba_delivery::{
-    AppId, Class, EndpointId, Gate, GateKey, OrgId, Origin, Passage, Timestamp, Transition,
+    AppId, Class, EndpointId, Gate, GateKey, OrgId, Origin, Passage, Policy, Timestamp, Transition,
 };
 use aldaba_store::{GateRecord, Seq};
 use post::Post;
@@ -202,7 +202,15 @@ impl Gates {
     /// The longest hold that binds the lane that is asked about.
     pub(crate) fn hold(&self, question: &Question, now: Timestamp) -> Option<HostHold> {
         let Question { org, app, origin, policy, .. } = question;
-        let keys = keys_of(*org, *app, origin);
+        self.binding_hold(&keys_of(*org, *app, origin), policy, now)
+    }
+
+    /// Until when gates let nothing of a lane go.
+    pub(crate) fn held_until(&self, target: &Target, now: Timestamp) -> Option<Timestamp> {
+        self.binding_hold(&keys(target), &target.policy, now)?.until
+    }
+
+    fn binding_hold(&self, keys: &[GateKey], policy: &Policy, now: Timestamp) -> Option<HostHold> {
         let keys = keys.iter().filter(|key| policy.takes_part_in(key.scope));
         let holds = keys.filter_map(|key| match self.table.get(key)?.gate.passage(policy, now) {
             Passage::Held(until) => Some(HostHold { scope: key.scope, until: Some(until) }),

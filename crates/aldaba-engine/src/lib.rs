@@ -23,6 +23,7 @@ mod engine;
 mod entries;
 mod entropy;
 mod event_types;
+mod expiry;
 mod expunge;
 mod forwarded;
 mod gates;

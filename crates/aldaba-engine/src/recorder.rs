@@ -7,10 +7,10 @@ use crate::gates::Gates;
 use crate::operational::{Listeners, extend, moment};
 use crate::{Entropy, WireResponse};
 use aldaba_delivery::{
-    AttemptId, Class, Delivery, Ending, EndpointId, Health, HealthStatus, Outcome, Reason, Timestamp,
-    Transition,
+    AppId, AttemptId, Class, Delivery, Ending, EndpointId, Health, HealthStatus, MessageId, OrgId, Outcome,
+    Reason, Timestamp, Transition,
 };
-use aldaba_store::{Done, Error, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
+use aldaba_store::{Done, Error, LastAttempt, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -191,7 +191,7 @@ fn notices(
     let attempts = start.waiting.attempts.saturating_add(1);
     let of_message = match transition {
         Transition::Retry { .. } => (attempts == FAILING).then_some("message.attempt.failing"),
-        Transition::Settle(Ending::Dead(_)) => Some("message.attempt.exhausted"),
+        Transition::Settle(Ending::Dead(_)) | Transition::Stop { .. } => Some("message.attempt.exhausted"),
         Transition::Settle(Ending::Delivered) => (attempts > FAILING).then_some("message.attempt.recovered"),
     };
     let fails = |health: &Health| matches!(health.status, HealthStatus::Failed | HealthStatus::Gone);
@@ -229,6 +229,28 @@ fn notices(
     messages.into_iter().chain(endpoints).collect()
 }
 
+/// What the organization hears of a delivery that has ended without success, and not at an attempt.
+pub(crate) fn ended_unsent(
+    (org, app, endpoint): (OrgId, AppId, EndpointId),
+    message: MessageId,
+    last: Option<&LastAttempt>,
+) -> Notice {
+    let last = last.map(|last| {
+        json!({
+            "id": last.id.to_string(),
+            "responseStatusCode": last.status_code.unwrap_or(0),
+            "timestamp": moment(last.started_at),
+        })
+    });
+    let body = json!({
+        "appId": app.to_string(),
+        "endpointId": endpoint.to_string(),
+        "msgId": message.to_string(),
+        "lastAttempt": last,
+    });
+    Notice { org, event: "message.attempt.exhausted".into(), body: body.to_string() }
+}
+
 /// The record of a delivery that ends without an attempt and without success.
 pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Timestamp) -> Record {
     let transition = Transition::Settle(Ending::Dead(reason));
@@ -243,16 +265,16 @@ pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Tim
 /// Whether the endpoint lets nothing overtake a delivery that ends so. Where its owner has ended it, there
 /// is nobody to wait for.
 fn blocks(start: &Start, transition: &Transition) -> bool {
-    let dead = match transition {
-        Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
-        Transition::Settle(Ending::Delivered) | Transition::Retry { .. } => false,
+    let dead = match transition.ending() {
+        Some(Ending::Dead(reason)) => !reason.is_by_hand(),
+        Some(Ending::Delivered) | None => false,
     };
     dead && start.target.ordering.blocks()
 }
 
 fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<Waiting> {
     match *transition {
-        Transition::Settle(_) => None,
+        Transition::Settle(_) | Transition::Stop { .. } => None,
         Transition::Retry { due_at } => {
             Some(Waiting { due_at, attempts: delivery.attempts, ..start.waiting })
         }

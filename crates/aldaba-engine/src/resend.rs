@@ -13,8 +13,8 @@ use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    AuditEntry, DeliveryState, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt,
-    Record, Recorded, Resent, Seq, Store, Trigger, Waiting,
+    AuditEntry, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt, Record, Recorded,
+    Resent, Seq, Store, Trigger, Waiting,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -144,7 +144,8 @@ impl Resender {
         };
         let attempts = round.as_ref().map_or(0, |round| round.attempts);
         let now = self.clock.now();
-        let nobody = Waiting { seq: Seq(0), message, due_at: now, attempts, clock_start: now };
+        let nobody =
+            Waiting { seq: Seq(0), message, due_at: now, attempts, clock_start: now, replayed: false };
         let start = Start {
             endpoint: endpoint.id,
             target,
@@ -314,9 +315,7 @@ fn is_same(now: Waiting, claimed: Waiting) -> bool {
 }
 
 fn waiting(round: &DeliveryStatus) -> Option<Waiting> {
-    let DeliveryState::Waiting { due_at } = round.state else { return None };
-    let DeliveryStatus { seq, message, attempts, clock_start, .. } = *round;
-    Some(Waiting { seq, message, due_at, attempts, clock_start })
+    round.waiting()
 }
 
 #[cfg(test)]
@@ -327,7 +326,8 @@ mod tests {
     fn a_claim_without_a_result_does_not_go_back_to_its_lane_as_it_was_read() {
         let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
         let message = MessageId::from_bytes([2; 20]);
-        let claimed = Waiting { seq: Seq(7), message, due_at: now, attempts: 1, clock_start: now };
+        let claimed =
+            Waiting { seq: Seq(7), message, due_at: now, attempts: 1, clock_start: now, replayed: false };
         let told = |made| landing(endpoint, claimed, &made);
         let ended = |event| match event {
             Event::Withdrawn(rows) => rows[..] == [(endpoint, Seq(7), true)],

@@ -109,7 +109,8 @@ impl Task for Retention {
     const NAME: &'static str = "retention";
 
     async fn run(&mut self) -> StoreClosed {
-        self.walks = Walks { surplus_gates: std::mem::take(&mut self.walks.surplus_gates), ..Walks::default() };
+        self.walks =
+            Walks { surplus_gates: std::mem::take(&mut self.walks.surplus_gates), ..Walks::default() };
         let mut steady = Steady::new(self.clock.now(), self.clock.monotonic());
         let mut pause = self.options.interval;
         loop {
@@ -244,6 +245,7 @@ impl Round<'_> {
                 endpoint: endpoint.id,
                 delivered: cutoffs.delivered.map(place).max(oldest),
                 dead: cutoffs.dead.map(place),
+                discarded: cutoffs.discarded.map(place),
             };
             History { app: endpoint.app, leaves: endpoint.deleted || endpoint.direct, cut }
         };

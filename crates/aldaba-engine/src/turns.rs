@@ -4,12 +4,14 @@
 //! to do now; the dispatcher does it.
 
 mod app_throttle;
+mod expiry;
 mod lines;
 mod origins;
 mod serve;
 mod shares;
 
 use crate::attempt::Start;
+use crate::expiry::SearchFor;
 use crate::gates::Gates;
 use crate::lane::{Awake, Entry, FixedMap, FixedSet, Lane, Place, Queue, Reading, Room, Throttle};
 use crate::options::Options;
@@ -38,6 +40,9 @@ pub(crate) struct Turns {
     ready: [BTreeMap<u64, EndpointId>; Queue::ALL.len()],
     next_ticket: u64,
     alarms: BTreeSet<(Timestamp, EndpointId)>,
+    /// When lanes are to be searched for deliveries past their stop date, and how many searches are under way.
+    searches: BTreeSet<(Timestamp, EndpointId)>,
+    searching: usize,
     throttles: AppThrottles,
     /// Deliveries taken and not yet recorded.
     shares: Shares,
@@ -61,6 +66,8 @@ pub(crate) enum Action {
     Attempt(Start),
     /// End a delivery without sending it.
     End(Start, Reason),
+    /// End what waits for an endpoint and is past its stop date.
+    Search(SearchFor),
 }
 
 /// What an attempt is told that had to wait for its payload.
@@ -86,6 +93,8 @@ impl Turns {
             ready: Default::default(),
             next_ticket: 0,
             alarms: BTreeSet::new(),
+            searches: BTreeSet::new(),
+            searching: 0,
             throttles: AppThrottles::default(),
             refills: 0,
             thirsty: VecDeque::new(),
@@ -106,8 +115,9 @@ impl Turns {
     }
 
     /// When something is next due that no news will announce.
-    pub(crate) fn next_alarm(&self) -> Option<Timestamp> {
-        self.alarms.first().map(|(at, _)| *at).into_iter().chain(self.throttles.next_alarm()).min()
+    pub(crate) fn next_alarm(&self, now: Timestamp) -> Option<Timestamp> {
+        let own = self.alarms.first().map(|(at, _)| *at);
+        own.into_iter().chain(self.throttles.next_alarm()).chain(self.next_search(now)).min()
     }
 
     /// What is known of an endpoint that has something in flight.
@@ -118,7 +128,10 @@ impl Turns {
 
     /// News of a waiting delivery. A lane that is not in memory is opened.
     pub(crate) fn offer(&mut self, endpoint: EndpointId, app: AppId, entry: Entry, now: Timestamp) {
-        self.lane(endpoint, app, now).backlog.offer(entry);
+        let lane = self.lane(endpoint, app, now);
+        lane.expiry.offered(entry.waiting.clock_start);
+        lane.backlog.offer(entry);
+        self.plan_search(endpoint, now, now);
         self.wake(endpoint);
     }
 
@@ -126,6 +139,7 @@ impl Turns {
     pub(crate) fn open(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
         if !self.lanes.contains_key(&endpoint) {
             self.lane(endpoint, app, now);
+            self.plan_search(endpoint, now, now);
             self.wake(endpoint);
         }
     }
@@ -147,6 +161,7 @@ impl Turns {
         } else {
             lane.reading = Reading::Done;
             lane.deleted |= target.deleted;
+            lane.expiry.learnt(target.policy.limit.stop_after);
             lane.backlog.set_fifo(target.ordering.is_fifo());
             if lane.throttle.as_ref().map(|throttle| throttle.rate()) != target.throttle_rate {
                 lane.throttle = target.throttle_rate.map(|rate| Box::new(Throttle::new(rate, now)));
@@ -171,15 +186,21 @@ impl Turns {
             if !awake.target.ordering.blocks() {
                 awake.health = awake.health.unblocked(now);
             }
+            self.plan_search(endpoint, now, now);
         }
         self.wake(endpoint);
     }
 
     /// The endpoint was changed. A lane in memory sends nothing until it has read it again.
     pub(crate) fn altered(&mut self, endpoint: EndpointId) {
+        // Stop dates may be earlier ones now, also of what is not due for long.
+        if self.lanes.get(&endpoint).is_none_or(|lane| lane.backlog.next_due().is_some()) {
+            self.search_at(endpoint, Timestamp::MIN);
+        }
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
         };
+        lane.expiry.altered();
         lane.reading = match lane.reading {
             Reading::Done | Reading::Wanted => Reading::Wanted,
             Reading::UnderWay | Reading::Outdated => Reading::Outdated,
@@ -206,6 +227,7 @@ impl Turns {
     /// they send again.
     pub(crate) fn policy_changed(&mut self, org: OrgId, name: &str) {
         self.alter_all(|target| target.org == org && target.policy.name == name);
+        self.search_all_at_rest();
     }
 
     /// The same for a wire profile.
@@ -254,6 +276,9 @@ impl Turns {
         self.gates.left(endpoint);
         if let Some(lane) = self.lanes.remove(&endpoint) {
             self.awake -= usize::from(lane.awake.is_some());
+            if let Some(alarm) = lane.expiry.alarm {
+                self.searches.remove(&(alarm, endpoint));
+            }
             if lane.token {
                 self.throttles.give_back(lane.app, now);
             }
@@ -337,8 +362,15 @@ impl Turns {
             self.unpark(app);
         }
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            if let Some(again) = &again {
+                lane.expiry.offered(again.clock_start);
+            }
             lane.backlog.landed(seq, again);
+            lane.expiry.landed();
             lane.idle_since = now;
+        }
+        if again.is_some() {
+            self.plan_search(endpoint, now, now);
         }
         self.wake(endpoint);
         self.rest(endpoint);
@@ -364,6 +396,8 @@ impl Turns {
         self.landed(endpoint, seq, None, now);
         if !ended && let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.backlog.start_over();
+            lane.expiry.start_over();
+            self.plan_search(endpoint, now, now);
             self.wake(endpoint);
         }
     }
@@ -428,7 +462,8 @@ impl Turns {
     /// `horizon` is found by a sweep.
     pub(crate) fn forget_idle(&mut self, now: Timestamp, horizon: Timestamp) {
         let idle = self.options.lane_idle;
-        let (alarms, awake, gates) = (&mut self.alarms, &mut self.awake, &mut self.gates);
+        let (alarms, searches) = (&mut self.alarms, &mut self.searches);
+        let (awake, gates) = (&mut self.awake, &mut self.gates);
         let mut gone = FixedSet::default();
         self.lanes.retain(|endpoint, lane| {
             let keep = lane.place != Place::Nowhere
@@ -436,6 +471,9 @@ impl Turns {
                 || !lane.can_be_forgotten(horizon);
             if !keep && let Some(alarm) = lane.alarm {
                 alarms.remove(&(alarm, *endpoint));
+            }
+            if !keep && let Some(alarm) = lane.expiry.alarm {
+                searches.remove(&(alarm, *endpoint));
             }
             *awake -= usize::from(!keep && lane.awake.is_some());
             if !keep {

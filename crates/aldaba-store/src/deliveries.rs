@@ -131,7 +131,8 @@ pub trait Deliveries {
 
     fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage>;
 
-    /// Takes deliveries of an application out of the dead letter, and leaves their history. How many
-    /// there were; the entry for the audit log is written with that number, unless there were none.
+    /// Takes dead deliveries of an application out of the dead letter, and leaves their history to retention
+    /// ([`crate::Cut::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
+    /// written with that number, unless there were none.
     fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>);
 }

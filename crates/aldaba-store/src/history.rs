@@ -2,7 +2,7 @@
 
 use crate::{
     AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, Key, Message, MessagesQuery, Part,
-    Read, Seq,
+    Read, Seq, Waiting,
 };
 use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
@@ -113,7 +113,18 @@ pub struct DeliveryStatus {
     pub message: MessageId,
     pub attempts: u32,
     pub clock_start: Timestamp,
+    /// A replay has opened it.
+    pub replayed: bool,
     pub state: DeliveryState,
+}
+
+impl DeliveryStatus {
+    /// How it waits, if it does.
+    pub fn waiting(&self) -> Option<Waiting> {
+        let DeliveryState::Waiting { due_at } = self.state else { return None };
+        let Self { seq, message, attempts, clock_start, replayed, .. } = *self;
+        Some(Waiting { seq, message, due_at, attempts, clock_start, replayed })
+    }
 }
 
 pub trait History {

@@ -23,6 +23,8 @@ pub struct Waiting {
     pub due_at: Timestamp,
     pub attempts: u32,
     pub clock_start: Timestamp,
+    /// Somebody has replayed it: its first attempt is made however late.
+    pub replayed: bool,
 }
 
 impl Waiting {
@@ -95,6 +97,33 @@ pub struct OrphansPage {
     pub next: Option<OrphansCursor>,
 }
 
+/// Finds what waits for an endpoint and whose clock started before a moment, for the end of its stop date.
+#[derive(Clone, Copy, Debug)]
+pub struct StartedQuery {
+    pub endpoint: EndpointId,
+    pub before: Timestamp,
+    pub after: Option<StartedCursor>,
+    /// How many deliveries to look at, at most.
+    pub limit: usize,
+}
+
+/// How far the two walks have come: first what is due when its clock starts, by its turn, then what is due later
+/// than that, because it was tried, by its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartedCursor {
+    Untried(Turn),
+    Tried { clock_start: Timestamp, seq: Seq },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartedPage {
+    pub waiting: Vec<Waiting>,
+    /// Where to go on; `None`: that is all.
+    pub next: Option<StartedCursor>,
+    /// Of what else waits, nothing has a clock that started before this. `None`: nothing else was met.
+    pub rest_since: Option<Timestamp>,
+}
+
 /// What a lane reads before it sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneTarget {
@@ -117,6 +146,12 @@ pub trait Lanes {
     fn due(&self, query: DueQuery) -> Read<Vec<Waiting>>;
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage>;
+
+    /// What waits for an endpoint and whose clock started before a moment.
+    fn started_before(&self, query: StartedQuery) -> Read<StartedPage>;
+
+    /// Those of the endpoints for which something waits whose clock started before a moment.
+    fn have_started_before(&self, endpoints: Vec<(EndpointId, Timestamp)>) -> Read<Vec<EndpointId>>;
 
     /// What these messages say; `None` where it is gone.
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>>;

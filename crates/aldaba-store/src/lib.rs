@@ -63,7 +63,7 @@ pub use history::{
 };
 pub use lanes::{
     DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, OrphansCursor,
-    OrphansPage, OrphansQuery, Seq, Turn, Waiting,
+    OrphansPage, OrphansQuery, Seq, StartedCursor, StartedPage, StartedQuery, Turn, Waiting,
 };
 pub use listing::{
     AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,

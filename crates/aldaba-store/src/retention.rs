@@ -34,6 +34,8 @@ pub struct Cut {
     pub endpoint: EndpointId,
     pub delivered: Option<Settled>,
     pub dead: Option<Settled>,
+    /// Of the dead ones, those that somebody has discarded.
+    pub discarded: Option<Settled>,
 }
 
 /// Something that is no longer kept.

@@ -58,7 +58,7 @@ fn deliver(scene: &Scene, tenant: &Tenant, count: usize) {
 
 fn all(store: &SqliteStore, tenant: &Tenant) -> Vec<Stale> {
     let end = Some(Settled { at: at(1 << 40), seq: Seq(0) });
-    let cut = Cut { endpoint: tenant.endpoints[0].id, delivered: end, dead: end };
+    let cut = Cut { endpoint: tenant.endpoints[0].id, delivered: end, dead: end, discarded: None };
     block_on(store.cut_off(vec![cut], 100_000)).unwrap()
 }
 

@@ -116,6 +116,7 @@ impl Past<'_> {
             idempotency: None,
             quota: None,
             direct: None,
+            creates: None,
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Sabotage {
     RaiseTheDead,
     /// A lane's read leaves a waiting delivery out: I1.
     HideRow,
+    /// The engine does not find what waits past its stop date: the stop date.
+    HideStopDates,
     /// The due time of a retry is lost: the schedule.
     ForgetDue,
     /// One attempt leaves as two requests: I5.

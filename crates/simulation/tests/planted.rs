@@ -41,6 +41,7 @@ planted! {
     a_stale_fan_out_is_caught: AcceptStale by "I1";
     a_request_after_the_end_is_caught: RaiseTheDead by "I3";
     a_hidden_row_is_caught: HideRow by "I1";
+    a_hidden_stop_date_is_caught: HideStopDates by "stop date";
     a_lost_due_time_is_caught: ForgetDue by "schedule";
     a_second_request_is_caught: SendTwice by "I5";
     a_retry_inside_the_transport_is_caught: RetryInside by "I4";

@@ -34,6 +34,7 @@ impl Preview {
             match transition {
                 Transition::Retry { due_at } => now = due_at,
                 Transition::Settle(ending) => return Self { attempts, ending },
+                Transition::Stop { reason, .. } => return Self { attempts, ending: Ending::Dead(reason) },
             }
         }
     }

@@ -44,6 +44,9 @@ pub struct RetentionDefaults {
 pub struct Cutoffs {
     pub delivered: Option<Timestamp>,
     pub dead: Option<Timestamp>,
+    /// Of the dead ones, those that somebody has discarded: at once where dead ones are kept until they are
+    /// removed, else with the others.
+    pub discarded: Option<Timestamp>,
 }
 
 impl RetentionRule {
@@ -62,7 +65,9 @@ impl RetentionRule {
         }
         // What is exactly as old as that is no longer younger.
         let cutoff = |span: Duration| now.before(span) + Duration::from_millis(1);
-        Cutoffs { delivered: delivered.map(cutoff), dead: dead.map(cutoff) }
+        let until_removed = self.dead == Keep::UntilRemoved || dead.is_none();
+        let discarded = if until_removed { Some(Duration::ZERO) } else { dead };
+        Cutoffs { delivered: delivered.map(cutoff), dead: dead.map(cutoff), discarded: discarded.map(cutoff) }
     }
 }
 
@@ -113,6 +118,23 @@ mod tests {
         assert_eq!(dead(Keep::UntilRemoved), seconds(90));
         assert_eq!(dead(Keep::For(DAY)), seconds(90));
         assert_eq!(dead(Keep::For(Duration::from_secs(5))), seconds(5));
+    }
+
+    #[test]
+    fn what_is_discarded_goes_at_once_where_only_that_removes_it_and_else_in_its_own_time() {
+        let at_once = Some(NOW + Duration::from_millis(1));
+        for deleted in [false, true] {
+            let discarded = |keep, defaults: &RetentionDefaults| {
+                rule(Keep::AsSet, keep).cutoffs(defaults, deleted, NOW).discarded
+            };
+            assert_eq!(discarded(Keep::UntilRemoved, &DEFAULTS), at_once);
+            let brief = discarded(Keep::For(Duration::from_secs(5)), &DEFAULTS);
+            assert_eq!(brief, Some(Timestamp::from_millis(1_000_000_000 - 5000 + 1)));
+        }
+        let as_set = |defaults| rule(Keep::AsSet, Keep::AsSet).cutoffs(&defaults, false, NOW).discarded;
+        assert_eq!(as_set(DEFAULTS), at_once, "the server keeps them until they are removed");
+        let a_year = RetentionDefaults { dead: Some(DAY), ..DEFAULTS };
+        assert_eq!(as_set(a_year), Some(Timestamp::from_millis(1_000_000_000 - 86_400_000 + 1)));
     }
 
     #[test]

@@ -274,6 +274,7 @@ pub(crate) fn health() -> impl Strategy<Value = Health> {
             probe_gap,
             quiet_until: moments[3],
             released_at: moments[1],
+            released_by_person: failure_count.is_multiple_of(2),
             epoch: failure_count,
         },
     )

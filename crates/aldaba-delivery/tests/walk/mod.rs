@@ -56,6 +56,7 @@ pub(crate) fn walk_by_chance(
         match Transition::after_attempt(policy, &delivery, &class, now, chance(delivery.attempts)) {
             Transition::Retry { due_at } => now = due_at,
             Transition::Settle(ending) => return Walk { attempts, ending },
+            Transition::Stop { reason, .. } => return Walk { attempts, ending: Ending::Dead(reason) },
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::credentials::{Credentials, Uses};
 use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
 use crate::dispatcher::{Dispatcher, Inbox};
 use crate::entries::Entries;
+use crate::expiry::Expirer;
 use crate::gates::Gates;
 use crate::intake::Intake;
 use crate::operational::{Listeners, Operational};
@@ -136,7 +137,17 @@ impl Engine {
             places: Places::new(),
             idempotency_kept: options.idempotency_kept,
         };
+        let expirer = Expirer {
+            store: store.clone(),
+            clock: clock.clone(),
+            policies: policies.clone(),
+            inbox: inbox.clone(),
+            listeners: listeners.clone(),
+            background: background.clone(),
+            changed: Arc::default(),
+        };
         let dispatcher = Dispatcher {
+            expirer: expirer.clone(),
             store: store.clone(),
             clock: clock.clone(),
             vault,
@@ -198,6 +209,7 @@ impl Engine {
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
         background.start(retention);
         background.start(orphans);
+        background.start(expirer);
         background.start(uses.clone());
         background.start(operational);
         let inner = Inner {

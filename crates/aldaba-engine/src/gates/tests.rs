@@ -27,7 +27,8 @@ impl Gates {
 
 fn start(seq: i64) -> Start {
     let message = MessageId::from_bytes([3; 20]);
-    let waiting = Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW };
+    let waiting =
+        Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW, replayed: false };
     Start {
         endpoint: EndpointId::from_bytes([1; 20]),
         target: Arc::new(Target::sample("standard")),
@@ -161,7 +162,7 @@ fn lanes_whose_own_hold_is_over_probe_a_longer_one_one_at_a_time() {
     let [harsh, first, second] = [1, 2, 3].map(|lane| {
         start_of(lane, |target| {
             if lane == 1 {
-                target.policy = harsh()
+                target.policy = harsh();
             }
         })
     });

@@ -101,7 +101,14 @@ impl News {
         let to_send = deliveries.into_iter().zip(first.0..).filter(|((_, skipped), _)| skipped.is_none());
         let offer = |((endpoint, _), seq)| Offer {
             endpoint,
-            waiting: Waiting { seq: Seq(seq), message, due_at, attempts: 0, clock_start: due_at },
+            waiting: Waiting {
+                seq: Seq(seq),
+                message,
+                due_at,
+                attempts: 0,
+                clock_start: due_at,
+                replayed: false,
+            },
             content: held.clone(),
         };
         Event::Accepted(app, to_send.map(offer).collect())

@@ -2,12 +2,14 @@
 
 mod backlog;
 mod bucket;
+mod expiry;
 mod pace;
 mod ramp;
 mod room;
 mod throttle;
 
 pub(crate) use backlog::{Backlog, Entry};
+pub(crate) use expiry::{Expiry, Searched};
 pub(crate) use pace::{Pace, Standing};
 pub(crate) use ramp::Ramp;
 pub(crate) use room::Room;
@@ -16,7 +18,7 @@ pub(crate) use throttle::Throttle;
 use crate::Options;
 use crate::target::Target;
 use crate::turns::Owner;
-use aldaba_delivery::{AppId, Health, Passability, Reason, Timestamp};
+use aldaba_delivery::{AppId, Health, Passability, Reason, StopRule, Timestamp};
 use aldaba_store::Seq;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -54,6 +56,8 @@ pub(crate) struct Lane {
     pub(crate) claims: Option<Claim>,
     /// The lane stands in the line for a refill.
     pub(crate) thirsty: bool,
+    /// What it knows of the stop dates of what waits.
+    pub(crate) expiry: Expiry,
     /// When the lane is to be looked at again.
     pub(crate) alarm: Option<Timestamp>,
     pub(crate) idle_since: Timestamp,
@@ -79,8 +83,20 @@ impl Awake {
     fn health(&self, now: Timestamp) -> Cow<'_, Health> {
         match self.target.ordering.blocks() {
             true => Cow::Borrowed(&self.health),
-            false => Cow::Owned(self.health.unblocked(now)),
+            // It counts as let go when it was set, so that the moment does not move on with every look.
+            false => Cow::Owned(self.health.unblocked(self.health.changed_at.unwrap_or(now))),
         }
+    }
+
+    /// Nothing is sent but probes, and what waits is held.
+    pub(crate) fn holds(&self, now: Timestamp) -> bool {
+        self.health(now).holds(self.target.disabled)
+    }
+
+    /// By what deliveries end that have waited too long.
+    pub(crate) fn stop_rule(&self, now: Timestamp) -> StopRule {
+        let health = self.health(now).into_owned();
+        StopRule { policy: self.target.policy.clone(), health, off: self.target.disabled }
     }
 
     pub(crate) fn passability(&self, now: Timestamp) -> Passability {
@@ -159,6 +175,7 @@ impl Lane {
             lined_up: false,
             claims: None,
             thirsty: false,
+            expiry: Expiry::new(),
             alarm: None,
             idle_since: now,
         }

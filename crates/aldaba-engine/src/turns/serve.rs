@@ -5,10 +5,11 @@ use super::origins::{OriginClaim, OriginKey};
 use super::shares::{Leave, Owner};
 use super::{Action, Turns};
 use crate::attempt::Start;
+use crate::expiry::{may_expire, wait};
 use crate::gates::{Entrance, Visitor};
 use crate::lane::{Claim, Entry, Place, Queue, Readiness, Reading, Standing};
 use crate::target::Target;
-use aldaba_delivery::{AppId, Delivery, EndpointId, Reason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Reason, StopRule, Timestamp};
 use aldaba_store::DueQuery;
 use std::sync::Arc;
 
@@ -23,6 +24,10 @@ pub(super) const REFILLS: usize = 64;
 enum Turn {
     Act(Action),
     Later,
+    /// A gate holds the lane until this moment.
+    Held(Timestamp),
+    /// The head is past its stop date.
+    Overdue,
     /// The lane has to wake up: its endpoint is to be read.
     Wakes,
     /// It is waking up, and keeps the place that it was given.
@@ -40,7 +45,7 @@ enum Turn {
 impl Turns {
     /// Gives turns until nobody can use one, everything is in use, or enough has been handed out.
     pub(crate) fn run_once(&mut self, now: Timestamp) -> Vec<Action> {
-        let mut actions = Vec::new();
+        let mut actions: Vec<_> = self.due_searches(now).into_iter().map(Action::Search).collect();
         self.ring(now);
         self.call(now);
         self.quench();
@@ -83,6 +88,16 @@ impl Turns {
         if let Some(query) = self.refill(endpoint, now) {
             actions.push(Action::Refill(query));
         }
+        match turn {
+            Turn::Act(_) | Turn::Wakes | Turn::Fetches => {}
+            Turn::Held(until) => self.plan_search(endpoint, until, now),
+            Turn::Overdue => self.search_overdue(endpoint, now),
+            Turn::Later | Turn::Full | Turn::Parked(..) | Turn::AtOrigin(_) | Turn::InLine => {
+                self.plan_search(endpoint, now, now)
+            }
+        }
+        // Whatever it was kept from, it waits as if there were nothing to do.
+        let turn = if let Turn::Held(_) | Turn::Overdue = turn { Turn::Later } else { turn };
         if let Turn::Later | Turn::Full | Turn::Parked(..) | Turn::AtOrigin(_) = turn {
             self.give_token_back(endpoint, now);
         }
@@ -100,7 +115,7 @@ impl Turns {
                 self.put(endpoint, Place::InLine);
                 self.rest(endpoint);
             }
-            Turn::Later => self.rest(endpoint),
+            Turn::Later | Turn::Held(_) | Turn::Overdue => self.rest(endpoint),
             Turn::Full => {
                 // One that had a place has given it back, and waits with those of its standing.
                 let now_in = self.lanes.get(&endpoint).map_or(queue, |lane| lane.queue());
@@ -272,7 +287,9 @@ impl Turns {
         if let Readiness::Ready { probe } = readiness
             && let Some(awake) = &lane.awake
         {
-            let (target, released_at) = (awake.target.clone(), awake.health.released_at);
+            let target = awake.target.clone();
+            let stops = target.policy.limit.stop_after.is_some();
+            let rule = stops.then(|| awake.stop_rule(now));
             let key = (target.org, target.origin.clone());
             let wanted = OriginClaim { key, app: owner.app, standing };
             let has_place = self.origins.claim_of(endpoint) == Some(&wanted);
@@ -289,7 +306,7 @@ impl Turns {
                     return Turn::InLine;
                 }
             }
-            return self.send(endpoint, target, released_at, probe, now);
+            return self.send(endpoint, target, rule.as_ref(), probe, now);
         }
         lane.claims = Some(self.shares.claim(owner, standing));
         lane.reading = Reading::UnderWay;
@@ -309,12 +326,12 @@ impl Turns {
         fetches.then_some(Turn::Fetches)
     }
 
-    /// Sends the head, unless its time is over or a gate holds it.
+    /// Sends the head, unless it is past its stop date or a gate holds it.
     fn send(
         &mut self,
         endpoint: EndpointId,
         target: Arc<Target>,
-        released_at: Option<Timestamp>,
+        rule: Option<&StopRule>,
         probe: bool,
         now: Timestamp,
     ) -> Turn {
@@ -324,24 +341,21 @@ impl Turns {
         let Some(mut head) = lane.backlog.head(now).copied() else {
             return Turn::Later;
         };
-        // The stop date counts from when it was let go; and one attempt is owed to what had to wait for that.
-        head.clock_start = released_at.map_or(head.clock_start, |at| at.max(head.clock_start));
-        let owed = released_at.is_some_and(|at| head.due_at <= at);
-        let delivery = Delivery { attempts: head.attempts, clock_start: head.clock_start };
-        let overdue = |at| !owed && delivery.overdue(&target.policy, at);
-        if overdue(now) {
-            return self.end(endpoint, Reason::StopDate);
+        if let Some(rule) = rule {
+            if may_expire(now) && rule.ends(&wait(&head), now) {
+                return Turn::Overdue;
+            }
+            // The stop date counts from when it was let go.
+            head.clock_start = rule.health.clock_start(head.clock_start);
         }
         let deliveries = lane.backlog.len();
         let visitor = Visitor { endpoint, target: &target, head: head.seq, deliveries };
         match self.gates.enter(&visitor, now) {
             Entrance::Open => {}
             Entrance::Waits => return Turn::Later,
-            // A hold moves the next attempt; past the stop date there is none.
-            Entrance::At(at) if overdue(at) => return self.end(endpoint, Reason::StopDate),
             Entrance::At(at) => {
                 self.set_alarm(endpoint, at);
-                return Turn::Later;
+                return Turn::Held(at);
             }
         }
         let Some(mut entry) = lane.backlog.take(now) else {

@@ -7,6 +7,7 @@ mod lines;
 mod ordered;
 mod origins;
 mod shares;
+mod stop_dates;
 mod waking;
 
 use super::*;
@@ -50,6 +51,7 @@ struct World {
     /// Where the endpoints are.
     origin: fn(EndpointId) -> Origin,
     now: Timestamp,
+    policy: &'static str,
 }
 
 impl World {
@@ -65,6 +67,7 @@ impl World {
             app_rate: None,
             origin: own_origin,
             now: Timestamp::from_millis(0),
+            policy: "standard",
         };
         for lane in 0..lanes {
             world.add(lane, rows, app(lane));
@@ -101,6 +104,7 @@ impl World {
                     }
                     Action::Attempt(start) => started.push((start.endpoint, start.waiting.seq)),
                     Action::End(..) => panic!("nothing ends in these tests"),
+                    Action::Search(search) => self.turns.searched(search.endpoint, None, self.now),
                 }
             }
         }
@@ -109,8 +113,8 @@ impl World {
     fn read(&mut self, endpoint: EndpointId) {
         let app = self.apps[&endpoint];
         let (org, origin) = ((self.org)(app), (self.origin)(endpoint));
-        let Self { ordering, app_rate, .. } = *self;
-        let target = Target { app, org, ordering, app_rate, origin, ..old_target() };
+        let Self { ordering, app_rate, policy, .. } = *self;
+        let target = Target { app, org, ordering, app_rate, origin, ..Target::sample(policy) };
         self.turns.opened(endpoint, target, Health::default(), self.now);
     }
 
@@ -145,5 +149,6 @@ fn lane_id(lane: u8) -> EndpointId {
 fn row_of(lane: u8, row: i64) -> Waiting {
     let now = Timestamp::from_millis(0);
     let message = MessageId::from_bytes([3; 20]);
-    Waiting { seq: Seq(i64::from(lane) * 1000 + row), message, due_at: now, attempts: 0, clock_start: now }
+    let seq = Seq(i64::from(lane) * 1000 + row);
+    Waiting { seq, message, due_at: now, attempts: 0, clock_start: now, replayed: false }
 }

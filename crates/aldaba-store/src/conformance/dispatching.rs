@@ -357,7 +357,8 @@ pub async fn an_address_goes_when_nothing_refers_to_it(store: Arc<dyn Store>) {
     super::retention::remove_all(&scene, vec![Stale::Endpoint(address.id)], at(3)).await;
     scene.record(vec![scene.dead(&job, seq, Reason::Exhausted)]).await;
     assert_eq!(unused().await, [], "it has a history");
-    let cut = Cut { endpoint: address.id, delivered: None, dead: Some(Settled { at: at(50), seq: Seq(0) }) };
+    let dead = Some(Settled { at: at(50), seq: Seq(0) });
+    let cut = Cut { endpoint: address.id, delivered: None, dead, discarded: None };
     let stale = scene.store.cut_off(vec![cut], 10).await.unwrap();
     super::retention::remove_all(&scene, stale, at(60)).await;
     let counters = scene.store.old_counters(vec![address.id], at(7200), 10).await.unwrap();

@@ -42,6 +42,7 @@ pub mod secrets;
 pub mod settings;
 pub mod sources;
 pub mod statistics;
+pub mod stop_dates;
 
 pub use scene::{Scene, at};
 
@@ -132,6 +133,9 @@ macro_rules! conformance_tests {
             lanes::equal_due_times_are_walked_by_number,
             lanes::contents_come_in_the_order_asked_for,
             lanes::waiting_counts_what_is_not_settled,
+            stop_dates::what_has_started_before_is_found_tried_or_not,
+            stop_dates::endpoints_are_named_for_which_something_has_started_before,
+            stop_dates::a_replay_marks_what_it_opens,
             ordering::an_ordered_read_goes_by_number_and_starts_after_one,
             ordering::what_waits_is_put_in_order_when_the_endpoint_becomes_ordered,
             ordering::an_endpoint_for_which_a_delayed_delivery_waits_cannot_become_ordered,
@@ -257,6 +261,8 @@ macro_rules! conformance_tests {
             retention::endpoints_are_walked_application_by_application,
             retention::the_newest_delivered_are_ranked_over_endpoints,
             retention::what_is_cut_off_is_found_oldest_first,
+            retention::what_is_discarded_is_cut_off_by_itself_and_takes_its_message_along,
+            retention::a_discarded_one_that_is_delivered_by_hand_stays,
             retention::a_removed_delivery_takes_its_attempts_and_the_last_one_the_message,
             retention::attempts_by_hand_go_with_the_last_delivery_of_the_message,
             retention::what_waits_is_never_removed,

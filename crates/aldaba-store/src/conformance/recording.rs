@@ -213,6 +213,7 @@ pub async fn health_is_kept_with_the_endpoint(store: Arc<dyn Store>) {
         probe_gap: Duration::from_nanos(1_500_000_001),
         quiet_until: Some(at(4)),
         released_at: Some(at(5)),
+        released_by_person: true,
         epoch: 0,
     };
     let first = Record { health: Some(failed.clone()), ..scene.failed(&event, seq, at(5)) };

@@ -118,7 +118,7 @@ pub async fn what_is_cut_off_is_found_oldest_first(store: Arc<dyn Store>) {
     scene.record(vec![scene.dead(&event, dead.seq, Reason::Exhausted)]).await;
     scene.accepted(&scene.event(&tenant)).await;
     let cut = async |delivered, dead, limit| {
-        let cuts = vec![Cut { endpoint, delivered, dead }];
+        let cuts = vec![Cut { endpoint, delivered, dead, discarded: None }];
         let stale = scene.store.cut_off(cuts, limit).await.unwrap();
         let place = |stale: &Stale| match stale {
             Stale::Delivery(settled) => *settled,
@@ -133,6 +133,59 @@ pub async fn what_is_cut_off_is_found_oldest_first(store: Arc<dyn Store>) {
     assert_eq!(cut(None, before(at(2)), 10).await, []);
     assert_eq!(cut(None, before(at(3)), 10).await, [dead]);
     assert_eq!(cut(None, None, 10).await, []);
+}
+
+pub async fn what_is_discarded_is_cut_off_by_itself_and_takes_its_message_along(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    let mut dead = Vec::new();
+    for moment in [1, 2, 3] {
+        let event = scene.event(&tenant);
+        let seq = scene.accepted(&event).await;
+        scene.record(vec![scene.failed(&event, seq, at(9))]).await;
+        let ended = scene.dead(&event, seq, Reason::Exhausted);
+        scene.record(vec![Record { attempts_before: 1, at: at(moment), ..ended }]).await;
+        dead.push((event.message.id, Settled { at: at(moment), seq }));
+    }
+    let cut_off = async |dead, discarded| {
+        let cuts = vec![Cut { endpoint, delivered: None, dead, discarded }];
+        scene.store.cut_off(cuts, 10).await.unwrap()
+    };
+    let discard = async |place: Settled| {
+        ask(|done| scene.store.discard(app, vec![place.seq], None, done)).await.unwrap()
+    };
+    assert_eq!(cut_off(None, before(at(99))).await, []);
+    assert_eq!(discard(dead[1].1).await, 1);
+    assert_eq!(cut_off(None, before(at(2))).await, [], "it has not ended before");
+    assert_eq!(cut_off(None, None).await, []);
+    let stale = cut_off(None, before(at(3))).await;
+    assert_eq!(stale, [Stale::Delivery(dead[1].1)]);
+    assert_eq!(cut_off(before(at(99)), before(at(99))).await.len(), 3, "each once");
+    let counts = remove_all(&scene, stale, at(5)).await;
+    assert_eq!((counts.deliveries, counts.attempts, counts.messages), (1, 1, 1));
+    assert_eq!(cut_off(None, before(at(99))).await, []);
+    // Also where its endpoint is gone.
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(6), notices: Vec::new() }).await;
+    assert_eq!(discard(dead[0].1).await, 1);
+    assert_eq!(cut_off(None, before(at(99))).await, [Stale::Delivery(dead[0].1)]);
+    assert!(scene.store.message(app, dead[2].0.to_string().into()).await.unwrap().is_some());
+}
+
+pub async fn a_discarded_one_that_is_delivered_by_hand_stays(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    let event = scene.event(&tenant);
+    let seq = scene.accepted(&event).await;
+    scene.record(vec![scene.dead(&event, seq, Reason::Exhausted)]).await;
+    ask(|done| scene.store.discard(app, vec![seq], None, done)).await.unwrap();
+    let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
+    let message = event.message.id;
+    let resent = Resent { endpoint, message, attempt, at: at(5), audit: None, idempotency: None };
+    ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    let cut = Cut { endpoint, delivered: None, dead: None, discarded: before(at(99)) };
+    assert_eq!(scene.store.cut_off(vec![cut], 10).await.unwrap(), []);
 }
 
 pub async fn a_removed_delivery_takes_its_attempts_and_the_last_one_the_message(store: Arc<dyn Store>) {

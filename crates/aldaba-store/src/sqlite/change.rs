@@ -263,9 +263,9 @@ pub(super) fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> r
              health_status, health_failure_count, health_failing_since, health_changed_at,
              health_next_probe_at, health_probe_gap, health_quiet_until, policy, profile, url, description,
              event_types, channels, metadata, sealed, http2, ordering, when_disabled, health_released_at,
-             health_epoch, filter, direct)
+             health_epoch, filter, direct, health_released_by_person)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)
+             ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)
          ON CONFLICT DO NOTHING",
     )?;
     insert.execute(params![
@@ -300,6 +300,7 @@ pub(super) fn insert_endpoint(connection: &Connection, endpoint: &Endpoint) -> r
         health.epoch,
         endpoint.config.filter.as_ref().map(|filter| filter.as_str()),
         endpoint.direct,
+        health.released_by_person,
     ])
 }
 

@@ -7,7 +7,7 @@ use super::rows::count;
 use super::statistics;
 use super::types::Tally;
 use crate::{Accept, NewAttempt, Record, Resent};
-use aldaba_delivery::{AppId, Ending, EndpointId, Transition};
+use aldaba_delivery::{AppId, Ending, EndpointId};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -89,11 +89,12 @@ impl Counters {
             sums.attempted(attempt);
         }
         let counts = &mut sums.counts;
-        self.waiting -= i64::from(matches!(record.transition, Transition::Settle(_)));
-        match record.transition {
-            Transition::Retry { .. } => counts[RETRIES] += i64::from(record.counts()),
-            Transition::Settle(Ending::Delivered) => counts[DELIVERED] += 1,
-            Transition::Settle(Ending::Dead(_)) => counts[DEAD] += 1,
+        let ending = record.transition.ending();
+        self.waiting -= i64::from(ending.is_some());
+        match ending {
+            None => counts[RETRIES] += i64::from(record.counts()),
+            Some(Ending::Delivered) => counts[DELIVERED] += 1,
+            Some(Ending::Dead(_)) => counts[DEAD] += 1,
         }
         if let Some(attempt) = &record.attempt {
             self.types.attempted(record.app, record.at, attempt);

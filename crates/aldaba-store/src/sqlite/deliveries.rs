@@ -24,9 +24,15 @@ pub(super) fn views(
 
 pub(super) fn discard(connection: &Connection, app: AppId, deliveries: &[Seq]) -> rusqlite::Result<usize> {
     let mut delete = connection.prepare_cached("DELETE FROM dead_letter WHERE seq = ?1 AND app = ?2")?;
+    // Also one that is in no dead letter, because its endpoint is deleted: it goes as well.
+    let mut mark = connection.prepare_cached(
+        "UPDATE delivery SET discarded = 1 WHERE seq = ?1 AND state = 2 AND discarded = 0
+             AND endpoint IN (SELECT id FROM endpoint WHERE app = ?2)",
+    )?;
     let mut discarded = 0;
     for Seq(seq) in deliveries {
-        discarded += delete.execute((seq, app.as_bytes()))?;
+        discarded += mark.execute((seq, app.as_bytes()))?;
+        delete.execute((seq, app.as_bytes()))?;
     }
     Ok(discarded)
 }

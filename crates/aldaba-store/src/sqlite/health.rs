@@ -123,7 +123,8 @@ fn set(connection: &Connection, endpoint: EndpointId, health: &Health) -> rusqli
     let mut update = connection.prepare_cached(
         "UPDATE endpoint SET health_status = ?2, health_failure_count = ?3, health_failing_since = ?4,
              health_changed_at = ?5, health_next_probe_at = ?6, health_probe_gap = ?7,
-             health_quiet_until = ?8, health_released_at = ?9, health_epoch = ?10
+             health_quiet_until = ?8, health_released_at = ?9, health_epoch = ?10,
+             health_released_by_person = ?11
          WHERE id = ?1",
     )?;
     update.execute((
@@ -137,6 +138,7 @@ fn set(connection: &Connection, endpoint: EndpointId, health: &Health) -> rusqli
         health.quiet_until.map(Timestamp::millis),
         health.released_at.map(Timestamp::millis),
         health.epoch,
+        health.released_by_person,
     ))?;
     Ok(())
 }

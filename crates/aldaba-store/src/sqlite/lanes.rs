@@ -15,16 +15,16 @@ const START: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 /// Two searches, because SQLite uses only the first part of `(due_at, seq) > (?, ?)` for a search,
 /// and thousands of deliveries can share one due time. Neither reads more than the limit.
 const DUE: &str = "
-    SELECT seq, message, due_at, attempts, clock_start FROM delivery INDEXED BY delivery_lane
+    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_lane
     WHERE state = 0 AND endpoint = ?1 AND due_at = ?2 AND seq > ?3
     UNION ALL
-    SELECT seq, message, due_at, attempts, clock_start FROM delivery INDEXED BY delivery_lane
+    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_lane
     WHERE state = 0 AND endpoint = ?1 AND due_at > ?2
     ORDER BY due_at, seq LIMIT ?4";
 
 /// Everything that waits for an ordered endpoint is marked as such.
 const ORDERED: &str = "
-    SELECT seq, message, due_at, attempts, clock_start FROM delivery INDEXED BY delivery_ordered
+    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_ordered
     WHERE state = 0 AND ordered = 1 AND endpoint = ?1 AND seq > ?2
     ORDER BY seq LIMIT ?3";
 

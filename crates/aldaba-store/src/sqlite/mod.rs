@@ -58,6 +58,7 @@ mod source;
 mod source_states;
 mod space;
 mod statistics;
+mod stop_dates;
 mod threads;
 mod types;
 mod used;

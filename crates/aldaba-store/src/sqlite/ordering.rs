@@ -21,8 +21,8 @@ const MARK: &str = "
         AND ordered = 0";
 
 const UNBLOCK: &str = "
-    UPDATE endpoint SET health_status = ?2, health_changed_at = ?4,
-        health_failing_since = CASE WHEN health_failure_count > 0 THEN health_failing_since END
+    UPDATE endpoint SET health_status = ?2, health_changed_at = ?4, health_released_at = ?4,
+        health_released_by_person = 1, health_failing_since = CASE WHEN health_failure_count > 0 THEN health_failing_since END
     WHERE id = ?1 AND health_status = ?3";
 
 /// Prepares what is stored for the ordering that the endpoint is about to have. An endpoint that ceases

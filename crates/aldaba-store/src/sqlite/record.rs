@@ -56,7 +56,7 @@ impl<'c> Recording<'c> {
         for gate in &record.gates {
             self.set_gate(gate)?;
         }
-        if let Transition::Settle(Ending::Dead(reason)) = record.transition {
+        if let Some(Ending::Dead(reason)) = record.transition.ending() {
             self.put_in_dead_letter(record, reason)?;
         }
         notice::keep(self.connection, &record.notices)?;
@@ -78,17 +78,19 @@ impl<'c> Recording<'c> {
     fn change_if_unchanged(&mut self, record: &Record) -> rusqlite::Result<bool> {
         let made = i64::from(record.counts());
         let (seq, before) = (record.seq.0, record.attempts_before);
-        let changed = match record.transition {
-            Transition::Retry { due_at } => self.retry.execute((seq, before, made, due_at.millis()))?,
-            Transition::Settle(ending) => {
-                let (state, reason) = match ending {
-                    Ending::Delivered => (State::Delivered, None),
-                    Ending::Dead(reason) => (State::Dead, Some(reason.code())),
-                };
-                self.settle.execute((seq, before, made, state.code(), record.at.millis(), reason))?
+        let ending = match record.transition {
+            Transition::Retry { due_at } => {
+                return Ok(self.retry.execute((seq, before, made, due_at.millis()))? == 1);
             }
+            Transition::Settle(ending) => ending,
+            Transition::Stop { reason, .. } => Ending::Dead(reason),
         };
-        Ok(changed == 1)
+        let (state, reason) = match ending {
+            Ending::Delivered => (State::Delivered, None),
+            Ending::Dead(reason) => (State::Dead, Some(reason.code())),
+        };
+        let settled = self.settle.execute((seq, before, made, state.code(), record.at.millis(), reason))?;
+        Ok(settled == 1)
     }
 
     /// An attempt by hand of a delivery that does not wait, and whose it is. `None`: its endpoint or its message
@@ -113,7 +115,7 @@ impl<'c> Recording<'c> {
         let seq = match found {
             Some((seq, State::Dead | State::Skipped)) if attempt.success => {
                 let mut settle = self.connection.prepare_cached(
-                    "UPDATE delivery SET state = ?2, settled_at = ?3, reason = NULL WHERE seq = ?1",
+                    "UPDATE delivery SET state = ?2, settled_at = ?3, reason = NULL, discarded = 0 WHERE seq = ?1",
                 )?;
                 settle.execute((seq, State::Delivered.code(), at.millis()))?;
                 self.connection.prepare_cached("DELETE FROM dead_letter WHERE seq = ?1")?.execute((seq,))?;

@@ -88,12 +88,23 @@ const DEAD: &str = "
     SELECT settled_at, seq FROM delivery INDEXED BY delivery_dead
     WHERE state >= 2 AND endpoint = ?1 AND settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)
     ORDER BY settled_at, seq LIMIT ?4";
+const DISCARDED: &str = "
+    SELECT settled_at, seq FROM delivery INDEXED BY delivery_discarded
+    WHERE state = 2 AND discarded = 1 AND endpoint = ?1 AND settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)
+    ORDER BY settled_at, seq LIMIT ?4";
 
 pub(super) fn cut_off(connection: &Connection, cuts: &[Cut], limit: usize) -> rusqlite::Result<Vec<Stale>> {
     let (mut delivered, mut dead) = (connection.prepare_cached(DELIVERED)?, connection.prepare_cached(DEAD)?);
+    let mut discarded = connection.prepare_cached(DISCARDED)?;
     let mut stale = Vec::new();
     for cut in cuts {
-        for (find, before) in [(&mut delivered, cut.delivered), (&mut dead, cut.dead)] {
+        let ends = [
+            (&mut delivered, cut.delivered),
+            (&mut dead, cut.dead),
+            // Those before the end of the dead ones are among them.
+            (&mut discarded, cut.discarded.filter(|end| cut.dead.is_none_or(|dead| *end > dead))),
+        ];
+        for (find, before) in ends {
             let (Some(before), room) = (before, limit - stale.len()) else { continue };
             let of = (cut.endpoint.as_bytes(), before.at.millis(), before.seq.0, count(room));
             for found in find.query_map(of, settled)? {
@@ -331,6 +342,7 @@ mod tests {
             NEWEST,
             DELIVERED,
             DEAD,
+            DISCARDED,
             MINUTES,
             HOURS,
             APPLICATION_HOURS,
@@ -345,7 +357,7 @@ mod tests {
             let plan = plan(statement);
             assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{statement}\n{plan}");
         }
-        for statement in [ENDPOINTS, NEWEST, DELIVERED, DEAD] {
+        for statement in [ENDPOINTS, NEWEST, DELIVERED, DEAD, DISCARDED] {
             assert!(plan(statement).contains("COVERING INDEX"), "{statement}");
         }
     }

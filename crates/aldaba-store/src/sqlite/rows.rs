@@ -41,7 +41,7 @@ pub(super) const ENDPOINT: &str =
     health_status,
     health_failure_count, health_failing_since, health_changed_at, health_next_probe_at, health_probe_gap,
     health_quiet_until, http2, ordering, when_disabled, health_released_at, health_epoch, error_at,
-    error_status, coalesce(error_text, ''), filter, direct";
+    error_status, coalesce(error_text, ''), filter, direct, health_released_by_person";
 
 pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
@@ -79,6 +79,7 @@ pub(super) fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
             probe_gap: span(row, 23)?,
             quiet_until: moment_or_none(row, 24)?,
             released_at: moment_or_none(row, 28)?,
+            released_by_person: row.get(35)?,
             epoch: row.get(29)?,
         },
         last_error: match moment_or_none(row, 30)? {
@@ -162,10 +163,12 @@ pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {
         due_at: moment(row, 2)?,
         attempts: row.get(3)?,
         clock_start: moment(row, 4)?,
+        replayed: row.get(5)?,
     })
 }
 
-pub(super) const DELIVERY: &str = "seq, endpoint, message, attempts, clock_start, state, due_at, coalesce(settled_at, 0), coalesce(reason, 0)";
+pub(super) const DELIVERY: &str = "seq, endpoint, message, attempts, clock_start, state, due_at, coalesce(settled_at, 0), coalesce(reason, 0),
+    replayed";
 
 pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
     let state = match State::from_code(row.get(5)?)? {
@@ -182,6 +185,7 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
         message: id(row, 2)?,
         attempts: row.get(3)?,
         clock_start: moment(row, 4)?,
+        replayed: row.get(9)?,
         state,
     })
 }

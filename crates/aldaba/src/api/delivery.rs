@@ -206,8 +206,7 @@ pub(super) async fn explained(
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
         };
         // What was let go again counts from then.
-        let clock_start =
-            endpoint.health.released_at.map_or(status.clock_start, |at| at.max(status.clock_start));
+        let clock_start = endpoint.health.clock_start(status.clock_start);
         let delivery = Delivery { attempts: status.attempts, clock_start };
         (explain::delivery(&known, now), delivery.stop_at(&policy))
     };

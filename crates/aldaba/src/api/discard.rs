@@ -13,8 +13,7 @@ use crate::token::Caller;
 use aldaba_delivery::AppId;
 use aldaba_engine::{Cancel, Cancelled};
 use aldaba_store::{
-    Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Order,
-    Phase, Waiting,
+    Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryStatus, DeliveryView, Order, Phase,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -73,9 +72,7 @@ const SLICES: usize = 8;
 const MOST_SLICES: usize = 400;
 
 fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
-    let DeliveryState::Waiting { due_at } = status.state else { return None };
-    let DeliveryStatus { seq, message, attempts, clock_start, endpoint, .. } = *status;
-    Some(Cancel { app, endpoint, waiting: Waiting { seq, message, due_at, attempts, clock_start } })
+    Some(Cancel { app, endpoint: status.endpoint, waiting: status.waiting()? })
 }
 
 pub(super) async fn one(

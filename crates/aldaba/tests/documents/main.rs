@@ -4,6 +4,7 @@
 
 mod document_a;
 mod document_b;
+mod document_b_stop_dates;
 mod document_c;
 mod document_d;
 mod document_e;

@@ -133,8 +133,13 @@ impl Stage {
 
     /// `kill -9` and a new start on what is on disk.
     pub(crate) async fn crash(&mut self) {
+        self.off_for(Duration::ZERO).await;
+    }
+
+    /// The same, with a while in between.
+    pub(crate) async fn off_for(&mut self, span: Duration) {
         self.process.die();
-        let process = Process::new(self.lives, self.process.now());
+        let process = Process::new(self.lives, self.process.now() + span);
         self.lives += 1;
         let receivers = self.receivers.clone();
         let (engine, router) = start(&process, &self.disk, &receivers, &Overrides::default()).await;

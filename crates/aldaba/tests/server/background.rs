@@ -1,6 +1,6 @@
 //! Background tasks that panic, as an operator sees them.
 
-use aldaba::config::{Config, Secret};
+use aldaba::config::Config;
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::{Engine, Options, Parts, Policies, Sending, Transport, Vault, WireRequest, WireResponse};
@@ -41,7 +41,7 @@ async fn health_lists_tasks_that_are_restarted_and_stays_well() {
         policies: Policies::new(&Overrides::default()).unwrap(),
     };
     let engine = Engine::start(parts, Options::default()).await.unwrap();
-    let jwt_secret = Some(Secret("the secret of the tests, long enough".into()));
+    let jwt_secret = Some(crate::running::jwt_secret());
     let config = Config { jwt_secret, ..Config::default() };
     let mut router = aldaba::server::api(&engine, &*entropy, &config).await.unwrap();
     let mut health = async || -> Value {

@@ -136,3 +136,40 @@ async fn a_repeat_of_what_is_no_longer_kept_names_the_first_and_sends_nothing() 
     server.client.post_once(&path, "k2", message).await.expect(409);
     assert_eq!(ids(&server, &path).await, Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a5_a_discarded_failed_one_goes_with_its_attempts_and_its_message_also_without_its_endpoint() {
+    let server = Running::with(tidy).await;
+    let mut bad = Receiver::answering(404, "no").await;
+    let app = server.application().await;
+    let mut endpoints = Vec::new();
+    for kind in ["a", "b"] {
+        let more = json!({"url": bad.url("/"), "policy": "quick", "filterTypes": [kind]});
+        endpoints.push(server.endpoint(&app, more).await["id"].as_str().unwrap().to_owned());
+    }
+    let mut sent = Vec::new();
+    for kind in ["a", "a", "b"] {
+        sent.push(server.message(&app, kind).await);
+        bad.next().await;
+    }
+    let dead = format!("/app/{app}/delivery?state=dead");
+    until("all have failed", async || ids(&server, &dead).await.len() == 3).await;
+    let list = server.client.get(&dead).await.expect(200);
+    let discard = async |message: &str| {
+        let is_it = |one: &&Value| one["msgId"] == message;
+        let id =
+            list["data"].as_array().unwrap().iter().find(is_it).unwrap()["id"].as_str().unwrap().to_owned();
+        server.client.delete(&format!("/app/{app}/delivery/{id}")).await.expect(204);
+        until("it goes", async || {
+            server.client.get(&format!("/app/{app}/msg/{message}")).await.status == 404
+                && server.client.get(&format!("/app/{app}/delivery/{id}")).await.status == 404
+        })
+        .await;
+    };
+    discard(&sent[0]).await;
+    server.client.delete(&format!("/app/{app}/endpoint/{}", endpoints[1])).await.expect(204);
+    discard(&sent[2]).await;
+    // What nobody has discarded stays, with its attempt.
+    assert_eq!(ids(&server, &format!("/app/{app}/msg")).await, [sent[1].clone()]);
+    assert_eq!(ids(&server, &format!("/app/{app}/attempt/msg/{}", sent[1])).await.len(), 1);
+}

@@ -27,7 +27,7 @@ async fn without_a_secret_nobody_can_sign_a_token() {
         store: config.store.clone(),
         clock: Arc::new(SystemClock::new()),
         entropy: entropy.clone(),
-        encryption_key: [7; 32],
+        encryption_key: Some([7; 32]),
         wire: Default::default(),
         overrides: config.overrides,
         engine: config.engine.clone(),

@@ -123,7 +123,7 @@ impl Gate<'_> {
     /// beside it.
     fn lets_one_probe_through(&self, found: &mut Findings) {
         for pair in self.requests.windows(2) {
-            let [(probe, policy), (next, _)] = &pair[..] else { continue };
+            let [(probe, policy), (next, _)] = pair else { continue };
             let beside = next.life == probe.life && probe.end.is_none_or(|end| end.step > next.step);
             let Some((record, hold)) = self.holds.iter().rev().find(|(record, _)| record.step < probe.step)
             else {

@@ -11,7 +11,7 @@ use aldaba_delivery::{EndpointId, Health, HealthStatus, Timestamp};
 use aldaba_store::{DeliveryState, Recorded};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn of(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = &Hand> {
+pub(super) fn of(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = &Hand> {
     log.hands.iter().filter(move |hand| hand.endpoint == endpoint)
 }
 

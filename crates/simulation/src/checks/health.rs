@@ -6,7 +6,7 @@ use super::pace::outcome;
 use super::story::Stories;
 use crate::log::{Hand, Life, Log, RecordCommit};
 use crate::store::Disk;
-use aldaba_delivery::{Class, Ending, EndpointId, Health, Timestamp, Transition};
+use aldaba_delivery::{Class, Ending, EndpointId, Health, Timestamp};
 use aldaba_store::Recorded;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -78,9 +78,9 @@ fn gone_through(
             let class = Class::of(&story.policy, &outcome(attempt, request.retry_after()));
             after = after.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
         }
-        let died = match record.transition {
-            Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
-            _ => false,
+        let died = match record.transition.ending() {
+            Some(Ending::Dead(reason)) => !reason.is_by_hand(),
+            Some(Ending::Delivered) | None => false,
         };
         if died && story.endpoint.config.ordering.blocks() {
             after = after.blocked(record.decided_at);

@@ -11,6 +11,7 @@ mod pace;
 mod promise;
 mod retention;
 mod sources;
+mod stop_dates;
 mod story;
 mod trouble;
 mod wire;
@@ -91,6 +92,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
     promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
+    stop_dates::nothing_waits_past_its_stop_date(&world.scenario, &stories, &log, &mut found);
     promise::cancelled_means_ended(&stories, &notes, &mut found);
     promise::history_is_whole(&disk, &stories, &mut found);
     promise::nothing_is_accepted_twice(&disk, &log, &notes, &mut found);

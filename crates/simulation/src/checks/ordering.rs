@@ -5,7 +5,7 @@ use super::pace::SLOW_READ;
 use super::story::{Stories, Story};
 use crate::log::{Log, OrderingCommit, RecordCommit, Request, Step};
 use crate::store::Disk;
-use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Timestamp, Transition};
+use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Timestamp};
 use aldaba_store::{DeliveryState, Recorded};
 use std::collections::BTreeMap;
 
@@ -51,9 +51,8 @@ pub(super) fn by_endpoint<'s, 'a>(stories: &'s Stories<'a>) -> BTreeMap<Endpoint
 
 /// Where a delivery's end is on disk.
 fn settled<'a>(story: &Story<'a>) -> Option<&'a RecordCommit> {
-    let settles = |record: &&&RecordCommit| {
-        matches!(record.transition, Transition::Settle(_)) && record.result == Recorded::Applied
-    };
+    let settles =
+        |record: &&&RecordCommit| record.transition.ending().is_some() && record.result == Recorded::Applied;
     story.records.iter().find(settles).copied()
 }
 
@@ -102,7 +101,7 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
     for (endpoint, lane) in by_endpoint(stories) {
         for story in &lane {
             let Some(end) = settled(story) else { continue };
-            let Transition::Settle(Ending::Dead(reason)) = end.transition else { continue };
+            let Some(Ending::Dead(reason)) = end.transition.ending() else { continue };
             let Some(before) = orderings.at(endpoint, end.step) else { continue };
             let decided = end.attempt.as_ref().map_or(end.decided_at, |attempt| attempt.started_at);
             if reason.is_by_hand() || !before.ordering.blocks() || !binds(before, decided) {

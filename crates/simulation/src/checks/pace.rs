@@ -40,7 +40,10 @@ pub(super) fn retries_come_when_due(stories: &Stories<'_>, log: &Log, found: &mu
                         first <= due_at && due_at <= last
                     }
                     // Past its stop date with the longest delay, before it with a shorter one.
-                    (Transition::Retry { due_at: first }, Transition::Settle(_)) => first <= due_at,
+                    (
+                        Transition::Retry { due_at: first },
+                        Transition::Settle(_) | Transition::Stop { .. },
+                    ) => first <= due_at,
                     _ => false,
                 }
             };
@@ -82,7 +85,7 @@ pub(super) fn what_is_due_goes_out(
             let records = story.records.iter().take_while(|record| record.step < request.step);
             let due_at = records.filter_map(|record| match record.transition {
                 Transition::Retry { due_at } => Some(due_at),
-                Transition::Settle(_) => None,
+                Transition::Settle(_) | Transition::Stop { .. } => None,
             });
             let due_at = due_at.last().unwrap_or(story.delivery.clock_start);
             let free = free_in_order(story, request, &lanes, &orderings);

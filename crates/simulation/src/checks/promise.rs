@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::run::is_held;
 use crate::scenario::Scenario;
 use crate::store::Disk;
-use aldaba_delivery::{EndpointId, MessageId, Reason, Transition};
+use aldaba_delivery::{EndpointId, MessageId, Reason};
 use aldaba_store::{DeliveryState, Recorded, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,13 +69,13 @@ fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -
     match reason {
         Reason::Exhausted => Some(delivery.attempts) == policy.limit.attempts,
         Reason::Rejected => last_status.is_some_and(|status| policy.rejects.contains(status)),
-        Reason::StopDate => policy.limit.stop_after.is_some() && delivery.attempts > 0,
+        Reason::StopDate => policy.limit.stop_after.is_some(),
         Reason::EndpointGone => last_status == Some(410) && policy.gone_disables,
         Reason::Cancelled => endpoint.deleted || notes.to_cancel.contains(&delivery.seq),
         Reason::PayloadDeleted => notes.to_expunge.contains(&delivery.message),
         Reason::Expired => {
             let applied = story.records.iter().filter(|record| record.result == Recorded::Applied);
-            let ended = applied.into_iter().find(|record| matches!(record.transition, Transition::Settle(_)));
+            let ended = applied.into_iter().find(|record| record.transition.ending().is_some());
             ended.is_some_and(|record| record.at.since(delivery.clock_start) >= scenario.options.held)
         }
         // Nothing here is forbidden.

@@ -67,7 +67,7 @@ pub(super) fn what_is_over_is_gone(
         found.require(disk.has_message(story.endpoint.app, story.delivery.message), "retention", || {
             format!("{story} is kept, and its message is not")
         });
-        let Cutoffs { delivered, dead } =
+        let Cutoffs { delivered, dead, .. } =
             story.policy.retention.cutoffs(&options.defaults, story.endpoint.deleted, by);
         let over = match story.delivery.state {
             DeliveryState::Waiting { .. } => false,

@@ -4,14 +4,14 @@ use super::Findings;
 use super::story::Stories;
 use crate::log::{Fate, Log, RecordCommit, Request};
 use aldaba_delivery::policy::{MAX_ATTEMPTS, Redirects};
-use aldaba_delivery::{Ending, FailureKind, Transition};
+use aldaba_delivery::{Ending, FailureKind, Reason};
 use aldaba_store::{Attempt, DeliveryState, Recorded};
 use std::collections::BTreeSet;
 
 pub(super) fn nothing_leaves_after_the_end(stories: &Stories<'_>, found: &mut Findings) {
     for story in stories.iter() {
         let settles = |record: &&&RecordCommit| {
-            matches!(record.transition, Transition::Settle(_)) && record.result == Recorded::Applied
+            record.transition.ending().is_some() && record.result == Recorded::Applied
         };
         let Some(settled) = story.records.iter().find(settles) else {
             continue;
@@ -69,9 +69,10 @@ pub(super) fn attempts_are_requests(stories: &Stories<'_>, log: &Log, found: &mu
             });
         }
         // Whoever ends it may have read the row a while ago.
-        let own = |record: &&&RecordCommit| match record.transition {
-            Transition::Settle(Ending::Dead(reason)) => !reason.is_by_hand(),
-            _ => true,
+        let own = |record: &&&RecordCommit| match record.transition.ending() {
+            Some(Ending::Dead(Reason::StopDate)) => record.attempt.is_some(),
+            Some(Ending::Dead(reason)) => !reason.is_by_hand(),
+            Some(Ending::Delivered) | None => true,
         };
         for fenced in story.records.iter().filter(own).filter(|record| record.result == Recorded::Fenced) {
             found.add("I5", || {

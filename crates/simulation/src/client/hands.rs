@@ -5,8 +5,7 @@ use crate::log::Opening;
 use aldaba_delivery::AppId;
 use aldaba_engine::{Cancel, Cancelled, ChangeError, NewReplay};
 use aldaba_store::{
-    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, DeliveryView, Error, Phase,
-    ReplayFilter, ReplayKind, Waiting,
+    DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryView, Error, Phase, ReplayFilter, ReplayKind,
 };
 
 impl Client {
@@ -122,8 +121,5 @@ pub(super) fn pending(app: AppId) -> DeliveriesQuery {
 }
 
 fn cancel(view: &DeliveryView) -> Option<Cancel> {
-    let DeliveryState::Waiting { due_at } = view.status.state else { return None };
-    let DeliveryStatus { seq, message, attempts, clock_start, endpoint, .. } = view.status;
-    let waiting = Waiting { seq, message, due_at, attempts, clock_start };
-    Some(Cancel { app: view.app, endpoint, waiting })
+    Some(Cancel { app: view.app, endpoint: view.status.endpoint, waiting: view.status.waiting()? })
 }

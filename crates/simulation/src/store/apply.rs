@@ -177,6 +177,7 @@ impl Disk {
                 due_at,
                 attempts: 0,
                 clock_start: message.created_at.max(due_at),
+                replayed: false,
             };
             let state = match delivery.skipped {
                 None => {
@@ -191,6 +192,7 @@ impl Disk {
                 message: message.id,
                 attempts: 0,
                 clock_start: waiting.clock_start,
+                replayed: false,
                 state,
             };
             self.deliveries.insert(seq, row);
@@ -263,6 +265,7 @@ impl Disk {
                 {
                     row.state = delivered;
                     self.dead_letter.remove(&seq);
+                    self.discarded.remove(&seq);
                 }
                 seq
             }
@@ -275,6 +278,7 @@ impl Disk {
                     message: *message,
                     attempts: 0,
                     clock_start: *at,
+                    replayed: false,
                     state: delivered,
                 };
                 rounds.push(seq);
@@ -303,7 +307,9 @@ fn state_after(record: &Record, due_before: Timestamp, sabotage: Option<Sabotage
         }
         Transition::Retry { due_at } => DeliveryState::Waiting { due_at },
         Transition::Settle(Ending::Delivered) => DeliveryState::Delivered { at: record.at },
-        Transition::Settle(Ending::Dead(reason)) => DeliveryState::Dead { at: record.at, reason },
+        Transition::Settle(Ending::Dead(reason)) | Transition::Stop { reason, .. } => {
+            DeliveryState::Dead { at: record.at, reason }
+        }
     }
 }
 

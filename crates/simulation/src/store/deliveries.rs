@@ -29,10 +29,18 @@ impl Deliveries for SimStore {
 
 impl Disk {
     pub(super) fn discard(&mut self, app: AppId, deliveries: &[Seq]) -> usize {
-        let owned = |disk: &Self, seq: &Seq| {
-            disk.deliveries.get(seq).is_some_and(|row| disk.owner(row.endpoint) == Some(app))
+        let can_go = |disk: &Self, seq: &Seq| {
+            let row = disk.deliveries.get(seq).filter(|row| row.state.reason().is_some());
+            row.is_some_and(|row| disk.owner(row.endpoint) == Some(app))
         };
-        deliveries.iter().filter(|seq| owned(self, seq) && self.dead_letter.remove(seq)).count()
+        let mut discarded = 0;
+        for seq in deliveries {
+            if can_go(self, seq) {
+                self.dead_letter.remove(seq);
+                discarded += usize::from(self.discarded.insert(*seq));
+            }
+        }
+        discarded
     }
 
     fn owner(&self, endpoint: EndpointId) -> Option<AppId> {

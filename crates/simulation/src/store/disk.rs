@@ -6,9 +6,9 @@ use aldaba_delivery::{
     Timestamp,
 };
 use aldaba_store::{
-    ApiKey, Application, Attempt, AuditEntry, DeliveryState, DeliveryStatus, Endpoint, EventType,
-    HealthChange, Hour, IdempotencyKey, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut,
-    Replay, ReplayState, RequestDigest, RevokedToken, Seq, Source, Turn, Waiting,
+    ApiKey, Application, Attempt, AuditEntry, DeliveryStatus, Endpoint, EventType, HealthChange, Hour,
+    IdempotencyKey, Message, Notice, NoticeNumber, OwnPolicy, OwnProfile, PortalCut, Replay, ReplayState,
+    RequestDigest, RevokedToken, Seq, Source, Turn, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct Disk {
     pub(super) turns: BTreeMap<Turn, EndpointId>,
     /// Dead deliveries that nobody has discarded.
     pub(super) dead_letter: BTreeSet<Seq>,
+    /// Dead ones that somebody has discarded.
+    pub(super) discarded: BTreeSet<Seq>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
     /// Attempts that were counted: when, of whom, and what became of them.
     pub(super) counted: Vec<Counted>,
@@ -181,14 +183,5 @@ impl Disk {
 
 /// A delivery as its lane sees it; `None`: it is settled.
 pub(super) fn as_waiting(delivery: &DeliveryStatus) -> Option<Waiting> {
-    match delivery.state {
-        DeliveryState::Waiting { due_at } => Some(Waiting {
-            seq: delivery.seq,
-            message: delivery.message,
-            due_at,
-            attempts: delivery.attempts,
-            clock_start: delivery.clock_start,
-        }),
-        DeliveryState::Delivered { .. } | DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => None,
-    }
+    delivery.waiting()
 }

@@ -5,8 +5,8 @@ use super::expunge::readable;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use aldaba_store::{
     Application, Content, DeliveryStatus, DueQuery, Endpoint, FoundLane, GateRecord, LanesCursor, LanesPage,
-    LanesQuery, Message, Order, OrphansCursor, OrphansPage, OrphansQuery, Page, Seq, Subscription, Tenant,
-    Turn, Waiting, WhichApplication,
+    LanesQuery, Message, Order, OrphansCursor, OrphansPage, OrphansQuery, Page, Seq, StartedCursor,
+    StartedPage, StartedQuery, Subscription, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -53,6 +53,43 @@ impl Disk {
             page.next = None;
         }
         page
+    }
+
+    pub(super) fn started_before(&self, query: StartedQuery) -> StartedPage {
+        let mut rows = self.waiting_for(query.endpoint);
+        rows.sort_by_key(|row| started_place(row));
+        let after = query.after.map(|after| match after {
+            StartedCursor::Untried(turn) => (false, turn.due_at, turn.seq),
+            StartedCursor::Tried { clock_start, seq } => (true, clock_start, seq),
+        });
+        rows.retain(|row| after.is_none_or(|after| started_place(row) > after));
+        let (mut page, mut last) = (StartedPage::default(), None);
+        for row in rows {
+            if row.clock_start >= query.before {
+                page.rest_since = page.rest_since.into_iter().chain([row.clock_start]).min();
+            } else if page.waiting.len() < query.limit.max(1) {
+                page.waiting.push(row);
+                last = Some(started_place(&row));
+            } else {
+                page.next = last.map(|(tried, at, seq)| match tried {
+                    false => StartedCursor::Untried(Turn { due_at: at, seq }),
+                    true => StartedCursor::Tried { clock_start: at, seq },
+                });
+                break;
+            }
+        }
+        page
+    }
+
+    pub(super) fn have_started_before(&self, endpoints: &[(EndpointId, Timestamp)]) -> Vec<EndpointId> {
+        let has = |(endpoint, before): &(EndpointId, Timestamp)| {
+            self.waiting_for(*endpoint).iter().any(|row| row.clock_start < *before).then_some(*endpoint)
+        };
+        endpoints.iter().filter_map(has).collect()
+    }
+
+    fn waiting_for(&self, endpoint: EndpointId) -> Vec<Waiting> {
+        self.lanes.range((endpoint, START)..=(endpoint, END)).map(|(_, waiting)| *waiting).collect()
     }
 
     pub(super) fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Vec<AppId> {
@@ -157,6 +194,12 @@ impl Disk {
     pub(super) fn waiting(&self) -> u64 {
         self.turns.len() as u64
     }
+}
+
+/// Its place in the two walks over what has started: whether it is in the second, and where.
+fn started_place(row: &Waiting) -> (bool, Timestamp, Seq) {
+    let tried = row.clock_start < row.due_at;
+    (tried, if tried { row.clock_start } else { row.due_at }, row.seq)
 }
 
 /// A page of rows that come in the order of their ids.

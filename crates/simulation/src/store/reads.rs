@@ -5,12 +5,12 @@ use super::disk::Disk;
 use super::queue::Op;
 use crate::entropy::Dice;
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId, Timestamp};
 use aldaba_store::{
     Application, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory, Done,
     DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber, Key, LaneTarget,
     Lanes, LanesPage, LanesQuery, Notice, NoticeNumber, Order, OrphansPage, OrphansQuery, OwnPolicy,
-    OwnProfile, Page, Read, Tenant, Turn, Waiting, WhichApplication,
+    OwnProfile, Page, Read, StartedPage, StartedQuery, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
 
@@ -32,6 +32,15 @@ impl Lanes for SimStore {
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
         self.background_read(move |disk| disk.lanes(query))
+    }
+
+    fn started_before(&self, query: StartedQuery) -> Read<StartedPage> {
+        let hides = self.sabotage(Sabotage::HideStopDates);
+        self.read(move |disk| if hides { StartedPage::default() } else { disk.started_before(query) })
+    }
+
+    fn have_started_before(&self, endpoints: Vec<(EndpointId, Timestamp)>) -> Read<Vec<EndpointId>> {
+        self.read(move |disk| disk.have_started_before(&endpoints))
     }
 
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
@@ -104,6 +113,7 @@ fn dead_row(disk: &Disk, query: DueQuery, rows: &[Waiting]) -> Option<Waiting> {
         due_at,
         attempts: row.attempts,
         clock_start: row.clock_start,
+        replayed: row.replayed,
     };
     (rows.len() < query.limit && last.is_none_or(|last| waiting.turn() > last)).then_some(waiting)
 }

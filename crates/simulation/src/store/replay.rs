@@ -155,6 +155,7 @@ impl Disk {
             let row = self.deliveries.remove(&settled).expect("it was there a moment ago");
             self.archive.deliveries.insert(settled, row);
             self.dead_letter.remove(&settled);
+            self.discarded.remove(&settled);
             rounds.retain(|seq| *seq != settled);
         }
         self.last_seq += 1;
@@ -166,6 +167,7 @@ impl Disk {
             message,
             attempts: 0,
             clock_start: now,
+            replayed: true,
             state: DeliveryState::Waiting { due_at: now },
         };
         let waiting = as_waiting(&row).expect("it was just made to wait");

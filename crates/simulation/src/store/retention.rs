@@ -80,11 +80,15 @@ impl Disk {
 
     fn cut_off(&self, cuts: &[Cut], limit: usize) -> Vec<Stale> {
         let of = |cut: &Cut| {
-            let before = |places: Vec<Settled>, end: Option<Settled>| {
-                places.into_iter().filter(move |place| end.is_some_and(|end| *place < end))
-            };
-            let delivered = before(self.settled_of(cut.endpoint, true), cut.delivered);
-            delivered.chain(before(self.settled_of(cut.endpoint, false), cut.dead))
+            let is_before = |place: &Settled, end: Option<Settled>| end.is_some_and(|end| *place < end);
+            let mut delivered = self.settled_of(cut.endpoint, true);
+            delivered.retain(|place| is_before(place, cut.delivered));
+            let mut dead = self.settled_of(cut.endpoint, false);
+            dead.retain(|place| {
+                let discarded = self.discarded.contains(&place.seq);
+                is_before(place, cut.dead) || discarded && is_before(place, cut.discarded)
+            });
+            delivered.into_iter().chain(dead)
         };
         cuts.iter().flat_map(of).take(limit).map(Stale::Delivery).collect()
     }
@@ -241,6 +245,7 @@ impl Disk {
         let row = self.deliveries.remove(&place.seq).expect("it was there a moment ago");
         counts.deliveries += 1;
         self.dead_letter.remove(&place.seq);
+        self.discarded.remove(&place.seq);
         self.remove_attempts(|other| other.seq == place.seq, counts);
         if let Some(others) = self.of_message.get_mut(&row.message) {
             others.retain(|seq| *seq != place.seq);

@@ -180,7 +180,9 @@ impl SimStore {
                     // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
                     let is_ended_by_hand = |record: &Record| match record.transition {
                         Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
-                        _ => false,
+                        Transition::Settle(Ending::Delivered)
+                        | Transition::Retry { .. }
+                        | Transition::Stop { .. } => false,
                     };
                     if records.iter().any(|record| !is_ended_by_hand(record) && !is_by_hand(record)) {
                         let life = self.process.number;

@@ -154,6 +154,7 @@ impl Model {
             due_at: Timestamp::from_millis(self.now + delay),
             attempts: 0,
             clock_start: Timestamp::from_millis(self.now),
+            replayed: false,
         };
         self.store.insert(seq, waiting);
         self.known.push(waiting);

@@ -39,10 +39,15 @@ impl Throttled {
                         self.world.end((start.endpoint, start.waiting.seq), true);
                     }
                     Action::End(..) => panic!("nothing ends in these tests"),
+                    Action::Search(_) => panic!("the policy has no stop date"),
                 }
             }
             if idle {
-                let next = self.world.turns.next_alarm().map_or(end, |at| at.millis());
+                let next = self
+                    .world
+                    .turns
+                    .next_alarm(Timestamp::from_millis(self.now))
+                    .map_or(end, |at| at.millis());
                 assert!(next > self.now, "it would spin");
                 self.now = next.min(end);
             }

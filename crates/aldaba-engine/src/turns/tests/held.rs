@@ -42,6 +42,7 @@ fn run(world: &mut World, now: Timestamp) -> usize {
                     world.end((start.endpoint, start.waiting.seq), true);
                 }
                 Action::End(..) => panic!("nothing ends in these tests"),
+                Action::Search(search) => world.turns.searched(search.endpoint, None, now),
             }
         }
     }

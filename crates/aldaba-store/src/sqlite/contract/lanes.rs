@@ -1,11 +1,11 @@
 //! What lanes read.
 
-use crate::sqlite::{SqliteStore, lanes};
+use crate::sqlite::{SqliteStore, lanes, stop_dates};
 use crate::{
     Content, DueQuery, Endpoint, GateRecord, LaneTarget, Lanes, LanesPage, LanesQuery, OrphansPage,
-    OrphansQuery, Read, Waiting,
+    OrphansQuery, Read, StartedPage, StartedQuery, Waiting,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
 
 impl Lanes for SqliteStore {
@@ -15,6 +15,14 @@ impl Lanes for SqliteStore {
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
         self.read(move |connection| lanes::lanes(connection, query))
+    }
+
+    fn started_before(&self, query: StartedQuery) -> Read<StartedPage> {
+        self.read(move |connection| stop_dates::started_before(connection, query))
+    }
+
+    fn have_started_before(&self, endpoints: Vec<(EndpointId, Timestamp)>) -> Read<Vec<EndpointId>> {
+        self.read(move |connection| stop_dates::have_started_before(connection, &endpoints))
     }
 
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {

@@ -102,8 +102,8 @@ fn reopen(
     }
     connection
         .prepare_cached(
-            "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered, dispatched, app)
-             SELECT ?1, ?2, ?3, ?3, endpoint.ordering <> 0,
+            "INSERT INTO delivery (endpoint, message, due_at, clock_start, replayed, ordered, dispatched, app)
+             SELECT ?1, ?2, ?3, ?3, 1, endpoint.ordering <> 0,
                  CASE WHEN NOT endpoint.direct OR message.only_for IS NOT endpoint.id THEN 0
                      WHEN message.job IS NULL THEN ?4 ELSE ?5 END,
                  CASE WHEN endpoint.direct THEN endpoint.app END
@@ -118,5 +118,5 @@ fn reopen(
             Dispatched::AsJob.code(),
         ))?;
     let seq = Seq(connection.last_insert_rowid());
-    Ok(Waiting { seq, message, due_at: now, attempts: 0, clock_start: now })
+    Ok(Waiting { seq, message, due_at: now, attempts: 0, clock_start: now, replayed: true })
 }

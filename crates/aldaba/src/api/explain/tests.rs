@@ -30,7 +30,7 @@ fn endpoint() -> Endpoint {
 
 fn delivery_that(state: DeliveryState, attempts: u32) -> DeliveryStatus {
     let (endpoint, message) = (EndpointId::from_bytes([1; 20]), MessageId::from_bytes([4; 20]));
-    DeliveryStatus { seq: Seq(1), endpoint, message, attempts, clock_start: NOW, state }
+    DeliveryStatus { seq: Seq(1), endpoint, message, attempts, clock_start: NOW, replayed: false, state }
 }
 
 struct Case {
