@@ -123,7 +123,18 @@ pub(crate) fn schemathesis(arguments: &[String]) -> Outcome {
 }
 
 pub(crate) fn simulate(seeds: &str) -> Outcome {
-    let test = ["test", "--release", "--package", "simulation", "--test", "seeds", "--", "--nocapture"];
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "simulation",
+        "--test",
+        "seeds",
+        "--test",
+        "clocks",
+        "--",
+        "--nocapture",
+    ];
     show(cargo(&test).env("ALDABA_SEEDS", seeds))
 }
 

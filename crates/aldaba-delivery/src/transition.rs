@@ -123,6 +123,16 @@ impl Delivery {
     pub fn overdue(&self, policy: &Policy, turn: Timestamp) -> bool {
         self.stop_at(policy).is_some_and(|stop| turn > stop)
     }
+
+    /// The latest moment that it can be due at, seen from `now`. A due time beyond it was stored by a clock that
+    /// was ahead. What was never tried is due at once, or when its sender asked for it; a retry at most the
+    /// policy's longest delay away.
+    pub fn latest_due(&self, policy: &Policy, deliver_at: Option<Timestamp>, now: Timestamp) -> Timestamp {
+        if self.attempts == 0 {
+            return deliver_at.map_or(now, |at| at.max(now));
+        }
+        now + policy.longest_delay()
+    }
 }
 
 impl Transition {

@@ -7,7 +7,7 @@ use crate::profile::Facts;
 use crate::recorder::{Conclusion, Sent};
 use crate::target::Target;
 use crate::turns::MayStart;
-use crate::{Clock, Entropy, Transport, Vault, WireRequest, WireResponse};
+use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome};
 use aldaba_store::{Content, Error, Store, Waiting};
 use bytes::Bytes;
@@ -64,6 +64,7 @@ pub(crate) struct Sender {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) trust: ClockTrust,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
     pub(crate) contents: Contents,
@@ -121,7 +122,7 @@ impl Sender {
         }
         let took = self.clock.monotonic().saturating_sub(from);
         let sent = Sent { response, started_at, took, event_type };
-        End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &*self.entropy)))
+        End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &self.trust, &*self.entropy)))
     }
 
     /// The payload, for an attempt without a turn. `None`: there is nothing left to send.
@@ -158,7 +159,7 @@ impl Sender {
             endpoint: start.endpoint,
             attempts: start.waiting.attempts,
             now,
-            keys: &address.keys.at(now),
+            keys: &address.keys.at(self.trust.believed(self.clock.now())),
             body: &content.payload,
         });
         let request = WireRequest {

@@ -6,6 +6,8 @@
 //! | `retention` | removes what is no longer kept | a new round |
 //! | `orphans` | ends what waits for deleted applications | walks all deleted applications again |
 //! | `stop-dates` | ends what waits past its stop date | walks all endpoints again |
+//! | `due-times` | corrects due times that a wrong clock has stored | walks them all again |
+//! | `clock-watch` | keeps on disk what a trusted clock has shown | goes on |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
 //! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic rests, the others do not wait for it |
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |

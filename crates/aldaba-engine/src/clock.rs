@@ -3,11 +3,14 @@
 use aldaba_delivery::Timestamp;
 use parking_lot::Mutex;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Where `now` comes from. Waiting is tokio's business, so that a paused runtime moves both.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The time of day: what is stored and compared with due times. It never goes back.
+    /// The time of day: what is stored and compared with due times. It does not go back, but for a step of more
+    /// than [`MAX_TRUSTED_STEP`]: then it was wrong before.
     fn now(&self) -> Timestamp;
 
     /// The time of day as others have it, for what they compare with their own clocks. It may go
@@ -23,13 +26,20 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 /// A step back that is worth a line in the log; less is everyday correction.
 const WORTH_SAYING: Duration = Duration::from_secs(1);
 
+/// A step of the clock, forward or back, beyond which it is not trusted.
+pub const MAX_TRUSTED_STEP: Duration = Duration::from_secs(24 * 3600);
+
 /// The machine's clocks. `now` follows the wall clock; when that is set back, `now` goes on from
 /// where it was, so that what is due within a minute is still due within a minute.
 #[derive(Debug)]
 pub struct SystemClock {
     started: Instant,
-    last: Mutex<Reading>,
+    follower: Follower,
 }
+
+/// Makes a time of day that does not go back of one that may.
+#[derive(Debug, Default)]
+struct Follower(Mutex<Reading>);
 
 /// What was said last, since the epoch, and what the monotonic clock was then.
 #[derive(Debug, Default)]
@@ -40,10 +50,23 @@ struct Reading {
     behind: bool,
 }
 
+impl Follower {
+    fn now(&self, wall: Duration, monotonic: Duration) -> Duration {
+        let mut last = self.0.lock();
+        let said = next(last.said, wall, monotonic.saturating_sub(last.monotonic));
+        let ahead = said.saturating_sub(wall);
+        if ahead >= WORTH_SAYING && !last.behind {
+            tracing::warn!(?ahead, "the machine's clock was set back; due times go on as if it had not been");
+        }
+        *last = Reading { said, monotonic, behind: said > wall };
+        said
+    }
+}
+
 impl SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     pub fn new() -> Self {
-        Self { started: Instant::now(), last: Mutex::default() }
+        Self { started: Instant::now(), follower: Follower::default() }
     }
 }
 
@@ -55,15 +78,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let mut last = self.last.lock();
-        let (wall, monotonic) = (since_epoch(), self.monotonic());
-        let said = next(last.said, wall, monotonic.saturating_sub(last.monotonic));
-        let ahead = said.saturating_sub(wall);
-        if ahead >= WORTH_SAYING && !last.behind {
-            tracing::warn!(?ahead, "the machine's clock was set back; due times go on as if it had not been");
-        }
-        *last = Reading { said, monotonic, behind: said > wall };
-        timestamp(said)
+        timestamp(self.follower.now(since_epoch(), self.monotonic()))
     }
 
     fn wall(&self) -> Timestamp {
@@ -76,11 +91,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// What to say now: the wall clock, unless it is behind what was said last. Then that goes on by
+/// What to say now: the wall clock, unless it is a little behind what was said last. Then that goes on by
 /// what has passed since on the monotonic clock. (Finer than the milliseconds of a [`Timestamp`]: who
-/// asks often would otherwise make time stand still.)
+/// asks often would otherwise make time stand still.) A wall clock that is far behind has been mended, or is broken
+/// now: either way nothing is gained by going on.
 fn next(last: Duration, wall: Duration, passed: Duration) -> Duration {
-    if wall >= last { wall } else { last.saturating_add(passed) }
+    let behind = last.saturating_sub(wall);
+    if behind.is_zero() || behind > MAX_TRUSTED_STEP { wall } else { last.saturating_add(passed) }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
@@ -90,6 +107,45 @@ fn since_epoch() -> Duration {
 
 fn timestamp(since_epoch: Duration) -> Timestamp {
     Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A clock that can be set, for tests: another one, and how far off that it is.
+#[derive(Debug)]
+pub struct SteppedClock {
+    true_clock: Arc<dyn Clock>,
+    offset_millis: AtomicI64,
+    follower: Follower,
+}
+
+impl SteppedClock {
+    pub fn new(true_clock: Arc<dyn Clock>, offset_millis: i64) -> Self {
+        Self { true_clock, offset_millis: AtomicI64::new(offset_millis), follower: Follower::default() }
+    }
+
+    /// Sets it: so far ahead of the true clock, or behind.
+    pub fn set_offset(&self, millis: i64) {
+        self.offset_millis.store(millis, Ordering::SeqCst);
+    }
+
+    fn since_epoch(&self) -> Duration {
+        let millis =
+            self.true_clock.wall().millis().saturating_add(self.offset_millis.load(Ordering::SeqCst));
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+    }
+}
+
+impl Clock for SteppedClock {
+    fn now(&self) -> Timestamp {
+        timestamp(self.follower.now(self.since_epoch(), self.monotonic()))
+    }
+
+    fn wall(&self) -> Timestamp {
+        timestamp(self.since_epoch())
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.true_clock.monotonic()
+    }
 }
 
 /// A clock that moves with tokio's: on a paused runtime, simulated time.
@@ -148,12 +204,23 @@ mod tests {
     }
 
     #[test]
+    fn a_step_back_of_more_than_a_day_is_followed() {
+        let day = 24 * HOUR;
+        assert_eq!(next(NOON, NOON - day, STEP), NOON + STEP);
+        assert_eq!(next(NOON, NOON - day - STEP, STEP), NOON - day - STEP);
+        let clock = SteppedClock::new(Arc::new(SystemClock::new()), 400 * 24 * 3_600_000);
+        let ahead = clock.now();
+        clock.set_offset(0);
+        assert!(clock.now() + 399 * day < ahead, "it was mended");
+    }
+
+    #[test]
     fn the_systems_clock_does_not_go_back_after_a_wall_clock_that_was_ahead() {
         let clock = SystemClock::new();
         let wall = clock.wall();
         assert!(clock.now() >= wall);
         // As if the wall clock had been an hour ahead until now.
-        clock.last.lock().said += HOUR;
+        clock.follower.0.lock().said += HOUR;
         let ahead = clock.now();
         assert!(ahead >= wall + HOUR);
         assert!(clock.now() >= ahead);

@@ -35,7 +35,7 @@ use crate::operational::Listeners;
 use crate::replay::Replays;
 use crate::tries::Tries;
 use crate::vault::Vault;
-use crate::{Clock, Doors, Entropy, EventTypes, Policies, Profiles, Tally};
+use crate::{Clock, ClockTrust, Doors, Entropy, EventTypes, Policies, Profiles, Tally};
 use aldaba_delivery::AppId;
 use aldaba_store::{Actor, Error, RequestDigest, Store, Tenant, WhichApplication};
 use change::Repeat;
@@ -109,6 +109,7 @@ impl Deref for Directory {
 pub struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) trust: ClockTrust,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) vault: Vault,
     pub(crate) policies: Policies,

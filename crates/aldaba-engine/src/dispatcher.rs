@@ -22,7 +22,7 @@ use aldaba_store::{
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How long until something that the store could not do is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -66,6 +66,8 @@ pub(crate) enum Event {
     Released(Vec<GateKey>),
     /// Which gates of an organization hold something back, and how much of it, or of one application.
     Held(OrgId, Option<AppId>, oneshot::Sender<Vec<HeldHost>>),
+    /// Due times of lanes were corrected in the store.
+    Rescheduled(Vec<(EndpointId, AppId)>),
     /// Answered when everything before it has been heard.
     Heard(oneshot::Sender<()>),
     /// A policy of an organization was changed.
@@ -157,12 +159,21 @@ pub(crate) struct Dispatcher {
     pub(crate) stopping: Option<oneshot::Sender<()>>,
     /// The longest sleep, so that a clock that was set is noticed.
     pub(crate) longest_nap: Duration,
+    /// What the clock showed last.
+    pub(crate) last_now: Timestamp,
+    /// Told when due times may be too far ahead.
+    pub(crate) clock_went_back: Arc<Notify>,
 }
 
 impl Dispatcher {
     pub(crate) async fn run(mut self) {
         loop {
             let now = self.clock.now();
+            if now < std::mem::replace(&mut self.last_now, now) {
+                self.turns.clock_went_back(now);
+                self.sweep.start_over(now);
+                self.clock_went_back.notify_one();
+            }
             let next = self.run_once(now);
             if self.stopping.is_some() && self.turns.in_flight() == 0 {
                 if let Some(stopped) = self.stopping.take() {
@@ -215,7 +226,7 @@ impl Dispatcher {
         if self.turns.has_ready() {
             return Some(now);
         }
-        self.turns.next_alarm(now).into_iter().chain(self.sweep.next()).min()
+        self.turns.next_alarm().into_iter().chain(self.sweep.next()).min()
     }
 
     fn hear(&mut self, event: Event, now: Timestamp) {
@@ -244,6 +255,11 @@ impl Dispatcher {
             Event::Resumed(app, endpoint) => self.turns.resumed(endpoint, app, now),
             Event::Released(gates) => self.turns.released(&gates, now),
             Event::Held(org, app, answer) => drop(answer.send(self.turns.gates.held(org, app))),
+            Event::Rescheduled(lanes) => {
+                for (endpoint, app) in lanes {
+                    self.turns.rescheduled(endpoint, app, now);
+                }
+            }
             Event::Heard(answer) => drop(answer.send(())),
             Event::PolicyChanged(org, name) => {
                 self.turns.policy_changed(org, &name);

@@ -9,6 +9,7 @@ pub use start::{Parts, StartError};
 
 use crate::aside::Aside;
 use crate::background::Background;
+use crate::clock_trust::ClockWatch;
 use crate::content::Contents;
 use crate::credentials::{Credentials, Uses};
 use crate::directory::DirectoryAccess;
@@ -19,7 +20,7 @@ use crate::replay::Replays;
 use crate::resend::{ByHand, NewResend, ResendError, Resender};
 use crate::source::Sources;
 use crate::target::Target;
-use crate::{Clock, EventTypes, NewApplication, Policies, Profiles, Vault};
+use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
 use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, WhichApplication};
 use std::fmt;
@@ -49,6 +50,7 @@ struct Inner {
     failed: watch::Sender<bool>,
     explaining: Aside,
     patience: Option<Duration>,
+    clock_watch: ClockWatch,
     background: Background,
 }
 
@@ -155,6 +157,17 @@ impl Engine {
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.0.clock
+    }
+
+    /// What is thought of the machine's clock.
+    pub fn clock_state(&self) -> Option<ClockState> {
+        self.0.clock_watch.trust.state()
+    }
+
+    /// Trusts the machine's clock, as it is now, and returns when that is on disk.
+    pub async fn trust_clock(&self) -> Result<(), Error> {
+        self.0.clock_watch.trust.trust();
+        self.0.clock_watch.write().await
     }
 
     /// Takes deliveries out of the dead letter of an application. How many there were.

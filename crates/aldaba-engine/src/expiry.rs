@@ -12,7 +12,7 @@ use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::lane::{Searched, Standing};
 use crate::operational::Listeners;
 use crate::recorder::{self, Written};
-use crate::{Clock, Policies};
+use crate::{Clock, ClockTrust, Policies};
 use aldaba_delivery::{AppId, Delivery, EndpointId, OrgId, Reason, StopRule, Timestamp, Wait};
 use aldaba_store::{
     Done, DueQuery, Endpoint, Error, KeptEndpoint, Notice, Record, Recorded, Seq, StartedCursor, StartedPage,
@@ -33,11 +33,6 @@ const ENDPOINTS: usize = 500;
 const WALK_INTERVAL: Duration = Duration::from_secs(600);
 /// How long until something that the store could not do is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// Whether deliveries may end because a stop date has passed. Everything that ends them so asks here.
-pub(crate) fn may_expire(_now: Timestamp) -> bool {
-    true
-}
 
 /// Where to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +57,7 @@ pub(crate) struct Expired {
 pub(crate) struct Expirer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) trust: ClockTrust,
     pub(crate) policies: Policies,
     pub(crate) inbox: Inbox,
     pub(crate) listeners: Listeners,
@@ -217,7 +213,7 @@ impl Expirer {
             let now = self.clock.now();
             let asked: Vec<_> =
                 page.iter().filter_map(|endpoint| self.started_before(endpoint, now)).collect();
-            if !asked.is_empty() && may_expire(now) {
+            if !asked.is_empty() && self.trust.may_end_by_time() {
                 for endpoint in self.store.have_started_before(asked).await? {
                     self.search(SearchFor { endpoint, until: now }).await?;
                 }
@@ -247,7 +243,7 @@ impl Dispatcher {
         now: Timestamp,
     ) {
         let Expired { search: SearchFor { endpoint, until }, app, rule, blocks, waiting } = expired;
-        if !may_expire(now) || !self.turns.may_end_expired(endpoint) {
+        if !self.turns.trust.may_end_by_time() || !self.turns.may_end_expired(endpoint) {
             return drop(answer.send(Ok(0)));
         }
         // What the lane knows is newer than what was read.

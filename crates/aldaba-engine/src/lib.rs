@@ -13,12 +13,14 @@ mod attempt;
 mod background;
 mod cancel;
 mod clock;
+mod clock_trust;
 mod content;
 mod credentials;
 mod data_folder;
 mod directory;
 mod dispatch;
 mod dispatcher;
+mod due_times;
 mod engine;
 mod entries;
 mod entropy;
@@ -58,7 +60,8 @@ pub mod wire;
 
 pub use background::Background;
 pub use cancel::{Cancel, Cancelled};
-pub use clock::{Clock, RuntimeClock, SystemClock};
+pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
+pub use clock_trust::{CLOCK_SETTING, ClockRecord, ClockState, ClockTrust};
 pub use credentials::{
     Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
     make_key,

@@ -55,6 +55,10 @@ pub struct Options {
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
     pub retention: crate::RetentionOptions,
+    /// How long a clock that has leapt must run steadily to be trusted again.
+    pub clock_trusted_after: Duration,
+    /// How often it is noted what the clock shows.
+    pub clock_noted_every: Duration,
     pub quotas: crate::Quotas,
     /// How long whoever hands in an event waits for its commit; `None`: for as long as that takes.
     pub patience: Option<Duration>,
@@ -89,6 +93,8 @@ impl Default for Options {
             held: Duration::from_secs(30 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),
+            clock_trusted_after: Duration::from_secs(24 * 3600),
+            clock_noted_every: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
             patience: None,
         }

@@ -5,7 +5,7 @@ use crate::attempt::{End, Ended, Start};
 use crate::dispatcher::{Event, Inbox};
 use crate::gates::Gates;
 use crate::operational::{Listeners, extend, moment};
-use crate::{Entropy, WireResponse};
+use crate::{ClockTrust, Entropy, WireResponse};
 use aldaba_delivery::{
     AppId, AttemptId, Class, Delivery, Ending, EndpointId, Health, HealthStatus, MessageId, OrgId, Outcome,
     Reason, Timestamp, Transition,
@@ -43,14 +43,21 @@ impl Conclusion {
     /// Outcome → class → transition, and a line in the log where it went wrong. It concerns nothing but
     /// the delivery, so the attempt's own task can do it: many attempts that fail in the same moment
     /// must not hold up the one task that owns the lanes.
-    pub(crate) fn of(start: &Start, sent: Sent, now: Timestamp, entropy: &dyn Entropy) -> Self {
+    pub(crate) fn of(
+        start: &Start,
+        sent: Sent,
+        now: Timestamp,
+        trust: &ClockTrust,
+        entropy: &dyn Entropy,
+    ) -> Self {
         let policy = &start.target.policy;
         let class = Class::of(policy, &sent.response.outcome);
         let delivery = Delivery {
             attempts: start.waiting.attempts.saturating_add(1),
             clock_start: start.waiting.clock_start,
         };
-        let transition = Transition::after_attempt(policy, &delivery, &class, now, entropy.chance());
+        let judged = Delivery { clock_start: trust.stop_clock(delivery.clock_start), ..delivery };
+        let transition = Transition::after_attempt(policy, &judged, &class, now, entropy.chance());
         let success = transition == Transition::Settle(Ending::Delivered);
         if !success {
             report(start, &delivery, &transition, &sent.response.outcome);

@@ -118,7 +118,7 @@ impl Resender {
     /// repeated, as after every crash.
     async fn made_before(&self, asked: &NewResend) -> Result<bool, Error> {
         let Some(digest) = asked.once else { return Ok(false) };
-        let made = self.store.attempt_of_key(asked.endpoint.app, digest, self.clock.now()).await?;
+        let made = self.store.attempt_of_key(asked.endpoint.app, digest).await?;
         Ok(made.is_some())
     }
 

@@ -13,8 +13,9 @@ mod sums;
 mod tests;
 
 use crate::background::{StoreClosed, Task};
+use crate::clock::MAX_TRUSTED_STEP;
 use crate::gates::FORGOTTEN_AFTER;
-use crate::{Clock, Credentials, Policies};
+use crate::{Clock, ClockTrust, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_store::{
@@ -81,6 +82,7 @@ pub(crate) struct Retention {
     pub(crate) credentials: Credentials,
     pub(crate) options: RetentionOptions,
     pub(crate) idempotency_kept: Duration,
+    pub(crate) trust: ClockTrust,
     pub(crate) walks: Walks,
 }
 
@@ -116,8 +118,9 @@ impl Task for Retention {
         loop {
             tokio::time::sleep(pause).await;
             let begun = self.clock.monotonic();
-            if steady.look(self.clock.now(), begun) {
-                let (removed, end) = self.run_once(self.clock.now()).await;
+            let now = self.clock.now();
+            if steady.look(now, begun) && self.trust.may_end_by_time() {
+                let (removed, end) = self.run_once(now).await;
                 if removed != RemovedCounts::default() {
                     let RemovedCounts { deliveries, attempts, messages, keys, .. } = removed;
                     let RemovedCounts { counters, gates, replays, endpoints, applications, .. } = removed;
@@ -313,7 +316,7 @@ impl Round<'_> {
     async fn keys(&mut self) -> Result<(), Error> {
         for _ in 0..KEYS / STEP {
             let from = self.keeper.walks.keys.clone();
-            let walked = self.keeper.store.expired_keys(from, self.now, STEP).await?;
+            let walked = self.keeper.store.expired_keys(from, self.surely_past(), STEP).await?;
             self.remove(walked.stale).await?;
             self.keeper.walks.keys = walked.until.filter(|_| walked.more);
             if !walked.more {
@@ -321,6 +324,12 @@ impl Round<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A moment that is past though the trusted clock may be ahead: what must not come back to life, keys and
+    /// revocations, is kept until then.
+    fn surely_past(&self) -> Timestamp {
+        self.now.before(MAX_TRUSTED_STEP)
     }
 
     /// Those that have ended long ago. A repeat of the request that started one must still find it.
@@ -337,8 +346,8 @@ impl Round<'_> {
 
     /// Ended tokens that would have ended by themselves in the meantime.
     async fn revocations(&mut self) -> Result<(), Error> {
-        let (store, now) = (self.keeper.store.clone(), self.now);
-        self.until_gone(|| store.needless_revocations(now, FOUND)).await
+        let (store, before) = (self.keeper.store.clone(), self.surely_past());
+        self.until_gone(|| store.needless_revocations(before, FOUND)).await
     }
 
     async fn applications(&mut self) -> Result<(), Error> {
@@ -375,7 +384,8 @@ impl Round<'_> {
 
     async fn slice(&self, items: Vec<Stale>) -> Result<Removed, Error> {
         let (answer, answered) = oneshot::channel();
-        let removal = Removal { items, now: self.now, event_ids_kept: self.keeper.idempotency_kept };
+        let event_ids_kept = self.keeper.idempotency_kept + MAX_TRUSTED_STEP;
+        let removal = Removal { items, now: self.now, event_ids_kept };
         self.keeper.store.remove(removal, Done::new(move |result| drop(answer.send(result))));
         answered.await.map_err(|_| Error::Closed)?
     }

@@ -30,6 +30,12 @@ impl Sweep {
         Self { interval, next_at: now, running: None, swept_until: None, count: 0 }
     }
 
+    /// Sweeps everything again, soon: the clock went back.
+    pub(crate) fn start_over(&mut self, now: Timestamp) {
+        (self.next_at, self.swept_until, self.count) = (now, None, 0);
+        self.running = self.running.map(|_| now);
+    }
+
     pub(crate) fn due(&self, now: Timestamp) -> bool {
         self.running.is_none() && self.next_at <= now
     }

@@ -10,6 +10,7 @@ mod origins;
 mod serve;
 mod shares;
 
+use crate::ClockTrust;
 use crate::attempt::Start;
 use crate::expiry::SearchFor;
 use crate::gates::Gates;
@@ -56,6 +57,8 @@ pub(crate) struct Turns {
     gone: FixedSet<AppId>,
     /// Nothing more is started: the store cannot be written, or the server stops.
     pub(crate) halted: bool,
+    /// Whether deliveries may end by time.
+    pub(crate) trust: ClockTrust,
 }
 
 /// What is to be done now.
@@ -100,6 +103,7 @@ impl Turns {
             thirsty: VecDeque::new(),
             gone: FixedSet::default(),
             halted: false,
+            trust: ClockTrust::default(),
         }
     }
 
@@ -115,9 +119,9 @@ impl Turns {
     }
 
     /// When something is next due that no news will announce.
-    pub(crate) fn next_alarm(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn next_alarm(&self) -> Option<Timestamp> {
         let own = self.alarms.first().map(|(at, _)| *at);
-        own.into_iter().chain(self.throttles.next_alarm()).chain(self.next_search(now)).min()
+        own.into_iter().chain(self.throttles.next_alarm()).chain(self.next_search()).min()
     }
 
     /// What is known of an endpoint that has something in flight.
@@ -133,6 +137,39 @@ impl Turns {
         lane.backlog.offer(entry);
         self.plan_search(endpoint, now, now);
         self.wake(endpoint);
+    }
+
+    /// Due times of a lane were corrected in the store: what it knows of them counts for nothing. A lane that is not
+    /// in memory is opened.
+    pub(crate) fn rescheduled(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+        self.lane(endpoint, app, now).backlog.start_over();
+        self.wake(endpoint);
+    }
+
+    /// The clock went back, and by much: moments that were set by it may be far ahead. Every lane looks again at what
+    /// it waits for, and rates are counted anew.
+    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
+        self.throttles = AppThrottles::default();
+        let mut endpoints: Vec<_> = self.lanes.keys().copied().collect();
+        endpoints.sort_unstable();
+        for endpoint in endpoints {
+            let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
+            lane.token = false;
+            lane.ramp = None;
+            lane.idle_since = now;
+            if let Some(throttle) = &mut lane.throttle {
+                **throttle = Throttle::new(throttle.rate(), now);
+            }
+            if lane.place == Place::InLine {
+                lane.place = Place::Nowhere;
+            }
+            lane.backlog.start_over();
+            if lane.expiry.alarm.is_some() {
+                lane.expiry.altered();
+                self.search_at(endpoint, Timestamp::MIN);
+            }
+            self.wake(endpoint);
+        }
     }
 
     /// Opens a lane that has work in the store.

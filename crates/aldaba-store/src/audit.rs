@@ -241,6 +241,8 @@ impl Change {
             Self::RenameApiKey { id, .. } => Deed::new("api_key.update", id).with_fields(&["name"]),
             Self::RevokeApiKey { id, .. } => Deed::new("api_key.revoke", id),
             Self::NoteKeyUses { .. } => Deed::new("api_key.use", ""),
+            Self::PutSetting { .. } => Deed::new("setting.put", ""),
+            Self::Reschedule { .. } => Deed::new("delivery.reschedule", ""),
             Self::GrantPortalAccess { app } => Deed::new("portal_access.create", app).of_app(*app),
             Self::EndPortalTokens { app, .. } => Deed::new("portal_access.expire", app).of_app(*app),
             Self::RevokeToken { .. } => Deed::new("token.revoke", ""),

@@ -83,9 +83,15 @@ pub struct PortalCut {
 }
 
 impl PortalCut {
+    /// Whether it has no delay. Then only the time of issue counts: a clock that is set back revives nothing.
+    pub fn is_immediate(&self) -> bool {
+        self.ends_at <= self.issued_before
+    }
+
     /// Whether a token that was issued at a moment is one that it has ended.
     pub fn ends(&self, issued_at: Option<Timestamp>, now: Timestamp) -> bool {
-        now >= self.ends_at && issued_at.is_none_or(|issued_at| issued_at < self.issued_before)
+        (self.is_immediate() || now >= self.ends_at)
+            && issued_at.is_none_or(|issued_at| issued_at < self.issued_before)
     }
 
     /// Whether `other` ends nothing, now or later, that this one does not end as early.
@@ -93,7 +99,8 @@ impl PortalCut {
         self.app == other.app
             && (self.session.is_none() || self.session == other.session)
             && self.issued_before >= other.issued_before
-            && self.ends_at.max(now) <= other.ends_at.max(now)
+            && (self.is_immediate()
+                || (!other.is_immediate() && self.ends_at.max(now) <= other.ends_at.max(now)))
     }
 }
 

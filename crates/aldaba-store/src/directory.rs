@@ -8,7 +8,7 @@ mod own;
 mod tenant;
 
 pub use application::Application;
-pub use change::{Change, Recovery};
+pub use change::{Change, Recovery, Rescheduled};
 pub use changed::{Changed, Obstacle};
 pub use endpoint::{Endpoint, EndpointConfig, Fence};
 pub use own::{OwnPolicy, OwnProfile};

@@ -1,7 +1,7 @@
 //! What the lanes read: which deliveries wait, in the order of their turns.
 
 use crate::{Content, Endpoint, Read};
-use aldaba_delivery::{AppId, EndpointId, Gate, GateKey, MessageId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Gate, GateKey, MessageId, OrgId, Timestamp};
 use bytes::Bytes;
 
 /// The number of a delivery: given by the store, growing in the order of acceptance.
@@ -124,6 +124,19 @@ pub struct StartedPage {
     pub rest_since: Option<Timestamp>,
 }
 
+/// A delivery that waits for its due time, with what bounds that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotDue {
+    pub waiting: Waiting,
+    pub endpoint: EndpointId,
+    pub app: AppId,
+    pub org: OrgId,
+    /// The name of the endpoint's policy.
+    pub policy: String,
+    /// The `deliverAt` of its message.
+    pub deliver_at: Option<Timestamp>,
+}
+
 /// What a lane reads before it sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneTarget {
@@ -177,4 +190,10 @@ pub trait Lanes {
 
     /// All that are kept, in the order of their keys.
     fn gates(&self) -> Read<Vec<GateRecord>>;
+
+    /// Waiting deliveries whose turns come after this one, by turn. `limit`: how many to look at.
+    fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>>;
+
+    /// When something last happened, by the rows that were written last; `None`: nothing has.
+    fn newest_moment(&self) -> Read<Option<Timestamp>>;
 }

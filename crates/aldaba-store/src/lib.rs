@@ -52,7 +52,7 @@ pub use deliveries::{
 };
 pub use directory::{
     Application, Change, Changed, Directory, Endpoint, EndpointConfig, Fence, Key, Obstacle, OwnPolicy,
-    OwnProfile, Recovery, Subscription, Tenant, WhichApplication,
+    OwnProfile, Recovery, Rescheduled, Subscription, Tenant, WhichApplication,
 };
 pub use dispatch::{Dispatch, DispatchState, Dispatched, Dispatches, DispatchesQuery};
 pub use error::Error;
@@ -62,8 +62,8 @@ pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };
 pub use lanes::{
-    DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, OrphansCursor,
-    OrphansPage, OrphansQuery, Seq, StartedCursor, StartedPage, StartedQuery, Turn, Waiting,
+    DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, NotDue,
+    OrphansCursor, OrphansPage, OrphansQuery, Seq, StartedCursor, StartedPage, StartedQuery, Turn, Waiting,
 };
 pub use listing::{
     AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,

@@ -164,7 +164,7 @@ pub trait Records {
     fn resent(&self, resent: Resent, done: Done<()>);
 
     /// The attempt by hand that was recorded with this key.
-    fn attempt_of_key(&self, app: AppId, digest: RequestDigest, now: Timestamp) -> Read<Option<AttemptId>>;
+    fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>>;
 }
 
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::clock_command::{self, ClockOptions};
 use crate::config::{self, Loaded, Sources};
 use crate::descriptors::TooFewFiles;
 use crate::policy_command::{self, PolicyCommand};
@@ -45,6 +46,8 @@ enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Show whether the server trusts the machine's clock
+    Clock(ClockOptions),
 }
 
 /// Every other setting is an ALDABA_… variable or a key of the file: see docs/configuration.md.
@@ -89,6 +92,8 @@ enum Failure {
     Policy(#[from] policy_command::Failure),
     #[error(transparent)]
     Token(#[from] token_command::Failure),
+    #[error(transparent)]
+    Clock(#[from] clock_command::Failure),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -100,6 +105,7 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
         Command::Policy { command } => policies(command, &variables),
         Command::Token { command } => tokens(command, &variables),
+        Command::Clock(options) => clock(&options, variables),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -109,9 +115,8 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
                 Failure::Config(_) => ExitCode::from(EXIT_CONFIGURATION),
                 Failure::Policy(policy_command::Failure::Data { .. }) => ExitCode::from(EXIT_DATA),
                 Failure::Policy(policy_command::Failure::Server(_))
-                | Failure::Token(token_command::Failure::Server(_) | token_command::Failure::Silent { .. }) => {
-                    ExitCode::from(EXIT_SERVER)
-                }
+                | Failure::Token(token_command::Failure::Server(_) | token_command::Failure::Silent { .. })
+                | Failure::Clock(clock_command::Failure::Server(_)) => ExitCode::from(EXIT_SERVER),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -123,6 +128,12 @@ fn tokens(command: TokenCommand, variables: &BTreeMap<String, String>) -> Result
     let place = Place { data: reach.data.clone(), config: reach.config.clone() };
     let Loaded { config, .. } = load(Vec::new(), place, variables.clone())?;
     token_command::run(command, &config, variables).map_err(Failure::from)
+}
+
+fn clock(options: &ClockOptions, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+    let place = Place { data: options.data.clone(), config: options.config.clone() };
+    let Loaded { config, .. } = load(Vec::new(), place, variables)?;
+    clock_command::run(options, &config).map_err(Failure::from)
 }
 
 fn policies(command: PolicyCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 mod api;
 mod api_client;
 pub mod cli;
+mod clock_command;
 pub mod config;
 mod demo;
 mod descriptors;

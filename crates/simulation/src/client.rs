@@ -8,6 +8,7 @@ mod knocks;
 mod notes;
 mod resends;
 mod sources;
+mod tokens;
 
 pub use notes::Notes;
 

@@ -7,7 +7,7 @@ pub use knocks::{Heard, Knock, Said, SourceCommit, SourceDeed};
 use aldaba_delivery::{
     AppId, EndpointId, FailureKind, GateKey, Health, MessageId, Ordering, Timestamp, Transition,
 };
-use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq, Trigger};
+use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq, Stale, Trigger};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub struct Log {
     pub deletions: Vec<Deletion>,
     pub orderings: Vec<OrderingCommit>,
     pub removals: Vec<RemovalCommit>,
+    /// Everything that retention has removed, whatever it is.
+    pub removed: Vec<(Timestamp, Stale)>,
     /// When rounds of a delivery began that were opened by a replay.
     pub rounds: BTreeMap<Seq, Step>,
     pub hands: Vec<Hand>,
@@ -102,6 +104,7 @@ pub struct Hold {
 #[derive(Clone, Debug)]
 pub struct AcceptCommit {
     pub step: Step,
+    pub at: Timestamp,
     pub app: AppId,
     pub message: MessageId,
     /// The endpoints that subscribed to it at that moment.

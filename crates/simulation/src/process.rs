@@ -1,7 +1,8 @@
 //! One life of the server.
 
+use crate::scenario::ClockStep;
 use aldaba_delivery::Timestamp;
-use aldaba_engine::{Clock, RuntimeClock};
+use aldaba_engine::{Clock, RuntimeClock, SteppedClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,17 +13,23 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Process {
     pub number: usize,
+    /// The true time, which everybody but the server has.
     pub clock: Arc<RuntimeClock>,
+    /// What the server's machine shows.
+    pub machine: Arc<SteppedClock>,
     dead: AtomicBool,
     died: Notify,
 }
 
 impl Process {
     /// Must be called on the runtime that the process lives on.
-    pub fn new(number: usize, now: Timestamp) -> Arc<Self> {
+    pub fn new(number: usize, now: Timestamp, steps: &[ClockStep]) -> Arc<Self> {
+        let clock = Arc::new(RuntimeClock::new(now));
+        let offset = steps.iter().rfind(|step| step.at <= now).map_or(0, |step| step.offset_millis);
         Arc::new(Self {
             number,
-            clock: Arc::new(RuntimeClock::new(now)),
+            machine: Arc::new(SteppedClock::new(clock.clone(), offset)),
+            clock,
             dead: AtomicBool::new(false),
             died: Notify::new(),
         })
@@ -30,6 +37,16 @@ impl Process {
 
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Sets the machine's clock, whenever it is to be set.
+    pub async fn set_clock(self: Arc<Self>, steps: Vec<ClockStep>) {
+        for step in steps {
+            if step.at > self.now() {
+                self.sleep_until(step.at).await;
+                self.machine.set_offset(step.offset_millis);
+            }
+        }
     }
 
     pub fn is_dead(&self) -> bool {

@@ -67,7 +67,7 @@ fn live(world: &Arc<World>, number: usize, plan: Option<LifePlan>, now: Timestam
         .build()
         .expect("a runtime without IO");
     runtime.block_on(async {
-        let process = Process::new(number, now);
+        let process = Process::new(number, now, &world.scenario.clock_steps);
         let end = tokio::select! {
             biased;
             () = process.death() => LifeEnd::Killed,
@@ -90,6 +90,10 @@ async fn run(world: &Arc<World>, process: &Arc<Process>, plan: Option<LifePlan>)
         world.notes.lock().surprises.push(format!("the tenants could not be made: {error}"));
     }
     client.start();
+    if !world.scenario.clock_steps.is_empty() {
+        tokio::spawn(process.clone().set_clock(world.scenario.clock_steps.clone()));
+        tokio::spawn(client.clone().use_tokens());
+    }
     let Some(plan) = plan else {
         return settle(world, process, &engine).await;
     };
@@ -113,7 +117,7 @@ async fn start(
     let parts = Parts {
         store: Arc::new(store),
         transport: Arc::new(SimTransport::new(world.clone(), process.clone(), dice("transport"))),
-        clock: process.clock.clone(),
+        clock: process.machine.clone(),
         entropy: Arc::new(SeededEntropy::new(dice("entropy"))),
         vault: Vault::new([3; 32]),
         policies: scenario.policies(),

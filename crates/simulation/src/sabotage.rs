@@ -73,4 +73,14 @@ pub enum Sabotage {
     TakeForged,
     /// Another body under the id of a former event is called a repeat: answer.
     HideConflict,
+    /// The engine is not told what the clock has shown before: clock.
+    ForgetClock,
+    /// A key that has expired, by the clock, is taken again: I2.
+    ExpireKeys,
+    /// The engine is not told of deliveries that are due too far ahead: waits.
+    HideNotDue,
+    /// An end of tokens at once is stored as one that is to come: tokens.
+    DelayCuts,
+    /// A new life is not told of tokens that were ended one by one: tokens.
+    ForgetRevocations,
 }

@@ -1,5 +1,6 @@
 //! Who takes part in a run and what goes wrong in it, all from one seed.
 
+mod clocks;
 mod departing;
 mod dispatching;
 mod emphasis;
@@ -37,6 +38,8 @@ pub struct Scenario {
     /// Moods of whole hosts.
     pub hosts: Vec<Vec<Spell>>,
     pub orders: Vec<Order>,
+    /// When the clock of the server's machine is set, in order.
+    pub clock_steps: Vec<ClockStep>,
     /// The lives that end before their time; the last one, which ends when all is settled, follows.
     pub lives: Vec<LifePlan>,
     pub options: Options,
@@ -153,6 +156,13 @@ pub struct Event {
     pub address: Option<usize>,
 }
 
+/// From this moment on the clock of the server's machine is so far off.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockStep {
+    pub at: Timestamp,
+    pub offset_millis: i64,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct LifePlan {
     pub length: Duration,
@@ -200,6 +210,13 @@ impl Scenario {
         dispatching::add(&mut scenario);
         departing::add(&mut scenario);
         sources::add(&mut scenario);
+        scenario
+    }
+
+    /// A run in which hardly anything goes wrong but the clock of the server's machine.
+    pub fn with_clock_steps(seed: u64) -> Self {
+        let mut scenario = Self::new(seed);
+        clocks::set(&mut scenario);
         scenario
     }
 

@@ -1,6 +1,6 @@
 //! The checks can fail: each planted bug is caught, by the check that is meant for it.
 
-use simulation::checks::verdict;
+use simulation::checks::{clock_verdict, verdict};
 use simulation::run::play;
 use simulation::sabotage::Sabotage;
 use simulation::scenario::Scenario;
@@ -21,6 +21,37 @@ fn is_caught_by(sabotage: Sabotage, check: &str) {
         others.extend(violations.iter().map(|violation| violation.check));
     }
     panic!("{SEEDS} seeds with {sabotage:?}, and {check} has not caught it; others have: {others:?}");
+}
+
+/// The same, of runs in which the machine's clock is set.
+fn is_caught_on_a_wrong_clock_by(sabotage: Sabotage, check: &str) {
+    let mut others = BTreeSet::new();
+    for seed in 0..SEEDS {
+        let world = play(Scenario::with_clock_steps(seed).sabotaged(sabotage), false);
+        let violations = clock_verdict(&world);
+        if violations.iter().any(|violation| violation.check == check) {
+            return;
+        }
+        others.extend(violations.iter().map(|violation| violation.check));
+    }
+    panic!("{SEEDS} seeds with {sabotage:?}, and {check} has not caught it; others have: {others:?}");
+}
+
+macro_rules! planted_on_a_wrong_clock {
+    ($($name:ident: $sabotage:ident by $check:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            is_caught_on_a_wrong_clock_by(Sabotage::$sabotage, $check);
+        }
+    )*};
+}
+
+planted_on_a_wrong_clock! {
+    a_clock_that_is_believed_at_every_start_is_caught: ForgetClock by "clock";
+    keys_that_expire_by_a_wrong_clock_are_caught: ExpireKeys by "I2";
+    due_times_that_are_left_in_the_future_are_caught: HideNotDue by "waits";
+    tokens_that_a_clock_brings_back_are_caught: DelayCuts by "tokens";
+    forgotten_revocations_are_caught: ForgetRevocations by "tokens";
 }
 
 macro_rules! planted {

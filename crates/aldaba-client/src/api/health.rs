@@ -26,6 +26,18 @@ answer! {
         cache: PartHealth,
         /// What runs beside requests. Older servers do not tell.
         background: Option<BackgroundHealth>,
+        /// What the server thinks of its machine's clock; former versions do not say.
+        clock: Option<ClockHealth>,
+    }
+}
+
+words! {
+    /// What the server thinks of its machine's clock.
+    ClockStatus {
+        /// It is trusted.
+        Trusted = "ok",
+        /// It is more than a day off: nothing is removed and nothing ends by time.
+        NotTrusted = "not_trusted",
     }
 }
 
@@ -46,6 +58,20 @@ answer! {
         name: String,
         /// How often it was restarted since it last ran well.
         restarts: u64,
+    }
+}
+
+answer! {
+    /// The clock of the server's machine.
+    ClockHealth {
+        /// In a word.
+        status: ClockStatus,
+        /// What it shows.
+        shown: String,
+        /// What it was expected to show, as far as is known.
+        expected: String,
+        /// How long it must still run steadily to be trusted.
+        trusted_in_seconds: u64,
     }
 }
 

@@ -152,6 +152,11 @@ impl Policy {
         Self(Arc::new(spec))
     }
 
+    /// The longest that it can make a delivery wait between two attempts.
+    pub fn longest_delay(&self) -> Duration {
+        self.jitter.longest(self.schedule.longest()).max(self.retry_after.longest)
+    }
+
     pub fn takes_part_in_gates(&self) -> bool {
         self.gate != GateRule::Apart
     }

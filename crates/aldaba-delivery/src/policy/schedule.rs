@@ -51,6 +51,18 @@ pub enum Jitter {
 }
 
 impl Jitter {
+    /// The longest that it can make of a delay.
+    pub fn longest(self, delay: Duration) -> Duration {
+        let more = match self {
+            Self::None | Self::Full => Duration::ZERO,
+            Self::AddUpTo(most) => most,
+            Self::AddPercent(share) | Self::AroundPercent(share) => {
+                delay.saturating_mul(u32::from(share)) / 100
+            }
+        };
+        delay.saturating_add(more)
+    }
+
     pub fn apply(self, delay: Duration, chance: Chance) -> Duration {
         let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         let percent =

@@ -35,7 +35,7 @@ impl Core {
 
     /// The public halves of the asymmetric keys that sign now.
     pub fn public_keys(&self, endpoint: &Endpoint) -> Result<Vec<PublicKey>, ChangeError> {
-        let (secrets, now) = (self.secrets(endpoint)?, self.clock.now());
+        let (secrets, now) = (self.secrets(endpoint)?, self.trust.believed(self.clock.now()));
         let old = secrets.old_keys.iter().filter(|(_, until)| *until > now);
         let old = old.map(|(key, until)| (key, Some(*until)));
         let all = std::iter::once((&secrets.key, None)).chain(old);
@@ -137,7 +137,7 @@ impl Directory {
         loop {
             let found = self.store.endpoint(app, endpoint.to_string()).await?.ok_or(ChangeError::NotFound)?;
             let (mut secrets, at) = (self.secrets(&found)?, self.clock.now());
-            if !change(&mut secrets, at)? {
+            if !change(&mut secrets, self.trust.believed(at))? {
                 return Ok(secrets);
             }
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);

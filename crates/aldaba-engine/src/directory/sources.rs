@@ -78,7 +78,7 @@ impl Directory {
 
     /// Another token takes the place of the newest, which counts for a while beside it.
     pub async fn rotate_source_token(&self, current: &Source, once: Once) -> Result<Source, ChangeError> {
-        let (now, secrets) = (self.clock.now(), self.source_secrets(current)?);
+        let (now, secrets) = (self.trust.believed(self.clock.now()), self.source_secrets(current)?);
         let (token, newest) = self.token();
         let until = now + Source::OLD_TOKEN_KEPT;
         let ends = |token: &SourceToken| SourceToken {

@@ -4,10 +4,12 @@ use super::{Engine, Inner};
 use crate::aside::Aside;
 use crate::attempt::Sender;
 use crate::background::Background;
+use crate::clock_trust::{ClockWatch, TrustedClock};
 use crate::content::Contents;
 use crate::credentials::{Credentials, Uses};
 use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
 use crate::dispatcher::{Dispatcher, Inbox};
+use crate::due_times::DueTimes;
 use crate::entries::Entries;
 use crate::expiry::Expirer;
 use crate::gates::Gates;
@@ -22,12 +24,13 @@ use crate::source::{Looking, Sources};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{
-    Clock, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally, Transport, Vault,
+    Clock, ClockTrust, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally,
+    Transport, Vault,
 };
 use aldaba_store::{Done, Error, Store};
 use std::fmt;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// The setting that tells by which key the secrets of a store are sealed.
 pub(crate) const ENCRYPTION_CHECK: &str = "encryption-check";
@@ -60,6 +63,10 @@ impl Engine {
     pub async fn start(parts: Parts, options: Options) -> Result<Self, StartError> {
         let Parts { store, transport, clock, entropy, vault, policies } = parts;
         check_key(&*store, &vault, &*entropy).await?;
+        let clock_record = ClockWatch::read(&*store).await?;
+        let newest = if clock_record.is_some() { None } else { store.newest_moment().await? };
+        let trust = ClockTrust::starting(clock.clone(), clock_record, newest, options.clock_trusted_after);
+        let clock: Arc<dyn Clock> = Arc::new(TrustedClock(trust.clone(), clock));
         let (gates, surplus_gates) = Gates::restore(options.gate_limits(), store.gates().await?);
         for own in store.policies().await? {
             policies.put(own);
@@ -91,13 +98,14 @@ impl Engine {
             background.clone(),
         );
         let sources = Sources {
-            doors: Doors::new(store.clone(), clock.clone(), vault.clone()),
+            doors: Doors::new(store.clone(), clock.clone(), trust.clone(), vault.clone()),
             tally: Tally::default(),
             looking: Looking::new(Aside::new()),
         };
         let directory = DirectoryAccess::new(Core {
             store: store.clone(),
             clock: clock.clone(),
+            trust: trust.clone(),
             entropy: entropy.clone(),
             vault: vault.clone(),
             policies: policies.clone(),
@@ -120,6 +128,7 @@ impl Engine {
             store: store.clone(),
             transport,
             clock: clock.clone(),
+            trust: trust.clone(),
             entropy: entropy.clone(),
             inbox: inbox.clone(),
             contents: contents.clone(),
@@ -137,9 +146,21 @@ impl Engine {
             places: Places::new(),
             idempotency_kept: options.idempotency_kept,
         };
+        let clock_went_back = Arc::new(Notify::new());
+        let due_times = DueTimes {
+            store: store.clone(),
+            clock: clock.clone(),
+            trust: trust.clone(),
+            policies: policies.clone(),
+            inbox: inbox.clone(),
+            clock_went_back: clock_went_back.clone(),
+        };
+        let mut turns = Turns::new(options.clone(), gates);
+        turns.trust = trust.clone();
         let expirer = Expirer {
             store: store.clone(),
             clock: clock.clone(),
+            trust: trust.clone(),
             policies: policies.clone(),
             inbox: inbox.clone(),
             listeners: listeners.clone(),
@@ -163,7 +184,9 @@ impl Engine {
             halting: false,
             stopping: None,
             longest_nap: options.longest_nap,
-            turns: Turns::new(options.clone(), gates),
+            last_now: clock.now(),
+            clock_went_back,
+            turns,
         };
         // Not restarted: what it knows of requests in flight is gone with it, and only a start reads it all again.
         let failed = watch::Sender::new(false);
@@ -184,6 +207,7 @@ impl Engine {
             credentials: credentials.clone(),
             options: options.retention,
             idempotency_kept: options.idempotency_kept,
+            trust: trust.clone(),
             walks: Walks::new(&surplus_gates),
         };
         let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
@@ -207,11 +231,14 @@ impl Engine {
             background: background.clone(),
         };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
+        let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_noted_every };
         background.start(retention);
         background.start(orphans);
         background.start(expirer);
         background.start(uses.clone());
         background.start(operational);
+        background.start(clock_watch.clone());
+        background.start(due_times);
         let inner = Inner {
             intake,
             sources,
@@ -230,6 +257,7 @@ impl Engine {
             failed,
             explaining: Aside::new(),
             patience: options.patience,
+            clock_watch,
             background,
         };
         Ok(Self(Arc::new(inner)))

@@ -48,6 +48,9 @@ impl Engine {
         if let Err(error) = self.0.uses.write(true).await {
             tracing::debug!(%error, "cannot note when keys were last used");
         }
+        if let Err(error) = self.0.clock_watch.write().await {
+            tracing::debug!(%error, "cannot note what the clock shows");
+        }
         if let Err(error) = self.0.store.close().await {
             tracing::error!(%error, "the store did not close cleanly");
         }

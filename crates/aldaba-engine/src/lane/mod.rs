@@ -15,9 +15,9 @@ pub(crate) use ramp::Ramp;
 pub(crate) use room::Room;
 pub(crate) use throttle::Throttle;
 
-use crate::Options;
 use crate::target::Target;
 use crate::turns::Owner;
+use crate::{ClockTrust, Options};
 use aldaba_delivery::{AppId, Health, Passability, Reason, StopRule, Timestamp};
 use aldaba_store::Seq;
 use std::borrow::Cow;
@@ -29,6 +29,9 @@ use std::time::Duration;
 /// A map whose order, though never relied on, is the same in every run.
 pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 pub(crate) type FixedSet<K> = HashSet<K, BuildHasherDefault<DefaultHasher>>;
+
+/// How soon a lane looks again whether what it holds may end, while the clock is not trusted.
+const DISTRUST_RECHECK: Duration = Duration::from_secs(60);
 
 /// There can be very many, most of them waiting: what only a lane about to send needs is in
 /// [`Awake`].
@@ -197,7 +200,7 @@ impl Lane {
 
     /// Everything about the lane itself; gates and the overall cap are the caller's. `held`: how long a
     /// delivery may be held for an endpoint that is not sent to.
-    pub(crate) fn readiness(&mut self, now: Timestamp, held: Duration) -> Readiness {
+    pub(crate) fn readiness(&mut self, now: Timestamp, held: Duration, trust: &ClockTrust) -> Readiness {
         let due_at = self.backlog.next_due();
         if let Some(throttle) = &mut self.throttle
             && due_at.is_none_or(|due_at| due_at > now)
@@ -222,7 +225,13 @@ impl Lane {
             return Readiness::Ends(Reason::Cancelled);
         }
         let off = awake.target.disabled;
+        // While the clock is not trusted nothing has been held for too long; it is looked at again.
         let expires_at = awake.health(now).held_too_long_at(off, due_at, held);
+        let over = expires_at.is_some_and(|at| at <= now);
+        let expires_at = match over && !trust.may_end_by_time() {
+            true => Some(now + DISTRUST_RECHECK),
+            false => expires_at,
+        };
         if expires_at.is_some_and(|at| at <= now) {
             return Readiness::Ends(Reason::Expired);
         }

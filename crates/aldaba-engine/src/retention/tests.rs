@@ -32,6 +32,7 @@ fn keeper(store: Arc<dyn Store>) -> Retention {
         options: RetentionOptions::default(),
         idempotency_kept: Duration::from_secs(24 * 3600),
         credentials: Credentials::default(),
+        trust: ClockTrust::default(),
         walks: Walks::default(),
     }
 }
@@ -248,7 +249,7 @@ fn a_replay_goes_30_days_after_its_end_but_not_before_the_key_it_was_started_wit
 }
 
 #[test]
-fn the_audit_log_is_kept_a_year_and_ended_tokens_until_they_would_have_ended() {
+fn the_audit_log_is_kept_a_year_and_ended_tokens_until_they_have_surely_ended() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(folder.path());
     block_on(async {
@@ -269,9 +270,10 @@ fn the_audit_log_is_kept_a_year_and_ended_tokens_until_they_would_have_ended() {
         let revocations = keeper.credentials.revocations.clone();
         let round = async |keeper: &mut Retention, now| keeper.run_once(now).await.0;
         let one = |audit, revocations| RemovedCounts { audit, revocations, ..Default::default() };
-        assert_eq!(round(&mut keeper, at(DAY)).await, one(0, 0));
+        // A day longer: the clock may be ahead by so much, and trusted all the same.
+        assert_eq!(round(&mut keeper, at(2 * DAY)).await, one(0, 0));
         assert!(revocations.is_revoked(&[1; 32]));
-        assert_eq!(round(&mut keeper, at(DAY + 1)).await, one(0, 1));
+        assert_eq!(round(&mut keeper, at(2 * DAY + 1)).await, one(0, 1));
         assert!(!revocations.is_revoked(&[1; 32]) && revocations.is_revoked(&[2; 32]), "the memory follows");
         assert_eq!(round(&mut keeper, at(365 * DAY)).await, one(0, 0));
         assert_eq!(round(&mut keeper, at(365 * DAY + 1)).await, one(1, 0));

@@ -2,7 +2,7 @@
 //! may wait for a place, a rate or a gate for longer than its deliveries may.
 
 use super::Turns;
-use crate::expiry::{SearchFor, may_expire};
+use crate::expiry::SearchFor;
 use crate::lane::{Awake, Lane, Reading, Searched};
 use aldaba_delivery::{EndpointId, StopRule, Timestamp};
 use std::sync::Arc;
@@ -41,15 +41,15 @@ impl Turns {
     }
 
     /// When the next search is due, if it may begin.
-    pub(super) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
-        let may_begin = !self.halted && self.searching < MAX_SEARCHES && may_expire(now);
+    pub(super) fn next_search(&self) -> Option<Timestamp> {
+        let may_begin = !self.halted && self.searching < MAX_SEARCHES && self.trust.may_end_by_time();
         self.searches.first().filter(|_| may_begin).map(|(at, _)| *at)
     }
 
     /// The searches that begin now.
     pub(super) fn due_searches(&mut self, now: Timestamp) -> Vec<SearchFor> {
         let mut begun = Vec::new();
-        while self.next_search(now).is_some_and(|at| at <= now)
+        while self.next_search().is_some_and(|at| at <= now)
             && let Some((_, endpoint)) = self.searches.pop_first()
         {
             if let Some(until) = self.begins_search(endpoint, now) {

@@ -5,7 +5,7 @@ use super::origins::{OriginClaim, OriginKey};
 use super::shares::{Leave, Owner};
 use super::{Action, Turns};
 use crate::attempt::Start;
-use crate::expiry::{may_expire, wait};
+use crate::expiry::wait;
 use crate::gates::{Entrance, Visitor};
 use crate::lane::{Claim, Entry, Place, Queue, Readiness, Reading, Standing};
 use crate::target::Target;
@@ -266,7 +266,7 @@ impl Turns {
             return Turn::Later;
         };
         let (owner, standing) = (lane.owner(), lane.pace.standing());
-        let readiness = lane.readiness(now, self.options.held);
+        let readiness = lane.readiness(now, self.options.held, &self.trust);
         match readiness {
             Readiness::Waits => return Turn::Later,
             Readiness::At(at) => {
@@ -342,7 +342,7 @@ impl Turns {
             return Turn::Later;
         };
         if let Some(rule) = rule {
-            if may_expire(now) && rule.ends(&wait(&head), now) {
+            if self.trust.may_end_by_time() && rule.ends(&wait(&head), now) {
                 return Turn::Overdue;
             }
             // The stop date counts from when it was let go.

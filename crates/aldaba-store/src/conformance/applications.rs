@@ -123,7 +123,11 @@ pub async fn a_repeated_creation_changes_nothing_and_names_the_first(store: Arc<
     assert_eq!(create(&second).await, Changed::Repeated { resource: *first.id.as_bytes() });
     assert_eq!(scene.store.application(scene.which(&second.id.to_string())).await.unwrap(), None);
     let later = Application { created_at: at(100), ..scene.new_application() };
-    assert_eq!(create(&later).await, made());
+    assert_eq!(
+        create(&later).await,
+        Changed::Repeated { resource: *first.id.as_bytes() },
+        "until it is removed"
+    );
 
     let key = scene.key();
     let create = |endpoint: &Endpoint| {

@@ -18,6 +18,7 @@ pub mod credentials;
 pub mod deleting;
 pub mod deliveries;
 pub mod dispatching;
+pub mod due_times;
 pub mod endings;
 pub mod endpoints;
 pub mod event_types;
@@ -69,7 +70,7 @@ macro_rules! conformance_tests {
             accepting::a_key_used_twice_in_one_batch_counts_once,
             accepting::an_idempotency_key_counts_even_when_the_version_is_stale,
             accepting::a_key_that_was_kept_under_its_former_digest_is_honoured,
-            accepting::an_expired_idempotency_key_may_be_used_again,
+            accepting::an_idempotency_key_counts_until_its_row_is_removed,
             accepting::idempotency_keys_of_two_applications_do_not_meet,
             accepting::a_taken_event_id_stores_nothing_and_names_its_message,
             accepting::a_refused_event_leaves_its_idempotency_key_free,
@@ -169,6 +170,10 @@ macro_rules! conformance_tests {
             deleting::what_waits_of_a_deleted_application_is_found_endpoint_by_endpoint,
             deleting::deleting_twice_finds_nothing,
             settings::the_first_setting_stays,
+            settings::a_setting_that_is_put_takes_the_place_of_the_one_before,
+            due_times::what_is_not_due_is_walked_by_turn_with_what_bounds_it,
+            due_times::a_corrected_due_time_moves_the_turn_unless_the_delivery_has_changed,
+            due_times::the_newest_moment_is_that_of_the_last_row,
             credentials::a_key_comes_back_as_it_was_given,
             credentials::a_key_made_twice_by_one_request_is_made_once,
             credentials::a_key_for_an_application_needs_it,

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, Notice, NoticeNumber, OwnPolicy,
-    OwnProfile, PortalCut, Replay, RevokedToken, Source,
+    OwnProfile, PortalCut, Replay, RevokedToken, Source, Waiting,
 };
 use aldaba_delivery::{
     ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
@@ -176,6 +176,26 @@ pub enum Change {
         app: AppId,
         at: Timestamp,
     },
+    /// Stores a small value of the installation, in the place of the one before.
+    PutSetting {
+        name: &'static str,
+        value: Vec<u8>,
+    },
+    /// Corrects due times. A delivery that has changed since it was read is passed over.
+    Reschedule {
+        deliveries: Vec<Rescheduled>,
+    },
+}
+
+/// Another due time for a waiting delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rescheduled {
+    pub endpoint: EndpointId,
+    /// As it was read: the fence.
+    pub was: Waiting,
+    pub due_at: Timestamp,
+    /// What its stop date counts from, from now on.
+    pub clock_start: Timestamp,
 }
 
 impl Change {

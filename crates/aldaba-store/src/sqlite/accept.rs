@@ -52,7 +52,7 @@ impl<'c> Accepting<'c> {
         let event_id = event_id.map(|id| UniqueKey { owner, kind: KeyKind::EventId, key: id.as_bytes() });
 
         if let Some(used) = &accept.idempotency
-            && let Some(first) = self.keys.find_request(owner, &used.digest, message.created_at)?
+            && let Some(first) = self.keys.find_request(owner, &used.digest)?
         {
             return Ok(Accepted::Repeated { message: MessageId::from_bytes(first) });
         }
@@ -64,7 +64,7 @@ impl<'c> Accepting<'c> {
             return Ok(Accepted::Stale);
         }
         if let Some(key) = event_id
-            && let Some(first) = self.keys.find(key, message.created_at)?
+            && let Some(first) = self.keys.find(key)?
         {
             return Ok(Accepted::EventIdTaken { message: MessageId::from_bytes(first) });
         }

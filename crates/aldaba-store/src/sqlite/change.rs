@@ -3,6 +3,7 @@
 use super::batch::Rules;
 use super::codes::Code;
 use super::credentials;
+use super::due_times;
 use super::event_type;
 use super::expunge;
 use super::health;
@@ -14,6 +15,7 @@ use super::policy;
 use super::profile;
 use super::replay;
 use super::rows::{self, count, nanos};
+use super::setting;
 use super::source;
 use crate::{Application, Change, Changed, Endpoint, Fence, IdempotencyKey};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
@@ -31,7 +33,7 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
     match change {
         Change::CreateApplication { application, idempotency } => {
             let owner = application.org.as_bytes();
-            once(connection, owner, idempotency.as_ref(), application.created_at, || {
+            once(connection, owner, idempotency.as_ref(), || {
                 create_application(connection, application)
                     .map(|changed| (changed, *application.id.as_bytes()))
             })
@@ -43,7 +45,7 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         },
         Change::CreateEndpoint { endpoint, idempotency, .. } => {
             let owner = endpoint.app.as_bytes();
-            once(connection, owner, idempotency.as_ref(), endpoint.created_at, || {
+            once(connection, owner, idempotency.as_ref(), || {
                 create_endpoint(connection, rules, endpoint).map(|changed| (changed, *endpoint.id.as_bytes()))
             })
         }
@@ -53,7 +55,7 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         Change::ResumeEndpoint { app, endpoint, at, recovery, .. } => {
             let idempotency = recovery.as_ref().and_then(|recovery| recovery.idempotency.as_ref());
             let replay = recovery.as_ref().map(|recovery| &recovery.replay);
-            once(connection, app.as_bytes(), idempotency, *at, || {
+            once(connection, app.as_bytes(), idempotency, || {
                 let resource = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
                 health::resume(connection, *app, *endpoint, *at, replay).map(|changed| (changed, resource))
             })
@@ -61,14 +63,14 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         Change::ReleaseGates { gates } => health::release_gates(connection, gates),
         Change::DeleteEndpoint { app, endpoint, at, .. } => delete_endpoint(connection, *app, *endpoint, *at),
         Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, .. } => {
-            once(connection, app.as_bytes(), idempotency.as_ref(), *at, || {
+            once(connection, app.as_bytes(), idempotency.as_ref(), || {
                 replace_secrets(connection, *app, *endpoint, (was, sealed), *at)
                     .map(|changed| (changed, *endpoint.as_bytes()))
             })
         }
         Change::StartReplay { replay, idempotency } => {
             let owner = replay.app.as_bytes();
-            once(connection, owner, idempotency.as_ref(), replay.created_at, || {
+            once(connection, owner, idempotency.as_ref(), || {
                 replay::create(connection, replay).map(|changed| (changed, *replay.id.as_bytes()))
             })
         }
@@ -83,13 +85,15 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         Change::ReplaceProfile { profile } => profile::replace(connection, profile),
         Change::DeleteProfile { org, name } => profile::delete(connection, *org, name),
         Change::CreateApiKey { key, idempotency } => {
-            once(connection, key.org.as_bytes(), idempotency.as_ref(), key.created_at, || {
+            once(connection, key.org.as_bytes(), idempotency.as_ref(), || {
                 credentials::create(connection, key).map(|changed| (changed, *key.id.as_bytes()))
             })
         }
         Change::RenameApiKey { org, id, name } => credentials::rename(connection, *org, *id, name),
         Change::RevokeApiKey { org, id } => credentials::revoke(connection, *org, *id),
         Change::NoteKeyUses { uses } => credentials::note_uses(connection, uses),
+        Change::PutSetting { name, value } => setting::put(connection, name, value),
+        Change::Reschedule { deliveries } => due_times::reschedule(connection, deliveries),
         Change::GrantPortalAccess { app } => credentials::grant_portal_access(connection, *app),
         Change::EndPortalTokens { app, cuts, at } => {
             credentials::end_portal_tokens(connection, *app, cuts, *at)
@@ -97,19 +101,19 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         Change::RevokeToken { token } => credentials::revoke_token(connection, token),
         Change::WriteEventTypes(change) => {
             let owner = change.org.as_bytes();
-            once(connection, owner, change.idempotency.as_ref(), change.at, || {
+            once(connection, owner, change.idempotency.as_ref(), || {
                 event_type::write(connection, change).map(|changed| (changed, *change.resource.as_bytes()))
             })
         }
         Change::CreateSource { source, application, idempotency } => {
-            once(connection, source.org.as_bytes(), idempotency.as_ref(), source.created_at, || {
+            once(connection, source.org.as_bytes(), idempotency.as_ref(), || {
                 source::create(connection, source, application)
                     .map(|changed| (changed, *source.id.as_bytes()))
             })
         }
         Change::UpdateSource { source, was } => source::replace(connection, source, *was),
         Change::RotateSourceToken { source, was, idempotency } => {
-            once(connection, source.org.as_bytes(), idempotency.as_ref(), source.updated_at, || {
+            once(connection, source.org.as_bytes(), idempotency.as_ref(), || {
                 source::replace(connection, source, *was).map(|changed| (changed, *source.id.as_bytes()))
             })
         }
@@ -127,14 +131,13 @@ fn once(
     connection: &Connection,
     owner: &[u8; 20],
     idempotency: Option<&IdempotencyKey>,
-    now: Timestamp,
     create: impl FnOnce() -> rusqlite::Result<(Changed, [u8; 20])>,
 ) -> rusqlite::Result<Changed> {
     let Some(used) = idempotency else {
         return create().map(|(changed, _)| changed);
     };
     let mut keys = Keys::new(connection)?;
-    if let Some(resource) = keys.find_request(owner, &used.digest, now)? {
+    if let Some(resource) = keys.find_request(owner, &used.digest)? {
         return Ok(Changed::Repeated { resource });
     }
     let (changed, resource) = create()?;

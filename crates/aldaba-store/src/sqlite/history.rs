@@ -3,7 +3,7 @@
 use super::keys::{self, KeyKind};
 use super::rows;
 use crate::{DeliveryStatus, Key, Message};
-use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, MessageId};
 use rusqlite::{Connection, OptionalExtension};
 
 /// By id first, then by event id.
@@ -31,10 +31,7 @@ fn find(connection: &Connection, app: AppId, key: &Key, columns: &str) -> rusqli
     }
     let named = connection
         .prepare_cached(keys::FIND)?
-        .query_row(
-            (app.as_bytes(), KeyKind::EventId as i64, key.as_bytes(), Timestamp::MIN.millis()),
-            |row| row.get(0),
-        )
+        .query_row((app.as_bytes(), KeyKind::EventId as i64, key.as_bytes()), |row| row.get(0))
         .optional()?;
     named.map_or(Ok(None), |id| by_id(MessageId::from_bytes(id)))
 }

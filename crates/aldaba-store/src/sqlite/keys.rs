@@ -28,8 +28,9 @@ pub(super) enum Kept {
     },
 }
 
-pub(super) const FIND: &str = "SELECT resource FROM unique_key
-    WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND (expires_at IS NULL OR expires_at > ?4)";
+/// A key counts for as long as its row is there, whatever the clock says: a wrong one must not let it be used
+/// again. Rows are removed by the engine, on a clock that it trusts.
+pub(super) const FIND: &str = "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3";
 
 pub(super) struct Keys<'c> {
     find: CachedStatement<'c>,
@@ -40,7 +41,6 @@ impl<'c> Keys<'c> {
     pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             find: connection.prepare_cached(FIND)?,
-            // An expired key may be used again: it counts as absent, and its row is taken over.
             keep: connection.prepare_cached(
                 "INSERT OR REPLACE INTO unique_key (owner, kind, key, resource, expires_at, at_least)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -49,9 +49,9 @@ impl<'c> Keys<'c> {
     }
 
     /// The bytes of the id that the key led to.
-    pub(super) fn find(&mut self, key: UniqueKey<'_>, now: Timestamp) -> rusqlite::Result<Option<[u8; 20]>> {
+    pub(super) fn find(&mut self, key: UniqueKey<'_>) -> rusqlite::Result<Option<[u8; 20]>> {
         let UniqueKey { owner, kind, key } = key;
-        self.find.query_row((owner, kind as i64, key, now.millis()), |row| row.get(0)).optional()
+        self.find.query_row((owner, kind as i64, key), |row| row.get(0)).optional()
     }
 
     /// The bytes of the id that a request has led to, under its current digest or its former one.
@@ -59,11 +59,10 @@ impl<'c> Keys<'c> {
         &mut self,
         owner: &[u8; 20],
         digest: &RequestDigest,
-        now: Timestamp,
     ) -> rusqlite::Result<Option<[u8; 20]>> {
         let RequestDigest { current, former } = digest;
         for key in [Some(current), former.as_ref()].into_iter().flatten() {
-            let found = self.find(UniqueKey { owner, kind: KeyKind::Idempotency, key }, now)?;
+            let found = self.find(UniqueKey { owner, kind: KeyKind::Idempotency, key })?;
             if found.is_some() {
                 return Ok(found);
             }

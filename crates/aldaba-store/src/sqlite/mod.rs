@@ -20,6 +20,7 @@ mod deliveries;
 mod delivery_list;
 mod directory;
 mod dispatch;
+mod due_times;
 mod event_type;
 mod expunge;
 mod failure;

@@ -90,6 +90,7 @@ impl Op {
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
             Self::Change(change, _) => match &**change {
                 Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
+                Change::Reschedule { deliveries } => deliveries.len().max(1),
                 _ => 1,
             },
             Self::Resent(_) | Self::SettleSetting { .. } => 1,
@@ -119,6 +120,8 @@ impl Op {
             Self::Change(change, _) => match &**change {
                 Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
                 Change::WriteEventTypes(change) => change.bytes(),
+                Change::PutSetting { value, .. } => value.len(),
+                Change::Reschedule { deliveries } => size_of_val(&deliveries[..]),
                 _ => 0,
             },
             Self::StepReplay(_) => 0,

@@ -218,8 +218,7 @@ pub(super) fn attempt_of_key(
     connection: &Connection,
     app: AppId,
     digest: &RequestDigest,
-    now: Timestamp,
 ) -> rusqlite::Result<Option<AttemptId>> {
-    let found = Keys::new(connection)?.find_request(app.as_bytes(), digest, now)?;
+    let found = Keys::new(connection)?.find_request(app.as_bytes(), digest)?;
     Ok(found.map(AttemptId::from_bytes))
 }

@@ -1,5 +1,6 @@
 //! Small values that belong to the installation as a whole.
 
+use crate::Changed;
 use rusqlite::{Connection, OptionalExtension};
 
 pub(super) fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
@@ -13,4 +14,13 @@ pub(super) fn settle(connection: &Connection, name: &str, value: &[u8]) -> rusql
         .prepare_cached("INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     settle.execute((name, value))?;
     Ok(read(connection, name)?.unwrap_or_default())
+}
+
+pub(super) fn put(connection: &Connection, name: &str, value: &[u8]) -> rusqlite::Result<Changed> {
+    let mut put = connection.prepare_cached(
+        "INSERT INTO setting (name, value) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    )?;
+    put.execute((name, value))?;
+    Ok(Changed::Done { removed: Vec::new() })
 }

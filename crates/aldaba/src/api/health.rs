@@ -1,6 +1,7 @@
 use super::auth::Access;
 use super::routes::Route;
 use super::{Api, json};
+use aldaba_engine::ClockState;
 use aldaba_store::RestartedTask;
 use axum::extract::State;
 use axum::response::Response;
@@ -28,6 +29,22 @@ struct HealthReport {
     queue: PartHealth,
     cache: PartHealth,
     background: BackgroundHealth,
+    /// What the server thinks of the machine's clock.
+    clock: Option<ClockHealth>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document")]
+struct ClockHealth {
+    /// `ok` or `not_trusted`: the clock is more than a day off, so that nothing is removed and nothing ends by time.
+    status: String,
+    /// What it shows.
+    shown: String,
+    /// What it was expected to show, as far as is known.
+    expected: String,
+    /// How long it must still run steadily to be trusted. 0: it is trusted.
+    trusted_in_seconds: u64,
 }
 
 #[derive(ToSchema)]
@@ -69,6 +86,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
         "queue": {"status": database},
         "cache": {"status": "ok"},
         "background": background(&api.engine.restarted_tasks()),
+        "clock": clock(&api),
     });
     json::answer(status, &body)
 }
@@ -79,6 +97,18 @@ fn background(restarted: &[RestartedTask]) -> Value {
     let status = if restarted.is_empty() { "ok" } else { "error" };
     let task = |task: &RestartedTask| json!({"name": task.name, "restarts": task.restarts});
     json!({"status": status, "restarting": restarted.iter().map(task).collect::<Vec<_>>()})
+}
+
+/// A clock that is not trusted keeps the server from no work that somebody waits for: it is no reason to answer 503.
+fn clock(api: &Api) -> Option<Value> {
+    let ClockState { trusted, shown, expected, trusted_in } = api.engine.clock_state()?;
+    let body = json!({
+        "status": if trusted { "ok" } else { "not_trusted" },
+        "shown": json::shown_time(shown),
+        "expected": json::shown_time(expected),
+        "trustedInSeconds": trusted_in.as_secs(),
+    });
+    Some(body)
 }
 
 pub(super) async fn ping() -> StatusCode {

@@ -207,7 +207,8 @@ async fn admit(
     let Asked { capabilities, feature_flags, lifetime, session } = asked;
     let (org, app) = (application.org, application.id);
     let issued_at = api.directory(caller).grant_portal_access(app, session.as_deref()).await?;
-    let new = NewPortalToken { org, app, issued_at, lifetime, capabilities, feature_flags, session };
+    let now = api.engine.clock().now();
+    let new = NewPortalToken { org, app, issued_at, now, lifetime, capabilities, feature_flags, session };
     let token = api.tokens.issue_portal(&new);
     // Behind the `#`, where no server and no log sees it.
     let url = format!("{base}/portal#key={token}");

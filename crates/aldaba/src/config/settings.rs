@@ -380,10 +380,19 @@ pub const SETTINGS: &[Setting] = &[
         |c, n| c.engine.held = Duration::from_secs(n * 24 * 3600),
     ),
     number(
+        "clock_trust_hours",
+        "24",
+        (1, 720),
+        "How long a clock that was more than a day off must run steadily to be trusted again. Until then nothing is \
+         removed and nothing ends by time.",
+        |c, n| c.engine.clock_trusted_after = Duration::from_secs(n * 3600),
+    ),
+    number(
         "idempotency_hours",
         "24",
         (24, 720),
-        "How long an idempotency key is remembered. A later repeat counts as a new request.",
+        "How long an idempotency key is remembered, at least. It counts until it is removed, about a day later; a \
+         repeat after that is a new request.",
         |c, n| c.engine.idempotency_kept = Duration::from_secs(n * 3600),
     ),
     number(

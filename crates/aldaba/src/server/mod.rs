@@ -13,13 +13,15 @@ pub use crate::runtimes::Threads;
 pub use accept::listen;
 
 use crate::api::{Api, DeliveryIds, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
+use crate::clock_command::ClockRequest;
 use crate::config::Config;
 use crate::keys;
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
 use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
 use aldaba_engine::{
-    DataFolder, Engine, Entropy, FolderError, Installation, Setup, SetupError, SystemClock, SystemEntropy,
+    Clock, DataFolder, Engine, Entropy, FolderError, Installation, Setup, SetupError, SystemClock,
+    SystemEntropy,
 };
 use aldaba_store::sqlite::SqliteStore;
 use lag::Lag;
@@ -27,6 +29,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
 
 /// A server that has started and listens, but does not answer before [`run`](Self::run).
 #[derive(Debug)]
@@ -70,13 +73,23 @@ pub enum Failed {
 
 impl Server {
     pub async fn start(listener: TcpListener, config: Config) -> Result<Self, StartError> {
+        Self::start_with_clock(listener, config, Arc::new(SystemClock::new())).await
+    }
+
+    /// The same on another clock than the machine's, for tests.
+    #[doc(hidden)]
+    pub async fn start_with_clock(
+        listener: TcpListener,
+        config: Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
         let address = listener.local_addr()?;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
         // A secret that cannot be used is refused before the data folder is touched.
         keys::check_jwt_secret(&config)?;
         let setup = Setup {
             store: config.store.clone(),
-            clock: Arc::new(SystemClock::new()),
+            clock,
             entropy: entropy.clone(),
             encryption_key: keys::encryption_key(&config),
             wire: WireOptions {
@@ -129,6 +142,8 @@ impl Server {
         let lag = Lag::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
         let connections = Connections::serve(self.listener, router, limits, lag, &threads, background)?;
+        let clock_requests = ClockRequest::of(self.config.data());
+        let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
         tokio::select! {
             biased;
             failure = self.store.failed() => return Err(Failed::Store(failure)),
@@ -151,6 +166,15 @@ impl Server {
         }
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+/// Ends a task with whoever holds it.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -51,7 +51,9 @@ fn organization(
 pub(crate) struct NewPortalToken {
     pub(crate) org: OrgId,
     pub(crate) app: AppId,
+    /// May be ahead: a token that is issued after an end of others is not among those.
     pub(crate) issued_at: Timestamp,
+    pub(crate) now: Timestamp,
     pub(crate) lifetime: Duration,
     /// `None`: all of them.
     pub(crate) capabilities: Option<Capabilities>,
@@ -80,7 +82,7 @@ pub(super) fn portal(key: &EncodingKey, new: &NewPortalToken) -> String {
         sub: new.app.to_string(),
         org: new.org.to_string(),
         iat,
-        exp: iat + new.lifetime.as_secs_f64(),
+        exp: (new.now + new.lifetime).millis() as f64 / 1000.0,
         iss: ISSUER,
         feature_flags: &new.feature_flags,
         capabilities: new.capabilities.map(Capabilities::names),

@@ -195,6 +195,7 @@ fn portal(capabilities: Option<&[Capability]>, session: Option<&str>) -> NewPort
         org: org(),
         app: app(),
         issued_at: NOW,
+        now: NOW,
         lifetime: MINUTE * 60,
         capabilities: capabilities.map(|some| some.iter().copied().collect()),
         feature_flags: vec!["beta".into()],

@@ -7,6 +7,7 @@ mod background;
 mod bad_input;
 mod batches;
 mod client;
+mod clocks;
 mod command_line;
 mod connections;
 mod dead_letter;

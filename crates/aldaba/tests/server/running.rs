@@ -3,8 +3,10 @@ use aldaba::config::Config;
 use aldaba::server::{Failed, Server, Threads, listen};
 use aldaba::{DEFAULT_ORGANIZATION, JwtSecret, issue_token};
 use aldaba_delivery::Timestamp;
+use aldaba_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -46,6 +48,15 @@ impl Running {
     }
 
     pub(crate) async fn within(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        Self::on_clock(folder, Arc::new(SystemClock::new()), change).await
+    }
+
+    /// On a clock that need not be the machine's.
+    pub(crate) async fn on_clock(
+        folder: TempDir,
+        clock: Arc<dyn Clock>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = Config::default();
         config.store.folder = folder.path().join("data");
         // Tests share their processors with others, and are not about that.
@@ -53,12 +64,17 @@ impl Running {
         config.jwt_secret = Some(jwt_secret());
         change(&mut config);
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let server = Server::start(listener, config).await.unwrap();
+        let server = Server::start_with_clock(listener, config, clock).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(server.run(Threads::one(), async move { drop(stopped.await) }));
         let authorization = Some(format!("Bearer {}", token(DEFAULT_ORGANIZATION)));
         Self { client: Client { address, authorization }, address, stop, ended, folder }
+    }
+
+    /// Where its data is.
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
     }
 
     /// Stops it in order and gives its folder back.

@@ -2,6 +2,7 @@
 
 mod audit;
 mod by_hand;
+mod clocks;
 mod expunging;
 mod gates;
 mod hands;
@@ -118,6 +119,33 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     health::health_is_what_the_attempts_made_it(&disk, &stories, &log, &mut found);
     retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);
     retention::what_is_over_is_gone(&world.scenario, &disk, &stories, &log, &mut found);
+    for surprise in &notes.surprises {
+        found.add("answers", || surprise.clone());
+    }
+    if matches!(log.lives.last(), Some(Life { end: LifeEnd::TimedOut, .. })) {
+        found.add("I1", || "the run did not settle in time".into());
+    }
+    found.0
+}
+
+/// The checks of a run in which the machine's clock is set: those that look at no clock, and those that are about it.
+pub fn clock_verdict(world: &World) -> Vec<Violation> {
+    let (disk, log, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let mut found = Findings::default();
+    let stories = Stories::tell(&world.scenario, &disk, &log, &[], &mut found);
+    promise::accepted_is_kept(&disk, &notes, &mut found);
+    promise::fan_out_is_exact(&disk, &log, &mut found);
+    promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
+    promise::history_is_whole(&disk, &stories, &mut found);
+    promise::nothing_is_accepted_twice(&disk, &log, &notes, &mut found);
+    wire::nothing_leaves_after_the_end(&stories, &mut found);
+    trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
+    clocks::nothing_is_removed(&log, &mut found);
+    clocks::nothing_ends_by_time(&stories, &mut found);
+    clocks::nothing_waits_for_a_clock(&stories, &log, &mut found);
+    for fault in &notes.token_faults {
+        found.add("tokens", || fault.clone());
+    }
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());
     }

@@ -21,8 +21,25 @@ pub struct Notes {
     pub cancelled: BTreeSet<Seq>,
     /// Messages whose payloads the client wanted to be deleted.
     pub to_expunge: BTreeSet<MessageId>,
+    /// Portal tokens that were issued.
+    pub tokens: Vec<IssuedToken>,
+    /// Ended tokens that counted all the same, and others that did not.
+    pub token_faults: Vec<String>,
     /// Answers that no fault explains.
     pub surprises: Vec<String>,
+}
+
+/// A token, and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct IssuedToken {
+    pub app: AppId,
+    pub mark: [u8; 32],
+    pub issued_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// It was ended, and whoever ended it was told so.
+    pub ended: bool,
+    /// Somebody has tried, and was not answered.
+    pub may_have_ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +63,8 @@ impl Notes {
             to_cancel: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             to_expunge: BTreeSet::new(),
+            tokens: Vec::new(),
+            token_faults: Vec::new(),
             surprises: Vec::new(),
         }
     }

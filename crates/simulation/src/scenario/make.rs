@@ -68,6 +68,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         sources: Vec::new(),
         hosts,
         orders,
+        clock_steps: Vec::new(),
         lives,
         sabotage: None,
     }
@@ -234,6 +235,7 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         lane_idle: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         // Nobody sets the clock here, and idle time must cost nothing.
         longest_nap: hours(24 * 365),
+        clock_noted_every: hours(6),
         tenants: dice.pick(&[1, 10_000]),
         patience: Some(PATIENCE),
         ..Options::default()

@@ -17,12 +17,17 @@ impl Disk {
         let event_id = message.event_id.clone().map(|id| UniqueKey::EventId(owner, id));
         let find = |key: &UniqueKey| match sabotage {
             Some(Sabotage::ForgetKeys) => None,
-            _ => self.key(key, message.created_at).map(MessageId::from_bytes),
+            Some(Sabotage::ExpireKeys) => {
+                let row = self.keys.get(key)?;
+                let expired = row.expires_at.is_some_and(|expires_at| expires_at <= message.created_at);
+                (!expired).then(|| MessageId::from_bytes(row.resource))
+            }
+            _ => self.key(key).map(MessageId::from_bytes),
         };
-        if let Some(used) = accept.idempotency.filter(|_| sabotage != Some(Sabotage::ForgetKeys))
-            && let Some(first) = self.request(owner, used.digest, message.created_at)
-        {
-            return Accepted::Repeated { message: MessageId::from_bytes(first) };
+        let digests = accept.idempotency.map(|used| [Some(used.digest.current), used.digest.former]);
+        let mut digests = digests.into_iter().flatten().flatten();
+        if let Some(first) = digests.find_map(|digest| find(&UniqueKey::Idempotency(owner, digest))) {
+            return Accepted::Repeated { message: first };
         }
         let version = self.applications.get(&accept.app).filter(|row| !row.deleted).map(|row| row.version);
         let stale = version != Some(accept.version) && accept.creates.is_none();
@@ -120,7 +125,7 @@ impl Disk {
     /// Sabotage: the message that has the event id of another, at this moment.
     pub(super) fn looked_up(&self, accept: &Accept) -> Option<MessageId> {
         let key = UniqueKey::EventId(*accept.app.as_bytes(), accept.message.event_id.clone()?);
-        self.key(&key, accept.message.created_at).map(MessageId::from_bytes)
+        self.key(&key).map(MessageId::from_bytes)
     }
 
     /// Sabotage: what a source receives is not kept as it came.

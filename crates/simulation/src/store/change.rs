@@ -54,13 +54,11 @@ impl Disk {
         match change {
             Change::CreateApplication { application, idempotency } => {
                 let (owner, id) = (*application.org.as_bytes(), *application.id.as_bytes());
-                self.once(owner, *idempotency, application.created_at, id, |disk| {
-                    disk.create_application(application)
-                })
+                self.once(owner, *idempotency, id, |disk| disk.create_application(application))
             }
             Change::CreateEndpoint { endpoint, idempotency, .. } => {
                 let (owner, id) = (*endpoint.app.as_bytes(), *endpoint.id.as_bytes());
-                self.once(owner, *idempotency, endpoint.created_at, id, |disk| disk.create_endpoint(endpoint))
+                self.once(owner, *idempotency, id, |disk| disk.create_endpoint(endpoint))
             }
             Change::UpdateApplication { application, was } => self.update_application(application, *was),
             Change::DeleteApplication { app, at } => match self.source_of_application(*app) {
@@ -74,7 +72,7 @@ impl Disk {
                 let idempotency = recovery.as_ref().and_then(|recovery| recovery.idempotency);
                 let replay = recovery.as_ref().map(|recovery| &recovery.replay);
                 let resource = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
-                self.once(*app.as_bytes(), idempotency, *at, resource, |disk| {
+                self.once(*app.as_bytes(), idempotency, resource, |disk| {
                     disk.resume(*app, *endpoint, *at, replay)
                 })
             }
@@ -85,13 +83,13 @@ impl Disk {
             Change::DeleteEndpoint { app, endpoint, at, .. } => self.delete_endpoint(*app, *endpoint, *at),
             Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, .. } => {
                 let (owner, id) = (*app.as_bytes(), *endpoint.as_bytes());
-                self.once(owner, *idempotency, *at, id, |disk| {
+                self.once(owner, *idempotency, id, |disk| {
                     disk.replace_secrets((*app, *endpoint), was, sealed, *at)
                 })
             }
             Change::StartReplay { replay, idempotency } => {
                 let (owner, id) = (*replay.app.as_bytes(), *replay.id.as_bytes());
-                self.once(owner, *idempotency, replay.created_at, id, |disk| disk.start_replay(replay))
+                self.once(owner, *idempotency, id, |disk| disk.start_replay(replay))
             }
             Change::CancelReplay { org, replay, at } => self.cancel_replay(*org, *replay, *at),
             Change::ForgetNotices { org, notices } => self.forget_notices(*org, notices),
@@ -105,30 +103,28 @@ impl Disk {
             Change::DeleteProfile { org, name } => self.delete_profile(*org, name),
             Change::CreateApiKey { key, idempotency } => {
                 let (owner, id) = (*key.org.as_bytes(), *key.id.as_bytes());
-                self.once(owner, *idempotency, key.created_at, id, |disk| disk.create_api_key(key))
+                self.once(owner, *idempotency, id, |disk| disk.create_api_key(key))
             }
             Change::RenameApiKey { org, id, name } => self.rename_api_key(*org, *id, name),
             Change::RevokeApiKey { org, id } => self.revoke_api_key(*org, *id),
             Change::NoteKeyUses { uses } => self.note_key_uses(uses),
+            Change::PutSetting { name, value } => self.put_setting(name, value),
+            Change::Reschedule { deliveries } => self.reschedule(deliveries),
             Change::GrantPortalAccess { app } => self.grant_portal_access(*app),
             Change::EndPortalTokens { app, cuts, at } => self.end_portal_tokens(*app, cuts, *at),
             Change::RevokeToken { token } => self.revoke_token(token),
             Change::WriteEventTypes(change) => {
                 let (owner, id) = (*change.org.as_bytes(), *change.resource.as_bytes());
-                self.once(owner, change.idempotency, change.at, id, |disk| disk.write_event_types(change))
+                self.once(owner, change.idempotency, id, |disk| disk.write_event_types(change))
             }
             Change::CreateSource { source, application, idempotency } => {
                 let (owner, id) = (*source.org.as_bytes(), *source.id.as_bytes());
-                self.once(owner, *idempotency, source.created_at, id, |disk| {
-                    disk.create_source(source, application)
-                })
+                self.once(owner, *idempotency, id, |disk| disk.create_source(source, application))
             }
             Change::UpdateSource { source, was } => self.replace_source(source, *was),
             Change::RotateSourceToken { source, was, idempotency } => {
                 let (owner, id) = (*source.org.as_bytes(), *source.id.as_bytes());
-                self.once(owner, *idempotency, source.updated_at, id, |disk| {
-                    disk.replace_source(source, *was)
-                })
+                self.once(owner, *idempotency, id, |disk| disk.replace_source(source, *was))
             }
             Change::DeleteSource { source, app, at } => self.delete_source(*source, *app, *at),
         }
@@ -138,19 +134,23 @@ impl Disk {
         self.settings.entry(name).or_insert_with(|| value.to_vec()).clone()
     }
 
+    fn put_setting(&mut self, name: &'static str, value: &[u8]) -> Changed {
+        self.settings.insert(name, value.to_vec());
+        Changed::Done { removed: Vec::new() }
+    }
+
     /// Runs `create` unless the key has been used; keeps the key if something was made.
     fn once(
         &mut self,
         owner: [u8; 20],
         idempotency: Option<IdempotencyKey>,
-        now: Timestamp,
         resource: [u8; 20],
         create: impl FnOnce(&mut Self) -> Changed,
     ) -> Changed {
         let Some(used) = idempotency else {
             return create(self);
         };
-        if let Some(resource) = self.request(owner, used.digest, now) {
+        if let Some(resource) = self.request(owner, used.digest) {
             return Changed::Repeated { resource };
         }
         let changed = create(self);

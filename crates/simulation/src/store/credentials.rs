@@ -2,8 +2,10 @@
 
 use super::SimStore;
 use super::disk::Disk;
+use crate::sabotage::Sabotage;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_store::{ApiKey, Changed, Credentials, PortalCut, Read, RevokedToken, Stale};
+use std::time::Duration;
 
 impl Credentials for SimStore {
     fn api_keys(&self) -> Read<Vec<ApiKey>> {
@@ -11,11 +13,17 @@ impl Credentials for SimStore {
     }
 
     fn revoked_tokens(&self) -> Read<Vec<RevokedToken>> {
-        self.read(|disk| disk.revoked_tokens.values().copied().collect())
+        let forgets = self.sabotage(Sabotage::ForgetRevocations);
+        self.read(move |disk| disk.revoked_tokens.values().filter(|_| !forgets).copied().collect())
     }
 
     fn portal_cuts(&self) -> Read<Vec<PortalCut>> {
-        self.read(|disk| disk.portal_cuts.iter().cloned().collect())
+        let delays = self.sabotage(Sabotage::DelayCuts);
+        let read = move |cut: &PortalCut| match delays {
+            true => PortalCut { ends_at: cut.ends_at + Duration::from_millis(1), ..cut.clone() },
+            false => cut.clone(),
+        };
+        self.read(move |disk| disk.portal_cuts.iter().map(read).collect())
     }
 }
 

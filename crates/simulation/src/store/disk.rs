@@ -153,15 +153,15 @@ impl Disk {
         ids.iter().filter_map(|id| self.endpoints.get(id)).collect()
     }
 
-    pub(super) fn key(&self, key: &UniqueKey, now: Timestamp) -> Option<[u8; 20]> {
-        let row = self.keys.get(key)?;
-        row.expires_at.is_none_or(|expires_at| expires_at > now).then_some(row.resource)
+    /// It counts for as long as it is there.
+    pub(super) fn key(&self, key: &UniqueKey) -> Option<[u8; 20]> {
+        self.keys.get(key).map(|row| row.resource)
     }
 
     /// What a request has led to, under its current digest or its former one.
-    pub(super) fn request(&self, owner: [u8; 20], digest: RequestDigest, now: Timestamp) -> Option<[u8; 20]> {
+    pub(super) fn request(&self, owner: [u8; 20], digest: RequestDigest) -> Option<[u8; 20]> {
         let digests = [Some(digest.current), digest.former];
-        let find = |digest| self.key(&UniqueKey::Idempotency(owner, digest), now);
+        let find = |digest| self.key(&UniqueKey::Idempotency(owner, digest));
         digests.into_iter().flatten().find_map(find)
     }
 

@@ -10,6 +10,7 @@ mod credentials;
 mod deliveries;
 mod disk;
 mod dispatch;
+mod due_times;
 mod event_types;
 mod expunge;
 mod faults;
@@ -32,7 +33,7 @@ use crate::entropy::Dice;
 use crate::log::Log;
 use crate::process::{Process, pause};
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{AppId, AttemptId, Timestamp};
+use aldaba_delivery::{AppId, AttemptId};
 use aldaba_store::{
     Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, RequestDigest, Resent, Store,
 };
@@ -172,7 +173,7 @@ impl Records for SimStore {
         self.put(Op::Resent(Box::new(resent), done));
     }
 
-    fn attempt_of_key(&self, app: AppId, digest: RequestDigest, now: Timestamp) -> Read<Option<AttemptId>> {
-        self.read(move |disk| disk.request(*app.as_bytes(), digest, now).map(AttemptId::from_bytes))
+    fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>> {
+        self.read(move |disk| disk.request(*app.as_bytes(), digest).map(AttemptId::from_bytes))
     }
 }

@@ -181,7 +181,7 @@ impl Disk {
         let by_id = |id: MessageId| self.messages.get(&(app, id));
         let named = || {
             let key = UniqueKey::EventId(*app.as_bytes(), key.to_owned());
-            self.key(&key, Timestamp::MIN).and_then(|id| by_id(MessageId::from_bytes(id)))
+            self.key(&key).and_then(|id| by_id(MessageId::from_bytes(id)))
         };
         key.parse().ok().and_then(by_id).or_else(named).map(readable)
     }

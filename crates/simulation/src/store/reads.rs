@@ -9,7 +9,7 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId
 use aldaba_store::{
     Application, AuditEntry, Change, Changed, Content, DeliveryState, DeliveryStatus, Directory, Done,
     DueQuery, Endpoint, Error, EventType, GateRecord, HealthChange, HealthChangeNumber, Key, LaneTarget,
-    Lanes, LanesPage, LanesQuery, Notice, NoticeNumber, Order, OrphansPage, OrphansQuery, OwnPolicy,
+    Lanes, LanesPage, LanesQuery, NotDue, Notice, NoticeNumber, Order, OrphansPage, OrphansQuery, OwnPolicy,
     OwnProfile, Page, Read, StartedPage, StartedQuery, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
@@ -82,6 +82,16 @@ impl Lanes for SimStore {
     fn gates(&self) -> Read<Vec<GateRecord>> {
         let forgets = self.sabotage(Sabotage::ForgetGates);
         self.read(move |disk| if forgets { Vec::new() } else { disk.gates() })
+    }
+
+    fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>> {
+        let hides = self.sabotage(Sabotage::HideNotDue);
+        self.read(move |disk| if hides { Vec::new() } else { disk.not_due(after, limit) })
+    }
+
+    fn newest_moment(&self) -> Read<Option<Timestamp>> {
+        let forgets = self.sabotage(Sabotage::ForgetClock);
+        self.read(move |disk| disk.newest_moment().filter(|_| !forgets))
     }
 }
 
@@ -195,7 +205,8 @@ impl Directory for SimStore {
     }
 
     fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {
-        self.read(move |disk| disk.settings.get(name).cloned())
+        let forgets = self.sabotage(Sabotage::ForgetClock) && name == "clock";
+        self.read(move |disk| disk.settings.get(name).filter(|_| !forgets).cloned())
     }
 
     fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>) {

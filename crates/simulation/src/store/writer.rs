@@ -154,7 +154,7 @@ impl SimStore {
         log.note(at, || format!("accept {} {accepted:?}", accept.message.id));
         if let Accepted::New { .. } = accepted {
             let (step, app, message) = (log.step(), accept.app, accept.message.id);
-            log.accepts.push(AcceptCommit { step, app, message, wanted, skipped });
+            log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped });
         }
         accepted
     }
@@ -220,7 +220,14 @@ impl SimStore {
                     disk.accept(&Accept { deliveries: Vec::new(), ..accept.clone() }, None);
                     let (app, message, skipped) = (accept.app, accept.message.id, disk.skipping(&wanted));
                     let step = log.step();
-                    log.accepts.push(AcceptCommit { step, app, message, wanted, skipped });
+                    log.accepts.push(AcceptCommit {
+                        step,
+                        at: self.process.now(),
+                        app,
+                        message,
+                        wanted,
+                        skipped,
+                    });
                 }),
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
                 Op::Resent(..)
@@ -247,8 +254,11 @@ impl SimStore {
                 Stale::Delivery(place) => disk.rank(*place),
                 _ => None,
             };
-            let deliveries = counts.deliveries;
+            let (deliveries, all) = (counts.deliveries, counts);
             disk.remove(item, removal, &mut counts);
+            if counts != all {
+                log.removed.push((at, item.clone()));
+            }
             if let Some((delivery, newer)) = before.filter(|_| counts.deliveries > deliveries) {
                 log.note(at, || format!("removed {:?}", delivery.seq));
                 log.removals.push(RemovalCommit { at, decided_at: removal.now, delivery, newer });

@@ -1,9 +1,9 @@
 //! What lanes read.
 
-use crate::sqlite::{SqliteStore, lanes, stop_dates};
+use crate::sqlite::{SqliteStore, due_times, lanes, stop_dates};
 use crate::{
-    Content, DueQuery, Endpoint, GateRecord, LaneTarget, Lanes, LanesPage, LanesQuery, OrphansPage,
-    OrphansQuery, Read, StartedPage, StartedQuery, Waiting,
+    Content, DueQuery, Endpoint, GateRecord, LaneTarget, Lanes, LanesPage, LanesQuery, NotDue, OrphansPage,
+    OrphansQuery, Read, StartedPage, StartedQuery, Turn, Waiting,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
@@ -51,5 +51,13 @@ impl Lanes for SqliteStore {
 
     fn gates(&self) -> Read<Vec<GateRecord>> {
         self.read(lanes::gates)
+    }
+
+    fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>> {
+        self.read(move |connection| due_times::not_due(connection, after, limit))
+    }
+
+    fn newest_moment(&self) -> Read<Option<Timestamp>> {
+        self.read(due_times::newest_moment)
     }
 }

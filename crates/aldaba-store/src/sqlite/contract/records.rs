@@ -3,7 +3,7 @@
 use crate::sqlite::op::Reply;
 use crate::sqlite::{Op, SqliteStore, record};
 use crate::{Done, Read, Record, Recorded, Records, RequestDigest, Resent};
-use aldaba_delivery::{AppId, AttemptId, Timestamp};
+use aldaba_delivery::{AppId, AttemptId};
 
 impl Records for SqliteStore {
     fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
@@ -14,7 +14,7 @@ impl Records for SqliteStore {
         self.write(Op::Resent(Box::new(resent)), Reply::Resent(done));
     }
 
-    fn attempt_of_key(&self, app: AppId, digest: RequestDigest, now: Timestamp) -> Read<Option<AttemptId>> {
-        self.read(move |connection| record::attempt_of_key(connection, app, &digest, now))
+    fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>> {
+        self.read(move |connection| record::attempt_of_key(connection, app, &digest))
     }
 }

@@ -271,6 +271,7 @@ fn message(deliveries: usize) -> (Op, Reply) {
         idempotency: None,
         quota: None,
         direct: None,
+        creates: None,
     };
     (Op::Accept(vec![accept]), Reply::Accept(Done::new(drop)))
 }

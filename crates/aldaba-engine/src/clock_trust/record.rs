@@ -1,0 +1,193 @@
+//! What is kept about the clock, and how it changes. Pure: no clock is read here.
+
+use crate::clock::MAX_TRUSTED_STEP;
+use aldaba_delivery::Timestamp;
+use std::time::Duration;
+
+/// What is known of the clock, as it is kept on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockRecord {
+    /// The newest moment that a trusted clock has shown.
+    pub trusted_at: Timestamp,
+    /// How long the server has run since then.
+    pub ran: Duration,
+    /// The newest moment that the clock has shown, trusted or not.
+    pub shown: Timestamp,
+    /// How long a clock that is not trusted has run steadily. `None`: it is trusted.
+    pub steady: Option<Duration>,
+}
+
+/// What changed about the trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It leapt.
+    Distrusted,
+    /// It is where it was expected.
+    Mended,
+    /// It has run for long enough.
+    Steady,
+    ByOperator,
+}
+
+impl ClockRecord {
+    /// Of a clock that is trusted and shows this moment.
+    pub const fn trusted(now: Timestamp) -> Self {
+        Self { trusted_at: now, ran: Duration::ZERO, shown: now, steady: None }
+    }
+
+    pub fn is_trusted(&self) -> bool {
+        self.steady.is_none()
+    }
+
+    /// What the clock should show by now, or a little more: the time in which the server was off is not in it.
+    pub fn expected(&self) -> Timestamp {
+        self.trusted_at + self.ran
+    }
+
+    /// The time to go by.
+    pub(super) fn now(&self) -> Timestamp {
+        if self.is_trusted() { self.shown } else { self.shown.max(self.expected()) }
+    }
+
+    /// After a time in which the server was off.
+    pub(super) fn at_start(self, now: Timestamp) -> (Self, Option<Change>) {
+        match self.steady {
+            _ if is_near(now, self.expected()) => {
+                (Self::trusted(now), (!self.is_trusted()).then_some(Change::Mended))
+            }
+            None => (Self { shown: now, steady: Some(Duration::ZERO), ..self }, Some(Change::Distrusted)),
+            // The same clock goes on: so does its time.
+            Some(steady) if is_near(now, self.shown) => {
+                (Self { shown: now, steady: Some(steady), ..self }, None)
+            }
+            Some(_) => (Self { shown: now, steady: Some(Duration::ZERO), ..self }, None),
+        }
+    }
+
+    /// After so much time on the monotonic clock, in one process.
+    pub(super) fn after(
+        self,
+        passed: Duration,
+        now: Timestamp,
+        trust_after: Duration,
+    ) -> (Self, Option<Change>) {
+        let leapt = !is_near(now, self.shown + passed);
+        let moved = Self { ran: self.ran + passed, shown: now, ..self };
+        match self.steady {
+            None if !leapt => (Self::trusted(now), None),
+            None => (Self { steady: Some(Duration::ZERO), ..moved }, Some(Change::Distrusted)),
+            Some(_) if is_near(now, moved.expected()) => (Self::trusted(now), Some(Change::Mended)),
+            Some(_) if leapt => (Self { steady: Some(Duration::ZERO), ..moved }, Some(Change::Distrusted)),
+            Some(steady) if steady + passed >= trust_after => (Self::trusted(now), Some(Change::Steady)),
+            Some(steady) => (Self { steady: Some(steady + passed), ..moved }, None),
+        }
+    }
+
+    /// As it is stored.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let Self { trusted_at, ran, shown, steady } = self;
+        let steady = steady.map_or(-1, millis);
+        format!("1 {} {} {} {steady}", trusted_at.millis(), millis(ran), shown.millis()).into_bytes()
+    }
+
+    /// `None`: it is none, or one of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let mut parts = text.split(' ');
+        if parts.next() != Some("1") {
+            return None;
+        }
+        let mut number = || parts.next()?.parse::<i64>().ok();
+        let (trusted_at, ran, shown, steady) = (number()?, number()?, number()?, number()?);
+        Some(Self {
+            trusted_at: Timestamp::from_millis(trusted_at),
+            ran: Duration::from_millis(ran.try_into().ok()?),
+            shown: Timestamp::from_millis(shown),
+            steady: u64::try_from(steady).ok().map(Duration::from_millis),
+        })
+    }
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn is_near(one: Timestamp, other: Timestamp) -> bool {
+    one.since(other).max(other.since(one)) <= MAX_TRUSTED_STEP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn noon() -> Timestamp {
+        Timestamp::from_millis(1_780_000_000_000)
+    }
+
+    #[test]
+    fn a_start_within_a_day_is_trusted_and_one_beyond_it_is_not() {
+        let record = ClockRecord::trusted(noon());
+        for near in [noon() + DAY, noon().before(DAY), noon() + HOUR, noon().before(HOUR), noon()] {
+            assert_eq!(record.at_start(near), (ClockRecord::trusted(near), None));
+        }
+        for far in [noon() + 25 * HOUR, noon().before(25 * HOUR), noon() + 400 * DAY, noon() + 7300 * DAY] {
+            let (after, change) = record.at_start(far);
+            assert_eq!((after.trusted_at, change), (noon(), Some(Change::Distrusted)));
+            assert!(!after.is_trusted());
+        }
+    }
+
+    #[test]
+    fn a_wrong_clock_does_not_move_the_reference_however_often_it_starts() {
+        let (mut record, _) = ClockRecord::trusted(noon()).at_start(noon() + 400 * DAY);
+        for hour in 1..20 {
+            record = record.after(HOUR, noon() + 400 * DAY + hour * HOUR, DAY).0;
+            record = record.at_start(noon() + 400 * DAY + hour * HOUR).0;
+        }
+        assert_eq!((record.trusted_at, record.steady), (noon(), Some(19 * HOUR)), "the time run adds up");
+        let (mended, change) = record.at_start(noon() + 20 * HOUR);
+        assert_eq!((mended, change), (ClockRecord::trusted(noon() + 20 * HOUR), Some(Change::Mended)));
+    }
+
+    #[test]
+    fn a_clock_that_is_mended_while_it_runs_is_trusted_at_once() {
+        let (record, _) = ClockRecord::trusted(noon()).at_start(noon() + 400 * DAY);
+        let (record, change) = record.after(MINUTE, noon() + 400 * DAY + MINUTE, DAY);
+        assert_eq!(change, None);
+        let (record, change) = record.after(MINUTE, noon() + 2 * MINUTE, DAY);
+        assert_eq!((record, change), (ClockRecord::trusted(noon() + 2 * MINUTE), Some(Change::Mended)));
+    }
+
+    #[test]
+    fn a_leap_while_it_runs_is_distrusted_and_only_steady_running_makes_it_trusted() {
+        for leapt in [noon() + 25 * HOUR, noon().before(25 * HOUR)] {
+            let (mut record, change) = ClockRecord::trusted(noon()).after(MINUTE, leapt, DAY);
+            assert_eq!(change, Some(Change::Distrusted));
+            for hour in 1..24 {
+                let (next, change) = record.after(HOUR, leapt + hour * HOUR, DAY);
+                assert!(change.is_none() && !next.is_trusted(), "{hour}");
+                record = next;
+            }
+            assert_eq!(record.after(HOUR, leapt + DAY, DAY).1, Some(Change::Steady));
+            // Another leap, and the time starts over.
+            let (again, change) = record.after(HOUR, leapt + 500 * DAY, DAY);
+            assert_eq!((again.steady, change), (Some(Duration::ZERO), Some(Change::Distrusted)));
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let distrusted =
+            ClockRecord { trusted_at: noon(), ran: HOUR, shown: noon() + 400 * DAY, steady: Some(3 * HOUR) };
+        for record in [ClockRecord::trusted(noon()), distrusted] {
+            assert_eq!(ClockRecord::from_bytes(&record.to_bytes()), Some(record));
+        }
+        for bad in [&b""[..], b"2 1 2 3 4", b"1 1 2 3", b"1 1 -2 3 4", b"1 a 2 3 4", b"\xff"] {
+            assert_eq!(ClockRecord::from_bytes(bad), None);
+        }
+    }
+}

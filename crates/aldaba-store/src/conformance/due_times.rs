@@ -1,0 +1,74 @@
+//! Due times that are found and corrected.
+
+use super::{Scene, at};
+use crate::{Accept, Change, NewDelivery, NotDue, Recorded, Rescheduled, Seq, Store, Tenant, Turn};
+use aldaba_delivery::Timestamp;
+use std::sync::Arc;
+
+async fn event(scene: &Scene, tenant: &Tenant, due: i64, deliver_at: Option<i64>) -> (Accept, Seq) {
+    let endpoint = tenant.endpoints[0].id;
+    let mut event = scene.event(tenant);
+    event.deliveries = vec![NewDelivery { endpoint, due_at: at(due), ordered: false, skipped: None }];
+    event.message.deliver_at = deliver_at.map(at);
+    let seq = scene.accepted(&event).await;
+    (event, seq)
+}
+
+fn after(seconds: i64) -> Turn {
+    Turn { due_at: at(seconds), seq: Seq(i64::MAX) }
+}
+
+async fn not_due(scene: &Scene, seconds: i64, limit: usize) -> Vec<NotDue> {
+    scene.store.not_due(after(seconds), limit).await.unwrap()
+}
+
+pub async fn what_is_not_due_is_walked_by_turn_with_what_bounds_it(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (_, later) = event(&scene, &tenant, 300, Some(300)).await;
+    let (_, at_once) = event(&scene, &tenant, 200, None).await;
+    let (_, due) = event(&scene, &tenant, 100, None).await;
+    let found = not_due(&scene, 100, 10).await;
+    let seqs: Vec<_> = found.iter().map(|row| (row.waiting.seq, row.deliver_at)).collect();
+    assert_eq!(seqs, [(at_once, None), (later, Some(at(300)))], "{due:?} is due");
+    let endpoint = scene.endpoint(tenant.endpoints[0].id).await;
+    let of_endpoint = (endpoint.id, endpoint.app, endpoint.org, endpoint.config.policy);
+    let NotDue { endpoint, app, org, policy, .. } = found[0].clone();
+    assert_eq!((endpoint, app, org, policy), of_endpoint);
+    assert_eq!(not_due(&scene, 100, 1).await, found[..1]);
+    let next = scene.store.not_due(found[0].waiting.turn(), 10).await.unwrap();
+    assert_eq!(next, found[1..]);
+    assert_eq!(not_due(&scene, 300, 10).await, []);
+}
+
+pub async fn a_corrected_due_time_moves_the_turn_unless_the_delivery_has_changed(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let endpoint = tenant.endpoints[0].id;
+    let (_, moved) = event(&scene, &tenant, 500, None).await;
+    let (tried, changed) = event(&scene, &tenant, 600, None).await;
+    let read: Vec<_> = not_due(&scene, 0, 10).await.into_iter().map(|row| row.waiting).collect();
+    assert_eq!(scene.record(vec![scene.failed(&tried, changed, at(700))]).await, [Recorded::Applied]);
+    let correct = |was: crate::Waiting| Rescheduled { endpoint, was, due_at: at(5), clock_start: at(4) };
+    let deliveries = read.into_iter().map(correct).collect();
+    scene.change(Change::Reschedule { deliveries }).await;
+    let due = scene.due(endpoint).await;
+    let turns: Vec<_> = due.iter().map(|row| (row.seq, row.due_at, row.attempts)).collect();
+    assert_eq!(turns, [(moved, at(5), 0), (changed, at(700), 1)]);
+    assert_eq!(due[0].clock_start, at(4));
+    assert_eq!(not_due(&scene, 5, 10).await.len(), 1);
+}
+
+pub async fn the_newest_moment_is_that_of_the_last_row(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    assert_eq!(scene.store.newest_moment().await.unwrap(), None);
+    let tenant = scene.with_endpoints(1).await;
+    let accepted = async |moment: Timestamp| {
+        let mut event = scene.event(&tenant);
+        event.message.created_at = moment;
+        scene.accepted(&event).await;
+    };
+    accepted(at(400 * 24 * 3600)).await;
+    accepted(at(10)).await;
+    assert_eq!(scene.store.newest_moment().await.unwrap(), Some(at(10)), "not the one furthest ahead");
+}

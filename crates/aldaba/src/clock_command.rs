@@ -1,0 +1,190 @@
+//! `aldaba clock`: what the server thinks of the machine's clock, and the operator's word that it is right.
+//!
+//! A running server has its data folder for itself, so that the word is left there as a file, which it takes. Without
+//! one the command opens the store.
+
+use crate::api_client::ApiError;
+use crate::config::Config;
+use crate::reach;
+use aldaba_delivery::Timestamp;
+use aldaba_engine::{
+    CLOCK_SETTING, Clock, ClockRecord, Engine, MAX_TRUSTED_STEP, SystemClock, default_organization,
+};
+use aldaba_store::sqlite::{OpenError, SqliteStore};
+use aldaba_store::{Change, Changed, Directory, Done, Lanes, Store};
+use clap::{Args, Subcommand};
+use http::Method;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+const REQUEST_FILE: &str = "clock.trust";
+/// How often a server looks for a request.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the command waits for a server to take its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Args)]
+pub(crate) struct ClockOptions {
+    /// The data folder of the server [default: ./aldaba-data]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) data: Option<String>,
+    /// A TOML file with settings
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<ClockCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClockCommand {
+    /// Say that the machine's clock is right: things are removed and end by it again, from now on. Works on a running
+    /// server and on a stopped one
+    Trust,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("there is no data folder {0}: --data names another")]
+    NoFolder(String),
+    #[error(
+        "a server holds the data folder {folder}, but has not taken the request within {} s: is it stopping?",
+        REQUEST_TIMEOUT.as_secs()
+    )]
+    NotTaken { folder: String },
+    #[error(transparent)]
+    Server(#[from] ApiError),
+    #[error(transparent)]
+    Reach(#[from] reach::Failure),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("the store cannot do it: {0}")]
+    Store(#[from] aldaba_store::Error),
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+pub(crate) fn run(options: &ClockOptions, config: &Config) -> Result<(), Failure> {
+    let folder = config.data().display().to_string();
+    if !config.data().is_dir() {
+        return Err(Failure::NoFolder(folder));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let said = runtime.block_on(async {
+        match (SqliteStore::open(&config.store), &options.command) {
+            (Ok(store), Some(ClockCommand::Trust)) => trust_stopped(&store).await,
+            (Ok(store), None) => show_stopped(&store).await,
+            (Err(OpenError::Locked { .. }), Some(ClockCommand::Trust)) => {
+                trust_running(config.data(), folder).await
+            }
+            (Err(OpenError::Locked { .. }), None) => show_running(config).await,
+            (Err(error), _) => Err(error.into()),
+        }
+    })?;
+    Ok(writeln!(std::io::stdout(), "{said}")?)
+}
+
+async fn trust_stopped(store: &SqliteStore) -> Result<String, Failure> {
+    let now = SystemClock::new().now();
+    let (answer, answered) = oneshot::channel();
+    let done = Done::new(move |result: Result<Changed, _>| drop(answer.send(result)));
+    let value = ClockRecord::trusted(now).to_bytes();
+    store.change(Change::PutSetting { name: CLOCK_SETTING, value }, None, done);
+    answered.await.map_err(|_| aldaba_store::Error::Closed)??;
+    store.close().await?;
+    Ok(format!("trusted: the clock shows {}; a server that starts now goes by it", text(now)))
+}
+
+async fn trust_running(data: &Path, folder: String) -> Result<String, Failure> {
+    let request = ClockRequest::of(data);
+    std::fs::write(&request.0, b"")?;
+    let taken = async {
+        while request.0.try_exists().unwrap_or(true) {
+            tokio::time::sleep(LOOK_INTERVAL / 10).await;
+        }
+    };
+    if tokio::time::timeout(REQUEST_TIMEOUT, taken).await.is_ok() {
+        return Ok("trusted: the server goes by its clock from now on".into());
+    }
+    // It must not be found by whoever starts next, on whatever clock.
+    let _ = std::fs::remove_file(&request.0);
+    Err(Failure::NotTaken { folder })
+}
+
+async fn show_stopped(store: &SqliteStore) -> Result<String, Failure> {
+    let (record, newest) = (store.setting(CLOCK_SETTING).await?, newest(store).await?);
+    store.close().await?;
+    let now = SystemClock::new().now();
+    let Some(record) = record.and_then(|bytes| ClockRecord::from_bytes(&bytes)).or(newest) else {
+        return Ok(format!("the clock shows {}; there is nothing to compare it with", text(now)));
+    };
+    let expected = record.expected();
+    let off = now.since(expected).max(expected.since(now));
+    let said = match off <= MAX_TRUSTED_STEP {
+        true => "a server that starts now trusts it",
+        false => "a server that starts now does not trust it: set it right, or run `aldaba clock trust`",
+    };
+    Ok(format!(
+        "the clock shows {}, the server's last trusted moment is {}: {said}",
+        text(now),
+        text(expected)
+    ))
+}
+
+/// For a store that no server of this version has run on.
+async fn newest(store: &SqliteStore) -> Result<Option<ClockRecord>, Failure> {
+    Ok(store.newest_moment().await?.map(ClockRecord::trusted))
+}
+
+async fn show_running(config: &Config) -> Result<String, Failure> {
+    let server = reach::holder(config, default_organization())?;
+    let health = server.ask(Method::GET, "/health", None).await?;
+    let clock = &health["clock"];
+    let field = |name: &str| clock[name].as_str().unwrap_or_default().to_owned();
+    if clock["status"] != "not_trusted" {
+        return Ok("the server trusts its clock".into());
+    }
+    let hours = clock["trustedInSeconds"].as_u64().unwrap_or_default().div_ceil(3600);
+    Ok(format!(
+        "the server does not trust its clock: it shows {}, and {} was expected. Nothing is removed and nothing ends by \
+         time. Set it right; if it is right, run `aldaba clock trust`; it is trusted in {hours} h anyway",
+        field("shown"),
+        field("expected"),
+    ))
+}
+
+fn text(moment: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(moment.millis()).unwrap_or(jiff::Timestamp::MAX).to_string()
+}
+
+/// The operator's word for a running server: a file in its data folder.
+pub(crate) struct ClockRequest(PathBuf);
+
+impl ClockRequest {
+    pub(crate) fn of(data: &Path) -> Self {
+        Self(data.join(REQUEST_FILE))
+    }
+
+    /// Takes requests until it is dropped. One that was there before is not for this server.
+    pub(crate) async fn take_for(self, engine: Engine) {
+        let _ = std::fs::remove_file(&self.0);
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            match self.0.try_exists() {
+                Ok(true) => {}
+                Ok(false) | Err(_) => continue,
+            }
+            if let Err(error) = engine.trust_clock().await {
+                tracing::warn!(%error, "cannot note that the operator trusts the clock; trying again");
+                continue;
+            }
+            match std::fs::remove_file(&self.0) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%error, "cannot remove the request to trust the clock");
+                }
+                _ => {}
+            }
+        }
+    }
+}
