@@ -27,6 +27,7 @@ cargo xtask trials N     kill -9 at six points, and 64 copies at once, N times e
 cargo xtask leases N     owners paused and killed, Redis paused and killed, N times each on every lease ledger (default 50)
 cargo xtask inbound N    N webhooks of another sender, a fifth of them repeats, with kill -9 in between (default 20,000)
 cargo xtask bench        the benchmark suite: [CASE...] [--rounds N] [--scale F] [--write]; --help lists the cases
+cargo xtask instructions instructions a message, counted by valgrind's callgrind: [--rounds N] [--write]; installs valgrind
 cargo xtask schedules    a minute of every policy's schedule on a real wire
 cargo xtask advisories   known vulnerabilities in dependencies; needs cargo-audit and its database";
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Some("leases") => stages::leases(&number("50")),
         Some("inbound") => stages::inbound(&number("20000")),
         Some("bench") => stages::bench(&arguments[1..]),
+        Some("instructions") => stages::instructions(&arguments[1..]),
         Some("schedules") => stages::schedules(),
         Some("advisories") => licences::advisories(),
         _ => Err(HELP.to_owned()),

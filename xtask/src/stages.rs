@@ -174,6 +174,24 @@ pub(crate) fn inbound(events: &str) -> Outcome {
 
 /// Both are built on their own, so that the server is the one that users get.
 pub(crate) fn bench(arguments: &[String]) -> Outcome {
+    show(measure()?.args(arguments))
+}
+
+/// The rounds of `instructions`: two show how far it can be repeated.
+const ROUNDS: &str = "2";
+
+/// Instructions a message, which are the same on a busy machine.
+pub(crate) fn instructions(arguments: &[String]) -> Outcome {
+    tools::valgrind()?;
+    let mut suite = measure()?;
+    if !arguments.iter().any(|argument| argument == "--rounds") {
+        suite.args(["--rounds", ROUNDS]);
+    }
+    show(suite.arg("--instructions").args(arguments))
+}
+
+/// The program that measures, with the server built as users get it.
+fn measure() -> Result<Command, String> {
     for package in ["aldaba", "bench"] {
         show(&mut cargo(&["build", "--release", "--locked", "--package", package, "--bins"]))?;
     }
@@ -181,7 +199,7 @@ pub(crate) fn bench(arguments: &[String]) -> Outcome {
     let mut suite = Command::new(built.join("bench"));
     suite.arg("--server").arg(built.join("aldaba"));
     suite.arg("--document").arg(root().join("docs/performance.md"));
-    show(suite.args(arguments))
+    Ok(suite)
 }
 
 pub(crate) fn schedules() -> Outcome {

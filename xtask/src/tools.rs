@@ -76,6 +76,12 @@ pub(crate) fn servers() -> Outcome {
     if missing.is_empty() { Ok(()) } else { asleep(|| install(&missing)) }
 }
 
+/// Valgrind with its tool callgrind, where it is not installed.
+pub(crate) fn valgrind() -> Outcome {
+    let is_there = ["/usr/bin/valgrind", "/usr/bin/vgdb"].iter().all(|program| Path::new(program).exists());
+    if is_there { Ok(()) } else { install(&["valgrind"]) }
+}
+
 /// Keeps what is installed meanwhile from being started by the system.
 fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
     use std::os::unix::fs::PermissionsExt;

@@ -140,7 +140,8 @@ fn a_success_while_blocked_starts_the_days_without_success_anew() {
 fn d5_resume_sets_active_and_the_count_to_zero_and_lets_deliveries_pass() {
     let resumed = failed_public_api().resumed(at(60));
     let now = Some(at(60));
-    assert_eq!(resumed, Health { changed_at: now, released_at: now, epoch: 1, ..Health::default() });
+    let released = Health { released_at: now, released_by_person: true, ..Health::default() };
+    assert_eq!(resumed, Health { changed_at: now, epoch: 1, ..released });
     assert_eq!(resumed.passability(at(60)), Passability::Open);
     let asked = Health { quiet_until: Some(at(90)), ..failed_public_api() };
     assert_eq!(asked.resumed(at(60)).passability(at(60)), Passability::Held(Some(at(90))));

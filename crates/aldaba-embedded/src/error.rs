@@ -128,6 +128,7 @@ impl From<SetupError> for StartError {
         match error {
             SetupError::Policy(error) => Self::option("overrides", error.to_string()),
             SetupError::Store(OpenError::Locked { folder }) => Self::InUse { folder },
+            SetupError::Store(error @ OpenError::Folder { .. }) => Self::Folder(error.into()),
             SetupError::Store(error) => Self::Store(error.into()),
             SetupError::Wire(error) => Self::Network(error.into()),
             SetupError::Folder(FolderError::KeyMissing { .. }) | SetupError::Engine(Engine::OtherKey) => {

@@ -132,10 +132,9 @@ mod tests {
         }
         let secret = String::from("whsec_é");
         assert_eq!(message(|| panic!("on purpose")), "on purpose");
-        let unwrapped = message({
-            let failed: Result<(), String> = Err(secret.clone());
-            move || failed.unwrap()
-        });
+        let failing = |secret: String| -> Result<(), String> { Err(secret) };
+        let failed = failing(secret.clone());
+        let unwrapped = message(move || failed.unwrap());
         assert_eq!(unwrapped, "called `Result::unwrap()` on an `Err` value");
         for panics in [
             Box::new(|| drop("whsec_é"[..String::from("whsec_").len() + 1].to_owned())) as Box<dyn FnOnce()>,

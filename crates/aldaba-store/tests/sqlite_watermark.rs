@@ -212,6 +212,25 @@ fn a_database_that_is_gone_is_refused() {
 }
 
 #[test]
+fn a_batch_that_changes_nothing_writes_nothing() {
+    let work = AtWork::begin(|options| options);
+    work.accept(2);
+    let before = work.killed();
+    for _ in 0..5 {
+        let (told, done) = std::sync::mpsc::channel();
+        work.scene.store.record(Vec::new(), Done::new(move |_| told.send(()).unwrap()));
+        done.recv().unwrap();
+    }
+    assert_eq!(durable(work.killed()), durable(before));
+    work.accept(1);
+    let folder = folder_of(&work.killed());
+    assert_eq!(waiting(&open(folder.path()).unwrap()), 3, "database and watermark still agree");
+    let mut killed = work.killed();
+    killed.remove(LOG);
+    loss(folder_of(&killed).path());
+}
+
+#[test]
 fn an_older_copy_is_refused_until_it_is_accepted_once() {
     let work = AtWork::begin(|options| options);
     work.accept(3);
@@ -239,13 +258,14 @@ fn a_folder_of_a_former_version_opens_and_gets_a_watermark() {
     former.remove(WATERMARK);
     let folder = folder_of(&former);
     let file = Connection::open(folder.path().join(DATABASE)).unwrap();
-    file.execute_batch("DELETE FROM total WHERE name = 'commits'; PRAGMA user_version = 23").unwrap();
+    file.execute_batch("DELETE FROM total WHERE name = 'commits'").unwrap();
     drop(file);
     let store = open(folder.path()).unwrap();
     let (told, written) = std::sync::mpsc::channel();
     store.settle_setting("s", vec![1], Done::new(move |_| told.send(()).unwrap()));
     written.recv().unwrap();
     let mut killed = image(folder.path());
+    drop(open(folder_of(&killed).path()).unwrap());
     killed.remove(LOG);
     loss(folder_of(&killed).path());
 }

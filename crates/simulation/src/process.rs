@@ -22,8 +22,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Must be called on the runtime that the process lives on.
-    pub fn new(number: usize, now: Timestamp, steps: &[ClockStep]) -> Arc<Self> {
+    /// One on a machine whose clock is right. Must be called on the runtime that the process lives on.
+    pub fn new(number: usize, now: Timestamp) -> Arc<Self> {
+        Self::with_clock_steps(number, now, &[])
+    }
+
+    /// One on a machine whose clock is set now and then.
+    pub fn with_clock_steps(number: usize, now: Timestamp, steps: &[ClockStep]) -> Arc<Self> {
         let clock = Arc::new(RuntimeClock::new(now));
         let offset = steps.iter().rfind(|step| step.at <= now).map_or(0, |step| step.offset_millis);
         Arc::new(Self {

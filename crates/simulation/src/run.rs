@@ -67,7 +67,7 @@ fn live(world: &Arc<World>, number: usize, plan: Option<LifePlan>, now: Timestam
         .build()
         .expect("a runtime without IO");
     runtime.block_on(async {
-        let process = Process::new(number, now, &world.scenario.clock_steps);
+        let process = Process::with_clock_steps(number, now, &world.scenario.clock_steps);
         let end = tokio::select! {
             biased;
             () = process.death() => LifeEnd::Killed,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 fn run(case: Case) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime without IO").block_on(async {
-        let process = Process::new(0, Timestamp::from_millis(0), &[]);
+        let process = Process::new(0, Timestamp::from_millis(0));
         let store = SimStore::start(Arc::default(), Arc::default(), process, Faults::none(), Dice::new(1));
         case(Arc::new(store)).await;
     });

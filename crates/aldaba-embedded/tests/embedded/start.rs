@@ -26,7 +26,7 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
     for (builder, said) in [
         (Aldaba::builder(), "call `sqlite`"),
         (Aldaba::builder().sqlite(""), "call `sqlite`"),
-        (Aldaba::builder().sqlite(&file), "cannot make the data folder"),
+        (Aldaba::builder().sqlite(&file), "cannot use the data folder"),
         (fresh().allow("not a network"), "`not a network` is no network"),
         (fresh().allow("10.0.0.0/99"), "is no network"),
         (fresh().egress_proxy("ftp://x"), "egress_proxy: "),
@@ -52,6 +52,7 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
         assert!(error.to_string().contains(said), "{said}: {error}");
     }
     assert!(!Path::new("encryption.key").exists(), "nothing is left in the program's own folder");
+    assert!(!data.exists(), "none of them has made the folder");
     // None of them has kept the folder.
     Aldaba::builder().sqlite(&data).start().await.unwrap().shutdown(LIMIT).await;
 }
@@ -91,6 +92,25 @@ async fn a_folder_stays_with_its_key() {
     assert!(matches!(builder(folder.path()).start().await, Err(StartError::OtherKey)));
     let app = given(7).start().await.unwrap().application("customer").await.unwrap();
     assert_eq!(app.secret(endpoint.id).await.unwrap(), secret);
+}
+
+#[tokio::test]
+async fn a_folder_without_its_database_is_refused_until_that_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let aldaba = builder(folder.path()).start().await.unwrap();
+    aldaba.application("customer").await.unwrap();
+    aldaba.shutdown(LIMIT).await;
+    std::fs::remove_file(folder.path().join("aldaba.db")).unwrap();
+    let refused = builder(folder.path()).start().await.unwrap_err();
+    assert!(matches!(refused, StartError::Store(_)), "{refused:?}");
+    assert!(refused.to_string().contains("`Builder::accept_older_data`"), "{refused}");
+    // Without the watermark the key still tells that there was one.
+    std::fs::remove_file(folder.path().join("aldaba.watermark")).unwrap();
+    let refused = builder(folder.path()).start().await.unwrap_err();
+    assert!(refused.to_string().contains("there is no database beside the key"), "{refused}");
+    let accepted = builder(folder.path()).accept_older_data(true).start().await.unwrap();
+    accepted.shutdown(LIMIT).await;
+    builder(folder.path()).start().await.unwrap().shutdown(LIMIT).await;
 }
 
 #[tokio::test]

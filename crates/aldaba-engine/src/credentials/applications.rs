@@ -43,6 +43,12 @@ impl Applications {
         memory.there.insert(app, org);
     }
 
+    /// How many are remembered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.read().there.len()
+    }
+
     pub(super) fn remove(&self, app: AppId) {
         let mut memory = self.0.write();
         memory.there.remove(&app);

@@ -124,6 +124,7 @@ impl LaneNews {
                 }
             }
             (Self::ApplicationGone(app), Changed::Done { .. }) => {
+                core.tenants.forget_application(app);
                 core.inbox.send(Event::ApplicationRemoved(app));
                 let _ = core.orphans.send(app);
             }

@@ -3,9 +3,11 @@
 //! However many messages want a configuration at once, one read fetches it: a change to an endpoint
 //! under load costs one read, not one for each message on its way.
 
+use aldaba_delivery::AppId;
 use aldaba_store::{Error, Read, Tenant, WhichApplication};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -27,6 +29,8 @@ struct Most {
 #[derive(Default)]
 struct Memory {
     kept: HashMap<WhichApplication, Arc<Tenant>>,
+    /// By which names each of these is kept: its id, its uid, or both.
+    names: HashMap<AppId, Vec<WhichApplication>>,
     /// The weight of all that is kept, in endpoints.
     endpoints: usize,
     /// One for each read under way, so no more than there are requests.
@@ -120,9 +124,23 @@ impl Tenants {
     pub(super) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
         let mut memory = self.memory.lock();
         if memory.kept.get(which).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
-            memory.kept.remove(which);
-            memory.endpoints -= old.weight();
+            memory.forget(which);
         }
+    }
+
+    /// An application is gone. A read that had begun before may bring it back, to be noticed as old when it is used.
+    pub(super) fn forget_application(&self, app: AppId) {
+        let mut memory = self.memory.lock();
+        for which in memory.names.remove(&app).unwrap_or_default() {
+            memory.forget(&which);
+        }
+    }
+
+    /// How many are kept, by how many names, and their weight.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> (usize, usize, usize) {
+        let memory = self.memory.lock();
+        (memory.names.len(), memory.kept.len(), memory.endpoints)
     }
 }
 
@@ -132,11 +150,24 @@ impl Memory {
         if self.kept.len() >= most.applications || self.endpoints.saturating_add(more) > most.endpoints {
             // Rare, and cheap to fill again: one read an application.
             self.kept.clear();
+            self.names.clear();
             self.endpoints = 0;
         }
+        // By this name another application may have been kept.
+        self.forget(&which);
         self.endpoints += more;
-        if let Some(before) = self.kept.insert(which, tenant) {
-            self.endpoints -= before.weight();
+        self.names.entry(tenant.application.id).or_default().push(which.clone());
+        self.kept.insert(which, tenant);
+    }
+
+    fn forget(&mut self, which: &WhichApplication) {
+        let Some(tenant) = self.kept.remove(which) else { return };
+        self.endpoints -= tenant.weight();
+        if let Entry::Occupied(mut names) = self.names.entry(tenant.application.id) {
+            names.get_mut().retain(|name| name != which);
+            if names.get().is_empty() {
+                names.remove();
+            }
         }
     }
 }

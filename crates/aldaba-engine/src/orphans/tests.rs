@@ -4,7 +4,10 @@ use crate::dispatcher::Event;
 use crate::forwarded::ForwardedHeaders;
 use crate::source::{InboundEvent, NewSource, SourceSettings};
 use crate::transport::{Sending, Transport, WireRequest, WireResponse};
-use crate::{Engine, Made, Options, Parts, Policies, Reception, SystemClock, SystemEntropy, Vault};
+use crate::{
+    Engine, Made, NewApplication, NewEvent, Options, Parts, Policies, Reception, SystemClock, SystemEntropy,
+    Vault,
+};
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{Failure, FailureKind, MessageId, OrgId, Outcome, Reason};
 use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
@@ -145,5 +148,48 @@ async fn a_source_that_was_deleted_when_the_engine_stopped_is_ended_by_the_next(
     let engine = start(open()).await;
     until(async || states(&events_of(&engine, &gone).await).all(is_cancelled)).await;
     until(async || lanes(&engine).await == (0, 0)).await;
+    engine.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn nothing_in_memory_remembers_applications_that_were_made_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&StoreOptions::new(folder.path())).unwrap());
+    let engine = start(store).await;
+    let directory = engine.directory().by(&Arc::new(Actor::program(ORG)));
+    for round in 0..3 {
+        let mut applications = Vec::new();
+        for number in 0..100 {
+            let uid = format!("{round}-{number}");
+            let new = NewApplication {
+                org: ORG,
+                uid: Some(uid.clone()),
+                name: "a".into(),
+                throttle_rate: Some(100),
+                metadata: "{}".into(),
+            };
+            let (Made::New(made) | Made::Before(made)) =
+                directory.create_application(new, None).await.unwrap();
+            // By both of its names, and with a lane.
+            for key in [made.id.to_string(), uid] {
+                let which = WhichApplication { org: ORG, key };
+                let config = EndpointConfig::new("https://a.example/", "standard");
+                directory.create_endpoint(which.clone(), config.into(), None).await.unwrap();
+                let event = NewEvent::new("a", Bytes::from_static(b"{}"));
+                engine.send(&which, event).await.unwrap();
+            }
+            assert!(engine.has_application(ORG, made.id).await.unwrap());
+            applications.push(made.id);
+        }
+        assert_eq!(engine.directory().tenants.size().0, 100);
+        assert_eq!(engine.credentials().applications.len(), 100);
+        for app in applications {
+            let which = WhichApplication { org: ORG, key: app.to_string() };
+            directory.delete_application(which).await.unwrap();
+        }
+        assert_eq!(engine.directory().tenants.size(), (0, 0, 0));
+        assert_eq!(engine.credentials().applications.len(), 0);
+        until(async || lanes(&engine).await == (0, 0)).await;
+    }
     engine.shutdown(Duration::from_secs(5)).await;
 }

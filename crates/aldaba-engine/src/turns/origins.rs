@@ -4,9 +4,10 @@
 //! has its place from its turn until its answer; waiting for the record holds none. Nothing is kept for an origin where
 //! nothing is in flight and nobody waits.
 
+use super::Turns;
 use super::lines::Line;
 use super::shares::{Leave, Owner, Shares};
-use crate::lane::{FixedMap, Standing};
+use crate::lane::{FixedMap, Place, Standing};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Origin};
 use aldaba_store::Seq;
 
@@ -125,6 +126,57 @@ impl Origins {
         if self.of.get(key).is_some_and(|shares| shares.is_idle()) {
             self.of.remove(key);
         }
+    }
+}
+
+impl Turns {
+    /// Gives the place at its origin back that a lane was given and has not used, if there is one. The next that waits there
+    /// may have it.
+    pub(super) fn unclaim_origin(&mut self, endpoint: EndpointId) {
+        if let Some(OriginClaim { key, app, .. }) = self.origins.unclaim(endpoint) {
+            self.unpark_origin(&key, app);
+        }
+    }
+
+    /// A place at an origin has come free, which an application had. It goes to the next of all that wait there; and where it
+    /// was the application's own share that was too small, its next lane may have one beside.
+    pub(super) fn unpark_origin(&mut self, key: &OriginKey, app: AppId) {
+        for of_app in [None, Some(app)] {
+            while let Some(endpoint) = self.origins.next(key, of_app)
+                && !self.give_origin_place(endpoint, key)
+            {}
+        }
+    }
+
+    /// Gives a lane that waits at an origin a place there and one of the overall cap, to be used in its next turn. `false`: it no
+    /// longer waits, or may not have them.
+    fn give_origin_place(&mut self, endpoint: EndpointId, key: &OriginKey) -> bool {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
+        if !matches!(lane.place, Place::AtOrigin(_)) {
+            return false;
+        }
+        // A lane at rest does not know its organization, but its line does. The standing is not always the one with which it was
+        // parked.
+        let (owner, standing) = (Owner { app: lane.app, org: Some(key.0) }, lane.pace.standing());
+        let claim = OriginClaim { key: key.clone(), app: owner.app, standing };
+        if !self.origins.may_have(key, owner.app, standing) {
+            lane.place = Place::AtOrigin(standing);
+            self.origins.park(endpoint, claim);
+            return false;
+        }
+        match self.shares.leave(owner, standing) {
+            Leave::Yes => lane.claims = Some(self.shares.claim(owner, standing)),
+            // All wait: it keeps the place at its origin until its turn comes.
+            Leave::Full => {}
+            Leave::Share => {
+                self.park(endpoint, owner, standing);
+                return false;
+            }
+        }
+        lane.place = Place::Nowhere;
+        self.origins.claim(endpoint, claim);
+        self.wake(endpoint);
+        true
     }
 }
 

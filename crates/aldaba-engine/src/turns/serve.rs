@@ -1,7 +1,7 @@
 //! Handing out turns: who is next, what comes of a turn, and where a lane waits after it.
 
 use super::lines::Line;
-use super::origins::{OriginClaim, OriginKey};
+use super::origins::OriginClaim;
 use super::shares::{Leave, Owner};
 use super::{Action, Turns};
 use crate::attempt::Start;
@@ -93,7 +93,7 @@ impl Turns {
             Turn::Held(until) => self.plan_search(endpoint, until, now),
             Turn::Overdue => self.search_overdue(endpoint, now),
             Turn::Later | Turn::Full | Turn::Parked(..) | Turn::AtOrigin(_) | Turn::InLine => {
-                self.plan_search(endpoint, now, now)
+                self.plan_search(endpoint, now, now);
             }
         }
         // Whatever it was kept from, it waits as if there were nothing to do.
@@ -164,13 +164,6 @@ impl Turns {
         Some(claim)
     }
 
-    /// The same for the place at its origin. The next that waits there may have it.
-    pub(super) fn unclaim_origin(&mut self, endpoint: EndpointId) {
-        if let Some(OriginClaim { key, app, .. }) = self.origins.unclaim(endpoint) {
-            self.unpark_origin(&key, app);
-        }
-    }
-
     fn put(&mut self, endpoint: EndpointId, place: Place) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.place = place;
@@ -178,7 +171,7 @@ impl Turns {
     }
 
     /// A lane waits for a place to come free. It may have left the line before its turn in it, and then still stands there.
-    fn park(&mut self, endpoint: EndpointId, owner: Owner, standing: Standing) {
+    pub(super) fn park(&mut self, endpoint: EndpointId, owner: Owner, standing: Standing) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.place = Place::Parked;
             if !std::mem::replace(&mut lane.lined_up, true) {
@@ -213,46 +206,6 @@ impl Turns {
         }
         lane.place = Place::Nowhere;
         lane.claims = Some(self.shares.claim(owner, standing));
-        self.wake(endpoint);
-        true
-    }
-
-    /// A place at an origin has come free, which an application had. It goes to the next of all that wait there; and where it
-    /// was the application's own share that was too small, its next lane may have one beside.
-    pub(super) fn unpark_origin(&mut self, key: &OriginKey, app: AppId) {
-        for of_app in [None, Some(app)] {
-            while let Some(endpoint) = self.origins.next(key, of_app)
-                && !self.give_origin_place(endpoint, key)
-            {}
-        }
-    }
-
-    /// Gives a lane that waits at an origin a place there and one of the overall cap, to be used in its next turn. `false`: it no
-    /// longer waits, or may not have them.
-    fn give_origin_place(&mut self, endpoint: EndpointId, key: &OriginKey) -> bool {
-        let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
-        if !matches!(lane.place, Place::AtOrigin(_)) {
-            return false;
-        }
-        // Not always the one with which it was parked.
-        let (owner, standing) = (lane.owner(), lane.pace.standing());
-        let claim = OriginClaim { key: key.clone(), app: owner.app, standing };
-        if !self.origins.may_have(key, owner.app, standing) {
-            lane.place = Place::AtOrigin(standing);
-            self.origins.park(endpoint, claim);
-            return false;
-        }
-        match self.shares.leave(owner, standing) {
-            Leave::Yes => lane.claims = Some(self.shares.claim(owner, standing)),
-            // All wait: it keeps the place at its origin until its turn comes.
-            Leave::Full => {}
-            Leave::Share => {
-                self.park(endpoint, owner, standing);
-                return false;
-            }
-        }
-        lane.place = Place::Nowhere;
-        self.origins.claim(endpoint, claim);
         self.wake(endpoint);
         true
     }

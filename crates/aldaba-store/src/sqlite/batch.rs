@@ -25,10 +25,11 @@ pub fn run_batch(
     ops: &[Op],
 ) -> Result<Vec<Outcome>, Error> {
     begin(connection)?;
+    let changes = connection.total_changes();
     let done = types
         .write(connection, clock, false)
         .and_then(|()| apply(connection, rules, clock, ops))
-        .and_then(|done| commits::count(connection).map(|()| done))
+        .and_then(|done| commits::count(connection, changes).map(|()| done))
         .and_then(|done| connection.prepare_cached("COMMIT")?.execute(()).map(|_| done));
     match done {
         Ok((outcomes, tally)) => {

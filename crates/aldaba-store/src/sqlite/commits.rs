@@ -4,8 +4,20 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// Counts the batch that is about to be committed.
-pub(super) fn count(connection: &Connection) -> rusqlite::Result<()> {
+/// Makes sure that commits are counted from here on. A folder of a former version, or one that was mended by hand, has
+/// no number yet: without it the watermark would run ahead of the database.
+pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .execute("INSERT INTO total (name, value) VALUES ('commits', 0) ON CONFLICT DO NOTHING", ())
+        .map(drop)
+}
+
+/// Counts the batch that is about to be committed. `changes`: the connection's total before the batch. One that has
+/// changed nothing is not counted: its commit does not touch the disk.
+pub(super) fn count(connection: &Connection, changes: u64) -> rusqlite::Result<()> {
+    if connection.total_changes() == changes {
+        return Ok(());
+    }
     connection
         .prepare_cached("UPDATE total SET value = value + 1 WHERE name = 'commits'")?
         .execute(())

@@ -21,7 +21,7 @@ pub(super) fn not_due(connection: &Connection, after: Turn, limit: usize) -> rus
     let snapshot = connection.unchecked_transaction()?;
     let mut walk = snapshot.prepare_cached(NOT_DUE)?;
     let mut delivery = snapshot.prepare_cached(
-        "SELECT seq, message, due_at, attempts, clock_start FROM delivery WHERE seq = ?1 AND state = 0",
+        "SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery WHERE seq = ?1 AND state = 0",
     )?;
     let mut owner = snapshot.prepare_cached("SELECT app, org, policy FROM endpoint WHERE id = ?1")?;
     let mut message = snapshot.prepare_cached("SELECT deliver_at FROM message WHERE app = ?1 AND id = ?2")?;

@@ -31,9 +31,8 @@ const STEPS: &[&str] = &[
     include_str!("schema/0021_notice_org.sql"),
     include_str!("schema/0022_source.sql"),
     include_str!("schema/0023_deleted_applications.sql"),
-    include_str!("schema/0024_commits.sql"),
-    include_str!("schema/0025_gate_org.sql"),
-    include_str!("schema/0026_stop_dates.sql"),
+    include_str!("schema/0024_gate_org.sql"),
+    include_str!("schema/0025_stop_dates.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

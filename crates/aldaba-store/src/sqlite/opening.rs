@@ -82,7 +82,9 @@ impl Opening {
         };
         connect::writer(&connection, file, options.largest_file_pages)?;
         migrations::migrate(&connection, file)?;
-        let committed = commits::last(&connection).map_err(|error| OpenError::database(file, &error))?;
+        let committed = commits::begin(&connection)
+            .and_then(|()| commits::last(&connection))
+            .map_err(|error| OpenError::database(file, &error))?;
         // After a crash the last commits may have been read from a log that is not on disk yet.
         sync(file).and_then(|()| sync(&folder.join(files::LOG))).map_err(failed)?;
         let watermark = Watermark::set(&folder.join(files::WATERMARK), committed);

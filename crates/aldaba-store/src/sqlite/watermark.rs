@@ -3,9 +3,10 @@
 //! A write-ahead log that was removed, emptied or damaged looks to SQLite like one that was never written: the
 //! database goes back to an earlier commit without an error. The watermark tells the difference. It is only written
 //! after a commit is on disk, so it can lag behind the database and can never be ahead of it
-//! (docs/adr/0014-a-store-that-has-gone-back-is-refused.md).
+//! (docs/adr/0017-a-store-that-has-gone-back-is-refused.md).
 
 use super::files;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -49,7 +50,7 @@ impl Watermark {
     /// Makes the file, or overwrites all that it says. Where that fails, on a disk without any room for example,
     /// the store runs without it: what an old one says stays true.
     pub(super) fn set(path: &Path, committed: u64) -> Self {
-        let file = Self::write(path, committed).map_err(Self::report).ok();
+        let file = Self::write(path, committed).inspect_err(Self::report).ok();
         Self { file, committed }
     }
 
@@ -65,27 +66,42 @@ impl Watermark {
     }
 
     /// One more commit is on disk. The kernel writes this down when it sees fit: no commit waits for it.
-    pub(super) fn advance(&mut self) {
+    ///
+    /// An error says that the file system has given up. ext4 can report a commit as synced that is gone after an
+    /// abort of its journal, but it refuses the next write to any file: so this write is also the check that the
+    /// commit before it was kept (docs/adr/0018-a-file-system-that-gives-up.md).
+    pub(super) fn advance(&mut self) -> io::Result<()> {
         self.committed += 1;
-        let Some(file) = &self.file else { return };
+        let Some(file) = &self.file else { return Ok(()) };
         let offset = SLOT_OFFSETS[usize::from(self.committed % 2 == 1)];
-        if let Err(error) = file.write_all_at(&encode(self.committed), offset) {
-            Self::report(error);
-            self.file = None;
+        match file.write_all_at(&encode(self.committed), offset) {
+            Err(error) if has_given_up(&error) => Err(error),
+            Err(error) => {
+                Self::report(&error);
+                self.file = None;
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
     /// Waits until it is on disk.
     pub(super) fn sync(&self) {
         if let Some(Err(error)) = self.file.as_ref().map(File::sync_data) {
-            Self::report(error);
+            Self::report(&error);
         }
     }
 
-    fn report(error: io::Error) {
+    fn report(error: &io::Error) {
         let file = files::WATERMARK;
         tracing::warn!(%error, "cannot write {file}: if commits are lost from here on, nobody notices");
     }
+}
+
+/// A full disk is none of these: where a file system never overwrites, even this file may need room.
+fn has_given_up(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::IO, Errno::ROFS].iter().any(|errno| Some(errno.raw_os_error()) == code)
 }
 
 fn encode(committed: u64) -> [u8; SLOT_BYTES] {
@@ -121,7 +137,7 @@ mod tests {
         let mut watermark = Watermark::set(&path, 7);
         assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(7));
         for number in 8..30 {
-            watermark.advance();
+            watermark.advance().unwrap();
             assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(number));
         }
         assert_eq!(path.metadata().unwrap().len(), FILE_BYTES);
@@ -134,9 +150,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
         let mut watermark = Watermark::set(&path, 0xfe);
-        watermark.advance();
+        watermark.advance().unwrap();
         let before = std::fs::read(&path).unwrap();
-        watermark.advance();
+        watermark.advance().unwrap();
         let after = std::fs::read(&path).unwrap();
         let changed: Vec<usize> = (0..after.len()).filter(|&at| before[at] != after[at]).collect();
         for torn in 0..=changed.len() {
@@ -145,6 +161,23 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let expected = if torn == changed.len() { 0x100 } else { 0xff };
             assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(expected), "{torn} bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_fails_the_commit_only_where_the_file_system_has_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w");
+        let mut watermark = Watermark::set(&path, 1);
+        // Opened for reading only: an error, but none of the disk.
+        watermark.file = Some(File::open(&path).unwrap());
+        watermark.advance().unwrap();
+        assert!(watermark.file.is_none(), "it is not tried again");
+        watermark.advance().unwrap();
+        for (errno, expected) in
+            [(Errno::IO, true), (Errno::ROFS, true), (Errno::NOSPC, false), (Errno::DQUOT, false)]
+        {
+            assert_eq!(has_given_up(&errno.into()), expected, "{errno}");
         }
     }
 

@@ -70,13 +70,19 @@ impl Writer {
         if let Some(failed) = self.failure.get() {
             return Err(failed);
         }
+        let changes = self.connection.total_changes();
         let run = || run_batch(&self.connection, self.rules, &self.clock, &self.types, ops);
         let outcomes = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
-        if outcomes.is_ok() {
-            // Before the answers: what was answered is never missing without notice.
-            self.watermark.advance();
-        }
+        // Before the answers: what was answered is never missing without notice.
+        let outcomes = match outcomes {
+            Ok(outcomes) if self.connection.total_changes() != changes => self
+                .watermark
+                .advance()
+                .map(|()| outcomes)
+                .map_err(|error| Error::Failed(format!("the file system takes no more writes: {error}"))),
+            others => others,
+        };
         self.note(outcomes)
     }
 

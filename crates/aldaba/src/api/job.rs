@@ -73,8 +73,8 @@ struct JobIn {
     result: Option<()>,
     #[schema(max_length = 65536)]
     error: Option<String>,
-    /// Whom to tell; nobody, if not given or empty.
-    #[schema(format = "uri", max_length = 8192)]
+    /// The URL to tell; nobody is told if it is not given or empty.
+    #[schema(max_length = 8192)]
     webhook_url: Option<String>,
     /// When the job ended; now, if not given.
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -438,14 +438,16 @@ pub const SETTINGS: &[Setting] = &[
         "268435456",
         (0, 1 << 50),
         "Free bytes on the disk below which no more messages are accepted: 507 with `Retry-After`. Deliveries \
-         go on, and accepting resumes by itself once there is room.",
+         go on. Accepting resumes by itself: at once when `reserve_bytes` more than this are free, else when this \
+         many have been free for 10 seconds.",
         |c, n| c.store.low_space_bytes = n,
     ),
     number(
         "reserve_bytes",
         "67108864",
         (0, 1 << 40),
-        "The size of a file that is given up when room is low, so that results can still be written.",
+        "The size of a file that is given up when room is low, so that results can still be written. It is made \
+         again when `low_space_bytes` and as many bytes are free; until then the server runs without it.",
         |c, n| c.store.reserve_bytes = n,
     ),
     number(

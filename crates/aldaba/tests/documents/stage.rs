@@ -106,6 +106,7 @@ pub(crate) struct Stage {
     disk: Arc<Mutex<Disk>>,
     process: Arc<Process>,
     lives: usize,
+    overrides: Overrides,
 }
 
 /// Runs a case on a clock that jumps to whatever comes next.
@@ -128,7 +129,7 @@ impl Stage {
         let receivers = Arc::new(Receivers { script: Mutex::new(Box::new(script)), log: Mutex::default() });
         let disk: Arc<Mutex<Disk>> = Arc::default();
         let (engine, router) = start(&process, &disk, &receivers, &overrides).await;
-        Self { engine, router, receivers, disk, process, lives: 1 }
+        Self { engine, router, receivers, disk, process, lives: 1, overrides }
     }
 
     /// `kill -9` and a new start on what is on disk.
@@ -142,7 +143,7 @@ impl Stage {
         let process = Process::new(self.lives, self.process.now() + span);
         self.lives += 1;
         let receivers = self.receivers.clone();
-        let (engine, router) = start(&process, &self.disk, &receivers, &Overrides::default()).await;
+        let (engine, router) = start(&process, &self.disk, &receivers, &self.overrides).await;
         (self.engine, self.router, self.process) = (engine, router, process);
     }
 

@@ -140,7 +140,7 @@ async fn endpoints_messages_and_sources_are_the_same_by_id_and_by_uid() {
     // One attempt by hand.
     for path in [
         format!("/app/{app}/msg/{message}/endpoint/{endpoint}/resend"),
-        format!("/app/sol/msg/order-1/endpoint/door/resend"),
+        "/app/sol/msg/order-1/endpoint/door/resend".to_owned(),
         format!("/app/{app}/msg/order-1/endpoint/{endpoint}/resend"),
         format!("/app/sol/msg/{message}/endpoint/door/resend"),
     ] {

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub(super) const NAME: &str = "black-holes";
 
 const APPLICATIONS: usize = 8;
-/// Where they are: one host alone would get no more than its own cap (ADR 14).
+/// Where they are: one host alone would get no more than its own cap (ADR 16).
 const HOSTS: usize = 64;
 const ENDPOINTS: usize = 40_000;
 /// Connections to holes that must be open before it is measured. One organization alone may have 1,536: three quarters of the

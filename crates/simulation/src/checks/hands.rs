@@ -89,7 +89,9 @@ pub(super) fn only_what_is_off_is_skipped(stories: &Stories<'_>, log: &Log, foun
     }
 }
 
-/// When what was held for an endpoint was let go by a hand.
+/// When what was held for an endpoint was let go by a hand: also by another ordering, which ends a block.
 pub(super) fn releases(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = Timestamp> {
-    of(log, endpoint).filter_map(|hand| hand.health.released_at.filter(|at| *at <= hand.at))
+    let orderings = log.orderings.iter().filter(move |change| change.endpoint == endpoint && !change.first);
+    let released = of(log, endpoint).filter_map(|hand| hand.health.released_at.filter(|at| *at <= hand.at));
+    released.chain(orderings.map(|change| change.at))
 }

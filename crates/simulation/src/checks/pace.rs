@@ -154,9 +154,10 @@ pub(super) fn lanes_keep_their_width(scenario: &Scenario, log: &Log, found: &mut
     }
     let mut origins: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for request in &log.requests {
-        origins.entry((request.life, scenario.origin(request.door))).or_default().push(request);
+        let org = scenario.org_of(scenario.doors[request.door].tenant);
+        origins.entry((request.life, org, scenario.origin(request.door))).or_default().push(request);
     }
-    for ((life, origin), requests) in origins {
+    for ((life, _, origin), requests) in origins {
         let (at_once, most) = (most_at_once(&requests), scenario.options.requests_per_origin);
         found.require(at_once <= most, "origin", || {
             format!("{at_once} requests at once to {origin:?} in life {life}; {most} are allowed")

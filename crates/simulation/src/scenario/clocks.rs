@@ -34,6 +34,7 @@ pub(super) fn set(scenario: &mut Scenario) {
         interval: MINUTE * 10,
         ..RetentionOptions::default()
     };
+    scenario.options.held = HOUR * 24 * 30;
     scenario.options.longest_nap = Duration::from_secs(10);
     scenario.options.clock_noted_every = MINUTE;
     scenario.overrides.stop_after = HOUR * 168;
@@ -91,7 +92,7 @@ fn steps(scenario: &mut Scenario, dice: &mut Dice) {
 
 /// Lives end at some of the steps, so that the next one starts on another clock, and between them.
 fn lives(scenario: &mut Scenario, dice: &mut Dice) {
-    let mut began = scenario.start;
+    let (mut began, mut last_moments) = (scenario.start, Vec::new());
     scenario.lives.clear();
     for step in &scenario.clock_steps {
         let ends = match dice.between(0, 2) {
@@ -110,6 +111,13 @@ fn lives(scenario: &mut Scenario, dice: &mut Dice) {
         };
         let downtime = MINUTE;
         scenario.lives.push(LifePlan { length: ends.since(began), end, crash: None, downtime });
+        last_moments.push(ends);
         began = ends + downtime;
     }
+    // A few events come just before an end: accepted, and not delivered yet.
+    let orders = scenario.orders.iter_mut().step_by(3);
+    for (order, ends) in orders.zip(last_moments.iter().cycle().take(last_moments.len() * 4)) {
+        order.at = ends.before(dice.millis(1, 40));
+    }
+    scenario.orders.sort_by_key(|order| order.at);
 }

@@ -22,6 +22,11 @@ impl Disk {
                 let expired = row.expires_at.is_some_and(|expires_at| expires_at <= message.created_at);
                 (!expired).then(|| MessageId::from_bytes(row.resource))
             }
+            // As if it were kept no longer than its message.
+            Some(Sabotage::ForgetWindow) => {
+                let first = MessageId::from_bytes(self.key(key)?);
+                self.messages.contains_key(&(accept.app, first)).then_some(first)
+            }
             _ => self.key(key).map(MessageId::from_bytes),
         };
         let digests = accept.idempotency.map(|used| [Some(used.digest.current), used.digest.former]);
@@ -66,8 +71,7 @@ impl Disk {
         let first = self.insert_deliveries(accept, sabotage == Some(Sabotage::ForgetDelay));
         let resource = *message.id.as_bytes();
         if let Some(key) = event_id {
-            let at_least = message.event_id_until.filter(|_| sabotage != Some(Sabotage::ForgetWindow));
-            self.keys.insert(key, KeyRow { resource, expires_at: None, at_least });
+            self.keys.insert(key, KeyRow { resource, expires_at: None, at_least: message.event_id_until });
         }
         if let Some(used) = accept.idempotency {
             self.keep_request(owner, used, resource);

@@ -57,7 +57,7 @@ impl Disk {
 
     pub(super) fn started_before(&self, query: StartedQuery) -> StartedPage {
         let mut rows = self.waiting_for(query.endpoint);
-        rows.sort_by_key(|row| started_place(row));
+        rows.sort_by_key(started_place);
         let after = query.after.map(|after| match after {
             StartedCursor::Untried(turn) => (false, turn.due_at, turn.seq),
             StartedCursor::Tried { clock_start, seq } => (true, clock_start, seq),

@@ -170,6 +170,29 @@ fn what_is_kept_is_bounded_by_applications_and_by_their_endpoints() {
     assert_eq!(keep("g", 50), (1, 50), "larger than the limit: kept alone");
 }
 
+#[tokio::test]
+async fn an_application_that_is_deleted_is_kept_by_none_of_its_names() {
+    let tenants = Tenants::new(10, 10);
+    let keep = async |key: &str, app: AppId| {
+        let mut found = tenant(2);
+        found.application.id = app;
+        tenants.get(&which(key), || Box::pin(std::future::ready(Ok(Some(found.clone()))))).await.unwrap();
+    };
+    let other = AppId::from_bytes([4; 20]);
+    keep("id", APP).await;
+    keep("uid", APP).await;
+    keep("other", other).await;
+    assert_eq!(tenants.size(), (2, 3, 6));
+    tenants.forget_application(APP);
+    assert_eq!(tenants.size(), (1, 1, 2));
+    // Its name is another one's now.
+    keep("uid", other).await;
+    tenants.forget_application(APP);
+    assert_eq!(tenants.size(), (1, 2, 4));
+    tenants.forget_application(other);
+    assert_eq!(tenants.size(), (0, 0, 0));
+}
+
 #[test]
 fn a_filter_weighs_as_much_as_it_is_long() {
     let plain = tenant(3);

@@ -39,7 +39,8 @@ impl Throttled {
                         self.world.end((start.endpoint, start.waiting.seq), true);
                     }
                     Action::End(..) => panic!("nothing ends in these tests"),
-                    Action::Search(_) => panic!("the policy has no stop date"),
+                    // Whoever is changed may have a stop date now.
+                    Action::Search(search) => self.world.turns.searched(search.endpoint, None, now),
                 }
             }
             if idle {

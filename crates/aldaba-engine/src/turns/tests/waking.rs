@@ -31,25 +31,29 @@ fn many_lanes_at_once_read_the_store_a_few_at_a_time_and_all_come_to_it() {
 fn a_changed_endpoint_is_read_again_before_the_next_attempt() {
     let (endpoint, now) = (lane_id(0), Timestamp::from_millis(0));
     let mut world = World::new(Options::default(), 0, 0, |_| 0);
+    // What is past a stop date that has changed is another matter.
+    let acts = |world: &mut World| -> Vec<_> {
+        world.turns.run_once(now).into_iter().filter(|action| !matches!(action, Action::Search(_))).collect()
+    };
     world.turns.altered(endpoint);
-    assert!(world.turns.run_once(now).is_empty(), "a lane that is not in memory reads it anyway");
+    assert!(acts(&mut world).is_empty(), "a lane that is not in memory reads it anyway");
     world.add(0, 3, 0);
-    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_), Action::Refill(_)]));
+    assert!(matches!(acts(&mut world)[..], [Action::Read(_), Action::Refill(_)]));
     world.turns.refilled(endpoint, &[row_of(0, 0), row_of(0, 1)], 100);
     // Two changes while the first read is under way: what it brings is old.
     world.turns.altered(endpoint);
     world.turns.altered(endpoint);
     world.read(endpoint);
-    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_)]));
+    assert!(matches!(acts(&mut world)[..], [Action::Read(_)]));
     world.read(endpoint);
-    assert!(matches!(world.turns.run_once(now)[..], [Action::Attempt(_), Action::Attempt(_)]));
+    assert!(matches!(acts(&mut world)[..], [Action::Attempt(_), Action::Attempt(_)]));
     // A change of a lane that is awake holds it until it has been read again.
     let later = Entry { waiting: row_of(0, 2), content: None };
     world.turns.altered(endpoint);
     world.turns.offer(endpoint, world.apps[&endpoint], later, now);
-    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_)]));
+    assert!(matches!(acts(&mut world)[..], [Action::Read(_)]));
     world.read(endpoint);
-    assert!(matches!(world.turns.run_once(now)[..], [Action::Attempt(_)]));
+    assert!(matches!(acts(&mut world)[..], [Action::Attempt(_)]));
 }
 
 #[test]
