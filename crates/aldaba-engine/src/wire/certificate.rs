@@ -11,7 +11,7 @@ use thiserror::Error as ThisError;
 /// Judges as the library does; only where that finds no trusted issuer, it looks whether the certificate is its own.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    library: Arc<WebPkiServerVerifier>,
+    verifier: Arc<WebPkiServerVerifier>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -21,8 +21,8 @@ struct SelfSigned;
 
 impl Verifier {
     pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
-        let library = verifier(roots, &provider)?;
-        Ok(Self { library, provider })
+        let verifier = verifier(roots, &provider)?;
+        Ok(Self { verifier, provider })
     }
 
     /// Whether the certificate was signed with its own key: by itself as the only issuer it is acceptable.
@@ -57,7 +57,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let verified =
-            self.library.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+            self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         verified.map_err(|error| {
             let self_signed = match &error {
                 Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -80,7 +80,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.library.verify_tls12_signature(message, certificate, signed)
+        self.verifier.verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -89,11 +89,11 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.library.verify_tls13_signature(message, certificate, signed)
+        self.verifier.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.library.supported_verify_schemes()
+        self.verifier.supported_verify_schemes()
     }
 }
 
