@@ -165,11 +165,12 @@ impl Lines {
         let mut filled = Room::default();
         let mut own = [Room::default(); Class::ALL.len()];
         let results = self.most_results(batch.operations, now);
+        let accepts = self.most_accepts(usual.operations, batch.operations);
         for rest in [false, true] {
             for class in Class::ALL {
                 let own = &mut own[class as usize];
                 let size = if class.is_of_messages() { batch.operations } else { usual.operations };
-                let most = most(class, results, size);
+                let most = most(class, results, accepts, size);
                 let share = if rest { most } else { share(class, size).min(most) };
                 let line = &mut self.of[class as usize];
                 while let Some(Waiting { op, .. }) = line.waiting.front() {
@@ -216,6 +217,16 @@ impl Lines {
         (usual * fan_out).min(in_time.max(usual))
     }
 
+    /// Writing down what is to be delivered costs less than delivering it. So while results come, messages with many deliveries
+    /// have no more of a commit than the results have, or what is accepted soon waits for long. A slow receiver gives few
+    /// results, and must not slow this down: most of a usual commit they have in any case.
+    fn most_accepts(&self, usual: usize, operations: usize) -> usize {
+        match self.of[Class::Result as usize].operations {
+            0 => operations,
+            results => results.max(usual * 3 / 4).min(operations),
+        }
+    }
+
     /// Hundreds of results can come in one moment. Whoever sends a message just then waits for the commit that
     /// is under way and for its own, so they make neither take much longer.
     fn most_results(&self, operations: usize, now: Duration) -> usize {
@@ -248,10 +259,11 @@ fn share(class: Class, operations: usize) -> usize {
 }
 
 /// What a class may have of a batch that has room left.
-fn most(class: Class, results: usize, operations: usize) -> usize {
+fn most(class: Class, results: usize, accepts: usize, operations: usize) -> usize {
     match class {
         Class::Result => results,
-        Class::Accept | Class::Command => operations,
+        Class::Accept => accepts,
+        Class::Command => operations,
         // A slice of bulk work takes its whole time of a commit that others wait for, so there is never
         // a second one.
         Class::Bulk => 1,

@@ -306,3 +306,23 @@ fn messages_with_many_deliveries_make_a_commit_larger_as_long_as_it_stays_quick(
     assert!((185..=200).contains(&operations), "{operations}, which take 12 ms");
     assert_eq!(of_many(50, 1000), (64, 1, 14), "the usual");
 }
+
+#[test]
+fn messages_with_many_deliveries_do_not_outrun_the_results() {
+    let taken = |results: usize| {
+        let mut lines = Lines::default();
+        for _ in 0..100 {
+            let (op, reply) = message(50);
+            lines.put(op, reply, Duration::ZERO);
+        }
+        for _ in 0..results {
+            lines.put(Op::Record(Vec::new()), Reply::Record(Done::new(drop)), Duration::ZERO);
+        }
+        let batch = lines.take(Room { operations: 128, bytes: 8 << 20 }, Duration::ZERO);
+        50 * batch.ops.iter().filter(|op| op.class() == Class::Accept).count()
+    };
+    assert_eq!(taken(0), 500, "nothing is being delivered: a commit is full of them");
+    assert_eq!(taken(1), 100, "a receiver that gives few results does not slow them down to its own pace");
+    assert_eq!(taken(150), 150);
+    assert_eq!(taken(300), 200, "then the results have the rest");
+}
