@@ -35,6 +35,18 @@ fn failed_standard() -> Health {
 }
 
 #[test]
+fn elapsed_time_fails_no_endpoint_on_a_clock_that_is_not_trusted() {
+    let standard = builtin("standard");
+    let failing = after(&Health::default(), &standard, 1, &answer(500), START);
+    let leapt = after(&failing, &standard.on_untrusted_clock(), 1, &answer(500), at(400 * DAY));
+    assert_eq!(leapt.status, HealthStatus::Active);
+    assert_eq!(leapt.failing_since, Some(START), "the time is still counted");
+    assert_eq!(after(&leapt, &standard, 1, &answer(500), at(5 * DAY)).status, HealthStatus::Failed);
+    let used_up = builtin("public-api").on_untrusted_clock();
+    assert_eq!(after(&failing, &used_up, 6, &answer(500), START).status, HealthStatus::Failed);
+}
+
+#[test]
 fn d4_each_retriable_failure_with_retries_left_adds_one() {
     let policy = builtin("public-api");
     let mut health = Health::default();

@@ -13,7 +13,7 @@ pub use record::ClockRecord;
 pub(crate) use watch::ClockWatch;
 
 use crate::Clock;
-use aldaba_delivery::Timestamp;
+use aldaba_delivery::{Policy, Timestamp};
 use parking_lot::Mutex;
 use record::Change;
 use std::sync::Arc;
@@ -83,6 +83,11 @@ impl ClockTrust {
     /// date comes.
     pub(crate) fn stop_clock(&self, start: Timestamp) -> Timestamp {
         if self.may_end_by_time() { start } else { Timestamp::MAX }
+    }
+
+    /// The policy that an endpoint's health is judged by. While the clock is not trusted, elapsed time fails no endpoint.
+    pub(crate) fn health_policy(&self, policy: &Policy) -> Policy {
+        if self.may_end_by_time() { policy.clone() } else { policy.on_untrusted_clock() }
     }
 
     /// What the clock should show, as far as is known: for what ends a while after a hand has ended it, and neither

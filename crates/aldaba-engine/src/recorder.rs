@@ -8,7 +8,7 @@ use crate::operational::{Listeners, extend, moment};
 use crate::{ClockTrust, Entropy, WireResponse};
 use aldaba_delivery::{
     AppId, AttemptId, Class, Delivery, Ending, EndpointId, Health, HealthStatus, MessageId, OrgId, Outcome,
-    Reason, Timestamp, Transition,
+    Policy, Reason, Timestamp, Transition,
 };
 use aldaba_store::{Done, Error, LastAttempt, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
 use serde_json::{Value, json};
@@ -27,6 +27,8 @@ pub(crate) struct Conclusion {
     attempt: NewAttempt,
     class: Class,
     transition: Transition,
+    /// The policy that the endpoint's health is judged by.
+    health_policy: Policy,
     /// How the delivery waits from now on, if it does.
     again: Option<Waiting>,
 }
@@ -64,7 +66,8 @@ impl Conclusion {
         }
         let attempt = sent.noted(Trigger::Scheduled, success, entropy);
         let again = again(start, &delivery, &transition);
-        Self { attempt, class, transition, again }
+        let health_policy = trust.health_policy(policy);
+        Self { attempt, class, transition, health_policy, again }
     }
 }
 
@@ -120,8 +123,8 @@ impl Recorder {
                 Some(Judgement { record, again: None, answered: None, woken })
             }
             End::Sent(conclusion) => {
-                let Conclusion { attempt, class, transition, again } = *conclusion;
-                let health = known.after_attempt(&start.target.policy, &class, &transition, now);
+                let Conclusion { attempt, class, transition, health_policy, again } = *conclusion;
+                let health = known.after_attempt(&health_policy, &class, &transition, now);
                 let health = if blocks(&start, &transition) { health.blocked(now) } else { health };
                 let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));

@@ -152,6 +152,17 @@ impl Policy {
         Self(Arc::new(spec))
     }
 
+    /// The same policy on a clock that is not trusted: an endpoint does not fail because time has passed.
+    #[must_use]
+    pub fn on_untrusted_clock(&self) -> Self {
+        match self.endpoint_fails {
+            EndpointFails::WithoutSuccessFor(_) => {
+                Self(Arc::new(PolicySpec { endpoint_fails: EndpointFails::Never, ..PolicySpec::clone(self) }))
+            }
+            EndpointFails::Never | EndpointFails::WhenExhausted => self.clone(),
+        }
+    }
+
     /// The longest that it can make a delivery wait between two attempts.
     pub fn longest_delay(&self) -> Duration {
         self.jitter.longest(self.schedule.longest()).max(self.retry_after.longest)

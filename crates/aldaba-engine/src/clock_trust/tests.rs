@@ -1,5 +1,6 @@
 use super::*;
 use crate::{SteppedClock, SystemClock};
+use aldaba_delivery::policy::{Overrides, builtin};
 
 const HOUR_MILLIS: i64 = 3_600_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -32,6 +33,16 @@ fn a_leap_while_it_runs_is_seen_by_whoever_asks_next() {
         assert!(trust.may_end_by_time(), "mended");
         assert_eq!(trust.stop_clock(start), start);
     }
+}
+
+#[test]
+fn an_endpoint_is_not_failed_by_the_days_that_a_clock_has_leapt() {
+    let (machine, trust, _) = stepped();
+    let standard = builtin("standard", &Overrides::default()).unwrap().unwrap();
+    assert_eq!(trust.health_policy(&standard), standard);
+    machine.set_offset(25 * HOUR_MILLIS);
+    assert_eq!(trust.health_policy(&standard), standard.on_untrusted_clock());
+    assert_ne!(trust.health_policy(&standard), standard);
 }
 
 #[test]
