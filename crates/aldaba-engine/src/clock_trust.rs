@@ -52,6 +52,14 @@ pub struct ClockState {
     pub trusted_in: Duration,
 }
 
+/// What elapsed time may end. While the clock is not trusted, that is nothing.
+pub(crate) struct TimeRules {
+    /// What a stop date counts from.
+    pub(crate) stop_clock: Timestamp,
+    /// The policy that the endpoint's health is judged by.
+    pub(crate) health_policy: Policy,
+}
+
 impl ClockTrust {
     /// Compares the clock with the record of the last run. `newest`: when something last happened, for a store that
     /// has no record yet.
@@ -79,15 +87,13 @@ impl ClockTrust {
         self.look().is_none_or(|record| record.is_trusted())
     }
 
-    /// What a stop date counts from, for a delivery that was let go at `start`. While the clock is not trusted no stop
-    /// date comes.
-    pub(crate) fn stop_clock(&self, start: Timestamp) -> Timestamp {
-        if self.may_end_by_time() { start } else { Timestamp::MAX }
-    }
-
-    /// The policy that an endpoint's health is judged by. While the clock is not trusted, elapsed time fails no endpoint.
-    pub(crate) fn health_policy(&self, policy: &Policy) -> Policy {
-        if self.may_end_by_time() { policy.clone() } else { policy.on_untrusted_clock() }
+    /// What elapsed time may do to a delivery that was let go at `start`, and to its endpoint.
+    pub(crate) fn time_rules(&self, policy: &Policy, start: Timestamp) -> TimeRules {
+        if self.may_end_by_time() {
+            TimeRules { stop_clock: start, health_policy: policy.clone() }
+        } else {
+            TimeRules { stop_clock: Timestamp::MAX, health_policy: policy.on_untrusted_clock() }
+        }
     }
 
     /// What the clock should show, as far as is known: for what ends a while after a hand has ended it, and neither

@@ -226,7 +226,7 @@ impl Dispatcher {
         if self.turns.has_ready() {
             return Some(now);
         }
-        self.turns.next_alarm().into_iter().chain(self.sweep.next()).min()
+        self.turns.next_alarm(now).into_iter().chain(self.sweep.next()).min()
     }
 
     fn hear(&mut self, event: Event, now: Timestamp) {

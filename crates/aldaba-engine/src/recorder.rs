@@ -58,7 +58,8 @@ impl Conclusion {
             attempts: start.waiting.attempts.saturating_add(1),
             clock_start: start.waiting.clock_start,
         };
-        let judged = Delivery { clock_start: trust.stop_clock(delivery.clock_start), ..delivery };
+        let time = trust.time_rules(policy, delivery.clock_start);
+        let judged = Delivery { clock_start: time.stop_clock, ..delivery };
         let transition = Transition::after_attempt(policy, &judged, &class, now, entropy.chance());
         let success = transition == Transition::Settle(Ending::Delivered);
         if !success {
@@ -66,8 +67,7 @@ impl Conclusion {
         }
         let attempt = sent.noted(Trigger::Scheduled, success, entropy);
         let again = again(start, &delivery, &transition);
-        let health_policy = trust.health_policy(policy);
-        Self { attempt, class, transition, health_policy, again }
+        Self { attempt, class, transition, health_policy: time.health_policy, again }
     }
 }
 

@@ -119,9 +119,9 @@ impl Turns {
     }
 
     /// When something is next due that no news will announce.
-    pub(crate) fn next_alarm(&self) -> Option<Timestamp> {
+    pub(crate) fn next_alarm(&self, now: Timestamp) -> Option<Timestamp> {
         let own = self.alarms.first().map(|(at, _)| *at);
-        own.into_iter().chain(self.throttles.next_alarm()).chain(self.next_search()).min()
+        own.into_iter().chain(self.throttles.next_alarm()).chain(self.next_search(now)).min()
     }
 
     /// What is known of an endpoint that has something in flight.

@@ -12,6 +12,10 @@ fn stepped() -> (Arc<SteppedClock>, ClockTrust, TrustedClock) {
     (machine.clone(), trust.clone(), TrustedClock(trust, machine))
 }
 
+fn standard() -> Policy {
+    builtin("standard", &Overrides::default()).unwrap().unwrap()
+}
+
 #[test]
 fn a_leap_while_it_runs_is_seen_by_whoever_asks_next() {
     for hours in [1, -1, 23, -23] {
@@ -27,22 +31,22 @@ fn a_leap_while_it_runs_is_seen_by_whoever_asks_next() {
         let start = clock.now();
         machine.set_offset(hours * HOUR_MILLIS);
         assert!(!trust.may_end_by_time(), "{hours} h");
-        assert_eq!(trust.stop_clock(start), Timestamp::MAX);
+        assert_eq!(trust.time_rules(&standard(), start).stop_clock, Timestamp::MAX);
         assert!(trust.believed(clock.now()).since(start) < DAY);
         machine.set_offset(0);
         assert!(trust.may_end_by_time(), "mended");
-        assert_eq!(trust.stop_clock(start), start);
+        assert_eq!(trust.time_rules(&standard(), start).stop_clock, start);
     }
 }
 
 #[test]
 fn an_endpoint_is_not_failed_by_the_days_that_a_clock_has_leapt() {
     let (machine, trust, _) = stepped();
-    let standard = builtin("standard", &Overrides::default()).unwrap().unwrap();
-    assert_eq!(trust.health_policy(&standard), standard);
+    let judged_by = || trust.time_rules(&standard(), Timestamp::MIN).health_policy;
+    assert_eq!(judged_by(), standard());
     machine.set_offset(25 * HOUR_MILLIS);
-    assert_eq!(trust.health_policy(&standard), standard.on_untrusted_clock());
-    assert_ne!(trust.health_policy(&standard), standard);
+    assert_eq!(judged_by(), standard().on_untrusted_clock());
+    assert_ne!(judged_by(), standard());
 }
 
 #[test]

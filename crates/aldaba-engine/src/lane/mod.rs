@@ -20,15 +20,16 @@ use crate::turns::Owner;
 use crate::{ClockTrust, Options};
 use aldaba_delivery::{AppId, Health, Passability, Reason, StopRule, Timestamp};
 use aldaba_store::Seq;
+use foldhash::fast::FixedState;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A map whose order, though never relied on, is the same in every run.
-pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
-pub(crate) type FixedSet<K> = HashSet<K, BuildHasherDefault<DefaultHasher>>;
+/// A map whose order, though never relied on, is the same in every run. A delivery needs dozens of look-ups, so the hash
+/// is a quick one. It does not resist chosen keys: ids are the server's own, and maps keyed by an origin are bounded.
+pub(crate) type FixedMap<K, V> = HashMap<K, V, FixedState>;
+pub(crate) type FixedSet<K> = HashSet<K, FixedState>;
 
 /// How soon a lane looks again whether what it holds may end, while the clock is not trusted.
 const DISTRUST_RECHECK: Duration = Duration::from_secs(60);

@@ -41,15 +41,17 @@ impl Turns {
     }
 
     /// When the next search is due, if it may begin.
-    pub(super) fn next_search(&self) -> Option<Timestamp> {
-        let may_begin = !self.halted && self.searching < MAX_SEARCHES && self.trust.may_end_by_time();
-        self.searches.first().filter(|_| may_begin).map(|(at, _)| *at)
+    pub(super) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
+        let (at, _) = *self.searches.first()?;
+        let may_begin = !self.halted && self.searching < MAX_SEARCHES;
+        // The clock is judged when a search is due, not at every look.
+        (may_begin && (at > now || self.trust.may_end_by_time())).then_some(at)
     }
 
     /// The searches that begin now.
     pub(super) fn due_searches(&mut self, now: Timestamp) -> Vec<SearchFor> {
         let mut begun = Vec::new();
-        while self.next_search().is_some_and(|at| at <= now)
+        while self.next_search(now).is_some_and(|at| at <= now)
             && let Some((_, endpoint)) = self.searches.pop_first()
         {
             if let Some(until) = self.begins_search(endpoint, now) {

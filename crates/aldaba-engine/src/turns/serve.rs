@@ -295,7 +295,7 @@ impl Turns {
             return Turn::Later;
         };
         if let Some(rule) = rule {
-            if self.trust.may_end_by_time() && rule.ends(&wait(&head), now) {
+            if rule.ends(&wait(&head), now) && self.trust.may_end_by_time() {
                 return Turn::Overdue;
             }
             // The stop date counts from when it was let go.

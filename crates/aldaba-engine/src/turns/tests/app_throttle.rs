@@ -44,7 +44,7 @@ impl Throttled {
                 }
             }
             if idle {
-                let next = self.world.turns.next_alarm().map_or(end, |at| at.millis());
+                let next = self.world.turns.next_alarm(now).map_or(end, |at| at.millis());
                 assert!(next > self.now, "it would spin");
                 self.now = next.min(end);
             }

@@ -104,5 +104,5 @@ fn a_new_throttle_rate_holds_from_the_next_read_on() {
     let target = Target { throttle_rate: Some(10), app: world.apps[&endpoint], ..old_target() };
     world.turns.opened(endpoint, target, Health::default(), now);
     assert!(world.turns.run_once(now).is_empty(), "its bucket is empty");
-    assert_eq!(world.turns.next_alarm(), Some(Timestamp::from_millis(100)));
+    assert_eq!(world.turns.next_alarm(now), Some(Timestamp::from_millis(100)));
 }
