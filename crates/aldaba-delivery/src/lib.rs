@@ -44,4 +44,4 @@ pub use retry_after::RetryAfter;
 pub use span::{parse_span, write_span};
 pub use stop_rule::{StopRule, Wait};
 pub use time::Timestamp;
-pub use transition::{Delivery, Ending, Reason, SkipReason, Transition};
+pub use transition::{CLOCK_TOLERANCE, Delivery, Ending, Reason, SkipReason, StoredDue, Transition};

@@ -124,16 +124,46 @@ impl Delivery {
         self.stop_at(policy).is_some_and(|stop| turn > stop)
     }
 
-    /// The latest moment that it can be due at, seen from `now`. A due time beyond it was stored by a clock that
-    /// was ahead. What was never tried is due at once, or when its sender asked for it; a retry at most the
-    /// policy's longest delay away.
-    pub fn latest_due(&self, policy: &Policy, deliver_at: Option<Timestamp>, now: Timestamp) -> Timestamp {
-        if self.attempts == 0 {
-            return deliver_at.map_or(now, |at| at.max(now));
-        }
-        now + policy.longest_delay()
+    /// When it is due, where a clock that was ahead may have stored a later moment than the delivery was to wait for. `None`:
+    /// as stored. What was never tried is due at once, or when its sender asked for it. A retry keeps its delay, up to the
+    /// longest one of the policy: what was asked for with `Retry-After` is kept by the endpoint's health.
+    pub fn corrected_due(
+        &self,
+        policy: &Policy,
+        stored: &StoredDue,
+        now: Timestamp,
+        chance: Chance,
+    ) -> Option<Timestamp> {
+        let StoredDue { due_at, deliver_at, tried_at, clock_was_ahead } = *stored;
+        let longest = policy.longest_delay();
+        let corrected = match tried_at {
+            _ if self.attempts == 0 => deliver_at.map_or(now, |at| at.max(now)),
+            // By this clock the attempt is still to come: another one has planned what follows it.
+            Some(tried_at) if tried_at > now + CLOCK_TOLERANCE => now + due_at.since(tried_at).min(longest),
+            // The clock may have leapt while the attempt was made.
+            _ if clock_was_ahead && due_at > now + longest => {
+                now + policy.jitter.apply(policy.schedule.delay(self.attempts), chance)
+            }
+            _ => due_at,
+        };
+        (corrected < due_at).then_some(corrected)
     }
 }
+
+/// What is stored of the time that a delivery waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredDue {
+    pub due_at: Timestamp,
+    /// The `deliverAt` of its message.
+    pub deliver_at: Option<Timestamp>,
+    /// When its last scheduled attempt began, by the clock of that time.
+    pub tried_at: Option<Timestamp>,
+    /// The clock is known to have gone back since some of what is stored.
+    pub clock_was_ahead: bool,
+}
+
+/// Steps of the clock that are not worth a correction of due times.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 impl Transition {
     /// What follows an attempt. `delivery.attempts` counts it already.

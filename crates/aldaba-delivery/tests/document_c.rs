@@ -32,6 +32,49 @@ fn c3_the_three_variables_override_the_defaults() {
 }
 
 #[test]
+fn c3_the_delays_are_settings_and_no_longest_delay_is_below_the_first() {
+    let read = |base: Option<&str>, longest: Option<&str>| {
+        Overrides::read(|name| match name {
+            "WEBHOOK_BASE_DELAY_MS" => base.map(Into::into),
+            "WEBHOOK_MAX_DELAY_MS" => longest.map(Into::into),
+            "WEBHOOK_MAX_ATTEMPTS" => Some("6".into()),
+            _ => None,
+        })
+    };
+    let gaps = |base, longest| {
+        let policy = builtin_with("job-status", &read(base, longest).unwrap());
+        let walk = walk(&policy, Chance::LOWEST, |_, _| answer(500));
+        walk.attempts.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect::<Vec<_>>()
+    };
+    assert_eq!(gaps(None, None), [1000, 2000, 4000, 8000, 16_000]);
+    assert_eq!(gaps(Some("250"), Some("1500")), [250, 500, 1000, 1500, 1500]);
+    assert_eq!(gaps(None, Some("1000")), [1000; 5]);
+    assert_eq!(gaps(Some("300000"), None), [300_000; 5]);
+    for (base, longest, why) in [
+        (
+            Some("2000"),
+            Some("1999"),
+            "WEBHOOK_MAX_DELAY_MS=1999: expected a whole number from 2000 to 2592000000 (it must not be below \
+             WEBHOOK_BASE_DELAY_MS)",
+        ),
+        (
+            None,
+            Some("999"),
+            "WEBHOOK_MAX_DELAY_MS=999: expected a whole number from 1000 to 2592000000 (it must not be below \
+             WEBHOOK_BASE_DELAY_MS)",
+        ),
+        (
+            Some("300001"),
+            None,
+            "WEBHOOK_BASE_DELAY_MS=300001: expected a whole number from 1 to 300000 (it must not be above \
+             WEBHOOK_MAX_DELAY_MS; set that as well)",
+        ),
+    ] {
+        assert_eq!(read(base, longest).unwrap_err().to_string(), why);
+    }
+}
+
+#[test]
 fn c3_without_variables_the_defaults_hold() {
     let defaults = Overrides::read(|_| None).unwrap();
     assert_eq!(defaults, Overrides::default());
@@ -46,6 +89,9 @@ fn c3_a_variable_that_is_no_number_in_its_bounds_is_refused_by_name() {
         ("WEBHOOK_MAX_ATTEMPTS", "-1", 10_000),
         ("WEBHOOK_MAX_ATTEMPTS", "10001", 10_000),
         ("WEBHOOK_RETRY_INTERVAL_MS", "", 2_592_000_000),
+        ("WEBHOOK_BASE_DELAY_MS", "0", 2_592_000_000),
+        ("WEBHOOK_BASE_DELAY_MS", "1s", 2_592_000_000),
+        ("WEBHOOK_MAX_DELAY_MS", "2592000001", 2_592_000_000),
         ("RETRY_STOP_DATE_AFTER_MINUTES", "1e3", 43_200),
         ("RETRY_STOP_DATE_AFTER_MINUTES", "99999999999999999999", 43_200),
     ];

@@ -153,6 +153,7 @@ impl Sender {
         let now = self.clock.wall();
         let headers = target.profile.headers(&Facts {
             message: start.waiting.message,
+            event_id: content.event_id.as_deref(),
             event_type: &content.event_type,
             version: content.version.as_deref(),
             app: target.app,

@@ -6,6 +6,7 @@
 //! | `retention` | removes what is no longer kept | a new round |
 //! | `orphans` | ends what waits for deleted applications | walks all deleted applications again |
 //! | `stop-dates` | ends what waits past its stop date | walks all endpoints again |
+//! | `places` | gives messages for later their places at ordered endpoints | looks for them all again |
 //! | `due-times` | corrects due times that a wrong clock has stored | walks them all again |
 //! | `clock-watch` | keeps on disk what a trusted clock has shown | goes on |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |

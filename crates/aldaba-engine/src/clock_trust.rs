@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use record::Change;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The name of the setting that keeps the [`ClockRecord`].
 pub const CLOCK_SETTING: &str = "clock";
@@ -31,6 +32,8 @@ struct Inner {
     machine: Arc<dyn Clock>,
     trust_after: Duration,
     state: Mutex<State>,
+    /// Told when the clock has leapt: that is noted at once, in case the process is killed soon.
+    leapt: Notify,
 }
 
 #[derive(Debug)]
@@ -73,7 +76,7 @@ impl ClockTrust {
         let before = record.or(newest.map(ClockRecord::trusted)).unwrap_or(ClockRecord::trusted(shown));
         let (record, change) = before.at_start(shown);
         let state = Mutex::new(State { record, looked });
-        let inner = Inner { machine, trust_after, state };
+        let inner = Inner { machine, trust_after, state, leapt: Notify::new() };
         // As often as it starts.
         let change = if record.is_trusted() { change } else { Some(Change::Distrusted) };
         if let Some(change) = change {
@@ -128,6 +131,14 @@ impl ClockTrust {
         }
     }
 
+    /// Resolves when the clock has leapt, or is right again.
+    pub(super) async fn leapt(&self) {
+        match &self.0 {
+            Some(inner) => inner.leapt.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The record as it is now. `None`: there is none.
     fn look(&self) -> Option<ClockRecord> {
         self.0.as_ref().map(|inner| inner.look())
@@ -144,6 +155,7 @@ impl Inner {
         *state = State { record, looked: monotonic };
         drop(state);
         if let Some(change) = change {
+            self.leapt.notify_one();
             self.say(change, &before, shown);
         }
         record

@@ -259,12 +259,7 @@ mod tests {
     const SLOW: Payer = Payer { app: AppId::from_bytes([1; 20]), quick: false };
 
     fn content(bytes: usize) -> Content {
-        Content {
-            event_type: "t".into(),
-            payload: Bytes::from(vec![0; bytes]),
-            version: None,
-            sealed_headers: None,
-        }
+        Content::new("t", vec![0; bytes])
     }
 
     fn message(number: u8) -> MessageId {

@@ -17,7 +17,7 @@ use crate::turns::{Action, MayStart, Turns};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AppId, EndpointId, GateKey, OrgId, Reason, Timestamp};
 use aldaba_store::{
-    AuditEntry, DueQuery, Error, FoundLane, LaneTarget, Read, Record, Recorded, Seq, Store, Waiting,
+    AuditEntry, DueQuery, Error, FoundLane, LaneTarget, Placed, Read, Record, Recorded, Seq, Store, Waiting,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -43,6 +43,10 @@ pub(crate) struct Offer {
 /// News for the lanes.
 pub(crate) enum Event {
     Accepted(AppId, Vec<Offer>),
+    /// Deliveries of ordered endpoints are on disk that take their places later.
+    ForLater,
+    /// They have taken their places.
+    Placed(Vec<Placed>),
     /// Endpoints of lanes have been read: those asked for, and those there are.
     Opened(Vec<EndpointId>, Vec<LaneTarget>),
     Refilled(DueQuery, Vec<Waiting>),
@@ -96,6 +100,8 @@ pub(crate) enum Event {
     Expired(Box<Expired>, oneshot::Sender<Result<usize, Error>>),
     /// A search for such deliveries of an endpoint is over; `None`: it could not be finished.
     Searched(EndpointId, Option<Searched>),
+    /// The walk over all endpoints has searched one of them.
+    Walked(EndpointId, Searched),
     /// What deliveries wait for.
     Ask(Vec<Question>, oneshot::Sender<Vec<Outlook>>),
     /// How many deliveries are in flight.
@@ -163,6 +169,8 @@ pub(crate) struct Dispatcher {
     pub(crate) last_now: Timestamp,
     /// Told when due times may be too far ahead.
     pub(crate) clock_went_back: Arc<Notify>,
+    /// Told when there may be more deliveries that take their places later.
+    pub(crate) for_later: Arc<Notify>,
 }
 
 impl Dispatcher {
@@ -236,6 +244,12 @@ impl Dispatcher {
                     self.turns.offer(endpoint, app, Entry { waiting, content }, now);
                 }
             }
+            Event::ForLater => self.for_later.notify_one(),
+            Event::Placed(placed) => {
+                for Placed { endpoint, app, waiting } in placed {
+                    self.turns.offer(endpoint, app, Entry { waiting, content: None }, now);
+                }
+            }
             Event::Opened(asked, endpoints) => self.opened(&asked, &endpoints, now),
             Event::Refilled(query, rows) => self.turns.refilled(query.endpoint, &rows, query.limit),
             Event::MayStart(start, answer) => drop(answer.send(self.turns.may_start(&start, now))),
@@ -251,11 +265,16 @@ impl Dispatcher {
                 }
             }
             Event::ApplicationRemoved(app) => self.turns.application_removed(app),
-            Event::Altered(endpoint) => self.turns.altered(endpoint),
+            Event::Altered(endpoint) => {
+                // It may have become an ordered one, for which messages for later wait.
+                self.for_later.notify_one();
+                self.turns.altered(endpoint);
+            }
             Event::Resumed(app, endpoint) => self.turns.resumed(endpoint, app, now),
             Event::Released(gates) => self.turns.released(&gates, now),
             Event::Held(org, app, answer) => drop(answer.send(self.turns.gates.held(org, app))),
             Event::Rescheduled(lanes) => {
+                self.for_later.notify_one();
                 for (endpoint, app) in lanes {
                     self.turns.rescheduled(endpoint, app, now);
                 }
@@ -291,6 +310,7 @@ impl Dispatcher {
                 }
             }
             Event::Expired(expired, answer) => self.expire(*expired, answer, now),
+            Event::Walked(endpoint, searched) => self.turns.search_after(endpoint, searched, now),
             Event::Searched(endpoint, searched) => self.turns.searched(endpoint, searched, now),
             Event::Ask(questions, answer) => {
                 let outlook = |question| self.turns.outlook(question, now);

@@ -2,12 +2,13 @@
 //!
 //! A clock that goes back leaves deliveries behind that are due tomorrow, or in twenty years, though nobody asked
 //! for that. No sweep finds them before. So the store is searched for them at the start, and whenever the clock has
-//! gone back.
+//! gone back. Only what a clock that was ahead can have stored is corrected ([`Delivery::corrected_due`]): a retry that
+//! was planned under a policy with longer delays keeps its moment.
 
 use crate::background::{StoreClosed, Task};
 use crate::dispatcher::{Event, Inbox};
-use crate::{Clock, ClockTrust, Policies};
-use aldaba_delivery::{AppId, Delivery, EndpointId, Timestamp};
+use crate::{Clock, ClockTrust, Entropy, Policies};
+use aldaba_delivery::{AppId, Delivery, EndpointId, StoredDue, Timestamp};
 use aldaba_store::{Change, Changed, Done, Error, NotDue, Rescheduled, Seq, Store, Turn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,11 +23,14 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct DueTimes {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) trust: ClockTrust,
     pub(crate) policies: Policies,
     pub(crate) inbox: Inbox,
     /// Told by the dispatcher.
     pub(crate) clock_went_back: Arc<Notify>,
+    /// The clock has gone back since some of what is stored.
+    pub(crate) clock_was_ahead: bool,
 }
 
 impl Task for DueTimes {
@@ -46,7 +50,9 @@ impl Task for DueTimes {
                     continue;
                 }
             }
+            self.clock_was_ahead = false;
             self.clock_went_back.notified().await;
+            self.clock_was_ahead = true;
         }
     }
 }
@@ -77,15 +83,21 @@ impl DueTimes {
 
     /// What a delivery's due time should be; `None`: what it is.
     fn corrected(&self, row: &NotDue, now: Timestamp, trusted: bool) -> Option<Rescheduled> {
-        let NotDue { waiting: was, endpoint, org, policy, deliver_at, .. } = row;
+        let NotDue { waiting: was, endpoint, org, policy, deliver_at, tried_at, .. } = row;
         let policy = self.policies.of(*org, policy);
         let delivery = Delivery { attempts: was.attempts, clock_start: was.clock_start };
-        let latest = delivery.latest_due(&policy, *deliver_at, now);
+        let stored = StoredDue {
+            due_at: was.due_at,
+            deliver_at: *deliver_at,
+            tried_at: *tried_at,
+            clock_was_ahead: self.clock_was_ahead,
+        };
+        let due_at =
+            delivery.corrected_due(&policy, &stored, now, self.entropy.chance()).unwrap_or(was.due_at);
         // What was tried has begun. A clock that is not trusted says nothing about when.
-        let begun = if was.attempts == 0 { latest } else { now };
+        let begun = if was.attempts == 0 { due_at.max(now) } else { now };
         let clock_start = if trusted { was.clock_start.min(begun) } else { was.clock_start };
-        let right =
-            Rescheduled { endpoint: *endpoint, was: *was, due_at: was.due_at.min(latest), clock_start };
+        let right = Rescheduled { endpoint: *endpoint, was: *was, due_at, clock_start };
         ((right.due_at, right.clock_start) != (was.due_at, was.clock_start)).then_some(right)
     }
 

@@ -3,7 +3,8 @@
 //! A *search* is about one endpoint. It reads what has waited too long, in slices, and hands each slice to the
 //! dispatcher, which takes the deliveries out of their lane and has their ends written as records like any other. Lanes
 //! in memory plan their searches themselves (`turns/expiry.rs`). A walk over all endpoints finds what no lane knows of:
-//! deliveries that are due later than a stop date which has become an earlier one.
+//! deliveries that are due later than a stop date which has become an earlier one. Where that stop date comes before the
+//! next walk, it plans a search right after it.
 
 use crate::attempt::Start;
 use crate::background::{Background, StoreClosed, Task};
@@ -211,11 +212,14 @@ impl Expirer {
             let began = self.clock.monotonic();
             let page = self.store.kept_endpoints(after, ENDPOINTS).await?;
             let now = self.clock.now();
-            let asked: Vec<_> =
-                page.iter().filter_map(|endpoint| self.started_before(endpoint, now)).collect();
+            let asked: Vec<_> = page
+                .iter()
+                .filter_map(|endpoint| self.started_before(endpoint, now + WALK_INTERVAL))
+                .collect();
             if !asked.is_empty() && self.trust.may_end_by_time() {
                 for endpoint in self.store.have_started_before(asked).await? {
-                    self.search(SearchFor { endpoint, until: now }).await?;
+                    let searched = self.search(SearchFor { endpoint, until: now }).await?;
+                    self.inbox.send(Event::Walked(endpoint, searched));
                 }
             }
             if page.len() < ENDPOINTS {
@@ -226,10 +230,10 @@ impl Expirer {
         }
     }
 
-    /// Whether anything can be past its stop date, as far as the policy says.
-    fn started_before(&self, endpoint: &KeptEndpoint, now: Timestamp) -> Option<(EndpointId, Timestamp)> {
+    /// Whether anything can be past its stop date at a moment, as far as the policy says.
+    fn started_before(&self, endpoint: &KeptEndpoint, at: Timestamp) -> Option<(EndpointId, Timestamp)> {
         let stop_after = self.policies.of(endpoint.org, &endpoint.policy).limit.stop_after?;
-        (!endpoint.deleted).then(|| (endpoint.id, now.before(stop_after)))
+        (!endpoint.deleted).then(|| (endpoint.id, at.before(stop_after)))
     }
 }
 

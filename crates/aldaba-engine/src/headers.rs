@@ -2,6 +2,7 @@
 
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 const LONGEST_NAME: usize = 256;
@@ -122,6 +123,11 @@ impl EndpointHeaders {
             all.extend(value.map(|value| (name, value)));
         }
         Self::new(all)
+    }
+
+    /// The values by their names in lower case.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, &str> {
+        self.0.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.as_str())).collect()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -8,6 +8,7 @@ mod first;
 mod many;
 mod one;
 mod quotas;
+mod reopen;
 mod sent;
 
 pub use event::{Direct, FromSource, NewEvent};

@@ -40,6 +40,7 @@ mod options;
 mod orphans;
 mod outlook;
 mod patience;
+mod places;
 mod policies;
 mod profile;
 mod profiles;

@@ -269,7 +269,7 @@ impl Operational {
         }
         if let Some(message) = text(&data, "msgId") {
             let found = self.store.message(app, message).await?;
-            data["msgEventId"] = found.and_then(|message| message.event_id).into();
+            data["msgEventId"] = found.and_then(|message| message.content.event_id).as_deref().into();
         }
         Ok(data)
     }
@@ -287,7 +287,7 @@ impl Operational {
 
 fn event(number: NoticeNumber, event_type: &str, data: &Value) -> NewEvent {
     let payload = json!({"type": event_type, "data": data}).to_string();
-    let event_id = Some(format!("notice-{}", number.0));
+    let event_id = Some(format!("notice-{}", number.0).into());
     NewEvent { event_id, ..NewEvent::new(event_type, Bytes::from(payload)) }
 }
 

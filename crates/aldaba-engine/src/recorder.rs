@@ -65,7 +65,9 @@ impl Conclusion {
         if !success {
             report(start, &delivery, &transition, &sent.response.outcome);
         }
-        let attempt = sent.noted(Trigger::Scheduled, success, entropy);
+        let is_first = start.waiting.attempts == 0;
+        let trigger = if start.waiting.replayed && is_first { Trigger::Replay } else { Trigger::Scheduled };
+        let attempt = sent.noted(trigger, success, entropy);
         let again = again(start, &delivery, &transition);
         Self { attempt, class, transition, health_policy: time.health_policy, again }
     }

@@ -130,8 +130,9 @@ impl Replays {
         match self.change(actor, change.deed(), change, begin).await? {
             Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
-                let before = self.0.store.replay(replay.org, ReplayId::from_bytes(resource)).await?;
-                before.ok_or(ChangeError::MadeAndGone)
+                let id = ReplayId::from_bytes(resource);
+                let before = self.0.store.replay(replay.org, id).await?;
+                before.ok_or_else(|| ChangeError::MadeAndGone(id.to_string()))
             }
             Changed::TooMany => Err(ChangeError::TooManyReplays),
             _ => Err(ChangeError::NotFound),
@@ -277,6 +278,9 @@ impl Inner {
             {
                 let offer = |waiting| Offer { endpoint: replay.endpoint, waiting, content: None };
                 inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
+                if opened.iter().any(|waiting| waiting.place.is_none()) {
+                    inbox.send(Event::ForLater);
+                }
             }
             let _ = answer.send(result);
         });

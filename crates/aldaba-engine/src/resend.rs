@@ -11,10 +11,10 @@ use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
 use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
-use aldaba_delivery::{Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
+use aldaba_delivery::{AttemptId, Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    AuditEntry, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt, Record, Recorded,
-    Resent, Seq, Store, Trigger, Waiting,
+    Attempt, AuditEntry, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt, Record,
+    Recorded, Resent, Seq, Store, Trigger, Waiting,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -80,13 +80,18 @@ pub struct NewResend {
 }
 
 /// An attempt by hand that is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByHand {
-    /// The receiver took it.
-    Delivered,
-    Failed,
-    /// A former request with the same key had made it; nothing was sent.
-    Before,
+    Made(Box<Attempt>),
+    /// A former request with the same key had made this one; nothing was sent.
+    Before(AttemptId),
+}
+
+impl ByHand {
+    /// Whether the receiver took it just now.
+    pub fn is_delivered(&self) -> bool {
+        matches!(self, Self::Made(attempt) if attempt.success)
+    }
 }
 
 impl Resender {
@@ -100,8 +105,10 @@ impl Resender {
         let which = (asked.endpoint.id, asked.message.id);
         let place = match self.places.take(asked.endpoint.app, which) {
             Ok(place) => place,
-            Err(_) if self.made_before(&asked).await? => return Ok(ByHand::Before),
-            Err(refused) => return Err(refused),
+            Err(refused) => {
+                let before = self.made_before(&asked).await?;
+                return before.map(ByHand::Before).ok_or(refused);
+            }
         };
         // Somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
@@ -113,19 +120,20 @@ impl Resender {
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    /// Whether the attempt that a key stands for is on disk. Whoever has the delivery's place can rely on a no:
+    /// The attempt that a key stands for, if it is on disk. Whoever has the delivery's place can rely on a no:
     /// requests with the same key are for the same delivery. One that was sent but not recorded may be
     /// repeated, as after every crash.
-    async fn made_before(&self, asked: &NewResend) -> Result<bool, Error> {
-        let Some(digest) = asked.once else { return Ok(false) };
-        let made = self.store.attempt_of_key(asked.endpoint.app, digest).await?;
-        Ok(made.is_some())
+    async fn made_before(&self, asked: &NewResend) -> Result<Option<AttemptId>, Error> {
+        match asked.once {
+            Some(digest) => self.store.attempt_of_key(asked.endpoint.app, digest).await,
+            None => Ok(None),
+        }
     }
 
     async fn run(&self, asked: &NewResend) -> Result<ByHand, ResendError> {
         let (endpoint, message) = (&asked.endpoint, asked.message.id);
-        if self.made_before(asked).await? {
-            return Ok(ByHand::Before);
+        if let Some(before) = self.made_before(asked).await? {
+            return Ok(ByHand::Before(before));
         }
         let has_headers = asked.message.content.sealed_headers.is_some();
         if endpoint.direct && has_headers && asked.message.only_for != Some(endpoint.id) {
@@ -144,8 +152,15 @@ impl Resender {
         };
         let attempts = round.as_ref().map_or(0, |round| round.attempts);
         let now = self.clock.now();
-        let nobody =
-            Waiting { seq: Seq(0), message, due_at: now, attempts, clock_start: now, replayed: false };
+        let nobody = Waiting {
+            seq: Seq(0),
+            message,
+            due_at: now,
+            attempts,
+            clock_start: now,
+            replayed: false,
+            place: None,
+        };
         let start = Start {
             endpoint: endpoint.id,
             target,
@@ -162,7 +177,7 @@ impl Resender {
         if let Some(claimed) = claimed {
             self.inbox.send(landing(endpoint.id, claimed, &made));
         }
-        Ok(if made?.delivered { ByHand::Delivered } else { ByHand::Failed })
+        Ok(ByHand::Made(made?.attempt))
     }
 
     async fn attempt(
@@ -193,11 +208,12 @@ impl Resender {
         let delivered = class.verdict == Verdict::Delivered;
         let attempt = sent.noted(Trigger::Manual, delivered, &*self.sender.entropy);
         let at = self.clock.now();
+        let made = attempt.clone().of((start.waiting.seq, start.endpoint, start.waiting.message));
         match claimed {
             Some(waiting) => self.record(asked, &start, waiting, attempt, at).await?,
             None => self.note(asked, &start, attempt, at).await?,
         }
-        Ok(Made { delivered, waits: claimed.is_some() && !delivered })
+        Ok(Made { attempt: Box::new(made), waits: claimed.is_some() && !delivered })
     }
 
     /// The newest round of a message with an endpoint.
@@ -279,7 +295,7 @@ impl Resender {
 
 /// An attempt that is on disk.
 struct Made {
-    delivered: bool,
+    attempt: Box<Attempt>,
     /// What was claimed waits as it did.
     waits: bool,
 }
@@ -326,8 +342,15 @@ mod tests {
     fn a_claim_without_a_result_does_not_go_back_to_its_lane_as_it_was_read() {
         let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
         let message = MessageId::from_bytes([2; 20]);
-        let claimed =
-            Waiting { seq: Seq(7), message, due_at: now, attempts: 1, clock_start: now, replayed: false };
+        let claimed = Waiting {
+            seq: Seq(7),
+            message,
+            due_at: now,
+            attempts: 1,
+            clock_start: now,
+            replayed: false,
+            place: Some(Seq(7)),
+        };
         let told = |made| landing(endpoint, claimed, &made);
         let ended = |event| match event {
             Event::Withdrawn(rows) => rows[..] == [(endpoint, Seq(7), true)],
@@ -337,8 +360,23 @@ mod tests {
         for error in [ResendError::Store(Error::Timeout), ResendError::InFlight, ResendError::NoPayload] {
             assert!(!ended(told(Err(error))));
         }
-        assert!(ended(told(Ok(Made { delivered: true, waits: false }))));
-        let again = told(Ok(Made { delivered: false, waits: true }));
+        let made = |success, waits| {
+            let attempt = NewAttempt {
+                id: AttemptId::from_bytes([3; 20]),
+                started_at: now,
+                duration: Duration::ZERO,
+                status_code: None,
+                failure: None,
+                error: String::new(),
+                response: bytes::Bytes::new(),
+                trigger: Trigger::Manual,
+                success,
+                event_type: "a".into(),
+            };
+            Made { attempt: Box::new(attempt.of((Seq(7), endpoint, message))), waits }
+        };
+        assert!(ended(told(Ok(made(true, false)))));
+        let again = told(Ok(made(false, true)));
         assert!(matches!(again, Event::PutBack(_, waiting) if waiting == claimed));
     }
 }

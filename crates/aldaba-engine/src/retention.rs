@@ -19,8 +19,8 @@ use crate::{Clock, ClockTrust, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_store::{
-    Cut, Done, Error, GateRecord, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Seq,
-    Settled, Stale, Store, StoredKey,
+    Cut, Done, Error, GateRecord, KeptEndpoint, MessagesCursor, PayloadsCursor, Removal, Removed,
+    RemovedCounts, Seq, Settled, Stale, Store, StoredKey,
 };
 use newest::Newest;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ const BUSY: Duration = Duration::from_secs(1);
 const STEP: usize = 5000;
 /// Keys that one round looks at; the next round goes on from there.
 const KEYS: usize = 100_000;
+/// The same for payloads whose time has come: those that something still waits for are passed over again and again.
+const PAYLOADS: usize = 100_000;
 /// Every so many rounds the walk over messages starts from the beginning, in case one was passed over.
 const WHOLE: u32 = 60;
 /// The share of its time that a round may take of the time between two rounds.
@@ -91,6 +93,7 @@ pub(crate) struct Retention {
 pub(crate) struct Walks {
     rounds: u32,
     messages: Option<MessagesCursor>,
+    payloads: Option<PayloadsCursor>,
     keys: Option<StoredKey>,
     /// Gates on disk that were not remembered at the start, being over the limits.
     surplus_gates: Vec<Stale>,
@@ -122,13 +125,14 @@ impl Task for Retention {
             if steady.look(now, begun) && self.trust.may_end_by_time() {
                 let (removed, end) = self.run_once(now).await;
                 if removed != RemovedCounts::default() {
-                    let RemovedCounts { deliveries, attempts, messages, keys, .. } = removed;
+                    let RemovedCounts { deliveries, attempts, messages, payloads, keys, .. } = removed;
                     let RemovedCounts { counters, gates, replays, endpoints, applications, .. } = removed;
                     let RemovedCounts { audit, revocations, .. } = removed;
                     tracing::info!(
                         deliveries,
                         attempts,
                         messages,
+                        payloads,
                         keys,
                         counters,
                         gates,
@@ -187,6 +191,7 @@ impl Round<'_> {
         self.sums().await?;
         self.endpoints().await?;
         self.messages().await?;
+        self.payloads().await?;
         self.keys().await?;
         self.replays().await?;
         self.applications().await?;
@@ -311,6 +316,20 @@ impl Round<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Payloads that were to be kept for a time of their own.
+    async fn payloads(&mut self) -> Result<(), Error> {
+        for _ in 0..PAYLOADS / STEP {
+            let from = self.keeper.walks.payloads;
+            let walked = self.keeper.store.old_payloads(from, self.now, STEP).await?;
+            self.remove(walked.stale).await?;
+            self.keeper.walks.payloads = walked.until.filter(|_| walked.more);
+            if !walked.more {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn keys(&mut self) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crate::headers::is_sensitive;
 use crate::profile::Facts;
 use crate::target::Target;
 use aldaba_store::{
-    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, Message, Order, Page, Part, Trigger,
+    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, Message, Order, Page, Part,
 };
 use http::HeaderMap;
 
@@ -33,6 +33,7 @@ impl Engine {
         let Ok(address) = &target.address else { return Ok(SentHeaders::default()) };
         let facts = Facts {
             message: message.id,
+            event_id: message.content.event_id.as_deref(),
             event_type: &message.content.event_type,
             version: message.content.version.as_deref(),
             app: endpoint.app,
@@ -62,7 +63,7 @@ impl Engine {
             responses: false,
         };
         let before = self.store().attempts(query).await?.items;
-        let scheduled = before.iter().filter(|attempt| attempt.trigger == Trigger::Scheduled).count();
+        let scheduled = before.iter().filter(|attempt| attempt.trigger.counts()).count();
         Ok(u32::try_from(scheduled).unwrap_or(u32::MAX))
     }
 }

@@ -142,7 +142,7 @@ impl Turns {
     /// Due times of a lane were corrected in the store: what it knows of them counts for nothing. A lane that is not
     /// in memory is opened.
     pub(crate) fn rescheduled(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
-        self.lane(endpoint, app, now).backlog.start_over();
+        self.lane(endpoint, app, now).backlog.rescheduled();
         self.wake(endpoint);
     }
 
@@ -197,9 +197,11 @@ impl Turns {
             lane.reading = Reading::Wanted;
         } else {
             lane.reading = Reading::Done;
-            lane.deleted |= target.deleted;
+            if target.deleted {
+                lane.delete();
+            }
             lane.expiry.learnt(target.policy.limit.stop_after);
-            lane.backlog.set_fifo(target.ordering.is_fifo());
+            lane.backlog.set_fifo(target.ordering.is_fifo() && !lane.deleted);
             if lane.throttle.as_ref().map(|throttle| throttle.rate()) != target.throttle_rate {
                 lane.throttle = target.throttle_rate.map(|rate| Box::new(Throttle::new(rate, now)));
             }
@@ -293,7 +295,7 @@ impl Turns {
     /// The endpoint was deleted: nothing more is sent, and what waits ends. A lane that is not in
     /// memory is opened for that.
     pub(crate) fn removed(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
-        self.lane(endpoint, app, now).deleted = true;
+        self.lane(endpoint, app, now).delete();
         self.wake(endpoint);
     }
 

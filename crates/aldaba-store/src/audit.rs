@@ -1,5 +1,9 @@
 //! Who changed what: one row for each change that somebody made, in the commit of the change.
 
+mod values;
+
+pub use values::{FieldChange, MASK, Subject, Values};
+
 use crate::{Change, Order, Page, Read};
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};
 use std::borrow::Cow;
@@ -26,8 +30,8 @@ impl Actor {
 pub enum Who {
     /// As it was called when it was used.
     Key { id: ApiKeyId, prefix: String, name: String },
-    /// A token that is signed with the server's secret, for the whole organization.
-    OrganizationToken,
+    /// A token that is signed with the server's secret, for the whole organization. It may have a name.
+    OrganizationToken { name: Option<String> },
     /// The same for one application.
     PortalToken { app: AppId, session: Option<String> },
     /// Somebody with access to the data folder.
@@ -64,7 +68,7 @@ impl Who {
     pub fn kind(&self) -> ActorKind {
         match self {
             Self::Key { .. } => ActorKind::Key,
-            Self::OrganizationToken => ActorKind::OrganizationToken,
+            Self::OrganizationToken { .. } => ActorKind::OrganizationToken,
             Self::PortalToken { .. } => ActorKind::PortalToken,
             Self::CommandLine => ActorKind::CommandLine,
             Self::Program => ActorKind::Program,
@@ -72,7 +76,7 @@ impl Who {
     }
 }
 
-/// What was done, without who did it. Values are never part of it, only the names of fields.
+/// What was done, without who did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// What kind of thing, and what became of it: `endpoint.update`.
@@ -83,12 +87,25 @@ pub struct Deed {
     pub resource: String,
     /// The fields that have another value now, where that is known.
     pub fields: Vec<String>,
+    /// Their values, of those that have any: see [`AuditEntry::with_values_of`].
+    pub changes: Vec<FieldChange>,
 }
 
 impl Deed {
     pub fn new(action: &'static str, resource: &(impl Display + ?Sized)) -> Self {
-        let (app, endpoint, fields) = (None, None, Vec::new());
-        Self { action: action.into(), app, endpoint, resource: resource.to_string(), fields }
+        let (app, endpoint, fields, changes) = (None, None, Vec::new(), Vec::new());
+        Self { action: action.into(), app, endpoint, resource: resource.to_string(), fields, changes }
+    }
+
+    /// The kind of thing: what stands before the first point of an action.
+    pub fn kind(&self) -> &str {
+        self.action.split('.').next().unwrap_or_default()
+    }
+
+    /// With changes that only whoever makes them can name: those of secrets.
+    #[must_use]
+    pub fn with_changes(self, changes: Vec<FieldChange>) -> Self {
+        Self { fields: changes.iter().map(|change| change.field.clone()).collect(), changes, ..self }
     }
 
     #[must_use]
@@ -152,6 +169,13 @@ impl ActorFilter {
 pub struct AuditQuery {
     pub org: OrgId,
     pub app: Option<AppId>,
+    pub endpoint: Option<EndpointId>,
+    /// The kind of thing that was changed, such as `endpoint`.
+    pub kind: Option<String>,
+    /// The id or the name of what was changed.
+    pub resource: Option<String>,
+    /// A field that has another value since.
+    pub field: Option<String>,
     pub action: Option<String>,
     pub actor: Option<ActorFilter>,
     /// Rows of this moment and later.
@@ -161,7 +185,7 @@ pub struct AuditQuery {
     pub page: Page<AuditId>,
     pub order: Order,
     /// How many rows to look at, at most.
-    pub walk: usize,
+    pub most: usize,
 }
 
 impl AuditQuery {
@@ -177,10 +201,49 @@ impl AuditQuery {
         }
     }
 
-    /// Whether the filters that no index knows take a row.
+    /// By which rows are found: the filter that leaves the fewest of them. The others look at each row that it finds.
+    pub fn walk(&self) -> AuditWalk<'_> {
+        let kind = self.kind.as_deref().or_else(|| self.action.as_ref()?.split('.').next());
+        match (&self.resource, self.endpoint, self.app, kind) {
+            (Some(resource), ..) => AuditWalk::Resource(resource),
+            (_, Some(endpoint), ..) => AuditWalk::Endpoint(endpoint),
+            (_, _, Some(app), _) => AuditWalk::App(app),
+            (_, _, _, Some(kind)) => AuditWalk::Kind(kind),
+            _ => AuditWalk::All,
+        }
+    }
+
     pub fn takes(&self, entry: &AuditEntry) -> bool {
-        self.action.as_ref().is_none_or(|action| *action == entry.deed.action)
+        let deed = &entry.deed;
+        self.app.is_none_or(|app| deed.app == Some(app))
+            && self.endpoint.is_none_or(|endpoint| deed.endpoint == Some(endpoint))
+            && self.resource.as_ref().is_none_or(|resource| *resource == deed.resource)
+            && self.kind.as_ref().is_none_or(|kind| kind == deed.kind())
+            && self.action.as_ref().is_none_or(|action| *action == deed.action)
+            && self.field.as_ref().is_none_or(|field| deed.fields.contains(field))
             && self.actor.is_none_or(|actor| actor.takes(&entry.actor.who))
+    }
+}
+
+/// Which rows are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditWalk<'a> {
+    All,
+    App(AppId),
+    Endpoint(EndpointId),
+    Resource(&'a str),
+    Kind(&'a str),
+}
+
+impl AuditWalk<'_> {
+    pub fn looks_at(self, deed: &Deed) -> bool {
+        match self {
+            Self::All => true,
+            Self::App(app) => deed.app == Some(app),
+            Self::Endpoint(endpoint) => deed.endpoint == Some(endpoint),
+            Self::Resource(resource) => deed.resource == resource,
+            Self::Kind(kind) => deed.kind() == kind,
+        }
     }
 }
 
@@ -243,6 +306,7 @@ impl Change {
             Self::NoteKeyUses { .. } => Deed::new("api_key.use", ""),
             Self::PutSetting { .. } => Deed::new("setting.put", ""),
             Self::Reschedule { .. } => Deed::new("delivery.reschedule", ""),
+            Self::TakePlaces { .. } => Deed::new("delivery.place", ""),
             Self::GrantPortalAccess { app } => Deed::new("portal_access.create", app).of_app(*app),
             Self::EndPortalTokens { app, .. } => Deed::new("portal_access.expire", app).of_app(*app),
             Self::RevokeToken { .. } => Deed::new("token.revoke", ""),

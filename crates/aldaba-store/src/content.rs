@@ -2,12 +2,16 @@ use crate::Subscription;
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What goes out: shared by all the deliveries of a message while it is in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     pub event_type: Arc<str>,
+    /// The sender's own name for the event, unique within the application.
+    pub event_id: Option<Arc<str>>,
     /// The exact bytes received.
     pub payload: Bytes,
     /// Which version of its type's form the payload has, where its sender said so.
@@ -18,7 +22,13 @@ pub struct Content {
 
 impl Content {
     pub fn new(event_type: &str, payload: impl Into<Bytes>) -> Self {
-        Self { event_type: event_type.into(), payload: payload.into(), version: None, sealed_headers: None }
+        Self {
+            event_type: event_type.into(),
+            event_id: None,
+            payload: payload.into(),
+            version: None,
+            sealed_headers: None,
+        }
     }
 
     /// What it takes of the memory, as far as its sender decides: limits of bytes are about this.
@@ -38,13 +48,13 @@ pub struct NewMessage {
     pub tags: Vec<String>,
     /// By name, in lower case. They are for filters; they do not go out.
     pub headers: Vec<(String, String)>,
-    /// The sender's own name for it, unique within the application.
-    pub event_id: Option<String>,
-    /// The event id is not forgotten before this moment, though the message may be gone.
+    /// Its event id is not forgotten before this moment, though the message may be gone.
     pub event_id_until: Option<Timestamp>,
     pub created_at: Timestamp,
     /// Nothing of it goes out before this moment; `None`: at once.
     pub deliver_at: Option<Timestamp>,
+    /// Its payload is removed after this moment, once nothing of it waits; `None`: it is kept as long as the message.
+    pub payload_until: Option<Timestamp>,
     /// The one endpoint that it is for, whoever else subscribes to such messages.
     pub only_for: Option<EndpointId>,
     /// The job whose end it tells of.
@@ -54,6 +64,9 @@ pub struct NewMessage {
 impl NewMessage {
     pub const MOST_CHANNELS: usize = 10;
     pub const MOST_TAGS: usize = 10;
+    /// How long a sender may have a payload kept.
+    pub const PAYLOAD_RETENTION: RangeInclusive<Duration> =
+        Duration::from_secs(3600)..=Duration::from_secs(90 * 24 * 3600);
 }
 
 /// An accepted event as it is read back.
@@ -68,9 +81,10 @@ pub struct Message {
     pub channels: Vec<String>,
     pub tags: Vec<String>,
     pub headers: Vec<(String, String)>,
-    pub event_id: Option<String>,
     pub created_at: Timestamp,
     pub deliver_at: Option<Timestamp>,
+    /// As in [`NewMessage`].
+    pub payload_until: Option<Timestamp>,
     pub only_for: Option<EndpointId>,
     pub job: Option<String>,
 }

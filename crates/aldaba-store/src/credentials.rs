@@ -2,6 +2,7 @@
 
 use crate::Read;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
+use std::time::Duration;
 
 /// What a key may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub struct PortalCut {
     pub session: Option<String>,
     /// It is about those that were issued before this moment…
     pub issued_before: Timestamp,
-    /// …and they count until this one.
+    /// …and they count until this one. The same moment: they end at once.
     pub ends_at: Timestamp,
     /// When they would have ended anyway. `None`: some may never, so it is kept with its application.
     pub expires_at: Option<Timestamp>,
@@ -85,7 +86,13 @@ pub struct PortalCut {
 impl PortalCut {
     /// Whether it has no delay. Then only the time of issue counts: a clock that is set back revives nothing.
     pub fn is_immediate(&self) -> bool {
-        self.ends_at <= self.issued_before
+        self.ends_at == self.issued_before
+    }
+
+    /// When a cut with a delay ends its tokens. Its `issued_before` may be later than that, after a clock that was ahead; it
+    /// must not be the same moment, which would make the cut an immediate one.
+    pub fn delayed_end(issued_before: Timestamp, ends_at: Timestamp) -> Timestamp {
+        if ends_at == issued_before { ends_at + Duration::from_millis(1) } else { ends_at }
     }
 
     /// Whether a token that was issued at a moment is one that it has ended.
@@ -135,6 +142,16 @@ mod tests {
         assert!(!cut.ends(Some(moment(9)), moment(59)), "not yet");
         assert!(!cut.ends(Some(moment(10)), moment(99)), "issued after it");
         assert!(cut.ends(None, moment(60)), "nobody knows when it was issued");
+    }
+
+    #[test]
+    fn a_delayed_cut_that_lies_past_one_of_a_clock_that_was_ahead_is_delayed_all_the_same() {
+        for ends_at in [20, 3600, 4000] {
+            let ends_at = PortalCut::delayed_end(moment(3600), moment(ends_at));
+            let cut = PortalCut { ends_at, ..cut(3600, 0) };
+            assert!(!cut.is_immediate() && !cut.ends(Some(moment(9)), moment(19)), "{ends_at:?}");
+            assert!(cut.ends(Some(moment(9)), moment(4000)), "{ends_at:?}");
+        }
     }
 
     #[test]

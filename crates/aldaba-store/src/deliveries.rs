@@ -111,6 +111,9 @@ pub struct DeliveryView {
     /// When its message was accepted; to 4 ms once that is gone.
     pub created_at: Timestamp,
     pub last: Option<LastAttempt>,
+    /// Which of its attempts has delivered it, counted from 1, those by hand with the others. `None`: none has, or it
+    /// is not kept.
+    pub delivered_by: Option<u32>,
     /// It is dead, and neither was it discarded nor had its endpoint been deleted.
     pub in_dead_letter: bool,
 }

@@ -25,7 +25,17 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     Scheduled,
+    /// Somebody has asked for this one attempt. The policy does not count it.
     Manual,
+    /// The first of a round that a replay has opened. To its policy it is one as any other.
+    Replay,
+}
+
+impl Trigger {
+    /// Whether it uses up one of the attempts that the policy allows.
+    pub fn counts(self) -> bool {
+        self != Self::Manual
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,15 +125,28 @@ pub struct DeliveryStatus {
     pub clock_start: Timestamp,
     /// A replay has opened it.
     pub replayed: bool,
+    /// How many retries were planned.
+    pub retries: u32,
+    /// As in [`Waiting`].
+    pub place: Option<Seq>,
     pub state: DeliveryState,
 }
 
 impl DeliveryStatus {
+    /// Whether its endpoint was on when the message came.
+    pub fn was_to_be_sent(&self) -> bool {
+        !matches!(self.state, DeliveryState::Skipped { .. })
+    }
+
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, DeliveryState::Dead { .. })
+    }
+
     /// How it waits, if it does.
     pub fn waiting(&self) -> Option<Waiting> {
         let DeliveryState::Waiting { due_at } = self.state else { return None };
-        let Self { seq, message, attempts, clock_start, replayed, .. } = *self;
-        Some(Waiting { seq, message, due_at, attempts, clock_start, replayed })
+        let Self { seq, message, attempts, clock_start, replayed, place, .. } = *self;
+        Some(Waiting { seq, message, due_at, attempts, clock_start, replayed, place })
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Waiting {
     pub clock_start: Timestamp,
     /// Somebody has replayed it: its first attempt is made however late.
     pub replayed: bool,
+    /// Where it stands if its endpoint is an ordered one: its own number, or the one that it got when its message's
+    /// `deliverAt` had come. `None`: that is still to come.
+    pub place: Option<Seq>,
 }
 
 impl Waiting {
@@ -37,9 +40,10 @@ impl Waiting {
 #[derive(Clone, Copy, Debug)]
 pub struct DueQuery {
     pub endpoint: EndpointId,
-    /// In the order of their numbers, not of their due times: for ordered endpoints only.
+    /// In the order of their places, not of their due times: for ordered endpoints only. What has no place yet is
+    /// left out.
     pub ordered: bool,
-    /// Only turns after this one; where the read is ordered, only its number counts.
+    /// Only turns after this one; where the read is ordered, its number is a place, and counts alone.
     pub after: Option<Turn>,
     pub limit: usize,
 }
@@ -133,8 +137,18 @@ pub struct NotDue {
     pub org: OrgId,
     /// The name of the endpoint's policy.
     pub policy: String,
-    /// The `deliverAt` of its message.
+    /// The `deliverAt` of its message. Not read of what was tried, which has begun.
     pub deliver_at: Option<Timestamp>,
+    /// When its last scheduled attempt began, by the clock of that time. Absent where it was never tried.
+    pub tried_at: Option<Timestamp>,
+}
+
+/// A delivery of an ordered endpoint that has just got its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub endpoint: EndpointId,
+    pub app: AppId,
+    pub waiting: Waiting,
 }
 
 /// What a lane reads before it sends.
@@ -155,7 +169,7 @@ pub struct GateRecord {
 }
 
 pub trait Lanes {
-    /// Waiting deliveries of one endpoint, in the order of their turns or of their numbers.
+    /// Waiting deliveries of one endpoint, in the order of their turns or of their places.
     fn due(&self, query: DueQuery) -> Read<Vec<Waiting>>;
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage>;
@@ -193,6 +207,9 @@ pub trait Lanes {
 
     /// Waiting deliveries whose turns come after this one, by turn. `limit`: how many to look at.
     fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>>;
+
+    /// When the next delivery of an ordered endpoint is to take its place ([`Change::TakePlaces`](crate::Change)).
+    fn next_place_at(&self) -> Read<Option<Timestamp>>;
 
     /// When something last happened, by the rows that were written last; `None`: nothing has.
     fn newest_moment(&self) -> Read<Option<Timestamp>>;

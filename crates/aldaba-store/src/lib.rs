@@ -43,7 +43,10 @@ mod write;
 pub mod conformance;
 pub mod sqlite;
 
-pub use audit::{Actor, ActorFilter, ActorKind, AuditEntry, AuditPage, AuditQuery, Audits, Deed, Who};
+pub use audit::{
+    Actor, ActorFilter, ActorKind, AuditEntry, AuditPage, AuditQuery, AuditWalk, Audits, Deed, FieldChange,
+    MASK, Subject, Values, Who,
+};
 pub use content::{Content, Message, NewMessage};
 pub use credentials::{ApiKey, Credentials, PortalCut, RevokedToken, Scope};
 pub use deliveries::{
@@ -63,7 +66,8 @@ pub use history::{
 };
 pub use lanes::{
     DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, NotDue,
-    OrphansCursor, OrphansPage, OrphansQuery, Seq, StartedCursor, StartedPage, StartedQuery, Turn, Waiting,
+    OrphansCursor, OrphansPage, OrphansQuery, Placed, Seq, StartedCursor, StartedPage, StartedQuery, Turn,
+    Waiting,
 };
 pub use listing::{
     AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,
@@ -76,10 +80,13 @@ pub use replay::{
 };
 pub use restarts::{RestartedTask, Restarts, panic_message};
 pub use retention::{
-    Cut, KeptEndpoint, MessagesCursor, Removal, Removed, RemovedCounts, Retention, Settled, Stale, StoredKey,
-    Walked,
+    Cut, KeptEndpoint, MessagesCursor, PayloadsCursor, Removal, Removed, RemovedCounts, Retention, Settled,
+    Stale, StoredKey, Walked,
 };
-pub use source::{EventState, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken, Sources};
+pub use source::{
+    EventState, ReopenEvent, Round, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken,
+    Sources,
+};
 pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, InlineApplication, NewAttempt, NewDelivery, Quota,

@@ -45,6 +45,8 @@ pub enum Stale {
     Delivery(Settled),
     /// A message that no delivery is left of.
     Message(AppId, MessageId),
+    /// The payload of a message that is kept itself.
+    Payload(AppId, MessageId),
     /// An idempotency key or an event id whose time is over.
     Key(StoredKey),
     /// The counters of an endpoint for one minute since the Unix epoch.
@@ -81,6 +83,14 @@ pub struct StoredKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessagesCursor(pub i64);
 
+/// A message whose payload is kept until a moment of its own, in the order of those moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PayloadsCursor {
+    pub until: Timestamp,
+    /// In the order of acceptance.
+    pub message: i64,
+}
+
 /// A part of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walked<Cursor> {
@@ -116,6 +126,7 @@ pub struct RemovedCounts {
     pub deliveries: u64,
     pub attempts: u64,
     pub messages: u64,
+    pub payloads: u64,
     pub keys: u64,
     pub counters: u64,
     pub gates: u64,
@@ -131,6 +142,7 @@ impl AddAssign for RemovedCounts {
         self.deliveries += more.deliveries;
         self.attempts += more.attempts;
         self.messages += more.messages;
+        self.payloads += more.payloads;
         self.keys += more.keys;
         self.counters += more.counters;
         self.gates += more.gates;
@@ -180,6 +192,15 @@ pub trait Retention {
         before: Timestamp,
         limit: usize,
     ) -> Read<Walked<MessagesCursor>>;
+
+    /// Messages whose payloads were to be kept until `now` at most, and of which nothing waits. `limit`: how many to
+    /// look at.
+    fn old_payloads(
+        &self,
+        after: Option<PayloadsCursor>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<PayloadsCursor>>;
 
     /// Keys that count no longer. `limit`: how many to look at.
     fn expired_keys(&self, after: Option<StoredKey>, now: Timestamp, limit: usize)

@@ -1,8 +1,12 @@
 //! Inbound doors: each takes in the webhooks of one sender, for the application that it owns.
 
-use crate::{DeliveryState, DeliveryStatus, DeliveryView, Found, Key, Message, Order, Page, Part, Read};
-use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId, Timestamp};
+use crate::{
+    DeliveryState, DeliveryStatus, DeliveryView, Done, Found, Key, Message, Order, Page, Part, Read, Seq,
+    Waiting,
+};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, SourceId, Timestamp};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 /// What a source is asked to be: what its owner gives, and may give again.
@@ -110,23 +114,31 @@ pub struct SourceEvent {
     pub message: Message,
     /// The newest round of each endpoint that it goes, or went, to.
     pub deliveries: Vec<DeliveryView>,
+    /// Those of the endpoints that were deleted before they had it.
+    pub deleted: Vec<EndpointId>,
 }
 
 impl SourceEvent {
-    /// Of all rounds of a message those that count: of each endpoint the newest, in the order of their numbers. What
-    /// was never to be sent, because its endpoint was off, does not count.
-    pub fn newest(rounds: Vec<DeliveryStatus>) -> Vec<DeliveryStatus> {
-        let mut newest: BTreeMap<EndpointId, DeliveryStatus> = BTreeMap::new();
-        for round in rounds {
-            let before = newest.get(&round.endpoint);
-            if before.is_none_or(|before| before.seq < round.seq) {
-                newest.insert(round.endpoint, round);
+    /// Of all rounds of a message those that count: of each endpoint the newest, in the order of their numbers. Two do not
+    /// count: one that was never to be sent, because its endpoint was off; and a dead one of an endpoint that is deleted,
+    /// where another endpoint has the event or may still get it.
+    pub fn newest<E>(
+        rounds: Vec<DeliveryStatus>,
+        mut is_there: impl FnMut(EndpointId) -> Result<bool, E>,
+    ) -> Result<Vec<DeliveryStatus>, E> {
+        let mut sent: Vec<_> =
+            newest_of_each(rounds).into_values().filter(DeliveryStatus::was_to_be_sent).collect();
+        sent.sort_by_key(|round| round.seq);
+        if sent.len() < 2 {
+            return Ok(sent);
+        }
+        let mut counting = Vec::with_capacity(sent.len());
+        for round in &sent {
+            if !round.is_dead() || is_there(round.endpoint)? {
+                counting.push(round.clone());
             }
         }
-        let sent = |round: &DeliveryStatus| !matches!(round.state, DeliveryState::Skipped { .. });
-        let mut sent: Vec<_> = newest.into_values().filter(sent).collect();
-        sent.sort_by_key(|round| round.seq);
-        sent
+        Ok(if counting.is_empty() { sent } else { counting })
     }
 
     pub fn state(&self) -> EventState {
@@ -146,6 +158,71 @@ impl SourceEvent {
     pub fn processed_at(&self) -> Timestamp {
         let ends = self.deliveries.iter().filter_map(|delivery| delivery.status.state.settled_at());
         ends.max().unwrap_or(self.message.created_at)
+    }
+}
+
+fn newest_of_each(rounds: Vec<DeliveryStatus>) -> BTreeMap<EndpointId, DeliveryStatus> {
+    let mut newest: BTreeMap<EndpointId, DeliveryStatus> = BTreeMap::new();
+    for round in rounds {
+        let before = newest.get(&round.endpoint);
+        if before.is_none_or(|before| before.seq < round.seq) {
+            newest.insert(round.endpoint, round);
+        }
+    }
+    newest
+}
+
+/// The sender has repeated an event: where its forwarding has failed, it is forwarded again.
+#[derive(Clone, Debug)]
+pub struct ReopenEvent {
+    pub app: AppId,
+    pub message: MessageId,
+    /// The endpoints that would get such an event now. They get this one if all that were to have it are deleted.
+    pub wanting: Vec<EndpointId>,
+    pub now: Timestamp,
+}
+
+/// What a delivery of an event to be reopened looks like.
+#[derive(Clone, Debug)]
+pub struct Round {
+    pub status: DeliveryStatus,
+    /// Its endpoint is not deleted.
+    pub is_there: bool,
+    pub in_dead_letter: bool,
+}
+
+impl ReopenEvent {
+    /// The endpoints that get a new round, each with the settled round that it replaces. None, unless the event has
+    /// failed: then those that have failed, but for what somebody has cancelled or discarded.
+    pub fn targets(
+        &self,
+        rounds: &[Round],
+        mut is_there: impl FnMut(EndpointId) -> bool,
+    ) -> Vec<(EndpointId, Option<Seq>)> {
+        let statuses = || rounds.iter().map(|round| round.status.clone()).collect();
+        let known = |endpoint| rounds.iter().any(|round| round.status.endpoint == endpoint && round.is_there);
+        let counting = SourceEvent::newest::<Infallible>(statuses(), |endpoint| Ok(known(endpoint)));
+        let Ok(counting) = counting;
+        if EventState::of(counting.iter().map(|round| round.state)) != EventState::Failed {
+            return Vec::new();
+        }
+        let newest = newest_of_each(statuses());
+        let is_newest = |round: &&Round| {
+            newest.get(&round.status.endpoint).is_some_and(|one| one.seq == round.status.seq)
+        };
+        let of_those_there: Vec<_> = rounds
+            .iter()
+            .filter(is_newest)
+            .filter(|round| round.is_there && round.status.was_to_be_sent())
+            .collect();
+        if !of_those_there.is_empty() {
+            let by_hand = |round: &Round| round.status.state.reason().is_some_and(Reason::is_by_hand);
+            let failed = of_those_there.into_iter().filter(|round| round.in_dead_letter && !by_hand(round));
+            return failed.map(|round| (round.status.endpoint, Some(round.status.seq))).collect();
+        }
+        let before = |endpoint| newest.get(&endpoint).map(|round| round.seq);
+        let wanting = self.wanting.iter().copied().filter(|endpoint| is_there(*endpoint));
+        wanting.map(|endpoint| (endpoint, before(endpoint))).collect()
     }
 }
 
@@ -178,6 +255,9 @@ pub trait Sources {
 
     /// In the order of the messages.
     fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>>;
+
+    /// Opens the rounds that [`ReopenEvent::targets`] names, in one commit. Empty: there was nothing to open.
+    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, Waiting)>>);
 
     /// By event id or by the message's id.
     fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>>;

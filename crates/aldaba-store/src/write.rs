@@ -1,7 +1,8 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
 use crate::{
-    Application, AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Read, Seq, Trigger,
+    Application, Attempt, AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Read, Seq,
+    Trigger,
 };
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
@@ -63,6 +64,11 @@ pub struct InlineApplication {
 }
 
 impl Accept {
+    /// Whether a delivery is to take its place in the order of its endpoint later, when it is due.
+    pub fn takes_place_later(&self, delivery: &NewDelivery) -> bool {
+        delivery.ordered && self.message.deliver_at.is_some()
+    }
+
     pub fn dispatched(&self) -> Option<Dispatched> {
         let how = if self.message.job.is_some() { Dispatched::AsJob } else { Dispatched::ByAddress };
         self.direct.as_ref().map(|_| how)
@@ -207,9 +213,20 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether it plans a retry. An attempt by hand leaves the plan as it was.
+    pub fn plans_retry(&self) -> bool {
+        self.counts() && matches!(self.transition, Transition::Retry { .. })
+    }
+
     /// Whether it uses up one of the attempts that the policy allows: one by hand does not.
     pub fn counts(&self) -> bool {
-        self.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Scheduled)
+        self.attempt.as_ref().is_some_and(|attempt| attempt.trigger.counts())
+    }
+
+    /// Whether it is of an attempt by hand. One that fails leaves the delivery as it is, its due time too, whatever
+    /// `transition` says: that may be older than a correction of due times.
+    pub fn is_by_hand(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
     }
 }
 
@@ -233,6 +250,24 @@ pub struct NewAttempt {
 }
 
 impl NewAttempt {
+    /// As it is read back.
+    pub fn of(self, (seq, endpoint, message): (Seq, EndpointId, MessageId)) -> Attempt {
+        Attempt {
+            id: self.id,
+            seq,
+            message,
+            endpoint,
+            started_at: self.started_at,
+            duration: self.duration,
+            status_code: self.status_code,
+            failure: self.failure,
+            error: self.error,
+            response: self.response,
+            trigger: self.trigger,
+            success: self.success,
+        }
+    }
+
     /// It has failed, and nobody has asked for it: it says something of the endpoint's health.
     pub fn is_own_failure(&self) -> bool {
         !self.success && self.trigger != Trigger::Manual

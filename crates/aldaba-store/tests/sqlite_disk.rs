@@ -12,12 +12,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 fn large(scene: &Scene, tenant: &Tenant, bytes: usize) -> Accept {
     let mut event = scene.event(tenant);
-    event.message.content = Arc::new(Content {
-        event_type: "big".into(),
-        payload: vec![7; bytes].into(),
-        version: None,
-        sealed_headers: None,
-    });
+    event.message.content = Arc::new(Content::new("big", vec![7; bytes]));
     event
 }
 

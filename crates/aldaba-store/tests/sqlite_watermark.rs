@@ -2,7 +2,7 @@
 
 use aldaba_store::conformance::Scene;
 use aldaba_store::sqlite::{Loss, OpenError, Options, SqliteStore};
-use aldaba_store::{Directory, Done, History, Tenant};
+use aldaba_store::{Accepted, Directory, Done, History, Tenant};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -249,6 +249,96 @@ fn an_older_copy_is_refused_until_it_is_accepted_once() {
     assert_eq!(waiting(&open(folder.path()).unwrap()), 3);
 }
 
+/// The database as it is after a clean stop, with more messages in the log after the next start.
+fn stopped_and_started(work: AtWork, messages: usize) -> (AtWork, Image) {
+    block_on(work.scene.store.close()).unwrap();
+    let stopped = work.killed();
+    let AtWork { scene, tenant, folder } = work;
+    drop(scene);
+    let scene = Scene::new(Arc::new(open(folder.path()).unwrap()));
+    let work = AtWork { scene, tenant, folder };
+    // The ids of a new scene begin anew: those that are taken are passed over.
+    let mut left = messages;
+    while left > 0 {
+        match block_on(work.scene.accept(vec![work.scene.event(&work.tenant)]))[..] {
+            [Accepted::New { .. }] => left -= 1,
+            [Accepted::Repeated { .. }] => {}
+            ref other => panic!("not accepted: {other:?}"),
+        }
+    }
+    (work, stopped)
+}
+
+fn mixed(image: &Image, what: &str) {
+    let folder = folder_of(image);
+    let before = self::image(folder.path());
+    for accept_older_data in [false, true] {
+        let options = Options { accept_older_data, ..options(folder.path()) };
+        let refused = SqliteStore::open(&options).expect_err(what);
+        let text = refused.to_string();
+        let OpenError::Mixed { found, expected, .. } = refused else { panic!("{what}: {text}") };
+        assert!(found < expected, "{what}: {text}");
+        assert!(text.contains("Put back") && text.contains("move aldaba.db-wal away"), "{text}");
+        assert_eq!(durable(self::image(folder.path())), durable(before.clone()), "{what}");
+    }
+}
+
+#[test]
+fn an_older_database_beside_the_present_log_is_refused_whatever_the_log_says() {
+    let work = AtWork::begin(|options| options);
+    work.accept(40);
+    let (work, backup) = stopped_and_started(work, 30);
+    let (work, _) = stopped_and_started(work, 1);
+    let killed = work.killed();
+    assert_eq!(waiting(&open(folder_of(&killed).path()).unwrap()), 71, "its own database is right");
+    let mut older = killed.clone();
+    older.insert(DATABASE.into(), backup[DATABASE].clone());
+    older.remove("aldaba.db-shm");
+    mixed(&older, "the log holds the newest number");
+    // Without the log it is an older copy, which may be accepted.
+    older.remove(LOG);
+    let folder = folder_of(&older);
+    assert!(matches!(loss(folder.path()), Loss::Commits { .. }));
+    assert_eq!(waiting(&accept_older(folder.path())), 40);
+}
+
+#[test]
+fn an_older_database_beside_a_log_that_has_started_over_is_refused() {
+    let work = AtWork::begin(|options| Options { checkpoint_pages: 30, longest_log_pages: 100, ..options });
+    work.accept(5);
+    let early = work.killed();
+    let mut logs = vec![early[LOG][..24].to_vec()];
+    for _ in 0..60 {
+        work.accept(1);
+        let head = work.killed()[LOG][..24].to_vec();
+        if logs.last() != Some(&head) {
+            logs.push(head);
+        }
+    }
+    assert!(logs.len() > 2, "the log has started over");
+    let mut older = work.killed();
+    older.insert(DATABASE.into(), early[DATABASE].clone());
+    older.remove("aldaba.db-shm");
+    match open(folder_of(&older).path()) {
+        Err(OpenError::Mixed { .. } | OpenError::GoneBack { .. }) => {}
+        // Its own log was never copied as a whole then.
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_database_file_that_is_newer_than_the_watermark_opens() {
+    // As after a look with the shell of SQLite at what a kill has left: that copies the log and removes it.
+    let work = AtWork::begin(|options| options);
+    work.accept(9);
+    let folder = folder_of(&work.killed());
+    let shell = Connection::open(folder.path().join(DATABASE)).unwrap();
+    shell.query_row("SELECT count(*) FROM message", (), |row| row.get::<_, i64>(0)).unwrap();
+    drop(shell);
+    assert!(!folder.path().join(LOG).exists());
+    assert_eq!(waiting(&open(folder.path()).unwrap()), 9);
+}
+
 #[test]
 fn a_folder_of_a_former_version_opens_and_gets_a_watermark() {
     let work = AtWork::begin(|options| options);
@@ -285,10 +375,13 @@ fn a_watermark_that_cannot_be_read_is_made_anew() {
 }
 
 /// What a loss of power may leave: everything that was synced, any part of what was not, in any order, and a
-/// watermark of any age. Images are taken after each commit; what lies between two of them was not synced yet.
+/// watermark of any age. Images are taken after each commit; what lies between two of them was not synced yet. Pages of the
+/// database that were being copied may be torn: only the log makes them whole.
 #[test]
 fn no_image_that_a_loss_of_power_can_leave_is_refused() {
     const SECTOR: usize = 512;
+    /// A torn page may be torn anywhere.
+    const SPLINTER: usize = 8;
     let work = AtWork::begin(|options| Options { checkpoint_pages: 30, longest_log_pages: 100, ..options });
     let images = work.images(80);
     assert!(
@@ -308,7 +401,8 @@ fn no_image_that_a_loss_of_power_can_leave_is_refused() {
             let database = if begun_anew {
                 next[DATABASE].clone()
             } else {
-                random.mixed(&synced[DATABASE], &next[DATABASE], 4096)
+                let block = [4096, SECTOR, SPLINTER][random.below(3)];
+                random.mixed(&synced[DATABASE], &next[DATABASE], block)
             };
             image.insert(DATABASE.into(), database);
             let mut log = random.mixed(&synced[LOG], &next[LOG], SECTOR);
@@ -325,7 +419,7 @@ fn no_image_that_a_loss_of_power_can_leave_is_refused() {
             }
             if random.below(8) == 0 {
                 let torn = random.below(2) * 4096;
-                watermark[torn + random.below(24)] ^= 0xff;
+                watermark[torn + random.below(32)] ^= 0xff;
             }
             image.insert(WATERMARK.into(), watermark);
             let folder = folder_of(&image);
@@ -337,6 +431,9 @@ fn no_image_that_a_loss_of_power_can_leave_is_refused() {
         }
     }
     assert!(tried >= 300, "{tried} images");
+    let claims: std::collections::BTreeSet<_> =
+        images.iter().flat_map(|image| [&image[WATERMARK][16..24], &image[WATERMARK][4112..4120]]).collect();
+    assert!(claims.len() > 3, "the watermark says what is in the database file alone: {claims:?}");
     // The other way round it would be seen: a watermark that was there before its commit.
     let mut ahead = images[0].clone();
     ahead.insert(WATERMARK.into(), images[1][WATERMARK].clone());

@@ -80,12 +80,7 @@ fn a_queue_full_of_bytes_refuses_events() {
     let tenant = block_on(scene.with_endpoints(1));
     let release = hold_writer(&store);
     let mut event = scene.event(&tenant);
-    event.message.content = Arc::new(Content {
-        event_type: "big".into(),
-        payload: vec![0; 9000].into(),
-        version: None,
-        sealed_headers: None,
-    });
+    event.message.content = Arc::new(Content::new("big", vec![0; 9000]));
     let (told, fate) = mpsc::channel();
     // Larger than the whole queue: it is taken while nothing else waits.
     store.accept(vec![event], Done::new(move |result| told.send(result).unwrap()));

@@ -50,12 +50,7 @@ async fn produce(scene: &Scene, tenant: &Tenant, producer: usize, rounds: usize)
     let payload = Bytes::from(vec![b'x'; PAYLOAD_BYTES]);
     for round in 0..rounds {
         let mut event = scene.event(tenant);
-        event.message.content = Arc::new(Content {
-            event_type: "invoice.paid".into(),
-            payload: payload.clone(),
-            version: None,
-            sealed_headers: None,
-        });
+        event.message.content = Arc::new(Content::new("invoice.paid", payload.clone()));
         event.deliveries = vec![event.deliveries[(producer + round) % ENDPOINTS]];
         event.message.created_at = at(0);
         let accepted = scene.accept(vec![event.clone()]).await;

@@ -9,6 +9,7 @@ mod notes;
 mod resends;
 mod sources;
 mod tokens;
+mod waits;
 
 pub use notes::Notes;
 

@@ -24,11 +24,15 @@ pub struct Log {
     pub refusals: Vec<Refusal>,
     pub deletions: Vec<Deletion>,
     pub orderings: Vec<OrderingCommit>,
+    /// When deliveries whose messages were for later took their places at ordered endpoints.
+    pub places: BTreeMap<Seq, PlaceCommit>,
     pub removals: Vec<RemovalCommit>,
     /// Everything that retention has removed, whatever it is.
     pub removed: Vec<(Timestamp, Stale)>,
-    /// When rounds of a delivery began that were opened by a replay.
+    /// When rounds of a delivery began that were opened by a replay, or by a sender's repeat.
     pub rounds: BTreeMap<Seq, Step>,
+    /// Endpoints that a sender's repeat has opened an event for, each with whether all that it was for before were deleted.
+    pub passed_on: BTreeMap<(MessageId, EndpointId), bool>,
     pub hands: Vec<Hand>,
     pub openings: Vec<Opening>,
     pub resends: Vec<Resend>,
@@ -136,6 +140,14 @@ pub struct OrderingCommit {
     pub ordering: Ordering,
     /// It was made with it.
     pub first: bool,
+}
+
+/// A delivery of an ordered endpoint took its place.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaceCommit {
+    pub step: Step,
+    /// The last number that was given before.
+    pub after: Seq,
 }
 
 /// A settled delivery that was removed.

@@ -93,6 +93,7 @@ async fn run(world: &Arc<World>, process: &Arc<Process>, plan: Option<LifePlan>)
     if !world.scenario.clock_steps.is_empty() {
         tokio::spawn(process.clone().set_clock(world.scenario.clock_steps.clone()));
         tokio::spawn(client.clone().use_tokens());
+        tokio::spawn(client.clone().watch_waits());
     }
     let Some(plan) = plan else {
         return settle(world, process, &engine).await;

@@ -51,10 +51,14 @@ pub enum Sabotage {
     HideOrdering,
     /// The engine is told that an ordered endpoint skips what it should stop at: I8.
     HideBlock,
+    /// What was to be delivered later takes the place that it would have had at once: I8.
+    JumpQueue,
     /// What was to be delivered later is stored as due at once.
     ForgetDelay,
     /// The engine is told that everything settled is too old to be kept: retention.
     RemoveEarly,
+    /// Payloads whose time has come are removed though something waits for them: I1.
+    RemovePayloads,
     /// A payload that was deleted can be read all the same: expunge.
     KeepDeleted,
     /// The engine is told of every answer as of a success: what is delivered must have arrived.
@@ -73,12 +77,18 @@ pub enum Sabotage {
     TakeForged,
     /// Another body under the id of a former event is called a repeat: answer.
     HideConflict,
+    /// A repeat of an event that has failed is taken for a duplicate: reopened.
+    ForgetFailed,
     /// The engine is not told what the clock has shown before: clock.
     ForgetClock,
     /// A key that has expired, by the clock, is taken again: I2.
     ExpireKeys,
     /// The engine is not told of deliveries that are due too far ahead: waits.
     HideNotDue,
+    /// A failed attempt by hand writes the due time back that was read before it: due.
+    RestoreDue,
+    /// A due time is corrected to a day later than the engine has said: due.
+    CorrectLate,
     /// An end of tokens at once is stored as one that is to come: tokens.
     DelayCuts,
     /// A new life is not told of tokens that were ended one by one: tokens.

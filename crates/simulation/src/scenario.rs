@@ -8,6 +8,7 @@ mod expunging;
 mod hands;
 mod make;
 mod ordering;
+mod payloads;
 mod sources;
 
 pub use make::EVENT_TYPES;
@@ -150,6 +151,8 @@ pub struct Event {
     pub again: bool,
     /// Nothing goes out before this moment.
     pub deliver_at: Option<Timestamp>,
+    /// How long its payload is kept, if nothing of it waits.
+    pub payload_kept: Option<Duration>,
     /// Bytes that the payload is filled up with.
     pub padding: usize,
     /// It is dispatched to the address of this door, and is for no endpoint.
@@ -207,6 +210,7 @@ impl Scenario {
         ordering::add(&mut scenario);
         hands::add(&mut scenario);
         expunging::add(&mut scenario);
+        payloads::add(&mut scenario);
         dispatching::add(&mut scenario);
         departing::add(&mut scenario);
         sources::add(&mut scenario);
@@ -237,18 +241,6 @@ impl Scenario {
         let spells = self.hosts[door.host].iter().chain(&door.moods);
         let mut present = spells.filter(|spell| spell.span.contains(now) && now < self.faults_end);
         present.next().map_or(Mood::Healthy, |spell| spell.mood)
-    }
-
-    /// Whether an event is for later and its tenant has an endpoint that is ordered at some time.
-    pub fn may_refuse(&self, event: &Event) -> bool {
-        let ordered =
-            |door: usize, ordering: Ordering| self.doors[door].tenant == event.tenant && ordering.is_fifo();
-        let from_the_start = (0..self.doors.len()).any(|door| ordered(door, self.doors[door].ordering));
-        let changed = self.orders.iter().any(|order| match order.what {
-            What::ChangeOrdering { door, ordering: now } => ordered(door, now),
-            _ => false,
-        });
-        event.deliver_at.is_some() && (from_the_start || changed)
     }
 
     /// Whether a tenant's application is deleted at some time, or the source that owns it.

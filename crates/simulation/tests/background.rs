@@ -78,7 +78,7 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
     process.sleep_until(START + 2 * MINUTE).await;
     let restarted = engine.restarted_tasks();
     let names: Vec<_> = restarted.iter().map(|task| task.name).collect();
-    assert_eq!(names, ["operational-webhooks", "orphans", "retention", "stop-dates", "sweep"]);
+    assert_eq!(names, ["operational-webhooks", "orphans", "places", "retention", "stop-dates", "sweep"]);
     assert!(
         matches!(state(&engine, &taken).await, DeliveryState::Delivered { .. }),
         "lanes need none of them"
@@ -97,7 +97,7 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
     process.sleep_until(START + 22 * MINUTE).await;
     let ended = state(&engine, &left).await;
     assert!(matches!(ended, DeliveryState::Dead { reason: Reason::Cancelled, .. }), "{ended:?}");
-    assert_eq!(engine.restarted_tasks().len(), 5, "they have not run well for long enough");
+    assert_eq!(engine.restarted_tasks().len(), 6, "they have not run well for long enough");
 
     process.sleep_until(START + 33 * MINUTE).await;
     assert_eq!(engine.restarted_tasks(), []);

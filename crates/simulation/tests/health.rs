@@ -107,6 +107,7 @@ impl World {
     async fn send_for(&self, app: &str, deliver_at: Option<Timestamp>) -> MessageId {
         let event = NewEvent {
             deliver_at,
+            payload_kept: None,
             direct: None,
             source: None,
             only_for: None,

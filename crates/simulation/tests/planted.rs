@@ -50,6 +50,8 @@ planted_on_a_wrong_clock! {
     a_clock_that_is_believed_at_every_start_is_caught: ForgetClock by "clock";
     keys_that_expire_by_a_wrong_clock_are_caught: ExpireKeys by "I2";
     due_times_that_are_left_in_the_future_are_caught: HideNotDue by "waits";
+    retries_that_are_corrected_to_too_late_a_moment_are_caught: CorrectLate by "due";
+    an_attempt_by_hand_that_restores_a_wrong_due_time_is_caught: RestoreDue by "due";
     tokens_that_a_clock_brings_back_are_caught: DelayCuts by "tokens";
     forgotten_revocations_are_caught: ForgetRevocations by "tokens";
 }
@@ -88,8 +90,10 @@ planted! {
     a_hold_of_another_organization_is_caught: MixOrganizations by "tenancy";
     a_hidden_ordering_is_caught: HideOrdering by "I8";
     a_hidden_block_is_caught: HideBlock by "I8";
+    a_message_for_later_that_jumps_the_queue_is_caught: JumpQueue by "I8";
     a_forgotten_delay_is_caught: ForgetDelay by "deliverAt";
     a_removal_before_its_time_is_caught: RemoveEarly by "retention";
+    a_payload_that_is_removed_while_something_waits_is_caught: RemovePayloads by "I1";
     a_deleted_payload_that_is_sent_is_caught: KeepDeleted by "expunge";
     a_pretended_success_is_caught: PretendSuccess by "I1";
     a_store_that_answers_a_source_before_the_commit_is_caught: AckBeforeCommit by "taken";
@@ -101,4 +105,5 @@ planted! {
     headers_of_another_event_are_caught: MixHeaders by "bytes";
     a_door_that_takes_forged_events_is_caught: TakeForged by "refused";
     a_hidden_conflict_is_caught: HideConflict by "answer";
+    a_failed_event_that_a_repeat_does_not_open_is_caught: ForgetFailed by "reopened";
 }

@@ -44,6 +44,7 @@ fn send(scenario: &mut Scenario, millis: u64) {
         twice: false,
         again: false,
         deliver_at: None,
+        payload_kept: None,
         padding: 0,
         address: None,
     };

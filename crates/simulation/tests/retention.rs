@@ -39,6 +39,7 @@ fn day(hours: u32) -> Arc<World> {
         at: scenario.start + MINUTE + Duration::from_secs(number as u64 * 2),
         what: What::Send(Event {
             deliver_at: None,
+            payload_kept: None,
             number,
             tenant: 0,
             event_type: "invoice.paid",

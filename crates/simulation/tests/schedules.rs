@@ -96,6 +96,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         headers: Vec::new(),
         event_id: None,
         deliver_at: None,
+        payload_kept: None,
         direct: None,
         source: None,
         only_for: None,

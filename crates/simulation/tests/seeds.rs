@@ -71,7 +71,8 @@ fn every_seed_keeps_every_promise() {
     assert!(failures.is_empty(), "{} seeds failed\n{}", failures.len(), texts.join("\n"));
     if end - first >= MANY {
         let some = [volume.requests, volume.rounds, volume.by_hand, volume.claimed];
-        let inbound = [volume.received, volume.duplicates, volume.conflicts, volume.not_verified];
+        let inbound =
+            [volume.received, volume.duplicates, volume.reopened, volume.conflicts, volume.not_verified];
         assert!(!some.contains(&0) && !inbound.contains(&0), "the scenarios have lost something: {volume:?}");
     }
 }

@@ -115,7 +115,11 @@ fn job_status(overrides: &Overrides) -> PolicySpec {
     let timeout = overrides.job_timeout;
     PolicySpec {
         name: "job-status".into(),
-        schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: secs(300) },
+        schedule: Schedule::Exponential {
+            base: overrides.job_base_delay,
+            factor: 2,
+            cap: overrides.job_max_delay,
+        },
         jitter: Jitter::None,
         limit: Limit { attempts: Some(overrides.job_attempts), stop_after: None },
         timeouts: Timeouts { connect: timeout, answer: timeout, total: timeout },

@@ -163,9 +163,9 @@ impl Policy {
         }
     }
 
-    /// The longest that it can make a delivery wait between two attempts.
+    /// The longest delay of its schedule, with jitter. A receiver's `Retry-After` can be longer.
     pub fn longest_delay(&self) -> Duration {
-        self.jitter.longest(self.schedule.longest()).max(self.retry_after.longest)
+        self.jitter.longest(self.schedule.longest())
     }
 
     pub fn takes_part_in_gates(&self) -> bool {

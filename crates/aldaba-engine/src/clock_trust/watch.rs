@@ -26,7 +26,11 @@ impl Task for ClockWatch {
                 Err(error) => tracing::debug!(%error, "cannot note what the clock shows"),
                 Ok(()) => {}
             }
-            tokio::time::sleep(self.interval).await;
+            tokio::select! {
+                biased;
+                () = self.trust.leapt() => {}
+                () = tokio::time::sleep(self.interval) => {}
+            }
         }
     }
 }

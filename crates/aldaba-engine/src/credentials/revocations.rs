@@ -55,6 +55,25 @@ impl Revocations {
         last.map_or(now, |last| last.max(now))
     }
 
+    /// The moment before which a new end takes all tokens that were issued until now: those of one session, or all of the
+    /// application. After an end by a clock that was ahead, tokens are issued at the moment of that end ([`Self::issue_at`]),
+    /// so the next end lies past it.
+    pub(crate) fn end_before(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
+        let memory = self.0.read();
+        let last = match session {
+            Some(_) => memory.concerning(app, session).map(|cut| cut.issued_before).max(),
+            None => memory
+                .cuts
+                .get(&app)
+                .into_iter()
+                .flat_map(HashMap::values)
+                .flatten()
+                .map(|cut| cut.issued_before)
+                .max(),
+        };
+        last.map_or(now, |last| now.max(last + Duration::from_millis(1)))
+    }
+
     /// Whether one more token of the organization can be remembered.
     pub(crate) fn has_room_for_token(&self, org: OrgId) -> bool {
         let memory = self.0.read();
@@ -197,5 +216,34 @@ mod tests {
         let issued = revocations.issue_at(app, None, at(40));
         assert!(!revocations.has_ended(app, None, Some(issued), at(120)));
         assert_eq!(revocations.issue_at(app, None, at(140)), at(140));
+    }
+
+    #[test]
+    fn a_new_end_takes_what_was_issued_after_one_by_a_clock_that_was_ahead() {
+        let app = AppId::first_at(at(0));
+        for ahead in [None, Some("ana")] {
+            let revocations = Revocations::default();
+            revocations.add_cut(cut(ahead, 3600, 3600), Some(at(3600)));
+            let issued = revocations.issue_at(app, Some("ana"), at(5));
+            assert!(!revocations.has_ended(app, Some("ana"), Some(issued), at(6)));
+            for ended in [Some("ana"), None] {
+                let before = revocations.end_before(app, ended, at(6));
+                assert!(issued < before, "{ahead:?}, {ended:?}");
+                let next = PortalCut { issued_before: before, ends_at: before, ..cut(ended, 0, 0) };
+                revocations.add_cut(next, Some(at(6)));
+                assert!(revocations.has_ended(app, Some("ana"), Some(issued), at(7)), "{ahead:?}, {ended:?}");
+                let fresh = revocations.issue_at(app, Some("ana"), at(7));
+                assert!(!revocations.has_ended(app, Some("ana"), Some(fresh), at(8)), "{ahead:?}, {ended:?}");
+            }
+        }
+        let revocations = Revocations::default();
+        revocations.add_cut(cut(Some("ana"), 3600, 3600), Some(at(3600)));
+        assert_eq!(revocations.end_before(app, Some("eva"), at(6)), at(6), "another session's end");
+        assert_eq!(
+            revocations.end_before(AppId::last_at(at(0)), None, at(6)),
+            at(6),
+            "another application's"
+        );
+        assert_eq!(revocations.end_before(app, None, at(9000)), at(9000), "the clock has passed it");
     }
 }

@@ -47,10 +47,10 @@ impl Directory {
         match self.change(change).await? {
             Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged => Ok(Made::New(application)),
             Repeat::Of(bytes) => {
-                let which =
-                    WhichApplication { org: application.org, key: AppId::from_bytes(bytes).to_string() };
+                let id = AppId::from_bytes(bytes).to_string();
+                let which = WhichApplication { org: application.org, key: id.clone() };
                 let before = self.store.application(which).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
             }
         }
     }
@@ -98,7 +98,7 @@ impl Directory {
         let app = application.id;
         let change = Change::DeleteApplication { app, at: self.clock.now() };
         match self.change(change).await {
-            Err(ChangeError::InUse) => {
+            Err(ChangeError::InUse(_)) => {
                 let owner = self.store.source_of_application(app).await?;
                 Err(owner.map_or(ChangeError::Unsettled, ChangeError::OfSource))
             }

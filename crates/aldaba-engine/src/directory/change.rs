@@ -80,12 +80,12 @@ impl Directory {
             Changed::TooMany => Err(ChangeError::TooMany),
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
             Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
-            Changed::InUse => Err(ChangeError::InUse),
+            Changed::InUse { endpoint } => Err(ChangeError::InUse(endpoint)),
             Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
             Changed::Resumed { failing_since, recovery } => {
                 Ok(Repeat::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
             }
-            Changed::Unchanged => Ok(Repeat::Unchanged),
+            Changed::Placed(_) | Changed::Unchanged => Ok(Repeat::Unchanged),
         }
     }
 

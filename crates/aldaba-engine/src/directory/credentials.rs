@@ -18,7 +18,7 @@ impl Directory {
             let (key, text) = make_key(new.clone(), self.clock.now(), &*self.entropy);
             let change = Change::CreateApiKey { key: key.clone(), idempotency: self.idempotency(once) };
             match self.change(change).await {
-                Ok(Repeat::Of(_)) => return Err(ChangeError::Repeated),
+                Ok(Repeat::Of(id)) => return Err(ChangeError::Repeated(ApiKeyId::from_bytes(id))),
                 Ok(_) => return Ok((key, text)),
                 Err(ChangeError::UidTaken) => {}
                 Err(ChangeError::TooMany) => return Err(ChangeError::TooManyApiKeys),
@@ -58,20 +58,23 @@ impl Directory {
         sessions: Vec<String>,
         delay: Duration,
     ) -> Result<(), ChangeError> {
-        let now = self.clock.now();
-        let cut = |session: Option<String>| PortalCut {
-            app,
+        let (now, revocations) = (self.clock.now(), &self.credentials.revocations);
+        let cut = |session: Option<String>| {
+            let issued_before = revocations.end_before(app, session.as_deref(), now);
             // Those for all have no end: whoever has the secret may have signed tokens that have none.
-            expires_at: session.as_ref().map(|_| now + delay.max(LONGEST_SESSION) + LEEWAY),
-            session,
-            issued_before: now,
-            ends_at: now + delay,
+            let expires_at = session.as_ref().map(|_| issued_before + delay.max(LONGEST_SESSION) + LEEWAY);
+            let ends_at = if delay.is_zero() {
+                issued_before
+            } else {
+                PortalCut::delayed_end(issued_before, now + delay)
+            };
+            PortalCut { app, session, issued_before, ends_at, expires_at }
         };
         let cuts: Vec<_> = match sessions.is_empty() {
             true => vec![cut(None)],
             false => sessions.into_iter().map(|session| cut(Some(session))).collect(),
         };
-        let (revocations, at_once) = (&self.credentials.revocations, delay.is_zero());
+        let at_once = delay.is_zero();
         let (fit, most) = match cuts.iter().all(|cut| cut.session.is_none()) {
             // It takes the place of all others, so there is always room for it.
             true if at_once => (true, 1),
@@ -98,7 +101,7 @@ impl Directory {
         let change = Change::RevokeToken { token: RevokedToken { org, mark, expires_at } };
         let app = match &self.actor.who {
             Who::PortalToken { app, .. } => Some(*app),
-            Who::Key { .. } | Who::OrganizationToken | Who::CommandLine | Who::Program => None,
+            Who::Key { .. } | Who::OrganizationToken { .. } | Who::CommandLine | Who::Program => None,
         };
         self.change_as(Deed { app, ..change.deed() }, change).await.map(drop)
     }

@@ -68,8 +68,9 @@ impl Directory {
             Err(error) => Err(name_missing(error, endpoint)),
             Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
-                let before = self.store.endpoint(app, EndpointId::from_bytes(bytes).to_string()).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
+                let id = EndpointId::from_bytes(bytes).to_string();
+                let before = self.store.endpoint(app, id.clone()).await?;
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Why a change was not made.
 
 use crate::vault::VaultError;
-use aldaba_delivery::{SourceId, Timestamp};
+use aldaba_delivery::{ApiKeyId, EndpointId, SourceId, Timestamp};
 use aldaba_store::{Error, Obstacle};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +27,10 @@ pub enum ChangeError {
     OfSource(SourceId),
     #[error("{0} tokens or sessions have been ended, as many as are remembered")]
     TooManyRevocations(usize),
-    #[error("the request has been made before, and its answer cannot be given again")]
-    Repeated,
-    #[error("the request has been made before, and what it made has been deleted since")]
-    MadeAndGone,
+    #[error("the request has made the API key {0} before, and it cannot be shown again")]
+    Repeated(ApiKeyId),
+    #[error("the request has made {0} before, and that has been deleted since")]
+    MadeAndGone(String),
     #[error("the organization has as many event types as it may have")]
     TooManyEventTypes,
     #[error("the schemas of the organization are larger than they may be together")]
@@ -42,7 +42,7 @@ pub enum ChangeError {
     #[error("it keeps being changed by others")]
     Unsettled,
     #[error("an endpoint uses it")]
-    InUse,
+    InUse(Option<EndpointId>),
     #[error("what waits for the endpoint cannot be put in order now")]
     NotOrderable(Obstacle),
     #[error("`{0}` is no policy")]

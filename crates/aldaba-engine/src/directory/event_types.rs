@@ -49,7 +49,8 @@ impl Directory {
             match self.write_event_types(org, vec![write], made.id, once).await {
                 Ok(Repeat::Of(id)) => {
                     let before = self.event_types.by_id(org, EventTypeId::from_bytes(id));
-                    return before.ok_or(ChangeError::MadeAndGone);
+                    return before
+                        .ok_or_else(|| ChangeError::MadeAndGone(format!("the event type `{}`", new.name)));
                 }
                 Ok(_) => return Ok(made),
                 Err(ChangeError::Unsettled) if there.is_some_and(|there| !there.archived) => {

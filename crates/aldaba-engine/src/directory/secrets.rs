@@ -6,8 +6,9 @@ use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Deed, Endpoint};
+use aldaba_store::{Change, Deed, Endpoint, FieldChange};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,7 +137,8 @@ impl Directory {
         let mut tries = self.tries();
         loop {
             let found = self.store.endpoint(app, endpoint.to_string()).await?.ok_or(ChangeError::NotFound)?;
-            let (mut secrets, at) = (self.secrets(&found)?, self.clock.now());
+            let (before, at) = (self.secrets(&found)?, self.clock.now());
+            let mut secrets = before.clone();
             if !change(&mut secrets, self.trust.believed(at))? {
                 return Ok(secrets);
             }
@@ -148,7 +150,8 @@ impl Directory {
             };
             let was = found.sealed;
             let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
-            let deed = Deed { action: action.into(), ..change.deed() };
+            let deed =
+                Deed { action: action.into(), ..change.deed() }.with_changes(changes(&before, &secrets));
             match self.change_as(deed, change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => tries.again().await?,
@@ -160,4 +163,27 @@ impl Directory {
             }
         }
     }
+}
+
+/// Which secrets are others now, without what they are.
+fn changes(before: &Secrets, after: &Secrets) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    if before.key.public_text() != after.key.public_text() {
+        changes.push(FieldChange::secret("secret", true, true));
+    }
+    let is_same = |one: &Option<Arc<Identity>>, other: &Option<Arc<Identity>>| match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    };
+    if !is_same(&before.identity, &after.identity) {
+        changes.push(FieldChange::secret("mtls", before.identity.is_some(), after.identity.is_some()));
+    }
+    let (was, is) = (before.headers.by_name(), after.headers.by_name());
+    let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
+    let headers = names.into_iter().filter(|name| was.get(*name) != is.get(*name)).map(|name| {
+        FieldChange::secret(format!("headers.{name}"), was.contains_key(name), is.contains_key(name))
+    });
+    changes.extend(headers);
+    changes
 }

@@ -4,7 +4,7 @@ use super::{ChangeError, Directory, Made, Once, Repeat};
 use crate::source::{NewSource, SourceSecrets, token_digest};
 use crate::{Doors, Tally, VaultError};
 use aldaba_delivery::{AppId, SourceId};
-use aldaba_store::{Application, Change, Source, SourceToken};
+use aldaba_store::{Application, Change, FieldChange, Source, SourceToken};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::time::Duration;
@@ -45,8 +45,9 @@ impl Directory {
         let change = Change::CreateSource { source: source.clone(), application, idempotency };
         match self.change(change).await {
             Ok(Repeat::Of(bytes)) => {
-                let before = self.store.source(org, SourceId::from_bytes(bytes).to_string()).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone)
+                let id = SourceId::from_bytes(bytes).to_string();
+                let before = self.store.source(org, id.clone()).await?;
+                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
             }
             Ok(_) => Ok(Made::New(source)),
             Err(ChangeError::TooMany) => Err(ChangeError::TooManySources),
@@ -99,11 +100,13 @@ impl Directory {
         let tokens = [newest].into_iter().chain(old).collect();
         let source = self.touched(Source { tokens, sealed, ..current.clone() });
         let (was, idempotency) = (current.updated_at, self.idempotency(once));
-        match self.change(Change::RotateSourceToken { source: source.clone(), was, idempotency }).await? {
+        let change = Change::RotateSourceToken { source: source.clone(), was, idempotency };
+        let deed = change.deed().with_changes(vec![FieldChange::secret("token", true, true)]);
+        match self.change_as(deed, change).await? {
             // The one before has rotated it; the newest is the same by now, or a later one.
             Repeat::Of(_) => {
                 let found = self.store.source(source.org, source.id.to_string()).await?;
-                found.ok_or(ChangeError::MadeAndGone)
+                found.ok_or_else(|| ChangeError::MadeAndGone(source.id.to_string()))
             }
             _ => Ok(source),
         }

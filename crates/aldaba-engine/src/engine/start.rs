@@ -16,6 +16,7 @@ use crate::gates::Gates;
 use crate::intake::Intake;
 use crate::operational::{Listeners, Operational};
 use crate::orphans::Orphans;
+use crate::places;
 use crate::recorder::Recorder;
 use crate::replay::Replays;
 use crate::resend::{Places, Resender};
@@ -27,6 +28,7 @@ use crate::{
     Clock, ClockTrust, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally,
     Transport, Vault,
 };
+use aldaba_delivery::CLOCK_TOLERANCE;
 use aldaba_store::{Done, Error, Store};
 use std::fmt;
 use std::sync::Arc;
@@ -64,9 +66,11 @@ impl Engine {
         let Parts { store, transport, clock, entropy, vault, policies } = parts;
         check_key(&*store, &vault, &*entropy).await?;
         let clock_record = ClockWatch::read(&*store).await?;
-        let newest = if clock_record.is_some() { None } else { store.newest_moment().await? };
+        let newest = store.newest_moment().await?;
         let trust = ClockTrust::starting(clock.clone(), clock_record, newest, options.clock_trusted_after);
         let clock: Arc<dyn Clock> = Arc::new(TrustedClock(trust.clone(), clock));
+        let shown_before = clock_record.map(|record| record.shown).max(newest);
+        let clock_was_ahead = shown_before.is_some_and(|shown| shown > clock.now() + CLOCK_TOLERANCE);
         let (gates, surplus_gates) = Gates::restore(options.gate_limits(), store.gates().await?);
         for own in store.policies().await? {
             policies.put(own);
@@ -150,10 +154,20 @@ impl Engine {
         let due_times = DueTimes {
             store: store.clone(),
             clock: clock.clone(),
+            entropy: entropy.clone(),
             trust: trust.clone(),
             policies: policies.clone(),
             inbox: inbox.clone(),
             clock_went_back: clock_went_back.clone(),
+            clock_was_ahead,
+        };
+        let for_later = Arc::new(Notify::new());
+        let places = places::Places {
+            store: store.clone(),
+            clock: clock.clone(),
+            inbox: inbox.clone(),
+            for_later: for_later.clone(),
+            longest_nap: options.longest_nap,
         };
         let mut turns = Turns::new(options.clone(), gates);
         turns.trust = trust.clone();
@@ -186,6 +200,7 @@ impl Engine {
             longest_nap: options.longest_nap,
             last_now: clock.now(),
             clock_went_back,
+            for_later,
             turns,
         };
         // Not restarted: what it knows of requests in flight is gone with it, and only a start reads it all again.
@@ -239,6 +254,7 @@ impl Engine {
         background.start(operational);
         background.start(clock_watch.clone());
         background.start(due_times);
+        background.start(places);
         let inner = Inner {
             intake,
             sources,

@@ -27,8 +27,15 @@ impl Gates {
 
 fn start(seq: i64) -> Start {
     let message = MessageId::from_bytes([3; 20]);
-    let waiting =
-        Waiting { seq: Seq(seq), message, due_at: NOW, attempts: 0, clock_start: NOW, replayed: false };
+    let waiting = Waiting {
+        seq: Seq(seq),
+        message,
+        due_at: NOW,
+        attempts: 0,
+        clock_start: NOW,
+        replayed: false,
+        place: Some(Seq(seq)),
+    };
     Start {
         endpoint: EndpointId::from_bytes([1; 20]),
         target: Arc::new(Target::sample("standard")),

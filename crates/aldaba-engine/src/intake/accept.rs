@@ -44,10 +44,10 @@ impl Intake {
                 channels: event.channels.clone(),
                 tags: event.tags.clone(),
                 headers: event.headers.clone(),
-                event_id: event.event_id.clone(),
                 event_id_until: event.source.as_ref().map(|source| now + source.event_id_kept),
                 created_at: now,
                 deliver_at: event.deliver_at.filter(|at| *at > now),
+                payload_until: event.payload_kept.map(|kept| now + kept),
                 only_for: direct.map(|direct| direct.address.id).or(event.only_for),
                 job: direct.and_then(|direct| direct.job.clone()),
             },
@@ -62,7 +62,12 @@ impl Intake {
     }
 
     /// The deliveries of an event, found aside where that may take long.
-    async fn match_one(&self, tenant: &Arc<Tenant>, event: &NewEvent, due_at: Timestamp) -> Vec<NewDelivery> {
+    pub(super) async fn match_one(
+        &self,
+        tenant: &Arc<Tenant>,
+        event: &NewEvent,
+        due_at: Timestamp,
+    ) -> Vec<NewDelivery> {
         if looks(tenant, event.payload.len()) <= LOOKS_AT_ONCE || event.direct.is_some() {
             return deliveries(tenant, event, due_at);
         }
@@ -97,16 +102,10 @@ fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDe
     wanting(tenant, &facts).filter(is_for).map(delivery).collect()
 }
 
-/// Whether what is to be delivered later can be. All or nothing: a message is never kept for only a part of
-/// the endpoints that want it.
+/// Whether what is to be delivered later can be.
 pub(super) fn can_wait(accept: &Accept) -> Result<(), SendError> {
-    let Some(deliver_at) = accept.message.deliver_at else {
-        return Ok(());
-    };
-    if deliver_at > accept.message.created_at + FURTHEST {
-        return Err(SendError::TooFarAhead);
+    match accept.message.deliver_at {
+        Some(deliver_at) if deliver_at > accept.message.created_at + FURTHEST => Err(SendError::TooFarAhead),
+        _ => Ok(()),
     }
-    let ordered = accept.deliveries.iter().filter(|new| new.ordered && new.skipped.is_none());
-    let ordered: Vec<_> = ordered.map(|delivery| delivery.endpoint).collect();
-    if ordered.is_empty() { Ok(()) } else { Err(SendError::Ordered(ordered)) }
 }

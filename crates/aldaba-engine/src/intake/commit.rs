@@ -4,8 +4,8 @@ use super::{Intake, NewEvent, SendError, Sent};
 use crate::content::HeldContent;
 use crate::dispatcher::{Event, Offer};
 use crate::patience::within;
-use aldaba_delivery::{AppId, EndpointId, MessageId, SkipReason, Timestamp};
-use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, Seq, Waiting};
+use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, NewDelivery, Seq, Waiting};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -38,6 +38,9 @@ impl Intake {
                     let Accepted::New { first } = accepted else { continue };
                     if let Some(new) = &news.made {
                         directory.listeners.put(&new.application);
+                    }
+                    if news.for_later {
+                        inbox.send(Event::ForLater);
                     }
                     if !news.deliveries.is_empty() {
                         inbox.send(news.event(*first));
@@ -78,7 +81,8 @@ impl Intake {
             due_at,
             // What waits for long is read again at its turn: the memory is for what goes out now.
             held: if due_at > now { None } else { self.contents.hold(&accept.message.content) },
-            deliveries: accept.deliveries.iter().map(|new| (new.endpoint, new.skipped)).collect(),
+            deliveries: accept.deliveries.iter().map(|new| (*new, accept.takes_place_later(new))).collect(),
+            for_later: accept.deliveries.iter().any(|new| accept.takes_place_later(new)),
             made: accept.creates.clone(),
         }
     }
@@ -90,7 +94,11 @@ struct News {
     message: MessageId,
     due_at: Timestamp,
     held: Option<Arc<HeldContent>>,
-    deliveries: Vec<(EndpointId, Option<SkipReason>)>,
+    /// Each with whether it takes its place in the order of its endpoint later. Lanes hear of it all the same: one that has
+    /// not read yet that its endpoint is ordered must know all that waits.
+    deliveries: Vec<(NewDelivery, bool)>,
+    /// Some of them take their places in the order of their endpoints later.
+    for_later: bool,
     /// The application that was made with it.
     made: Option<Box<InlineApplication>>,
 }
@@ -98,9 +106,9 @@ struct News {
 impl News {
     fn event(self, first: Seq) -> Event {
         let Self { app, message, due_at, held, deliveries, .. } = self;
-        let to_send = deliveries.into_iter().zip(first.0..).filter(|((_, skipped), _)| skipped.is_none());
-        let offer = |((endpoint, _), seq)| Offer {
-            endpoint,
+        let to_send = deliveries.into_iter().zip(first.0..).filter(|((new, _), _)| new.skipped.is_none());
+        let offer = |((new, later), seq): ((NewDelivery, bool), i64)| Offer {
+            endpoint: new.endpoint,
             waiting: Waiting {
                 seq: Seq(seq),
                 message,
@@ -108,6 +116,7 @@ impl News {
                 attempts: 0,
                 clock_start: due_at,
                 replayed: false,
+                place: (!later).then_some(Seq(seq)),
             },
             content: held.clone(),
         };

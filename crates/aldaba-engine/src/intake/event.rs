@@ -22,9 +22,12 @@ pub struct NewEvent {
     pub tags: Vec<String>,
     /// By name, in lower case. They are for filters; they do not go out.
     pub headers: Vec<(String, String)>,
-    pub event_id: Option<String>,
+    pub event_id: Option<Arc<str>>,
     /// Nothing goes out before this moment; one that is over means at once.
     pub deliver_at: Option<Timestamp>,
+    /// How long its payload is kept, from its acceptance on; a payload that something waits for is kept longer. `None`:
+    /// as long as the message.
+    pub payload_kept: Option<Duration>,
     /// The one endpoint that it is for, if that wants it; others do not get it.
     pub only_for: Option<EndpointId>,
     pub once: Once,
@@ -64,6 +67,7 @@ impl NewEvent {
             headers: Vec::new(),
             event_id: None,
             deliver_at: None,
+            payload_kept: None,
             only_for: None,
             once: None,
             direct: None,
@@ -74,6 +78,7 @@ impl NewEvent {
     pub(super) fn content(&self) -> Arc<Content> {
         Arc::new(Content {
             event_type: self.event_type.clone(),
+            event_id: self.event_id.clone(),
             payload: self.payload.clone(),
             version: self.version.clone(),
             sealed_headers: match (&self.direct, &self.source) {

@@ -6,9 +6,6 @@ use crate::schema::Unfit;
 use aldaba_store::{Accept, Accepted, WhichApplication};
 use std::time::Duration;
 
-/// How often a refusal that no commit confirms is looked at again.
-const DOUBTS: usize = 2;
-
 impl Intake {
     pub(super) async fn send_checked(
         &self,
@@ -18,7 +15,6 @@ impl Intake {
         patience: Option<Duration>,
     ) -> Result<Sent, SendError> {
         let content = event.content();
-        let mut doubts = DOUBTS;
         // What is old is kept until the next is read: that has the most of it in common.
         let mut old = None;
         for _ in 0..MATCHINGS {
@@ -32,13 +28,6 @@ impl Intake {
             }
             let accept = self.matched(&tenant, event, &content, now, self.quotas).await;
             if let Err(refusal) = can_wait(&accept) {
-                if doubts > 0 && matches!(refusal, SendError::Ordered(_)) {
-                    // What is kept may be old, and no commit will say so.
-                    doubts -= 1;
-                    self.directory.forget(which, &tenant);
-                    old = Some(tenant);
-                    continue;
-                }
                 return self.refuse(accept, refusal, patience).await;
             }
             let new = Sent::new(&accept.message);

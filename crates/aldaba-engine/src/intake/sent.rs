@@ -1,7 +1,7 @@
 //! What a sender hears of an event.
 
 use crate::schema::Unfit;
-use aldaba_delivery::{EndpointId, MessageId, SourceId, Timestamp};
+use aldaba_delivery::{MessageId, SourceId, Timestamp};
 use aldaba_store::{Error, NewMessage, QuotaOf};
 
 /// An event that is safe on disk.
@@ -32,9 +32,6 @@ pub enum SendError {
     EventIdTaken(MessageId),
     #[error("the moment of delivery is more than 366 days ahead")]
     TooFarAhead,
-    /// It would go to these ordered endpoints, which cannot wait for it.
-    #[error("a delayed message would go to ordered endpoints")]
-    Ordered(Vec<EndpointId>),
     #[error("the payload does not fit its event type")]
     Unfit(Unfit),
     /// The address names it.

@@ -6,8 +6,8 @@
 //! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
 //! over its result.
 //!
-//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by number alone. Their due times decide
-//! nothing but when the head may go, and with it the lane.
+//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by place alone ([`Waiting::place`]). Their due times
+//! decide nothing but when the head may go, and with it the lane. What has no place yet is in the store only.
 
 use super::room::Room;
 use crate::content::HeldContent;
@@ -31,12 +31,20 @@ pub(crate) struct Backlog {
     /// In the order of their turns.
     buffer: VecDeque<Entry>,
     /// As many as a lane may have on the wire and unrecorded: few enough to look through.
-    in_flight: Vec<Seq>,
+    in_flight: Vec<InFlight>,
     bound: Bound,
     fifo: bool,
     refill: Option<Box<Refill>>,
     capacity: usize,
     room: Room,
+}
+
+/// A row that was taken, until its change is committed.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    seq: Seq,
+    /// Its due time may have been corrected in the store since it was taken.
+    is_outdated: bool,
 }
 
 /// Up to where the buffer is complete.
@@ -94,7 +102,7 @@ impl Backlog {
 
     /// News of a waiting row: accepted, or to be tried again.
     pub(crate) fn offer(&mut self, entry: Entry) {
-        if self.in_flight.contains(&entry.waiting.seq) {
+        if self.is_in_flight(entry.waiting.seq) || self.is_outside(&entry.waiting) {
             return;
         }
         self.note(entry.waiting.seq, Some(&entry));
@@ -109,7 +117,7 @@ impl Backlog {
         if self.buffer.is_empty() {
             self.buffer = VecDeque::new();
         }
-        self.in_flight.push(entry.waiting.seq);
+        self.in_flight.push(InFlight { seq: entry.waiting.seq, is_outdated: false });
         Some(entry)
     }
 
@@ -133,12 +141,12 @@ impl Backlog {
         let place = self.buffer.iter().position(|entry| entry.waiting.seq == read.seq);
         let entry = place.and_then(|place| self.buffer.remove(place));
         self.room.recount(usize::from(entry.is_some()), 0);
-        self.in_flight.push(read.seq);
+        self.in_flight.push(InFlight { seq: read.seq, is_outdated: false });
         Some(entry.map_or(read, |entry| entry.waiting))
     }
 
     pub(crate) fn is_in_flight(&self, seq: Seq) -> bool {
-        self.in_flight.contains(&seq)
+        self.in_flight.iter().any(|flying| flying.seq == seq)
     }
 
     /// Leaves everything to the store: a row may wait there that the lane took for ended.
@@ -149,13 +157,26 @@ impl Backlog {
         self.overtake();
     }
 
+    /// Due times were corrected in the store: what the lane knows of them counts for nothing, nor what it will hear of those
+    /// that were taken before.
+    pub(crate) fn rescheduled(&mut self) {
+        self.in_flight.iter_mut().for_each(|flying| flying.is_outdated = true);
+        self.start_over();
+    }
+
     /// A delivery's change is committed: it is settled, or waits again.
     pub(crate) fn landed(&mut self, seq: Seq, again: Option<Waiting>) {
-        self.in_flight.retain(|flying| *flying != seq);
+        let is_outdated = self.in_flight.iter().any(|flying| flying.seq == seq && flying.is_outdated);
+        self.in_flight.retain(|flying| flying.seq != seq);
         if self.in_flight.is_empty() {
             self.in_flight = Vec::new();
         }
+        if is_outdated && again.is_some() {
+            return self.start_over();
+        }
         match again {
+            // It may have got its place while it was in flight: the store must say.
+            Some(waiting) if self.is_outside(&waiting) => self.start_over(),
             Some(waiting) => self.offer(Entry { waiting, content: None }),
             None => self.note(seq, None),
         }
@@ -192,19 +213,19 @@ impl Backlog {
             return;
         }
         self.bound = match rows.last() {
-            Some(last) if rows.len() >= limit => Bound::Below(self.after(last.turn())),
+            Some(last) if rows.len() >= limit => Bound::Below(self.after(last)),
             _ => Bound::All,
         };
         if self.buffer.is_empty() {
             self.buffer.reserve_exact(rows.len());
         }
         for row in rows {
-            if !self.in_flight.contains(&row.seq) && !refill.changes.contains_key(&row.seq) {
+            if !self.is_in_flight(row.seq) && !refill.changes.contains_key(&row.seq) {
                 self.insert(Entry { waiting: *row, content: None });
             }
         }
         for entry in refill.changes.into_values().flatten() {
-            if !self.in_flight.contains(&entry.waiting.seq) {
+            if !self.is_in_flight(entry.waiting.seq) {
                 self.insert(entry);
             }
         }
@@ -246,18 +267,19 @@ impl Backlog {
     /// Leaves everything to the store, and remembers only when the first of it is due.
     pub(crate) fn rest(&mut self) {
         if let Some(head) = self.buffer.front() {
-            self.bound = Bound::Below(head.waiting.turn());
+            self.bound = Bound::Below(self.turn(&head.waiting));
             self.room.recount(self.buffer.len(), 0);
             self.buffer = VecDeque::new();
         }
     }
 
     /// What is heard of a row: while a refill is under way it is remembered. Of the row at the bound of an
-    /// ordered lane it means that something else may be due there by now.
+    /// ordered lane it means that something else may be due there by now. Of one that has ended nobody says whether it
+    /// was that row.
     fn note(&mut self, seq: Seq, entry: Option<&Entry>) {
         if let Bound::Below(bound) = &mut self.bound
             && self.fifo
-            && bound.seq == seq
+            && entry.is_none_or(|entry| entry.waiting.place == Some(bound.seq))
         {
             bound.due_at = FIRST.due_at;
         }
@@ -283,14 +305,25 @@ impl Backlog {
         }
     }
 
+    /// Whether it has no place in the order of the lane yet. It is the store's alone then, whatever is heard of it.
+    fn is_outside(&self, waiting: &Waiting) -> bool {
+        self.fifo && waiting.place.is_none()
+    }
+
+    /// A row's turn in this lane. In an ordered one its number is its place.
+    fn turn(&self, waiting: &Waiting) -> Turn {
+        let seq = waiting.place.filter(|_| self.fifo).unwrap_or(waiting.seq);
+        Turn { due_at: waiting.due_at, seq }
+    }
+
     /// By what turns are compared.
-    fn place(&self, turn: Turn) -> Turn {
+    fn rank(&self, turn: Turn) -> Turn {
         if self.fifo { Turn { due_at: FIRST.due_at, ..turn } } else { turn }
     }
 
-    /// Just after a turn. Of the rows there, an ordered lane cannot know when they are due.
-    fn after(&self, turn: Turn) -> Turn {
-        let Turn { due_at, seq } = self.place(turn);
+    /// Just after a row. Of those there, an ordered lane cannot know when they are due.
+    fn after(&self, waiting: &Waiting) -> Turn {
+        let Turn { due_at, seq } = self.rank(self.turn(waiting));
         Turn { due_at, seq: Seq(seq.0.saturating_add(1)) }
     }
 
@@ -304,20 +337,23 @@ impl Backlog {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let turn = self.place(entry.waiting.turn());
-        if matches!(self.bound, Bound::Below(bound) if turn >= self.place(bound)) {
+        let rank = |waiting: &Waiting| self.rank(self.turn(waiting));
+        let turn = rank(&entry.waiting);
+        if self.is_outside(&entry.waiting)
+            || matches!(self.bound, Bound::Below(bound) if turn >= self.rank(bound))
+        {
             return;
         }
         let most = self.may_hold();
         let before = self.buffer.len();
         // Most come in the order of their turns.
-        if self.buffer.back().is_none_or(|last| self.place(last.waiting.turn()) < turn) {
+        if self.buffer.back().is_none_or(|last| rank(&last.waiting) < turn) {
             if self.buffer.is_empty() {
                 self.buffer.reserve_exact(1);
             }
             self.buffer.push_back(entry);
         } else {
-            match self.buffer.binary_search_by_key(&turn, |entry| self.place(entry.waiting.turn())) {
+            match self.buffer.binary_search_by_key(&turn, |entry| rank(&entry.waiting)) {
                 Ok(place) => self.buffer[place] = entry,
                 Err(place) => self.buffer.insert(place, entry),
             }
@@ -325,7 +361,7 @@ impl Backlog {
         if self.buffer.len() > most
             && let Some(last) = self.buffer.pop_back()
         {
-            self.bound = Bound::Below(last.waiting.turn());
+            self.bound = Bound::Below(self.turn(&last.waiting));
             self.overtake();
         }
         self.room.recount(before, self.buffer.len());

@@ -60,6 +60,15 @@ pub(crate) struct Searched {
     pub(crate) oldest: Option<Timestamp>,
 }
 
+impl Searched {
+    /// When to search next, right after the next stop date. `None`: none is known, or it has come already and what waits could
+    /// not be ended: then the next walk looks again.
+    pub(crate) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
+        let stop = self.oldest.filter(|_| !self.held)? + self.stop_after?;
+        (stop >= now).then_some(stop + Duration::from_millis(1))
+    }
+}
+
 impl Expiry {
     /// Of a lane that has heard nothing yet.
     pub(crate) fn new() -> Self {
@@ -95,6 +104,12 @@ impl Expiry {
     /// The policy has no stop date, as far as is known.
     pub(crate) fn never_stops(&self) -> bool {
         self.stop_after == StopAfter::Never
+    }
+
+    /// Whether it is known when the next stop date comes.
+    pub(crate) fn knows_stop_date(&self) -> bool {
+        matches!(self.stop_after, StopAfter::After(_))
+            && ![Timestamp::MIN, Timestamp::MAX].contains(&self.oldest)
     }
 
     /// The endpoint or its policy was changed.

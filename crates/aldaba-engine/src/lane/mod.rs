@@ -185,6 +185,13 @@ impl Lane {
         }
     }
 
+    /// The endpoint is deleted: what waits ends, whether or not it has a place in an order. An ordered lane was not told of
+    /// what has none: it is not ordered any more, and reads the store anew.
+    pub(crate) fn delete(&mut self) {
+        self.deleted = true;
+        self.backlog.set_fifo(false);
+    }
+
     /// A delivery goes out now.
     pub(crate) fn sends(&mut self, entry: &Entry, probe: bool) {
         if let Some(ramp) = &mut self.ramp {

@@ -29,13 +29,13 @@ pub(crate) fn builtin(name: &str, brand: &Brand) -> Option<Profile> {
             (headers, Some(HEX))
         }
         "job-status" => {
-            let headers =
-                vec![header("X-Webhook-Event", "job.status"), header("X-Job-Id", "{payload.jobId}")];
-            (headers, None)
+            let mut headers = standard_webhooks("webhook");
+            headers.extend([header("X-Webhook-Event", "job.status"), header("X-Job-Id", "{payload.jobId}")]);
+            (headers, Some(Scheme::Standard))
         }
         "branded" => {
             let headers = vec![
-                header(&format!("{brand}-Event-Id"), "{id}"),
+                header(&format!("{brand}-Event-Id"), "{eventId}"),
                 header(&format!("{brand}-Event-Type"), "{type}"),
                 header(&format!("{brand}-Signature"), "{signature}"),
             ];

@@ -54,6 +54,8 @@ struct Header {
 pub(crate) struct Facts<'a> {
     /// The same on every retry and replay.
     pub(crate) message: MessageId,
+    /// Where its sender gave one.
+    pub(crate) event_id: Option<&'a str>,
     pub(crate) event_type: &'a str,
     pub(crate) version: Option<&'a str>,
     pub(crate) app: AppId,
@@ -122,6 +124,7 @@ impl<'a> Filling<'a> {
     fn get(&self, field: Field) -> Option<Cow<'_, str>> {
         Some(match field {
             Field::Id => self.id.as_str().into(),
+            Field::EventId => self.facts.event_id.unwrap_or(&self.id).into(),
             Field::Type => self.facts.event_type.into(),
             Field::Timestamp => self.seconds.to_string().into(),
             Field::TimestampMs => self.facts.now.millis().to_string().into(),

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Id,
+    /// What the sender calls the event; the id of the message where it gave none.
+    EventId,
     Type,
     /// In seconds.
     Timestamp,
@@ -21,8 +23,9 @@ pub(super) enum Field {
 }
 
 /// `{name}` of each, but for `{payload.<field>}`.
-pub(super) const FIELDS: [(&str, Field); 9] = [
+pub(super) const FIELDS: [(&str, Field); 10] = [
     ("id", Field::Id),
+    ("eventId", Field::EventId),
     ("type", Field::Type),
     ("timestamp", Field::Timestamp),
     ("timestampMs", Field::TimestampMs),

@@ -130,8 +130,8 @@ fn check_signature(headers: &[Header], scheme: Option<Scheme>) -> Result<(), Pro
         (Some(Scheme::Standard), Some(_))
             if asks(Field::Id).is_none() || asks(Field::Timestamp).is_none() =>
         {
-            let why =
-                "`standard` signs the id and the time as well; send `{id}` and `{timestamp}` in headers";
+            let why = "`standard` signs the message's id and the time as well; send `{id}` (`{eventId}` may be \
+                       another) and `{timestamp}` in headers";
             Err(ProfileError::new(&["signature"], why))
         }
         _ => Ok(()),

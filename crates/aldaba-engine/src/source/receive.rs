@@ -16,6 +16,8 @@ pub enum Reception {
     New(MessageId),
     /// It came before.
     Duplicate(MessageId),
+    /// It came before and could not be forwarded then; it is forwarded again.
+    Reopened(MessageId),
 }
 
 /// Why an event was not taken. Nothing was stored, unless it is [`SendError::Late`].
@@ -82,6 +84,7 @@ impl Engine {
             engine.tally().count(door.id, engine.clock().now(), |counts| match &reception {
                 Ok(Reception::New(_)) => counts.received += 1,
                 Ok(Reception::Duplicate(_)) => counts.duplicates += 1,
+                Ok(Reception::Reopened(_)) => counts.reopened += 1,
                 Err(_) => {}
             });
             drop(room);
@@ -106,20 +109,20 @@ impl Engine {
         let InboundEvent { id, event_type, headers } = event;
         let sealed_headers = self.vault().seal_forwarded(door.app, &headers, &*self.intake().entropy);
         let new = NewEvent {
-            event_id: id.clone(),
+            event_id: id.as_deref().map(Into::into),
             source: Some(FromSource { sealed_headers, event_id_kept: door.duplicate_window() }),
-            ..NewEvent::new(&event_type, body.clone())
+            ..NewEvent::new(&event_type, body)
         };
         let which = WhichApplication { org: door.org, key: door.app.to_string() };
         // Whoever waits for it does so no longer than it wants; an event that comes late is counted all the same.
-        match self.intake().send(&which, new, None).await {
+        match self.intake().send(&which, new.clone(), None).await {
             Ok(Sent::New { message, .. }) => Ok(Reception::New(message)),
             // It has no key: only the very same message, handed in twice, is answered so.
             Ok(Sent::Before { message }) => Ok(Reception::Duplicate(message)),
-            Err(SendError::EventIdTaken(message)) => self.repeated(door, message, &body).await,
+            Err(SendError::EventIdTaken(message)) => self.repeated(door, &which, message, &new).await,
             // The schema may be younger than the event that this repeats.
             Err(error @ SendError::Unfit(_)) => match self.former(door, id).await? {
-                Some(message) => self.repeated(door, message, &body).await,
+                Some(message) => self.repeated(door, &which, message, &new).await,
                 None => Err(error.into()),
             },
             Err(error) => Err(error.into()),
@@ -132,15 +135,26 @@ impl Engine {
         let found = self.store().source_event(door.app, id.clone()).await.map_err(SendError::Store)?;
         Ok(found
             .map(|event| event.message)
-            .filter(|message| message.event_id == Some(id))
+            .filter(|message| message.content.event_id.as_deref() == Some(&*id))
             .map(|message| message.id))
     }
 
     /// What is no longer kept cannot be compared, and counts as the same.
-    async fn repeated(&self, door: &Door, first: MessageId, body: &Bytes) -> Result<Reception, ReceiveError> {
-        if door.takes_other_body() {
-            return Ok(Reception::Duplicate(first));
+    async fn repeated(
+        &self,
+        door: &Door,
+        which: &WhichApplication,
+        first: MessageId,
+        event: &NewEvent,
+    ) -> Result<Reception, ReceiveError> {
+        if !door.takes_other_body() {
+            self.compare(door, first, &event.payload).await?;
         }
+        let reopened = self.intake().reopen(which, first, event).await?;
+        Ok(if reopened { Reception::Reopened(first) } else { Reception::Duplicate(first) })
+    }
+
+    async fn compare(&self, door: &Door, first: MessageId, body: &Bytes) -> Result<(), ReceiveError> {
         let same = self.store().has_payload(door.app, first, body.clone()).await;
         match same.map_err(SendError::Store)? {
             Some(false) => {
@@ -149,7 +163,7 @@ impl Engine {
                 }
                 Err(ReceiveError::OtherBody(first))
             }
-            Some(true) | None => Ok(Reception::Duplicate(first)),
+            Some(true) | None => Ok(()),
         }
     }
 }

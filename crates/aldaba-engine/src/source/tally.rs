@@ -37,6 +37,8 @@ pub struct SourceCounts {
     pub received: u64,
     /// Repeats of former ones.
     pub duplicates: u64,
+    /// Repeats of former ones that had failed, and are forwarded again.
+    pub reopened: u64,
     /// What the source's filters did not want.
     pub ignored: u64,
     /// Another body under the id of a former event.
@@ -118,6 +120,7 @@ fn entry(all: &mut HashMap<SourceId, Entry>, source: SourceId, now: Timestamp) -
             since: now,
             received: 0,
             duplicates: 0,
+            reopened: 0,
             ignored: 0,
             conflicts: 0,
             refused: 0,

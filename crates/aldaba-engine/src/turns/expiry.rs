@@ -91,6 +91,15 @@ impl Turns {
             self.plan_search(endpoint, now, now);
             // Its head may have been past its stop date.
             self.wake(endpoint);
+        } else if let Some(searched) = searched {
+            self.search_after(endpoint, searched, now);
+        }
+    }
+
+    /// Has an endpoint searched after the stop date that a search has found, whether or not its lane is in memory.
+    pub(crate) fn search_after(&mut self, endpoint: EndpointId, searched: Searched, now: Timestamp) {
+        if let Some(at) = searched.next_search(now) {
+            self.search_at(endpoint, at);
         }
     }
 
@@ -146,8 +155,9 @@ impl Lane {
         match awake {
             Some(awake) if awake.holds(now) => None,
             Some(awake) => self.expiry.next_search(awake.health.released_at, until, now),
-            // What is not due yet is due before its stop date.
-            None if due_at > now => None,
+            // What is not due yet is due before its stop date, unless that has become an earlier one: then the search after
+            // the change has told when the oldest clock started.
+            None if due_at > now && !self.expiry.knows_stop_date() => None,
             None => self.expiry.next_search(None, until, now),
         }
     }

@@ -79,6 +79,7 @@ impl Turns {
         self.put(endpoint, Place::Nowhere);
         self.gates.left(endpoint);
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            // What the lane does not know of is ended by somebody else.
             lane.deleted |= self.gone.contains(&lane.app);
         }
         let turn = self.turn(endpoint, now);

@@ -150,5 +150,5 @@ fn row_of(lane: u8, row: i64) -> Waiting {
     let now = Timestamp::from_millis(0);
     let message = MessageId::from_bytes([3; 20]);
     let seq = Seq(i64::from(lane) * 1000 + row);
-    Waiting { seq, message, due_at: now, attempts: 0, clock_start: now, replayed: false }
+    Waiting { seq, message, due_at: now, attempts: 0, clock_start: now, replayed: false, place: Some(seq) }
 }

@@ -1,4 +1,4 @@
-use super::progress::{MAX_INTERIM_HEADS, Progress, Stage};
+use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
 use super::shortage;
 use super::stream::Stream;
 use super::tls;
@@ -145,7 +145,10 @@ impl Line {
             failure
         } else {
             match error {
-                // Both limits are one error of the parser. What it could not read tells which it was.
+                // All limits are one error of the parser. What it could not read tells which it was.
+                Some(error) if error.is_parse_too_large() && parts.read_buf.trim_ascii().is_empty() => {
+                    malformed("nothing but empty lines where the answer should begin".to_owned())
+                }
                 Some(error) if error.is_parse_too_large() && parts.read_buf.len() < MAX_HEAD => {
                     malformed(format!("the response head has more than {MAX_HEADERS} headers"))
                 }
@@ -216,14 +219,14 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderV
     (answer, location, response.into_body())
 }
 
-/// What is kept of the body, and whether it has been read to its end. Past what is kept nothing is
+/// What is kept of the body, and whether it has been read to its end. Past what is kept, or past [`MAX_BODY_FRAMES`], nothing is
 /// read: the status has said what there is to say.
 async fn read_body(
     line: &mut Line,
     progress: &Progress,
     mut body: Incoming,
 ) -> Result<(Bytes, bool), Interrupted> {
-    let mut kept = BytesMut::new();
+    let (mut kept, mut frames) = (BytesMut::new(), 0);
     while !body.is_end_stream() {
         let frame = match line.drive(body.frame()).await {
             Some(Some(Ok(frame))) => frame,
@@ -235,7 +238,9 @@ async fn read_body(
         let Some(data) = frame.data_ref() else { continue };
         let room = RESPONSE_KEPT - kept.len();
         kept.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room || (kept.len() == RESPONSE_KEPT && !body.is_end_stream()) {
+        frames += 1;
+        let is_enough = kept.len() == RESPONSE_KEPT || frames == MAX_BODY_FRAMES;
+        if data.len() > room || (is_enough && !body.is_end_stream()) {
             return Ok((kept.freeze(), false));
         }
     }

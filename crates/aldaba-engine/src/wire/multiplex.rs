@@ -1,5 +1,5 @@
 use super::exchange::{Exchanged, Interrupted, MAX_HEAD, broken, lost, malformed, read_head, too_much};
-use super::progress::{MAX_INTERIM_HEADS, Progress, Stage};
+use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
 use super::stream::Stream;
 use crate::transport::RESPONSE_KEPT;
 use aldaba_delivery::{Failure, FailureKind};
@@ -227,8 +227,8 @@ async fn send(mut upload: SendStream<Bytes>, mut body: Bytes) -> Option<()> {
 /// What is kept of the body. Past it nothing is read: the stream is reset.
 async fn read_body(mut body: RecvStream) -> Result<Bytes, h2::Error> {
     let mut kept = BytesMut::new();
-    while let Some(data) = body.data().await {
-        let data = data?;
+    for _ in 0..MAX_BODY_FRAMES {
+        let Some(data) = body.data().await.transpose()? else { break };
         let room = RESPONSE_KEPT - kept.len();
         kept.extend_from_slice(&data[..data.len().min(room)]);
         if kept.len() == RESPONSE_KEPT {

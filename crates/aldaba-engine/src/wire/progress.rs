@@ -14,6 +14,9 @@ const MAX_HEAD_PHASE_BYTES: usize = 128 * 1024;
 /// The most bytes after the head. 16 KiB of body are kept, which even in chunks of one byte take 96 KiB.
 const MAX_BODY_PHASE_BYTES: usize = 256 * 1024;
 
+/// The most chunks or frames of a body that are read: each takes about the same time, be it a byte or kilobytes.
+pub(super) const MAX_BODY_FRAMES: usize = 2048;
+
 /// What the wire knows of the request that is under way on a connection. It is shared with the socket,
 /// which lies inside of a protocol library while the request runs.
 #[derive(Debug)]

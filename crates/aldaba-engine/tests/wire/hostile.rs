@@ -87,7 +87,7 @@ async fn a_request_that_is_given_up_closes_its_socket_at_once() {
 }
 
 #[tokio::test]
-async fn the_answer_timeout_counts_by_itself() {
+async fn d6_the_answer_timeout_counts_by_itself() {
     let receiver = Receiver::start(|mut line| async move { line.until_closed().await }).await;
     let mut request = post(receiver.url());
     request.timeouts.answer = SHORT;
@@ -253,6 +253,7 @@ async fn what_is_not_http_is_malformed() {
         ("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n".to_owned(), not_http),
         ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".to_owned(), not_http),
         (format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101)), "more than 100 headers"),
+        ("\r\n".repeat(100 << 10), "nothing but empty lines"),
         (format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)), "larger than 64 KiB"),
         (
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
@@ -341,12 +342,17 @@ async fn a_body_of_nothing_but_framing_is_cut() {
 }
 
 #[tokio::test]
-async fn a_body_in_chunks_of_one_byte_is_read() {
+async fn of_a_body_in_chunks_of_one_byte_the_beginning_is_read_and_the_status_counts() {
     let chunks = "1\r\na\r\n".repeat(RESPONSE_KEPT);
-    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    let receiver = Receiver::answering_once(format!("{head}{chunks}0\r\n\r\n")).await;
-    let response = send(&wire(), post(receiver.url())).await;
-    assert_eq!((answer(&response).status, response.body.len()), (200, RESPONSE_KEPT));
+    for status in [200, 500] {
+        let head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\n\r\n");
+        let mut receiver = Receiver::answering_once(format!("{head}{chunks}0\r\n\r\n")).await;
+        let wire = wire();
+        let response = send(&wire, post(receiver.url())).await;
+        assert_eq!((answer(&response).status, response.body.len()), (status, 2048));
+        receiver.closed().await;
+        assert_eq!(wire.idle_connections(), 0);
+    }
 }
 
 #[tokio::test]

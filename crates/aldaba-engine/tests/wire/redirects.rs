@@ -17,7 +17,7 @@ fn to(status: u16, location: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_with_method_and_body() {
+async fn a3_a_redirect_is_followed_with_method_and_body() {
     for status in [301, 302, 303, 307, 308] {
         let receiver = Receiver::start(move |mut line| async move {
             while let Some(request) = line.request().await {
@@ -56,7 +56,7 @@ async fn secrets_do_not_go_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_unless_the_policy_follows() {
+async fn b7_and_d3_a_redirect_is_an_answer_unless_the_policy_follows() {
     for redirects in [Redirects::Fail, Redirects::TakeAsSuccess] {
         let receiver = Receiver::answering_once(to(302, "/other")).await;
         let response = send(&wire(), WireRequest { redirects, ..post(receiver.url()) }).await;
@@ -66,7 +66,7 @@ async fn a_redirect_is_an_answer_unless_the_policy_follows() {
 }
 
 #[tokio::test]
-async fn what_is_no_redirect_is_an_answer() {
+async fn a3_what_is_no_redirect_is_an_answer() {
     for bytes in [
         "HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
         to(300, "/x"),
@@ -91,7 +91,7 @@ async fn a_loop_ends() {
 }
 
 #[tokio::test]
-async fn no_redirect_leads_inside() {
+async fn a3_no_redirect_leads_inside() {
     // The same machine under an address that is not allowed.
     let reached = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&reached);

@@ -20,14 +20,15 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
     let mut event = scene.event(&tenant);
     event.message.channels = vec!["a".into(), "ñ,3:b".into()];
     event.message.tags = vec!["x,y".into()];
-    event.message.event_id = Some("order-1".into());
     event.message.created_at = at(7);
     event.message.deliver_at = Some(at(70));
+    event.message.payload_until = Some(at(7000));
     event.message.headers = vec![("x-empty".into(), String::new()), ("x-region".into(), "ñ, 3:x,".into())];
     event.message.only_for = Some(scene.id());
     event.message.job = Some("job-1".into());
     event.message.content = Arc::new(Content {
         event_type: "order.new".into(),
+        event_id: Some("order-1".into()),
         payload: Bytes::from_static(b"\x00\xff{}"),
         version: Some("2".into()),
         sealed_headers: Some(Bytes::from_static(b"\x01\x00sealed")),
@@ -42,9 +43,9 @@ pub async fn an_event_is_stored_as_it_was_given(store: Arc<dyn Store>) {
         channels: message.channels,
         tags: message.tags,
         headers: message.headers,
-        event_id: message.event_id,
         created_at: message.created_at,
         deliver_at: message.deliver_at,
+        payload_until: message.payload_until,
         only_for: message.only_for,
         job: message.job,
     };
@@ -175,7 +176,7 @@ pub async fn a_taken_event_id_stores_nothing_and_names_its_message(store: Arc<dy
     let (one, other) = (scene.with_endpoints(1).await, scene.with_endpoints(1).await);
     let named = |tenant, name: &str| {
         let mut event = scene.event(tenant);
-        event.message.event_id = Some(name.into());
+        Arc::make_mut(&mut event.message.content).event_id = Some(name.into());
         event
     };
     let first = named(&one, "e1");
@@ -227,11 +228,11 @@ pub async fn one_conflict_never_fails_its_neighbours(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     let mut first = Accept { idempotency: Some(scene.key()), ..scene.event(&tenant) };
-    first.message.event_id = Some("e".into());
+    Arc::make_mut(&mut first.message.content).event_id = Some("e".into());
     let repeated = Accept { idempotency: first.idempotency, ..scene.event(&tenant) };
     let stale = Accept { version: 0, ..scene.event(&tenant) };
     let mut taken = scene.event(&tenant);
-    taken.message.event_id = Some("e".into());
+    Arc::make_mut(&mut taken.message.content).event_id = Some("e".into());
     let last = scene.event(&tenant);
     let answers =
         scene.accept(vec![first.clone(), repeated.clone(), stale.clone(), taken.clone(), last.clone()]).await;
@@ -261,12 +262,7 @@ pub async fn a_large_payload_comes_back_whole(store: Arc<dyn Store>) {
     let tenant = scene.with_endpoints(2).await;
     let mut event = scene.event(&tenant);
     let payload: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    event.message.content = Arc::new(Content {
-        event_type: "big".into(),
-        payload: payload.into(),
-        version: None,
-        sealed_headers: None,
-    });
+    event.message.content = Arc::new(Content::new("big", payload));
     let (endpoint, due_at) = (tenant.endpoints[0].id, at(9));
     event.deliveries.push(NewDelivery { endpoint, due_at, ordered: false, skipped: None });
     scene.accepted(&event).await;

@@ -1,26 +1,32 @@
 //! The audit log: what was changed has a row, what was not has none.
 
+use super::policies;
 use super::retention::remove_all;
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Actor, ActorFilter, ActorKind, AuditEntry, AuditPage, AuditQuery, Change, Changed, Deed, Order, Page,
-    Record, Resent, Stale, Store, Who,
+    Actor, ActorFilter, ActorKind, Application, AuditEntry, AuditPage, AuditQuery, Change, Changed, Deed,
+    FieldChange, Order, Page, Record, Resent, Stale, Store, Who,
 };
-use aldaba_delivery::{AppId, AuditId, EndpointId, Reason};
+use aldaba_delivery::{AppId, AuditId, EndpointId, Reason, Timestamp};
+use serde_json::json;
 use std::sync::Arc;
 
 fn query(scene: &Scene) -> AuditQuery {
     AuditQuery {
         org: scene.org,
         app: None,
+        endpoint: None,
+        kind: None,
+        resource: None,
+        field: None,
         action: None,
         actor: None,
         after: None,
         before: None,
         page: Page { after: None, limit: 100 },
         order: Order::Ascending,
-        walk: 1000,
+        most: 1000,
     }
 }
 
@@ -59,7 +65,7 @@ pub async fn a_change_and_its_row_are_made_together(store: Arc<dyn Store>) {
     let entry = scene.audit(resume.deed());
     assert_eq!(scene.change_by(resume, Some(entry)).await, Changed::Unchanged);
     // A change that nobody has asked for has no row.
-    assert_eq!(log(&scene).await, [(*first).clone()]);
+    assert_eq!(log(&scene).await, [first.with_values_of(&create(None), None)]);
 }
 
 pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Store>) {
@@ -67,7 +73,8 @@ pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Stor
     let (app, endpoint): (AppId, EndpointId) = (scene.with_endpoints(0).await.application.id, scene.id());
     let actors = [
         Who::Key { id: scene.id(), prefix: "abcd1234".into(), name: "la llave ñ".into() },
-        Who::OrganizationToken,
+        Who::OrganizationToken { name: Some("la ficha ñ".into()) },
+        Who::OrganizationToken { name: None },
         Who::PortalToken { app, session: Some("user_1".into()) },
         Who::PortalToken { app, session: None },
         Who::CommandLine,
@@ -75,9 +82,12 @@ pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Stor
     ];
     let mut entries = Vec::new();
     for who in actors {
-        let fields = vec!["url".to_owned(), "eventTypes".to_owned()];
+        let changes = vec![
+            FieldChange { field: "url".into(), before: json!("ñ"), after: json!(null), cut: true },
+            FieldChange { field: "eventTypes".into(), before: json!([]), after: json!(["a"]), cut: false },
+        ];
         let deed =
-            Deed { fields, ..Deed::new("endpoint.update", &endpoint).of_app(app).at_endpoint(endpoint) };
+            Deed::new("endpoint.update", &endpoint).of_app(app).at_endpoint(endpoint).with_changes(changes);
         let actor = Actor { org: scene.org, who };
         let entry = AuditEntry { id: scene.id(), actor, deed, count: 3 };
         let change = Change::GrantPortalAccess { app };
@@ -147,7 +157,7 @@ async fn ten(scene: &Scene) -> (Vec<AuditId>, [AppId; 2]) {
         let who = match number % 3 {
             0 => Who::CommandLine,
             1 => Who::PortalToken { app: apps[0], session: None },
-            _ => Who::OrganizationToken,
+            _ => Who::OrganizationToken { name: None },
         };
         let action = if number < 5 { "a.one" } else { "a.two" };
         let actor = Actor { org: scene.org, who };
@@ -181,6 +191,125 @@ pub async fn the_log_is_filtered(store: Arc<dyn Store>) {
     assert_eq!(found(AuditQuery { org: scene.id(), ..base() }).await, [], "another organization's");
 }
 
+pub async fn the_log_is_filtered_by_what_was_changed(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let (app, endpoints) =
+        (tenant.application.id, [&tenant.endpoints[0], &tenant.endpoints[1]].map(|one| one.id));
+    let of_endpoint = |action, number: usize| {
+        Deed::new(action, &endpoints[number]).of_app(app).at_endpoint(endpoints[number])
+    };
+    let deeds = [
+        of_endpoint("endpoint.create", 0),
+        of_endpoint("endpoint.create", 1),
+        of_endpoint("endpoint.update", 0).with_fields(&["url"]),
+        of_endpoint("endpoint.headers.update", 0).with_fields(&["headers.x-a"]),
+        Deed::new("message.resend", "msg").of_app(app).at_endpoint(endpoints[0]),
+        Deed::new("policy.update", "url").with_fields(&["schedule"]),
+    ];
+    let mut all = Vec::new();
+    for (number, deed) in deeds.into_iter().enumerate() {
+        let id = scene.id_at(at(number as i64));
+        let entry = AuditEntry { id, actor: Actor::program(scene.org), deed, count: 1 };
+        scene.change_by(Change::GrantPortalAccess { app }, Some(Arc::new(entry))).await;
+        all.push(id);
+    }
+    let pick = |numbers: &[usize]| numbers.iter().map(|number| all[*number]).collect::<Vec<_>>();
+    let found = async |query| ids(&read(&scene, query).await);
+    let base = || query(&scene);
+    let resource = |text: &str| AuditQuery { resource: Some(text.into()), ..base() };
+    assert_eq!(found(resource(&endpoints[0].to_string())).await, pick(&[0, 2, 3]));
+    assert_eq!(found(resource("url")).await, pick(&[5]));
+    assert_eq!(found(resource("nothing")).await, []);
+    let kind = |text: &str| AuditQuery { kind: Some(text.into()), ..base() };
+    assert_eq!(found(kind("endpoint")).await, pick(&[0, 1, 2, 3]));
+    assert_eq!(found(kind("policy")).await, pick(&[5]));
+    assert_eq!(found(kind("endpoint.headers")).await, [], "a kind is what stands before the first point");
+    let of = |number: usize| AuditQuery { endpoint: Some(endpoints[number]), ..base() };
+    assert_eq!(found(of(0)).await, pick(&[0, 2, 3, 4]));
+    assert_eq!(found(of(1)).await, pick(&[1]));
+    let field = |text: &str| AuditQuery { field: Some(text.into()), ..base() };
+    assert_eq!(found(field("url")).await, pick(&[2]));
+    let several = AuditQuery {
+        kind: Some("endpoint".into()),
+        app: Some(app),
+        action: Some("endpoint.update".into()),
+        ..of(0)
+    };
+    assert_eq!(found(several.clone()).await, pick(&[2]));
+    assert_eq!(found(AuditQuery { kind: Some("policy".into()), ..several.clone() }).await, []);
+    assert_eq!(found(AuditQuery { org: scene.id(), ..several }).await, [], "another organization's");
+    // Page by page, both ways.
+    for order in [Order::Ascending, Order::Descending] {
+        let mut expected = pick(&[0, 1, 2, 3]);
+        if order == Order::Descending {
+            expected.reverse();
+        }
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let page = Page { after, limit: 1 };
+            let Some(last) = found(AuditQuery { order, page, ..kind("endpoint") }).await.pop() else { break };
+            seen.push(last);
+            after = Some(last);
+        }
+        assert_eq!(seen, expected);
+    }
+}
+
+pub async fn an_entry_has_the_values_that_its_change_has_found_and_left(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let application = scene.new_application();
+    let make = Change::CreateApplication { application: application.clone(), idempotency: None };
+    scene.change_by(make.clone(), Some(scene.audit(make.deed()))).await;
+    let renamed = |name: &str, millis: i64| {
+        let updated_at = Timestamp::from_millis(application.updated_at.millis() + millis);
+        Application { name: name.into(), updated_at, ..application.clone() }
+    };
+    let update = |now: &Application, was| Change::UpdateApplication { application: now.clone(), was };
+    let (second, third) = (renamed("second", 1), renamed("third", 2));
+    let change = update(&second, application.updated_at);
+    assert_eq!(scene.change_by(change.clone(), Some(scene.audit(change.deed()))).await, made());
+    // It has read what is no longer there: it changes nothing, and says nothing.
+    let late = update(&third, application.updated_at);
+    assert_eq!(scene.change_by(late.clone(), Some(scene.audit(late.deed()))).await, Changed::Stale);
+    let delete = Change::DeleteApplication { app: application.id, at: at(9) };
+    assert_eq!(scene.change_by(delete.clone(), Some(scene.audit(delete.deed()))).await, made());
+    // Nobody reads before it whom it takes the place of.
+    let policy = |attempts| Change::ReplacePolicy { policy: policies::own(&scene, "mine", attempts) };
+    let own = Change::CreatePolicy { policy: policies::own(&scene, "mine", 3) };
+    scene.change_by(own.clone(), Some(scene.audit(own.deed()))).await;
+    for attempts in [4, 5] {
+        scene.change_by(policy(attempts), Some(scene.audit(policy(attempts).deed()))).await;
+    }
+    let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
+    scene.change_by(delete.clone(), Some(scene.audit(delete.deed()))).await;
+
+    let log = log(&scene).await;
+    let actions: Vec<_> = log.iter().map(|entry| &*entry.deed.action).collect();
+    let [create, update, delete] = ["application.create", "application.update", "application.delete"];
+    let policies = ["policy.create", "policy.update", "policy.update", "policy.delete"];
+    assert_eq!(actions, [&[create, update, delete][..], &policies].concat());
+    let value = |number: usize, field: &str| {
+        let change = log[number].deed.changes.iter().find(|change| change.field == field).expect("the field");
+        assert!(log[number].deed.fields.iter().any(|name| name == field));
+        (change.before.clone(), change.after.clone())
+    };
+    let name = serde_json::Value::from(application.name.clone());
+    assert_eq!(value(0, "name"), (serde_json::Value::Null, name.clone()));
+    assert_eq!(value(1, "name"), (name, "second".into()));
+    assert_eq!(log[1].deed.changes.len(), 1, "only what is another: {:?}", log[1].deed);
+    assert_eq!(value(2, "name"), ("second".into(), serde_json::Value::Null));
+    for (number, attempts) in [(4, [3, 4]), (5, [4, 5])] {
+        let (before, after) = value(number, "limit");
+        assert_eq!(
+            [&before["attempts"], &after["attempts"]],
+            [&attempts[0].into(), &attempts[1].into()] as [&serde_json::Value; 2]
+        );
+    }
+    assert_eq!(value(6, "limit").0["attempts"], 5);
+    assert_eq!(value(6, "limit").1, serde_json::Value::Null);
+}
+
 pub async fn the_log_is_listed_both_ways_page_by_page(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let (all, apps) = ten(&scene).await;
@@ -210,7 +339,7 @@ pub async fn a_filter_of_the_log_that_finds_little_gives_up_and_can_go_on(store:
     let rare = |after| AuditQuery {
         action: Some("a.two".into()),
         page: Page { after, limit: 2 },
-        walk: 4,
+        most: 4,
         ..query(&scene)
     };
     let first = read(&scene, rare(None)).await;

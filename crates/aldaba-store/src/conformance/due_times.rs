@@ -1,7 +1,7 @@
 //! Due times that are found and corrected.
 
 use super::{Scene, at};
-use crate::{Accept, Change, NewDelivery, NotDue, Recorded, Rescheduled, Seq, Store, Tenant, Turn};
+use crate::{Accept, Change, NewDelivery, NotDue, Recorded, Rescheduled, Seq, Store, Tenant, Trigger, Turn};
 use aldaba_delivery::Timestamp;
 use std::sync::Arc;
 
@@ -57,6 +57,52 @@ pub async fn a_corrected_due_time_moves_the_turn_unless_the_delivery_has_changed
     assert_eq!(turns, [(moved, at(5), 0), (changed, at(700), 1)]);
     assert_eq!(due[0].clock_start, at(4));
     assert_eq!(not_due(&scene, 5, 10).await.len(), 1);
+}
+
+pub async fn a_retry_is_read_with_when_it_was_last_tried(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (tried, seq) = event(&scene, &tenant, 600, Some(600)).await;
+    let read = async || not_due(&scene, 0, 10).await.pop().unwrap();
+    assert_eq!((read().await.deliver_at, read().await.tried_at), (Some(at(600)), None));
+    let mut record = scene.failed(&tried, seq, at(700));
+    let started_at = record.attempt.as_ref().unwrap().started_at;
+    assert_eq!(scene.record(vec![record.clone()]).await, [Recorded::Applied]);
+    assert_eq!((read().await.deliver_at, read().await.tried_at), (None, Some(started_at)), "it has begun");
+    // The last one that was written counts, on whatever clock; not one by hand.
+    for (attempts_before, trigger, moment, expected) in [
+        (1, Trigger::Scheduled, at(400 * 24 * 3600), at(400 * 24 * 3600)),
+        (2, Trigger::Scheduled, at(20), at(20)),
+        (3, Trigger::Manual, at(30), at(20)),
+    ] {
+        record.attempts_before = attempts_before;
+        let attempt = record.attempt.as_mut().unwrap();
+        attempt.id = scene.attempt().id;
+        (attempt.trigger, attempt.started_at) = (trigger, moment);
+        assert_eq!(scene.record(vec![record.clone()]).await, [Recorded::Applied]);
+        assert_eq!(read().await.tried_at, Some(expected), "{trigger:?}");
+    }
+}
+
+pub async fn a_failed_attempt_by_hand_leaves_a_due_time_that_was_corrected_meanwhile(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let endpoint = tenant.endpoints[0].id;
+    let (sent, seq) = event(&scene, &tenant, 400 * 24 * 3600, None).await;
+    let was = not_due(&scene, 0, 1).await[0].waiting;
+    // It was read for the attempt before.
+    let mut record = scene.failed(&sent, seq, was.due_at);
+    record.attempt.as_mut().unwrap().trigger = Trigger::Manual;
+    let deliveries = vec![Rescheduled { endpoint, was, due_at: at(5), clock_start: at(4) }];
+    scene.change(Change::Reschedule { deliveries }).await;
+    assert_eq!(scene.record(vec![record.clone()]).await, [Recorded::Applied]);
+    let due = scene.due(endpoint).await;
+    assert_eq!((due[0].due_at, due[0].attempts), (at(5), 0));
+    // The fence holds for it as for others.
+    let applied = scene.record(vec![scene.failed(&sent, seq, at(9))]).await;
+    assert_eq!(applied, [Recorded::Applied]);
+    record.attempt.as_mut().unwrap().id = scene.attempt().id;
+    assert_eq!(scene.record(vec![record]).await, [Recorded::Fenced]);
 }
 
 pub async fn the_newest_moment_is_that_of_the_last_row(store: Arc<dyn Store>) {

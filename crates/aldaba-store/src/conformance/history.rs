@@ -9,7 +9,7 @@ pub async fn a_message_is_found_by_id_and_by_event_id(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let (tenant, other) = (scene.with_endpoints(1).await, scene.with_endpoints(1).await);
     let mut event = scene.event(&tenant);
-    event.message.event_id = Some("order-7".into());
+    Arc::make_mut(&mut event.message.content).event_id = Some("order-7".into());
     scene.accepted(&event).await;
     for key in [event.message.id.to_string(), "order-7".into()] {
         let found = scene.store.message(event.app, key.clone()).await.unwrap();

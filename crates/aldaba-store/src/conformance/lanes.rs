@@ -162,6 +162,7 @@ pub async fn contents_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     for (event, payload) in events.iter_mut().zip(["first", "second"]) {
         event.message.content = Arc::new(Content {
             event_type: payload.into(),
+            event_id: (payload == "first").then(|| payload.into()),
             payload: Bytes::from_static(payload.as_bytes()),
             version: Some(payload.into()),
             sealed_headers: None,

@@ -18,8 +18,7 @@ fn event_at(scene: &Scene, tenant: &Tenant, moment: Timestamp, kind: [&str; 3]) 
     event.message.channels = vec!["all".into(), channel.into()];
     event.message.tags = vec![tag.into()];
     let payload = Bytes::from_static(b"{\"n\": 1}");
-    event.message.content =
-        Arc::new(Content { event_type: event_type.into(), payload, version: None, sealed_headers: None });
+    event.message.content = Arc::new(Content::new(event_type, payload));
     event
 }
 

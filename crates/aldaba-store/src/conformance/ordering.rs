@@ -6,7 +6,7 @@ use crate::{
     Accept, Change, Changed, DueQuery, Endpoint, Fence, NewDelivery, Obstacle, Record, Seq, Store, Tenant,
     Turn,
 };
-use aldaba_delivery::{AppId, EndpointId, Health, OnExhausted, Ordering, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Health, OnExhausted, Ordering, Reason, Timestamp};
 use std::sync::Arc;
 
 const SKIPS: Ordering = Ordering::Fifo(OnExhausted::Skip);
@@ -88,15 +88,82 @@ pub async fn what_waits_is_put_in_order_when_the_endpoint_becomes_ordered(store:
     assert_eq!(scene.in_order(endpoint).await, [b, c, d]);
 }
 
-pub async fn an_endpoint_for_which_a_delayed_delivery_waits_cannot_become_ordered(store: Arc<dyn Store>) {
+/// A message for later, for the endpoint.
+async fn send_later(scene: &Scene, app: AppId, deliver_at: Timestamp) -> (Accept, Seq) {
+    let mut event = scene.event_due(&tenant(scene, app).await, deliver_at);
+    event.message.deliver_at = Some(deliver_at);
+    let seq = scene.accepted(&event).await;
+    (event, seq)
+}
+
+/// What is due at a moment takes its place: the numbers of those deliveries, and their places.
+async fn take_places(scene: &Scene, seconds: i64, limit: usize) -> Vec<(Seq, Seq)> {
+    match scene.change(Change::TakePlaces { now: at(seconds), limit }).await {
+        Changed::Placed(placed) => {
+            placed.iter().map(|row| (row.waiting.seq, row.waiting.place.expect("it has one"))).collect()
+        }
+        Changed::Unchanged => Vec::new(),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub async fn a_message_for_later_takes_its_place_behind_all_others_when_it_is_due(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (app, endpoint) = one(&scene, SKIPS).await;
+    let (_, late) = send_later(&scene, app, at(60)).await;
+    let (first, a) = send(&scene, app, at(0)).await;
+    let (_, early) = send_later(&scene, app, at(50)).await;
+    let (cancelled, never) = send_later(&scene, app, at(55)).await;
+    assert_eq!(scene.in_order(endpoint).await, [a], "the others are outside of the order");
+    let waiting = scene.due(endpoint).await;
+    assert_eq!(waiting.len(), 4, "but they wait");
+    let places: Vec<_> = waiting.iter().map(|row| (row.seq, row.place)).collect();
+    assert_eq!(places, [(a, Some(a)), (early, None), (never, None), (late, None)]);
+    assert_eq!(scene.store.next_place_at().await.unwrap(), Some(at(50)));
+    assert_eq!(take_places(&scene, 49, 10).await, []);
+
+    scene.record(vec![scene.dead(&cancelled, never, Reason::Cancelled)]).await;
+    scene.record(vec![scene.failed(&first, a, at(900))]).await;
+    let (_, b) = send(&scene, app, at(1)).await;
+    // One at a time, then with the one that is due next.
+    let [(first_placed, its_place)] = take_places(&scene, 60, 1).await[..] else {
+        panic!("one takes its place")
+    };
+    assert_eq!(first_placed, early, "what is due first comes first");
+    assert!(its_place > b);
+    let (_, c) = send(&scene, app, at(1)).await;
+    assert!(c > its_place, "a place is never given to a delivery as its number");
+    let [(second_placed, last_place)] = take_places(&scene, 60, 10).await[..] else { panic!("one is left") };
+    assert_eq!((second_placed, last_place > c), (late, true));
+    assert_eq!(scene.in_order(endpoint).await, [a, b, early, c, late]);
+    assert_eq!(scene.store.next_place_at().await.unwrap(), None);
+    assert_eq!(take_places(&scene, 100, 10).await, [], "a place is taken once");
+
+    let after = Some(Turn { due_at: Timestamp::MAX, seq: its_place });
+    let rest = scene.store.due(DueQuery { endpoint, ordered: true, after, limit: 10 }).await.unwrap();
+    assert_eq!(rest.iter().map(|row| row.seq).collect::<Vec<_>>(), [c, late], "a read starts after a place");
+    let status = scene.store.deliveries(rest[1].message).await.unwrap().pop().expect("its delivery");
+    assert_eq!(status.waiting(), Some(rest[1]));
+}
+
+pub async fn what_is_for_later_is_left_outside_when_the_endpoint_becomes_ordered(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let (app, endpoint) = one(&scene, Ordering::None).await;
-    send(&scene, app, at(60)).await;
-    let before = scene.endpoint(endpoint).await;
-    let refused = Changed::NotOrderable(Obstacle::OneIsDelayed);
-    assert_eq!(change(&scene, endpoint, SKIPS, 59).await, refused);
-    assert_eq!(scene.endpoint(endpoint).await, before);
-    assert_eq!(change(&scene, endpoint, SKIPS, 60).await, made(), "by now it is due");
+    let (_, later) = send_later(&scene, app, at(60)).await;
+    let (_, due) = send_later(&scene, app, at(5)).await;
+    let (tried, retried) = send(&scene, app, at(0)).await;
+    scene.record(vec![scene.failed(&tried, retried, at(900))]).await;
+    assert_eq!(scene.store.next_place_at().await.unwrap(), None, "there is no order");
+    assert_eq!(change(&scene, endpoint, SKIPS, 5).await, made());
+    assert_eq!(scene.in_order(endpoint).await, [due, retried]);
+    let [(placed, place)] = take_places(&scene, 60, 10).await[..] else { panic!("one takes its place") };
+    assert_eq!((placed, place > retried), (later, true));
+    // It keeps its place when the order is given up for a while.
+    assert_eq!(change(&scene, endpoint, Ordering::None, 61).await, made());
+    let (_, last) = send(&scene, app, at(61)).await;
+    assert_eq!(scene.due(endpoint).await.len(), 4);
+    assert_eq!(change(&scene, endpoint, BLOCKS, 62).await, made());
+    assert_eq!(scene.in_order(endpoint).await, [due, retried, later, last]);
 }
 
 pub async fn an_endpoint_for_which_too_many_wait_cannot_become_ordered(store: Arc<dyn Store>) {

@@ -46,7 +46,7 @@ pub async fn a_policy_in_use_stays(store: Arc<dyn Store>) {
     scene.change(Change::CreatePolicy { policy: own(&scene, "mine", 3) }).await;
     assert_eq!(scene.create_endpoint(&endpoint).await, made());
     let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
-    assert_eq!(scene.change(delete.clone()).await, Changed::InUse);
+    assert_eq!(scene.change(delete.clone()).await, Changed::InUse { endpoint: Some(endpoint.id) });
     scene.change(Change::DeleteEndpoint { app, endpoint: endpoint.id, at: at(3), notices: Vec::new() }).await;
     assert_eq!(scene.change(delete.clone()).await, made());
     assert_eq!(scene.change(delete).await, Changed::NotFound);
@@ -67,7 +67,7 @@ pub async fn what_a_deleted_application_has_left_names_no_policy(store: Arc<dyn 
     }
     let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
     for app in apps {
-        assert_eq!(scene.change(delete.clone()).await, Changed::InUse);
+        assert!(matches!(scene.change(delete.clone()).await, Changed::InUse { endpoint: Some(_) }));
         scene.change(Change::DeleteApplication { app, at: at(3) }).await;
     }
     assert_eq!(scene.change(delete).await, made());

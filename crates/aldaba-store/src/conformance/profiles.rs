@@ -39,7 +39,7 @@ pub async fn a_profile_in_use_stays(store: Arc<dyn Store>) {
     scene.change(Change::CreateProfile { profile: own(&scene, "mine", "") }).await;
     assert_eq!(scene.create_endpoint(&endpoint).await, made());
     let delete = Change::DeleteProfile { org: scene.org, name: "mine".into() };
-    assert_eq!(scene.change(delete.clone()).await, Changed::InUse);
+    assert_eq!(scene.change(delete.clone()).await, Changed::InUse { endpoint: Some(endpoint.id) });
 
     let update = |profile: &str, updated_at, was: &Endpoint| Change::UpdateEndpoint {
         resume: false,

@@ -99,7 +99,7 @@ pub async fn what_is_not_stored_is_not_counted(store: Arc<dyn Store>) {
     let of = || event(&scene, &tenant, None, Some(2));
     let key = Some(scene.key());
     let mut first = Accept { idempotency: key, ..of() };
-    first.message.event_id = Some("mine".into());
+    Arc::make_mut(&mut first.message.content).event_id = Some("mine".into());
     assert!(is_new(&scene.accept(vec![first.clone()]).await[0]));
     let repeated = Accepted::Repeated { message: first.message.id };
     assert_eq!(
@@ -107,12 +107,12 @@ pub async fn what_is_not_stored_is_not_counted(store: Arc<dyn Store>) {
         std::slice::from_ref(&repeated)
     );
     let mut taken = of();
-    taken.message.event_id = Some("mine".into());
+    Arc::make_mut(&mut taken.message.content).event_id = Some("mine".into());
     let is_taken = Accepted::EventIdTaken { message: first.message.id };
     assert_eq!(scene.accept(vec![taken]).await, [is_taken]);
     assert_eq!(scene.accept(vec![Accept { version: 999, ..of() }]).await, [Accepted::Stale]);
     let mut same = Accept { idempotency: None, ..first.clone() };
-    same.message.event_id = None;
+    Arc::make_mut(&mut same.message.content).event_id = None;
     assert_eq!(scene.accept(vec![same]).await, std::slice::from_ref(&repeated), "the very same message");
     assert!(is_new(&scene.accept(vec![of()]).await[0]), "one of two was used up");
     assert_eq!(scene.accept(vec![of()]).await, [Accepted::OverQuota(QuotaOf::Application)]);

@@ -64,7 +64,30 @@ pub async fn a_retry_moves_the_delivery_and_counts_the_attempt(store: Arc<dyn St
     assert_eq!(scene.record(vec![first.clone(), second.clone()]).await, [Recorded::Applied; 2]);
     let status = status(&scene, event.message.id).await;
     assert_eq!((status.attempts, status.state), (2, DeliveryState::Waiting { due_at: at(30) }));
+    assert_eq!(status.retries, 2, "a retry counts when it is planned");
     assert_eq!(attempts(&scene, event.message.id).await, [as_read(&first), as_read(&second)]);
+}
+
+pub async fn the_attempt_that_has_delivered_is_known_and_no_retry_is_planned_by_it(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let event = scene.event(&scene.with_endpoints(1).await);
+    let seq = scene.accepted(&event).await;
+    let view =
+        async || scene.store.delivery_views(event.app, vec![seq]).await.unwrap().pop().expect("it is there");
+    // A replay's first attempt counts as any other; one by hand does not, and plans nothing.
+    let mut first = scene.failed(&event, seq, at(5));
+    first.attempt.as_mut().unwrap().trigger = Trigger::Replay;
+    let mut by_hand = Record { attempts_before: 1, ..scene.failed(&event, seq, at(5)) };
+    by_hand.attempt.as_mut().unwrap().trigger = Trigger::Manual;
+    scene.record(vec![first.clone(), by_hand.clone()]).await;
+    let waits = view().await;
+    assert_eq!((waits.status.attempts, waits.status.retries, waits.delivered_by), (1, 1, None));
+    let last = Record { attempts_before: 1, ..scene.delivered(&event, seq) };
+    scene.record(vec![last.clone()]).await;
+    let ended = view().await;
+    assert_eq!((ended.status.attempts, ended.status.retries, ended.delivered_by), (2, 1, Some(3)));
+    let read = attempts(&scene, event.message.id).await;
+    assert_eq!(read, [as_read(&first), as_read(&by_hand), as_read(&last)]);
 }
 
 pub async fn an_ending_without_an_attempt_counts_none(store: Arc<dyn Store>) {

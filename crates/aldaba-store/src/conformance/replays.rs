@@ -121,7 +121,7 @@ pub async fn what_is_to_be_delivered_later_still_is(store: Arc<dyn Store>) {
     assert_eq!((waiting.due_at, waiting.clock_start), (at(5000), at(5000)));
 }
 
-pub async fn what_is_to_be_delivered_later_is_not_opened_for_an_ordered_endpoint(store: Arc<dyn Store>) {
+pub async fn what_is_to_be_delivered_later_is_opened_outside_of_the_order(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(0).await;
     let ordering = Ordering::Fifo(OnExhausted::Skip);
@@ -138,14 +138,15 @@ pub async fn what_is_to_be_delivered_later_is_not_opened_for_an_ordered_endpoint
         messages.push(accept.message.id);
     }
     let replay = Replay { created_at: at(30), ..everything(&scene, &tenant) };
-    assert_eq!(scene.store.count_replay(replay.clone(), None, 1000).await.unwrap().matched, 2);
-    assert_eq!(run(&scene, &replay).await, messages[1..]);
+    assert_eq!(scene.store.count_replay(replay.clone(), None, 1000).await.unwrap().matched, 3);
+    assert_eq!(run(&scene, &replay).await, messages);
     assert_eq!(scene.in_order(replay.endpoint).await.len(), 2);
     // Its moment has come.
-    let again = Replay { id: scene.id(), ..replay };
-    start(&scene, &again).await;
-    let stepped = step(&scene, ReplayStep { now: at(31), ..a_step(&again) }).await;
-    assert_eq!(stepped.opened.iter().map(|waiting| waiting.message).collect::<Vec<_>>(), messages[..1]);
+    let Changed::Placed(placed) = scene.change(Change::TakePlaces { now: at(31), limit: 10 }).await else {
+        panic!("it takes its place");
+    };
+    assert_eq!(placed.iter().map(|row| row.waiting.message).collect::<Vec<_>>(), messages[..1]);
+    assert_eq!(scene.in_order(replay.endpoint).await.last(), Some(&placed[0].waiting.seq));
 }
 
 pub async fn a_round_without_an_attempt_has_the_last_answer_of_the_one_before(store: Arc<dyn Store>) {

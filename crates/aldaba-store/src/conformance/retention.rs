@@ -301,13 +301,13 @@ pub async fn an_event_id_outlives_its_message_for_its_time(store: Arc<dyn Store>
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     let mut event = scene.event(&tenant);
-    event.message.event_id = Some("order-7".into());
+    Arc::make_mut(&mut event.message.content).event_id = Some("order-7".into());
     let seq = scene.accepted(&event).await;
     scene.record(vec![scene.delivered(&event, seq)]).await;
     remove(&scene, vec![Stale::Delivery(Settled { at: at(2), seq })], at(HOUR)).await;
     let again = |moment| {
         let mut again = scene.event(&tenant);
-        again.message.event_id = Some("order-7".into());
+        Arc::make_mut(&mut again.message.content).event_id = Some("order-7".into());
         again.message.created_at = moment;
         again
     };
@@ -329,7 +329,7 @@ pub async fn an_event_id_goes_with_a_message_that_is_older(store: Arc<dyn Store>
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     let mut event = scene.event(&tenant);
-    event.message.event_id = Some("order-7".into());
+    Arc::make_mut(&mut event.message.content).event_id = Some("order-7".into());
     let seq = scene.accepted(&event).await;
     scene.record(vec![scene.delivered(&event, seq)]).await;
     let stale = vec![Stale::Delivery(Settled { at: at(2), seq })];
@@ -342,14 +342,14 @@ pub async fn an_event_id_is_remembered_as_long_as_was_asked_for(store: Arc<dyn S
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     let mut event = scene.event(&tenant);
-    event.message.event_id = Some("order-7".into());
+    Arc::make_mut(&mut event.message.content).event_id = Some("order-7".into());
     event.message.event_id_until = Some(at(30 * 24 * HOUR));
     let seq = scene.accepted(&event).await;
     scene.record(vec![scene.delivered(&event, seq)]).await;
     let stale = vec![Stale::Delivery(Settled { at: at(2), seq })];
     assert_eq!(remove(&scene, stale, at(48 * HOUR)).await.counts.keys, 0, "it is older than ids are kept");
     let mut again = scene.event(&tenant);
-    again.message.event_id = Some("order-7".into());
+    Arc::make_mut(&mut again.message.content).event_id = Some("order-7".into());
     again.message.created_at = at(30 * 24 * HOUR - 1);
     let taken = crate::Accepted::EventIdTaken { message: event.message.id };
     assert_eq!(scene.accept(vec![again.clone()]).await, [taken]);
@@ -368,7 +368,7 @@ pub async fn expired_keys_are_found_in_steps_and_living_ones_stay(store: Arc<dyn
         scene.accepted(&event).await;
     }
     let mut named = scene.event(&other);
-    named.message.event_id = Some("for as long as it is kept".into());
+    Arc::make_mut(&mut named.message.content).event_id = Some("for as long as it is kept".into());
     scene.accepted(&named).await;
     let (mut stale, mut after, mut steps) = (Vec::new(), None::<StoredKey>, 0);
     loop {
@@ -411,6 +411,52 @@ pub async fn old_messages_that_went_to_nobody_are_found_and_removed(store: Arc<d
     for (number, event) in events.iter().enumerate() {
         assert_eq!(has_message(&scene, event).await, ![0, 2].contains(&number), "{number}");
     }
+}
+
+pub async fn payloads_are_found_by_their_time_and_stay_while_something_waits(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let mut events = Vec::new();
+    for until in [Some(at(60)), None, Some(at(50)), Some(at(50)), Some(at(61))] {
+        let mut event = scene.event(&tenant);
+        event.message.payload_until = until;
+        let seq = scene.accepted(&event).await;
+        events.push((event, seq));
+    }
+    // The first waits on; the others have ended.
+    for (event, seq) in &events[1..] {
+        scene.record(vec![scene.delivered(event, *seq)]).await;
+    }
+    let payload = |number: usize| {
+        let event: &Accept = &events[number].0;
+        Stale::Payload(event.app, event.message.id)
+    };
+    let walk = async |after, now, limit| scene.store.old_payloads(after, now, limit).await.unwrap();
+    assert_eq!(walk(None, at(49), 10).await.until, None);
+    let first = walk(None, at(60), 1).await;
+    assert_eq!((&first.stale[..], first.more), (&[payload(2)][..], true));
+    let second = walk(first.until, at(60), 1).await;
+    assert_eq!((&second.stale[..], second.more), (&[payload(3)][..], true));
+    let third = walk(second.until, at(60), 10).await;
+    assert_eq!((third.stale, third.more), (Vec::new(), false), "something waits for it");
+    assert!(third.until > second.until, "but it was looked at");
+
+    // What is asked for too early, or something waits for, stays.
+    let items = vec![payload(0), payload(2), payload(3), payload(4), payload(1)];
+    assert_eq!(remove_all(&scene, items, at(60)).await, RemovedCounts { payloads: 2, ..Default::default() });
+    for (number, is_gone) in [(0, false), (1, false), (2, true), (3, true), (4, false)] {
+        let event = &events[number].0;
+        let message = scene.store.message(event.app, event.message.id.to_string()).await.unwrap();
+        let message = message.expect("the message stays");
+        assert_eq!((message.expunged, message.content.payload.is_empty()), (is_gone, is_gone), "{number}");
+        let content = scene.store.contents(vec![(event.app, event.message.id)]).await.unwrap();
+        assert_eq!(content[0].is_none(), is_gone, "{number}");
+    }
+    assert_eq!(walk(None, at(60), 10).await.until, third.until, "what is gone is not found again");
+    let (event, seq) = &events[0];
+    scene.record(vec![scene.delivered(event, *seq)]).await;
+    assert_eq!(walk(None, at(60), 10).await.stale, [payload(0)]);
+    assert_eq!(remove_all(&scene, vec![payload(0)], at(60)).await.payloads, 1);
 }
 
 pub async fn a_deleted_endpoint_goes_when_nothing_refers_to_it(store: Arc<dyn Store>) {

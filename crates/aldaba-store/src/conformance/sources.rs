@@ -1,14 +1,14 @@
 //! Inbound doors, and how far what came in through them has come.
 
 use super::replays::{everything_to, run};
-use super::scene::made;
+use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
     Accept, Application, Change, Changed, Content, DeliveryState, EventState, Found, NewDelivery, Order,
-    Page, Part, Record, Seq, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken, Store,
-    Tenant, Within,
+    Page, Part, Record, ReopenEvent, Seq, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken,
+    Store, Tenant, Waiting, Within,
 };
-use aldaba_delivery::{MessageId, Reason, SkipReason, Timestamp};
+use aldaba_delivery::{EndpointId, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -151,7 +151,7 @@ pub async fn the_application_of_a_source_goes_with_it_and_not_without_it(store: 
     let endpoint = scene.new_endpoint(source.app);
     scene.create_endpoint(&endpoint).await;
     let alone = Change::DeleteApplication { app: source.app, at: at(5) };
-    assert_eq!(scene.change(alone).await, Changed::InUse);
+    assert_eq!(scene.change(alone).await, Changed::InUse { endpoint: None });
     assert!(scene.tenant(source.app).await.is_some());
     let delete = |app| Change::DeleteSource { source: source.id, app, at: at(6) };
     assert_eq!(scene.change(delete(scene.id())).await, Changed::NotFound);
@@ -196,7 +196,7 @@ pub async fn a_repeated_request_makes_and_rotates_nothing(store: Arc<dyn Store>)
 /// An event of an application, with a type that says which it is.
 async fn accepted(scene: &Scene, tenant: &Tenant) -> (Accept, Seq) {
     let mut event = scene.event(tenant);
-    event.message.event_id = Some(format!("evt:{}", event.message.id));
+    Arc::make_mut(&mut event.message.content).event_id = Some(format!("evt:{}", event.message.id).into());
     let seq = scene.accepted(&event).await;
     (event, seq)
 }
@@ -207,8 +207,8 @@ fn second(event: &Accept, record: Record) -> Record {
 }
 
 async fn event(scene: &Scene, event: &Accept) -> SourceEvent {
-    let key = event.message.event_id.clone().expect("it has one");
-    let by_event_id = scene.store.source_event(event.app, key).await.unwrap();
+    let key = event.message.content.event_id.clone().expect("it has one");
+    let by_event_id = scene.store.source_event(event.app, key.to_string()).await.unwrap();
     let by_id = scene.store.source_event(event.app, event.message.id.to_string()).await.unwrap();
     assert_eq!(by_event_id, by_id);
     by_id.expect("it was accepted")
@@ -230,7 +230,7 @@ pub async fn a_payload_is_compared_as_long_as_it_is_kept(store: Arc<dyn Store>) 
     }
     assert_eq!(same(app, scene.id(), &payload).await, None, "there is no such message");
     assert_eq!(same(scene.id(), message, &payload).await, None, "it is another application's");
-    let empty = Content { payload: Bytes::new(), ..(*accept.message.content).clone() };
+    let empty = Content { payload: Bytes::new(), event_id: None, ..(*accept.message.content).clone() };
     let mut without = scene.event(&tenant);
     without.message.content = Arc::new(empty);
     scene.accepted(&without).await;
@@ -292,6 +292,92 @@ pub async fn an_event_that_is_replayed_is_processed_in_the_end(store: Arc<dyn St
     assert_eq!((found.state(), found.processed_at()), (EventState::Processed, at(40)));
 }
 
+async fn reopen(scene: &Scene, accept: &Accept, wanting: &[EndpointId]) -> Vec<(EndpointId, Waiting)> {
+    let (app, message, wanting) = (accept.app, accept.message.id, wanting.to_vec());
+    let reopen = ReopenEvent { app, message, wanting, now: at(50) };
+    ask(|done| scene.store.reopen_event(reopen, done)).await.unwrap()
+}
+
+pub async fn a_repeat_opens_what_has_failed_of_an_event_and_nothing_else(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let (accept, seq) = accepted(&scene, &tenant).await;
+    let [first, other] = [accept.deliveries[0].endpoint, accept.deliveries[1].endpoint];
+    let late = scene.new_endpoint(accept.app);
+    scene.create_endpoint(&late).await;
+    let all = [first, other, late.id];
+    assert_eq!(reopen(&scene, &accept, &all).await, [], "it is on its way");
+    scene.record(vec![scene.dead(&accept, seq, Reason::Exhausted)]).await;
+    assert_eq!(reopen(&scene, &accept, &all).await, [], "one of two is on its way");
+    scene.record(vec![second(&accept, scene.delivered(&accept, seq))]).await;
+    assert_eq!(event(&scene, &accept).await.state(), EventState::Failed);
+    let opened = reopen(&scene, &accept, &all).await;
+    let [(endpoint, waiting)] = opened[..] else { panic!("{opened:?}") };
+    assert_eq!((endpoint, waiting.message, waiting.due_at), (first, accept.message.id, at(50)));
+    assert_eq!((waiting.attempts, waiting.replayed), (0, true));
+    assert!(waiting.seq.0 > seq.0 + 1, "another round, behind what waits");
+    assert_eq!(scene.due(first).await, [waiting]);
+    assert_eq!(scene.store.waiting().await.unwrap(), 1);
+    let found = event(&scene, &accept).await;
+    assert_eq!((found.state(), found.failure()), (EventState::Processing, None));
+    assert_eq!(reopen(&scene, &accept, &all).await, [], "it is open");
+    scene.record(vec![Record { at: at(60), ..scene.delivered(&accept, waiting.seq) }]).await;
+    assert_eq!(event(&scene, &accept).await.state(), EventState::Processed);
+    assert_eq!(reopen(&scene, &accept, &all).await, [], "it is done");
+}
+
+pub async fn what_somebody_has_ended_is_not_opened_by_a_repeat(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let endpoint = tenant.endpoints[0].id;
+    let (cancelled, seq) = accepted(&scene, &tenant).await;
+    scene.record(vec![scene.dead(&cancelled, seq, Reason::Cancelled)]).await;
+    assert_eq!(reopen(&scene, &cancelled, &[endpoint]).await, [], "it was cancelled");
+    let (discarded, seq) = accepted(&scene, &tenant).await;
+    scene.record(vec![scene.dead(&discarded, seq, Reason::Exhausted)]).await;
+    let gone = ask(|done| scene.store.discard(discarded.app, vec![seq], None, done)).await.unwrap();
+    assert_eq!((gone, reopen(&scene, &discarded, &[endpoint]).await), (1, vec![]), "it was discarded");
+    let (expunged, seq) = accepted(&scene, &tenant).await;
+    scene.record(vec![scene.dead(&expunged, seq, Reason::Exhausted)]).await;
+    let message = expunged.message.id;
+    scene.change(Change::ExpungeMessage { app: expunged.app, message }).await;
+    assert_eq!(reopen(&scene, &expunged, &[endpoint]).await, [], "its payload was deleted");
+    let others = Accept { app: scene.id(), ..expunged };
+    assert_eq!(reopen(&scene, &others, &[endpoint]).await, [], "it is nobody's");
+    assert_eq!(scene.store.waiting().await.unwrap(), 0);
+}
+
+pub async fn an_event_whose_endpoints_are_deleted_goes_to_those_that_want_it_now(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (accept, seq) = accepted(&scene, &tenant).await;
+    let (app, endpoint) = (accept.app, tenant.endpoints[0].id);
+    scene.record(vec![scene.dead(&accept, seq, Reason::Exhausted)]).await;
+    assert_eq!(event(&scene, &accept).await.deleted, []);
+    scene.change(Change::DeleteEndpoint { app, endpoint, at: at(3), notices: Vec::new() }).await;
+    let found = event(&scene, &accept).await;
+    assert_eq!((found.state(), &found.deleted[..]), (EventState::Failed, &[endpoint][..]));
+    assert_eq!(reopen(&scene, &accept, &[endpoint]).await, [], "there is nobody to send it to");
+    let new = scene.new_endpoint(app);
+    scene.create_endpoint(&new).await;
+    let opened = reopen(&scene, &accept, &[endpoint, new.id]).await;
+    let [(to, waiting)] = opened[..] else { panic!("{opened:?}") };
+    assert_eq!(to, new.id);
+    // From now on the one that is gone does not count: another gets it.
+    let found = event(&scene, &accept).await;
+    assert_eq!((found.state(), found.deliveries.len()), (EventState::Processing, 1));
+    let other = Accept {
+        deliveries: vec![NewDelivery { endpoint: new.id, ..accept.deliveries[0] }],
+        ..accept.clone()
+    };
+    scene.record(vec![Record { at: at(70), ..scene.delivered(&other, waiting.seq) }]).await;
+    let found = event(&scene, &accept).await;
+    assert_eq!((found.state(), found.processed_at()), (EventState::Processed, at(70)));
+    let part = Part::page(Page { after: None, limit: 9 }, Order::Descending);
+    let failed = SourceEventsQuery { app, state: Some(EventState::Failed), part };
+    assert!(scene.store.source_events(failed).await.unwrap().items.is_empty(), "lists say the same");
+}
+
 pub async fn an_event_without_endpoints_or_with_those_that_are_off_is_processed(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let nobody = scene.with_endpoints(0).await;
@@ -300,7 +386,7 @@ pub async fn an_event_without_endpoints_or_with_those_that_are_off_is_processed(
     assert_eq!((found.state(), found.processed_at()), (EventState::Processed, accept.message.created_at));
     let off = scene.with_endpoints(1).await;
     let mut accept = scene.event(&off);
-    accept.message.event_id = Some("off".into());
+    Arc::make_mut(&mut accept.message.content).event_id = Some("off".into());
     let skipped = Some(SkipReason::EndpointDisabled);
     accept.deliveries[0] = NewDelivery { skipped, ..accept.deliveries[0] };
     scene.accepted(&accept).await;

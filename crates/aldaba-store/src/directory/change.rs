@@ -185,6 +185,12 @@ pub enum Change {
     Reschedule {
         deliveries: Vec<Rescheduled>,
     },
+    /// Deliveries of ordered endpoints whose messages were for later, and that are due at `now`, take their places in
+    /// the order: behind all that have one. Those that are due first come first.
+    TakePlaces {
+        now: Timestamp,
+        limit: usize,
+    },
 }
 
 /// Another due time for a waiting delivery.

@@ -1,6 +1,6 @@
 //! What came of a change.
 
-use crate::Replay;
+use crate::{Placed, Replay};
 use aldaba_delivery::{EndpointId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +29,18 @@ pub enum Changed {
     NoSuchProfile,
     /// The endpoint cannot become an ordered one now. Nothing was changed.
     NotOrderable(Obstacle),
-    /// An endpoint names the policy or the profile; a source owns the application.
-    InUse,
+    /// This endpoint names the policy or the profile; without one, a source owns the application.
+    InUse {
+        endpoint: Option<EndpointId>,
+    },
     /// The endpoint was not active before, and is now. Since when it had failed, as far as that is known, and
     /// the replay that was asked for, if anything has died since then.
     Resumed {
         failing_since: Option<Timestamp>,
         recovery: Option<Box<Replay>>,
     },
+    /// These have taken their places, in this order.
+    Placed(Vec<Placed>),
     /// There was nothing to change.
     Unchanged,
 }
@@ -58,8 +62,6 @@ impl Changed {
 pub enum Obstacle {
     /// More deliveries wait for it than one commit can put in order.
     TooManyWait,
-    /// One that was never tried is due later than now: it would hold up all that come after it.
-    OneIsDelayed,
 }
 
 impl Obstacle {

@@ -34,8 +34,8 @@ impl<'c> Accepting<'c> {
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,
             message: connection.prepare_cached(
                 "INSERT INTO message (app, id, created_at, event_type, channels, event_id, payload, tags, version,
-                     deliver_at, headers, only_for, sealed_headers, job)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
+                     deliver_at, headers, only_for, sealed_headers, job, payload_until)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO NOTHING",
             )?,
             delivery: connection.prepare_cached(
                 "INSERT INTO delivery (endpoint, message, due_at, clock_start, ordered, dispatched, app)
@@ -48,7 +48,7 @@ impl<'c> Accepting<'c> {
     pub(super) fn accept(&mut self, accept: &Accept, counters: &mut Counters) -> rusqlite::Result<Accepted> {
         let message = &accept.message;
         let owner = accept.app.as_bytes();
-        let event_id = message.event_id.as_ref();
+        let event_id = message.content.event_id.as_ref();
         let event_id = event_id.map(|id| UniqueKey { owner, kind: KeyKind::EventId, key: id.as_bytes() });
 
         if let Some(used) = &accept.idempotency
@@ -85,7 +85,7 @@ impl<'c> Accepting<'c> {
         }
         if let Some(new) = &accept.creates {
             change::create_application(self.connection, &new.application)?;
-            audit::note(self.connection, &new.audit, 1)?;
+            audit::note(self.connection, &new.audit.with_values_of_new(&new.application), 1)?;
             self.versions.remove(&accept.app);
         }
         if !self.insert_message(accept)? {
@@ -134,7 +134,7 @@ impl<'c> Accepting<'c> {
             message.created_at.millis(),
             &*message.content.event_type,
             names::write(&message.channels),
-            &message.event_id,
+            message.content.event_id.as_deref(),
             &message.content.payload[..],
             names::write(&message.tags),
             message.content.version.as_deref(),
@@ -143,6 +143,7 @@ impl<'c> Accepting<'c> {
             message.only_for.as_ref().map(EndpointId::as_bytes),
             message.content.sealed_headers.as_deref(),
             &message.job,
+            message.payload_until.map(Timestamp::millis),
         ))?;
         Ok(inserted == 1)
     }
@@ -173,7 +174,7 @@ impl<'c> Accepting<'c> {
                 message.id.as_bytes(),
                 delivery.due_at.millis(),
                 clock_start.millis(),
-                delivery.ordered,
+                if accept.takes_place_later(delivery) { 2 } else { i64::from(delivery.ordered) },
                 dispatched,
                 app,
             ))?;

@@ -6,7 +6,9 @@ use super::failure::{describe, explain};
 use super::op::{Op, Outcome};
 use super::record::Recording;
 use super::types::{Tally, Types};
-use super::{Monotonic, audit, change, commits, deliveries, remove, replay, setting, statistics};
+use super::{
+    Monotonic, audit, change, commits, deliveries, remove, replay, setting, source, statistics, subject,
+};
 use crate::Error;
 use rusqlite::{Connection, ErrorCode};
 
@@ -76,6 +78,7 @@ fn apply(
                 let accept = |accept| accepting.accept(accept, &mut counters);
                 Outcome::Accept(batch.iter().map(accept).collect::<Result<_, _>>()?)
             }
+            Op::Reopen(reopen) => Outcome::Reopen(source::reopen(connection, reopen, &mut counters)?),
             Op::Record(batch) => {
                 let recording = prepared(&mut recording, || Recording::new(connection))?;
                 let record = |record| recording.record(record, &mut counters);
@@ -93,9 +96,13 @@ fn apply(
             Op::Change(change, entry) => {
                 // It may raise a version that accepts have looked up.
                 accepting = None;
+                let before = match entry.as_ref().and_then(|_| change.subject()) {
+                    Some(subject) => subject::read(connection, subject)?,
+                    None => None,
+                };
                 let changed = change::apply(connection, rules, change)?;
                 if let Some(entry) = entry.as_ref().filter(|_| changed.is_change()) {
-                    audit::note(connection, entry, entry.count)?;
+                    audit::note(connection, &entry.with_values_of(change, before.as_ref()), entry.count)?;
                 }
                 Outcome::Change(changed)
             }

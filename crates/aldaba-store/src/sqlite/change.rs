@@ -11,6 +11,7 @@ use super::keys::Keys;
 use super::names;
 use super::notice;
 use super::ordering;
+use super::places;
 use super::policy;
 use super::profile;
 use super::replay;
@@ -40,7 +41,7 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         }
         Change::UpdateApplication { application, was } => update_application(connection, application, *was),
         Change::DeleteApplication { app, at } => match source::of_application(connection, *app)? {
-            Some(_) => Ok(Changed::InUse),
+            Some(_) => Ok(Changed::InUse { endpoint: None }),
             None => delete_application(connection, *app, *at),
         },
         Change::CreateEndpoint { endpoint, idempotency, .. } => {
@@ -94,6 +95,7 @@ fn make(connection: &Connection, rules: Rules, change: &Change) -> rusqlite::Res
         Change::NoteKeyUses { uses } => credentials::note_uses(connection, uses),
         Change::PutSetting { name, value } => setting::put(connection, name, value),
         Change::Reschedule { deliveries } => due_times::reschedule(connection, deliveries),
+        Change::TakePlaces { now, limit } => places::take(connection, *now, *limit),
         Change::GrantPortalAccess { app } => credentials::grant_portal_access(connection, *app),
         Change::EndPortalTokens { app, cuts, at } => {
             credentials::end_portal_tokens(connection, *app, cuts, *at)

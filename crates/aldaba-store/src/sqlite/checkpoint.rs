@@ -22,6 +22,20 @@ pub(super) struct Checkpoints {
 pub(super) struct Log {
     pub(super) pages: u32,
     copied: u32,
+    /// All of it is in the database file, which is synced: SQLite counts the last pages as copied only after that.
+    pub(super) is_copied: bool,
+}
+
+impl Log {
+    /// Where it is not known, both numbers are −1.
+    fn new(pages: i64, copied: i64) -> Self {
+        let is_copied = pages >= 0 && copied == pages;
+        Self {
+            pages: u32::try_from(pages).unwrap_or(0),
+            copied: u32::try_from(copied).unwrap_or(0),
+            is_copied,
+        }
+    }
 }
 
 impl Checkpoints {
@@ -57,21 +71,14 @@ pub(super) fn last(connection: &Connection) -> Result<Log, Error> {
 /// prepared pragma run only once.
 fn state(connection: &Connection) -> Result<Log, Error> {
     match connection.wal_checkpoint_v2(Some("main"), CheckpointMode::NOOP) {
-        // Without a log both are −1.
-        Ok((pages, copied)) => {
-            Ok(Log { pages: u32::try_from(pages).unwrap_or(0), copied: u32::try_from(copied).unwrap_or(0) })
-        }
+        Ok((pages, copied)) => Ok(Log::new(pages.into(), copied.into())),
         // The pragma knows what is an error and what is only busy.
         Err(_) => run(connection, "PRAGMA wal_checkpoint(NOOP)"),
     }
 }
 
 fn run(connection: &Connection, pragma: &str) -> Result<Log, Error> {
-    let read = |row: &rusqlite::Row<'_>| {
-        // Without a log both are −1.
-        let pages = |column| row.get::<_, i64>(column).map(|pages| u32::try_from(pages).unwrap_or(0));
-        Ok(Log { pages: pages(1)?, copied: pages(2)? })
-    };
+    let read = |row: &rusqlite::Row<'_>| Ok(Log::new(row.get(1)?, row.get(2)?));
     connection
         .prepare_cached(pragma)
         .and_then(|mut checkpoint| checkpoint.query_row((), read))

@@ -138,7 +138,7 @@ codes!(
     Program = 4,
 );
 
-codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1);
+codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1, Replay = 2);
 
 impl Code for Ordering {
     fn code(self) -> i64 {

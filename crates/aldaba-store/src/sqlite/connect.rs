@@ -3,6 +3,7 @@
 use super::OpenError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,6 +37,22 @@ pub(super) fn unchanging(file: &Path) -> Result<Connection, OpenError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     prepare(&connection, WRITER_CACHE_KIB).map_err(failed)?;
     Ok(connection)
+}
+
+/// Reads the database file as it is, without its log and without a lock. To be closed before another connection to the file is
+/// opened: its end takes the locks of the whole process away.
+pub(super) fn file_alone(file: &Path) -> rusqlite::Result<Connection> {
+    let mut uri = String::from("file:");
+    for byte in file.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(uri, flags)
 }
 
 /// Makes it what durability needs.

@@ -4,7 +4,7 @@ use super::codes::Code;
 use super::rows::{self, count};
 use crate::{ApiKey, Changed, PortalCut, RevokedToken, Scope, Stale};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 fn done(rows: usize) -> Changed {
     if rows == 0 { Changed::NotFound } else { Changed::Done { removed: Vec::new() } }
@@ -79,14 +79,20 @@ pub(super) fn note_uses(
     Ok(Changed::Done { removed: Vec::new() })
 }
 
+const KEY: &str = "id, org, app, name, prefix, digest, scope, created_at, expires_at, last_used_at";
+
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ApiKey>> {
     connection
-        .prepare_cached(
-            "SELECT id, org, app, name, prefix, digest, scope, created_at, expires_at, last_used_at
-             FROM api_key ORDER BY id",
-        )?
+        .prepare_cached(&format!("SELECT {KEY} FROM api_key ORDER BY id"))?
         .query_map((), key)?
         .collect()
+}
+
+pub(super) fn one(connection: &Connection, org: OrgId, id: ApiKeyId) -> rusqlite::Result<Option<ApiKey>> {
+    connection
+        .prepare_cached(&format!("SELECT {KEY} FROM api_key WHERE id = ?1 AND org = ?2"))?
+        .query_row((id.as_bytes(), org.as_bytes()), key)
+        .optional()
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {

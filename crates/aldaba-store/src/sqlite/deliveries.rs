@@ -1,7 +1,7 @@
 //! Single deliveries, with what is shown of them.
 
 use super::rows::{self, id, moment};
-use crate::{DeliveryStatus, DeliveryView, LastAttempt, Phase, Seq};
+use crate::{DeliveryState, DeliveryStatus, DeliveryView, LastAttempt, Phase, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::time::Duration;
@@ -78,9 +78,28 @@ pub(super) fn view(
         event_type: event_type.or_else(|| dead.clone().filter(|known| !known.is_empty())),
         created_at: created_at.unwrap_or_else(|| status.message.created_at()),
         last,
+        delivered_by: delivered_by(connection, &status)?,
         in_dead_letter: dead.is_some() && Phase::Dead.has(status.state),
         status,
     })
+}
+
+/// Ids of attempts grow with time.
+const DELIVERED_BY: &str = "
+    SELECT success FROM attempt INDEXED BY attempt_message WHERE message = ?1 AND seq = ?2 ORDER BY id";
+
+fn delivered_by(connection: &Connection, status: &DeliveryStatus) -> rusqlite::Result<Option<u32>> {
+    let DeliveryState::Delivered { .. } = status.state else { return Ok(None) };
+    let mut attempts = connection.prepare_cached(DELIVERED_BY)?;
+    let mut attempts = attempts.query((status.message.as_bytes(), status.seq.0))?;
+    let mut number = 0;
+    while let Some(attempt) = attempts.next()? {
+        number += 1;
+        if attempt.get(0)? {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }
 
 fn last_attempt(row: &Row<'_>) -> rusqlite::Result<LastAttempt> {

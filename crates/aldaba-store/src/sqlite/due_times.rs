@@ -1,7 +1,8 @@
 //! Due times that a wrong clock has stored: found, and corrected.
 
-use super::rows::{self, count};
-use crate::{Changed, NotDue, Rescheduled, Seq, Turn, Waiting};
+use super::codes::Code;
+use super::rows::{self, count, waiting_columns};
+use crate::{Changed, NotDue, Rescheduled, Seq, Trigger, Turn, Waiting};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::HashMap;
@@ -15,16 +16,24 @@ const NOT_DUE: &str = "
     WHERE state = 0 AND due_at > ?1
     ORDER BY due_at, seq LIMIT ?3";
 
+/// By the order in which rows were written: ids follow the clock, which may have been ahead.
+const LAST_TRIED: &str = "
+    SELECT started_at FROM attempt INDEXED BY attempt_message
+    WHERE message = ?1 AND seq = ?2 AND made_by <> ?3 ORDER BY rowid DESC LIMIT 1";
+
 type Owner = (AppId, OrgId, String);
 
 pub(super) fn not_due(connection: &Connection, after: Turn, limit: usize) -> rusqlite::Result<Vec<NotDue>> {
     let snapshot = connection.unchecked_transaction()?;
     let mut walk = snapshot.prepare_cached(NOT_DUE)?;
-    let mut delivery = snapshot.prepare_cached(
-        "SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery WHERE seq = ?1 AND state = 0",
-    )?;
+    let mut delivery = snapshot.prepare_cached(concat!(
+        "SELECT ",
+        waiting_columns!(),
+        " FROM delivery WHERE seq = ?1 AND state = 0"
+    ))?;
     let mut owner = snapshot.prepare_cached("SELECT app, org, policy FROM endpoint WHERE id = ?1")?;
     let mut message = snapshot.prepare_cached("SELECT deliver_at FROM message WHERE app = ?1 AND id = ?2")?;
+    let mut attempt = snapshot.prepare_cached(LAST_TRIED)?;
     let mut owners: HashMap<EndpointId, Option<Owner>> = HashMap::new();
     let mut found = Vec::new();
     let mut places = walk.query((after.due_at.millis(), after.seq.0, count(limit)))?;
@@ -41,9 +50,15 @@ pub(super) fn not_due(connection: &Connection, after: Turn, limit: usize) -> rus
             }
         };
         let Some((app, org, policy)) = known else { continue };
-        let key = (app.as_bytes(), waiting.message.as_bytes());
-        let deliver_at = message.query_row(key, |row| rows::moment_or_none(row, 0)).optional()?.flatten();
-        found.push(NotDue { waiting, endpoint, app, org, policy, deliver_at });
+        let (mut deliver_at, mut tried_at) = (None, None);
+        if waiting.attempts == 0 {
+            let key = (app.as_bytes(), waiting.message.as_bytes());
+            deliver_at = message.query_row(key, |row| rows::moment_or_none(row, 0)).optional()?.flatten();
+        } else {
+            let key = (waiting.message.as_bytes(), seq, Trigger::Manual.code());
+            tried_at = attempt.query_row(key, |row| rows::moment(row, 0)).optional()?;
+        }
+        found.push(NotDue { waiting, endpoint, app, org, policy, deliver_at, tried_at });
     }
     Ok(found)
 }
@@ -84,6 +99,12 @@ mod tests {
     fn what_is_not_due_is_walked_in_the_index_alone() {
         let plan = plan(NOT_DUE);
         assert!(plan.contains("COVERING INDEX delivery_due") && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+
+    #[test]
+    fn the_last_attempt_of_a_delivery_is_found_among_its_own() {
+        let plan = plan(LAST_TRIED);
+        assert!(plan.contains("INDEX attempt_message (message=? AND seq=?)"), "{plan}");
     }
 
     #[test]

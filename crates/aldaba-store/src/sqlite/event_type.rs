@@ -3,6 +3,7 @@
 use super::names;
 use super::rows;
 use crate::{Changed, EventType, EventTypeChange, EventTypeWrite};
+use aldaba_delivery::OrgId;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 /// All or none: whether each is still what it was is looked at before the first is written.
@@ -51,15 +52,22 @@ fn put(connection: &Connection, event_type: &EventType) -> rusqlite::Result<()> 
     Ok(())
 }
 
+const EVENT_TYPE: &str =
+    "org, name, id, archived, deprecated, validate, created_at, updated_at, feature_flags,
+    group_name, description, schemas";
+
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<EventType>> {
     connection
-        .prepare_cached(
-            "SELECT org, name, id, archived, deprecated, validate, created_at, updated_at, feature_flags,
-                 group_name, description, schemas
-             FROM event_type ORDER BY org, name",
-        )?
+        .prepare_cached(&format!("SELECT {EVENT_TYPE} FROM event_type ORDER BY org, name"))?
         .query_map((), event_type)?
         .collect()
+}
+
+pub(super) fn one(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Option<EventType>> {
+    connection
+        .prepare_cached(&format!("SELECT {EVENT_TYPE} FROM event_type WHERE org = ?1 AND name = ?2"))?
+        .query_row((org.as_bytes(), name), event_type)
+        .optional()
 }
 
 fn event_type(row: &Row<'_>) -> rusqlite::Result<EventType> {

@@ -18,6 +18,11 @@ const FOLDER_MODE: u32 = 0o700;
 /// Everybody but the owner.
 const OTHERS: u32 = 0o077;
 
+/// Whether a folder holds a database. Opens and makes nothing.
+pub fn has_database(folder: &Path) -> bool {
+    folder.join(DATABASE).is_file()
+}
+
 /// Opens a file for writing, or makes it, for its owner only whatever the umask is. What it holds stays.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
     File::options().create(true).truncate(false).write(true).mode(FILE_MODE).open(path)

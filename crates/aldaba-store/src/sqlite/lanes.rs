@@ -1,6 +1,6 @@
 //! Reads of the lanes.
 
-use super::rows::{self, count};
+use super::rows::{self, count, waiting_columns};
 use crate::{
     Content, DueQuery, Endpoint, FoundLane, GateRecord, LaneTarget, LanesCursor, LanesPage, LanesQuery,
     OrphansCursor, OrphansPage, OrphansQuery, Seq, Turn, Waiting,
@@ -14,19 +14,29 @@ const START: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
 /// Two searches, because SQLite uses only the first part of `(due_at, seq) > (?, ?)` for a search,
 /// and thousands of deliveries can share one due time. Neither reads more than the limit.
-const DUE: &str = "
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_lane
+const DUE: &str = concat!(
+    "
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_lane
     WHERE state = 0 AND endpoint = ?1 AND due_at = ?2 AND seq > ?3
     UNION ALL
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_lane
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_lane
     WHERE state = 0 AND endpoint = ?1 AND due_at > ?2
-    ORDER BY due_at, seq LIMIT ?4";
+    ORDER BY due_at, seq LIMIT ?4",
+);
 
-/// Everything that waits for an ordered endpoint is marked as such.
-const ORDERED: &str = "
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_ordered
-    WHERE state = 0 AND ordered = 1 AND endpoint = ?1 AND seq > ?2
-    ORDER BY seq LIMIT ?3";
+/// Everything that waits for an ordered endpoint is marked as such, once it has its place.
+const ORDERED: &str = concat!(
+    "
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_in_order
+    WHERE state = 0 AND ordered = 1 AND endpoint = ?1 AND coalesce(place, seq) > ?2
+    ORDER BY coalesce(place, seq) LIMIT ?3",
+);
 
 pub(super) fn due(connection: &Connection, query: DueQuery) -> rusqlite::Result<Vec<Waiting>> {
     let after = query.after.unwrap_or(START);
@@ -88,7 +98,7 @@ pub(super) fn contents(
     messages: &[(AppId, MessageId)],
 ) -> rusqlite::Result<Vec<Option<Content>>> {
     let mut find = connection.prepare_cached(
-        "SELECT event_type, payload, version, sealed_headers FROM message WHERE app = ?1 AND id = ?2 AND expunged = 0",
+        "SELECT event_type, payload, version, sealed_headers, event_id FROM message WHERE app = ?1 AND id = ?2 AND expunged = 0",
     )?;
     let mut content = |(app, message): &(AppId, MessageId)| {
         find.query_row((app.as_bytes(), message.as_bytes()), |row| rows::content(row, 0)).optional()
@@ -202,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn an_ordered_lane_is_refilled_by_number_without_sorting() {
-        assert_eq!(plan(ORDERED), "SEARCH delivery USING INDEX delivery_ordered (endpoint=? AND rowid>?)");
+    fn an_ordered_lane_is_refilled_by_place_without_sorting() {
+        assert_eq!(plan(ORDERED), "SEARCH delivery USING INDEX delivery_in_order (endpoint=? AND <expr>>?)");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Lists of messages: of an application, and of an endpoint. Both walk the application's messages by their
 //! index, from a place in it.
 
-use super::deliveries;
 use super::history;
 use super::monotonic::Slice;
 use super::rows::{self, id};
+use super::source;
 use super::source_states;
 use super::walk::{Direction, Walk};
 use crate::{
@@ -58,14 +58,13 @@ pub(super) fn of_source(
     let wanted = |message: MessageId, looked_at: &mut usize| {
         let rounds = history::deliveries(connection, message)?;
         *looked_at += rounds.len();
-        let newest = SourceEvent::newest(rounds);
+        let newest = SourceEvent::newest(rounds, |endpoint| source::is_there(connection, endpoint))?;
         if !query.wants(&newest) {
             return Ok(None);
         }
-        let views = newest.into_iter().map(|round| deliveries::view(connection, query.app, round));
-        views.collect::<Result<Vec<_>, _>>().map(Some)
+        source::views(connection, query.app, newest).map(Some)
     };
-    let event = |message, deliveries| SourceEvent { message, deliveries };
+    let event = |message, (deliveries, deleted)| SourceEvent { message, deliveries, deleted };
     match source_states::few(connection, query)? {
         Some(few) => list.walk_along(few.into_iter().map(Ok), &query.part, slice, wanted, event),
         None => list.walk(&query.part, slice, wanted, event),

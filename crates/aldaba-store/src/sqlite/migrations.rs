@@ -33,6 +33,10 @@ const STEPS: &[&str] = &[
     include_str!("schema/0023_deleted_applications.sql"),
     include_str!("schema/0024_gate_org.sql"),
     include_str!("schema/0025_stop_dates.sql"),
+    include_str!("schema/0026_places.sql"),
+    include_str!("schema/0027_payload_retention.sql"),
+    include_str!("schema/0028_retries.sql"),
+    include_str!("schema/0029_audit_changes.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

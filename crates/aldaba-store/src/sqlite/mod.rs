@@ -42,6 +42,7 @@ mod opening;
 mod options;
 mod ordering;
 mod pace;
+mod places;
 #[cfg(test)]
 mod plan;
 mod policy;
@@ -60,6 +61,7 @@ mod source_states;
 mod space;
 mod statistics;
 mod stop_dates;
+mod subject;
 mod threads;
 mod types;
 mod used;
@@ -69,6 +71,7 @@ mod watermark;
 mod writer;
 
 pub use batch::{Rules, run_batch};
+pub use files::has_database;
 pub use monotonic::Monotonic;
 pub use op::{Op, Outcome};
 pub use open::{OpenError, in_memory};

@@ -2,9 +2,9 @@
 
 use crate::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
-    ReplayStep, ReplayStepped, Resent, Seq, SumUp,
+    ReopenEvent, ReplayStep, ReplayStepped, Resent, Seq, SumUp, Waiting,
 };
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, EndpointId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Op {
     Accept(Vec<Accept>),
+    Reopen(ReopenEvent),
     Record(Vec<Record>),
     Resent(Box<Resent>),
     Change(Box<Change>, Option<Arc<AuditEntry>>),
@@ -26,6 +27,7 @@ pub enum Op {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Accept(Vec<Accepted>),
+    Reopen(Vec<(EndpointId, Waiting)>),
     Record(Vec<Recorded>),
     Resent,
     Change(Changed),
@@ -40,6 +42,7 @@ pub enum Outcome {
 #[derive(Debug)]
 pub(super) enum Reply {
     Accept(Done<Vec<Accepted>>),
+    Reopen(Done<Vec<(EndpointId, Waiting)>>),
     Record(Done<Vec<Recorded>>),
     Resent(Done<()>),
     Change(Done<Changed>),
@@ -74,7 +77,8 @@ impl Op {
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Record(_) | Self::Resent(_) => Class::Result,
-            Self::Accept(_) => Class::Accept,
+            // A sender waits for it, as for an event that is new.
+            Self::Accept(_) | Self::Reopen(_) => Class::Accept,
             Self::Change(..) | Self::SettleSetting { .. } | Self::Discard { .. } => Class::Command,
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
         }
@@ -86,11 +90,13 @@ impl Op {
             Self::Accept(batch) => {
                 batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
             }
+            Self::Reopen(reopen) => reopen.wanting.len().max(1),
             Self::Record(batch) => batch.len().max(1),
             Self::Discard { deliveries, .. } => deliveries.len().max(1),
             Self::Change(change, _) => match &**change {
                 Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
                 Change::Reschedule { deliveries } => deliveries.len().max(1),
+                Change::TakePlaces { limit, .. } => (*limit).max(1),
                 _ => 1,
             },
             Self::Resent(_) | Self::SettleSetting { .. } => 1,
@@ -99,10 +105,11 @@ impl Op {
         }
     }
 
-    /// How many messages it accepts.
+    /// How many messages it accepts, or opens again.
     pub(super) fn messages(&self) -> usize {
         match self {
             Self::Accept(batch) => batch.len().max(1),
+            Self::Reopen(_) => 1,
             _ => 0,
         }
     }
@@ -124,6 +131,7 @@ impl Op {
                 Change::Reschedule { deliveries } => size_of_val(&deliveries[..]),
                 _ => 0,
             },
+            Self::Reopen(reopen) => size_of_val(&reopen.wanting[..]),
             Self::StepReplay(_) => 0,
             Self::SettleSetting { value, .. } => value.len(),
             Self::Discard { deliveries, .. } => size_of_val(&deliveries[..]),
@@ -138,6 +146,7 @@ impl Reply {
     pub(super) fn call(self, result: Result<Outcome, Error>) {
         let told = catch_unwind(AssertUnwindSafe(|| match (self, result) {
             (Self::Accept(done), Ok(Outcome::Accept(outcome))) => done.call(Ok(outcome)),
+            (Self::Reopen(done), Ok(Outcome::Reopen(outcome))) => done.call(Ok(outcome)),
             (Self::Record(done), Ok(Outcome::Record(outcome))) => done.call(Ok(outcome)),
             (Self::Resent(done), Ok(Outcome::Resent)) => done.call(Ok(())),
             (Self::Change(done), Ok(Outcome::Change(outcome))) => done.call(Ok(outcome)),
@@ -147,6 +156,7 @@ impl Reply {
             (Self::SumUp(done), Ok(Outcome::SumUp(outcome))) => done.call(Ok(outcome)),
             (Self::Remove(done), Ok(Outcome::Remove(outcome))) => done.call(Ok(outcome)),
             (Self::Accept(done), Err(error)) => done.call(Err(error)),
+            (Self::Reopen(done), Err(error)) => done.call(Err(error)),
             (Self::Record(done), Err(error)) => done.call(Err(error)),
             (Self::Resent(done), Err(error)) => done.call(Err(error)),
             (Self::Change(done), Err(error)) => done.call(Err(error)),

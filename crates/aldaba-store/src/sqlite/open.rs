@@ -59,6 +59,14 @@ pub enum OpenError {
         folder.display()
     )]
     GoneBack { folder: PathBuf, loss: Loss },
+    #[error(
+        "aldaba.db and aldaba.db-wal in {} do not belong together: aldaba.db ends with commit number {found}, and number \
+         {expected} had been copied into it. Was it replaced by an older copy? Put back the aldaba.db that belongs to the \
+         log and start again. Only to go on with the older copy, and lose what came after it: move aldaba.db-wal away, \
+         then `aldaba serve --accept-older-data`, once (in a program: `Builder::accept_older_data`)",
+        folder.display()
+    )]
+    Mixed { folder: PathBuf, found: u64, expected: u64 },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }

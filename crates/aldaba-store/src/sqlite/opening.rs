@@ -3,8 +3,9 @@
 
 use super::files::{self, NewFiles};
 use super::lock::FolderLock;
-use super::watermark::{Found, Watermark};
-use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open, setting};
+use super::watermark::{Found, Mark, Watermark};
+use super::{OpenError, Options, SqliteStore, commits, connect, due_times, migrations, open, setting};
+use aldaba_delivery::Timestamp;
 use rusqlite::Connection;
 use std::fs::File;
 use std::io;
@@ -19,6 +20,8 @@ pub struct Opening {
     // The fields below are dropped in this order: what the connection has made is removed after it is closed, and
     // the lock, which may be new itself, before it is free.
     connection: Option<Connection>,
+    /// The commit that the database file has by itself, where that can be told.
+    in_file: Option<u64>,
     new_files: NewFiles,
     lock: FolderLock,
 }
@@ -41,7 +44,8 @@ impl Opening {
             taken => taken?,
         };
         let file = folder.join(files::DATABASE);
-        let mut opening = Self { options: options.clone(), file, connection: None, new_files, lock };
+        let mut opening =
+            Self { options: options.clone(), file, connection: None, in_file: None, new_files, lock };
         opening.look()?;
         Ok(opening)
     }
@@ -57,6 +61,16 @@ impl Opening {
             // One without a schema has been made, and nothing more.
             Some(connection) if migrations::version(connection, &self.file)? > 0 => {
                 setting::read(connection, name).map_err(|error| OpenError::database(&self.file, &error))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// When something last happened, by the clock of that time.
+    pub fn newest_moment(&self) -> Result<Option<Timestamp>, OpenError> {
+        match &self.connection {
+            Some(connection) if migrations::version(connection, &self.file)? > 0 => {
+                due_times::newest_moment(connection).map_err(|error| OpenError::database(&self.file, &error))
             }
             _ => Ok(None),
         }
@@ -87,7 +101,8 @@ impl Opening {
             .map_err(|error| OpenError::database(file, &error))?;
         // After a crash the last commits may have been read from a log that is not on disk yet.
         sync(file).and_then(|()| sync(&folder.join(files::LOG))).map_err(failed)?;
-        let watermark = Watermark::set(&folder.join(files::WATERMARK), committed);
+        let mark = Mark { committed, in_file: self.in_file.unwrap_or(0) };
+        let watermark = Watermark::set(&folder.join(files::WATERMARK), mark);
         let store = open::start(options, connection, file, watermark, &lock)?;
         new_files.keep();
         Ok(store)
@@ -100,10 +115,23 @@ impl Opening {
         let watermark = Watermark::read(&folder.join(files::WATERMARK)).map_err(failed)?;
         let committed = match size(&self.file).map_err(failed)? {
             0 => None,
-            _ => Some(self.last_commit()?),
+            _ => match self.last_commit() {
+                Ok(committed) => Some(committed),
+                // A log that does not belong to the file may make it unreadable.
+                Err(error) => {
+                    let mixed = is_mixed(watermark, self.in_file);
+                    return Err(mixed.map_or(error, |(found, expected)| OpenError::Mixed {
+                        folder,
+                        found,
+                        expected,
+                    }));
+                }
+            },
         };
         let has_log = size(&folder.join(files::LOG)).map_err(failed)? > 0;
-        match judge(watermark, committed, has_log) {
+        match judge(watermark, committed, self.in_file, has_log) {
+            // Nothing good comes of both together.
+            Err(Loss::Mixed { found, expected }) => Err(OpenError::Mixed { folder, found, expected }),
             Err(loss) if !self.options.accept_older_data => Err(OpenError::GoneBack { folder, loss }),
             Err(loss) => {
                 tracing::warn!("the database has gone back: {loss} Older data is accepted, as was asked for");
@@ -125,6 +153,8 @@ impl Opening {
         for name in [files::LOG, files::LOG_INDEX] {
             self.new_files.watch(self.options.folder.join(name));
         }
+        // Closed before the next one is opened.
+        self.in_file = connect::file_alone(&self.file).ok().and_then(|alone| commits::in_file(&alone));
         let connection = connect::unchanging(&self.file)?;
         let connection = self.connection.insert(connection);
         migrations::version(connection, &self.file)?;
@@ -141,19 +171,34 @@ pub enum Loss {
     Database { expected: u64 },
     #[error("aldaba.db is missing or empty, and its log aldaba.db-wal is there.")]
     LogAlone,
+    #[error("aldaba.db ends with commit number {found}, and number {expected} had been copied into it.")]
+    Mixed { found: u64, expected: u64 },
 }
 
-/// `has_log`: there is a log, whatever there is of the database.
-fn judge(watermark: Found, committed: Option<u64>, has_log: bool) -> Result<(), Loss> {
+/// `in_file`: the commit that the database file has by itself. `has_log`: there is a log, whatever there is of the database.
+fn judge(watermark: Found, committed: Option<u64>, in_file: Option<u64>, has_log: bool) -> Result<(), Loss> {
     match (watermark, committed) {
-        (Found::Commit(expected), Some(found)) if found < expected => Err(Loss::Commits { found, expected }),
-        (Found::Commit(expected), None) => Err(Loss::Database { expected }),
+        (Found::Mark(Mark { committed: expected, .. }), Some(found)) if found < expected => {
+            Err(Loss::Commits { found, expected })
+        }
+        (Found::Mark(Mark { committed: expected, .. }), None) => Err(Loss::Database { expected }),
         (_, None) if has_log => Err(Loss::LogAlone),
         (Found::Unreadable, Some(_)) => {
             tracing::warn!("{} cannot be read; a new one is made", files::WATERMARK);
             Ok(())
         }
-        _ => Ok(()),
+        _ => is_mixed(watermark, in_file)
+            .map_or(Ok(()), |(found, expected)| Err(Loss::Mixed { found, expected })),
+    }
+}
+
+/// Whether the database file has less than had been copied into it: what it has, and what it should have.
+fn is_mixed(watermark: Found, in_file: Option<u64>) -> Option<(u64, u64)> {
+    match (watermark, in_file) {
+        (Found::Mark(Mark { in_file: expected, .. }), Some(found)) if found < expected => {
+            Some((found, expected))
+        }
+        _ => None,
     }
 }
 
@@ -180,20 +225,29 @@ mod tests {
     #[test]
     fn only_what_was_on_disk_and_is_missing_is_a_loss() {
         let lost = |found, expected| Err(Loss::Commits { found, expected });
-        for (watermark, committed, has_log, expected) in [
-            (Found::Nothing, None, false, Ok(())),
-            (Found::Nothing, None, true, Err(Loss::LogAlone)),
-            (Found::Nothing, Some(0), false, Ok(())),
-            (Found::Unreadable, None, false, Ok(())),
-            (Found::Unreadable, Some(9), false, Ok(())),
-            (Found::Commit(5), Some(5), false, Ok(())),
-            (Found::Commit(5), Some(6), false, Ok(())),
-            (Found::Commit(5), Some(4), false, lost(4, 5)),
-            (Found::Commit(5), Some(0), false, lost(0, 5)),
-            (Found::Commit(0), None, false, Err(Loss::Database { expected: 0 })),
-            (Found::Commit(5), None, true, Err(Loss::Database { expected: 5 })),
+        let mark = |committed, in_file| Found::Mark(Mark { committed, in_file });
+        for (watermark, committed, in_file, has_log, expected) in [
+            (Found::Nothing, None, None, false, Ok(())),
+            (Found::Nothing, None, None, true, Err(Loss::LogAlone)),
+            (Found::Nothing, Some(0), Some(0), false, Ok(())),
+            (Found::Unreadable, None, None, false, Ok(())),
+            (Found::Unreadable, Some(9), Some(3), true, Ok(())),
+            (mark(5, 5), Some(5), Some(5), false, Ok(())),
+            (mark(5, 3), Some(6), Some(3), true, Ok(())),
+            (mark(5, 3), Some(6), Some(4), true, Ok(())),
+            (mark(5, 3), Some(6), None, true, Ok(())),
+            (mark(5, 3), Some(6), Some(2), true, Err(Loss::Mixed { found: 2, expected: 3 })),
+            (mark(5, 3), Some(4), Some(2), true, lost(4, 5)),
+            (mark(5, 5), Some(4), Some(4), false, lost(4, 5)),
+            (mark(5, 5), Some(0), None, false, lost(0, 5)),
+            (mark(0, 0), None, None, false, Err(Loss::Database { expected: 0 })),
+            (mark(5, 3), None, None, true, Err(Loss::Database { expected: 5 })),
         ] {
-            assert_eq!(judge(watermark, committed, has_log), expected, "{watermark:?} {committed:?}");
+            assert_eq!(
+                judge(watermark, committed, in_file, has_log),
+                expected,
+                "{watermark:?} {committed:?}"
+            );
         }
     }
 }

@@ -4,19 +4,15 @@ use super::codes::Code;
 use super::rows::count;
 use crate::{Endpoint, Obstacle};
 use aldaba_delivery::{HealthStatus, Ordering};
-use rusqlite::{CachedStatement, Connection};
-
-/// One that was never tried and is not due yet.
-const DELAYED: &str = "
-    SELECT 1 FROM delivery INDEXED BY delivery_lane
-    WHERE state = 0 AND endpoint = ?1 AND due_at > ?2 AND attempts = 0";
+use rusqlite::Connection;
 
 /// One too many to be marked.
 const TOO_MANY: &str = "
     SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = ?1 LIMIT 1 OFFSET ?2";
 
+/// What was never tried and is not due yet takes its place when it is.
 const MARK: &str = "
-    UPDATE delivery SET ordered = 1 WHERE seq IN
+    UPDATE delivery SET ordered = CASE WHEN due_at > ?2 AND attempts = 0 THEN 2 ELSE 1 END WHERE seq IN
         (SELECT seq FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = ?1)
         AND ordered = 0";
 
@@ -34,17 +30,10 @@ pub(super) fn change(connection: &Connection, endpoint: &Endpoint) -> rusqlite::
         .query_row((id,), |row| row.get(0))?;
     let before = Ordering::from_code(before)?;
     if endpoint.config.ordering.is_fifo() && !before.is_fifo() {
-        let found = |statement: &str, limit: i64| -> rusqlite::Result<bool> {
-            let mut look: CachedStatement<'_> = connection.prepare_cached(statement)?;
-            look.exists((id, limit))
-        };
-        if found(TOO_MANY, count(Obstacle::MOST_WAITING))? {
+        if connection.prepare_cached(TOO_MANY)?.exists((id, count(Obstacle::MOST_WAITING)))? {
             return Ok(Some(Obstacle::TooManyWait));
         }
-        if found(DELAYED, endpoint.updated_at.millis())? {
-            return Ok(Some(Obstacle::OneIsDelayed));
-        }
-        connection.prepare_cached(MARK)?.execute((id,))?;
+        connection.prepare_cached(MARK)?.execute((id, endpoint.updated_at.millis()))?;
     }
     if !(before.blocks() && endpoint.config.ordering.blocks()) {
         let (active, blocked) = (HealthStatus::Active.code(), HealthStatus::Blocked.code());

@@ -5,7 +5,7 @@ use crate::{Changed, OwnPolicy};
 use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{OrgId, Policy};
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn create(connection: &Connection, own: &OwnPolicy) -> rusqlite::Result<Changed> {
     let mut insert = connection.prepare_cached(
@@ -29,9 +29,12 @@ pub(super) fn replace(connection: &Connection, own: &OwnPolicy) -> rusqlite::Res
 const NAMED: &str = "SELECT app FROM endpoint INDEXED BY endpoint_policy
      WHERE org = ?1 AND policy = ?2 AND app > ?3 AND deleted = 0 ORDER BY app LIMIT 1";
 
+const BY: &str = "SELECT id FROM endpoint INDEXED BY endpoint_policy
+     WHERE org = ?1 AND policy = ?2 AND app = ?3 AND deleted = 0 LIMIT 1";
+
 pub(super) fn delete(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Changed> {
-    if used::is_named(connection, NAMED, org, name)? {
-        return Ok(Changed::InUse);
+    if let Some(endpoint) = used::by(connection, (NAMED, BY), org, name)? {
+        return Ok(Changed::InUse { endpoint: Some(endpoint) });
     }
     let mut delete = connection.prepare_cached("DELETE FROM policy WHERE org = ?1 AND name = ?2")?;
     let found = delete.execute((org.as_bytes(), name))?;
@@ -53,6 +56,13 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<OwnPolicy>> {
         .prepare_cached("SELECT org, body, created_at, updated_at FROM policy ORDER BY org, name")?
         .query_map((), own)?
         .collect()
+}
+
+pub(super) fn one(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Option<OwnPolicy>> {
+    connection
+        .prepare_cached("SELECT org, body, created_at, updated_at FROM policy WHERE org = ?1 AND name = ?2")?
+        .query_row((org.as_bytes(), name), own)
+        .optional()
 }
 
 fn own(row: &Row<'_>) -> rusqlite::Result<OwnPolicy> {

@@ -3,7 +3,7 @@
 use super::{rows, used};
 use crate::{Changed, OwnProfile};
 use aldaba_delivery::{BUILTIN_PROFILES, OrgId};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn create(connection: &Connection, own: &OwnProfile) -> rusqlite::Result<Changed> {
     let mut insert = connection.prepare_cached(
@@ -26,9 +26,12 @@ pub(super) fn replace(connection: &Connection, own: &OwnProfile) -> rusqlite::Re
 const NAMED: &str = "SELECT app FROM endpoint INDEXED BY endpoint_profile
      WHERE org = ?1 AND profile = ?2 AND app > ?3 AND profile IS NOT NULL AND deleted = 0 ORDER BY app LIMIT 1";
 
+const BY: &str = "SELECT id FROM endpoint INDEXED BY endpoint_profile
+     WHERE org = ?1 AND profile = ?2 AND app = ?3 AND profile IS NOT NULL AND deleted = 0 LIMIT 1";
+
 pub(super) fn delete(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Changed> {
-    if used::is_named(connection, NAMED, org, name)? {
-        return Ok(Changed::InUse);
+    if let Some(endpoint) = used::by(connection, (NAMED, BY), org, name)? {
+        return Ok(Changed::InUse { endpoint: Some(endpoint) });
     }
     let mut delete = connection.prepare_cached("DELETE FROM profile WHERE org = ?1 AND name = ?2")?;
     let found = delete.execute((org.as_bytes(), name))?;
@@ -50,6 +53,15 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<OwnProfile>> 
         .prepare_cached("SELECT org, name, body, created_at, updated_at FROM profile ORDER BY org, name")?
         .query_map((), own)?
         .collect()
+}
+
+pub(super) fn one(connection: &Connection, org: OrgId, name: &str) -> rusqlite::Result<Option<OwnProfile>> {
+    connection
+        .prepare_cached(
+            "SELECT org, name, body, created_at, updated_at FROM profile WHERE org = ?1 AND name = ?2",
+        )?
+        .query_row((org.as_bytes(), name), own)
+        .optional()
 }
 
 fn own(row: &Row<'_>) -> rusqlite::Result<OwnProfile> {

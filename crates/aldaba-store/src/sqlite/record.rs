@@ -16,6 +16,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 pub(super) struct Recording<'c> {
     connection: &'c Connection,
     retry: CachedStatement<'c>,
+    waits: CachedStatement<'c>,
     settle: CachedStatement<'c>,
     attempt: CachedStatement<'c>,
 }
@@ -25,9 +26,11 @@ impl<'c> Recording<'c> {
         Ok(Self {
             connection,
             retry: connection.prepare_cached(
-                "UPDATE delivery SET attempts = attempts + ?3, due_at = ?4
+                "UPDATE delivery SET attempts = attempts + ?3, retries = retries + ?3, due_at = ?4
                  WHERE seq = ?1 AND state = 0 AND attempts = ?2",
             )?,
+            waits: connection
+                .prepare_cached("SELECT 1 FROM delivery WHERE seq = ?1 AND state = 0 AND attempts = ?2")?,
             settle: connection.prepare_cached(
                 "UPDATE delivery SET attempts = attempts + ?3, state = ?4, settled_at = ?5, reason = ?6
                  WHERE seq = ?1 AND state = 0 AND attempts = ?2",
@@ -79,6 +82,8 @@ impl<'c> Recording<'c> {
         let made = i64::from(record.counts());
         let (seq, before) = (record.seq.0, record.attempts_before);
         let ending = match record.transition {
+            // Its due time may have been corrected while the attempt was made.
+            Transition::Retry { .. } if record.is_by_hand() => return self.waits.exists((seq, before)),
             Transition::Retry { due_at } => {
                 return Ok(self.retry.execute((seq, before, made, due_at.millis()))? == 1);
             }

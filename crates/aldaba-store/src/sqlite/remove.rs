@@ -1,5 +1,6 @@
 //! Removes what is no longer kept, for as long as the slice lasts.
 
+use super::expunge;
 use super::keys::KeyKind;
 use super::monotonic::{Monotonic, Slice};
 use super::retention::{self, DELIVERY_OF, EndpointUnused};
@@ -57,6 +58,7 @@ impl Remover<'_> {
         match item {
             Stale::Delivery(settled) => return self.delivery(*settled),
             Stale::Message(app, message) => return self.message_if_lonely(*app, *message),
+            Stale::Payload(app, message) => self.payload(*app, *message)?,
             Stale::Key(key) => self.key(key)?,
             Stale::Counters(endpoint, minute) => self.counters(*endpoint, *minute)?,
             Stale::HourCounters(endpoint, hour) => self.hour_counters(*endpoint, *hour)?,
@@ -146,6 +148,13 @@ impl Remover<'_> {
             self.event_id(app, message, &event_id, created_at + self.removal.event_ids_kept)?;
         }
         Ok(true)
+    }
+
+    /// The fence: something may wait for it by now.
+    fn payload(&mut self, app: AppId, message: MessageId) -> rusqlite::Result<()> {
+        let removed = expunge::old_payload(self.connection, app, message, self.removal.now)?;
+        self.counts.payloads += u64::from(removed);
+        Ok(())
     }
 
     /// An event id outlives its message for as long as a sender may repeat it.

@@ -3,7 +3,8 @@
 mod search;
 mod step;
 
-pub(super) use step::{count_matches, step};
+pub(super) use search::in_dead_letter;
+pub(super) use step::{count_matches, reopen, step};
 
 use super::codes::Code;
 use super::names;

@@ -1,7 +1,9 @@
 //! Finds what is no longer kept. Every statement walks an index from a place in it.
 
 use super::rows::{self, count};
-use crate::{Cut, Hour, KeptEndpoint, MessagesCursor, Seq, Settled, Stale, StoredKey, Walked};
+use crate::{
+    Cut, Hour, KeptEndpoint, MessagesCursor, PayloadsCursor, Seq, Settled, Stale, StoredKey, Walked,
+};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, Row, Statement};
 
@@ -268,6 +270,38 @@ pub(super) fn lonely_messages(
     Ok(walked)
 }
 
+const PAYLOADS: &str = "
+    SELECT payload_until, rowid, app, id FROM message INDEXED BY message_payload_until
+    WHERE payload_until IS NOT NULL AND expunged = 0 AND payload_until = ?1 AND rowid > ?2 AND payload_until <= ?3
+    UNION ALL
+    SELECT payload_until, rowid, app, id FROM message INDEXED BY message_payload_until
+    WHERE payload_until IS NOT NULL AND expunged = 0 AND payload_until > ?1 AND payload_until <= ?3
+    ORDER BY payload_until, rowid LIMIT ?4";
+const WAITS: &str = "SELECT 1 FROM delivery INDEXED BY delivery_message WHERE message = ?1 AND state = 0";
+
+pub(super) fn old_payloads(
+    connection: &Connection,
+    after: Option<PayloadsCursor>,
+    now: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Walked<PayloadsCursor>> {
+    let (mut find, mut waits) = (connection.prepare_cached(PAYLOADS)?, connection.prepare_cached(WAITS)?);
+    let mut walked = Walked { stale: Vec::new(), until: None, more: false };
+    let mut steps = 0;
+    let from = after.unwrap_or(PayloadsCursor { until: Timestamp::MIN, message: i64::MIN });
+    let mut found = find.query((from.until.millis(), from.message, now.millis(), count(limit)))?;
+    while let Some(row) = found.next()? {
+        steps += 1;
+        walked.until = Some(PayloadsCursor { until: rows::moment(row, 0)?, message: row.get(1)? });
+        let (app, message): (AppId, MessageId) = (rows::id(row, 2)?, rows::id(row, 3)?);
+        if !waits.exists((message.as_bytes(),))? {
+            walked.stale.push(Stale::Payload(app, message));
+        }
+    }
+    walked.more = steps == limit;
+    Ok(walked)
+}
+
 const KEYS: &str = "
     SELECT owner, kind, key, expires_at FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key > ?3
     UNION ALL
@@ -351,6 +385,8 @@ mod tests {
             APPLICATION_UNUSED,
             MESSAGES,
             DELIVERY_OF,
+            PAYLOADS,
+            WAITS,
             KEYS,
             ENDED_REPLAYS,
         ] {

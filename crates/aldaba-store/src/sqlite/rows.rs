@@ -105,28 +105,28 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) const MESSAGE: &str = "id, app, channels, event_id, created_at, event_type, payload, version, sealed_headers, tags, deliver_at, headers,
-    only_for, expunged, job";
+pub(super) const MESSAGE: &str = "id, app, channels, created_at, event_type, payload, version, sealed_headers, event_id, tags, deliver_at, headers,
+    only_for, expunged, job, payload_until";
 
 /// The same without its payload.
 pub(super) const BARE_MESSAGE: &str =
-    "id, app, channels, event_id, created_at, event_type, x'', version, NULL, tags, deliver_at, headers,
-    only_for, expunged, job";
+    "id, app, channels, created_at, event_type, x'', version, NULL, event_id, tags, deliver_at, headers,
+    only_for, expunged, job, payload_until";
 
 pub(super) fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: id(row, 0)?,
         app: id(row, 1)?,
         channels: list(row, 2)?,
-        event_id: row.get(3)?,
-        created_at: moment(row, 4)?,
-        content: content(row, 5)?,
+        created_at: moment(row, 3)?,
+        content: content(row, 4)?,
         tags: list(row, 9)?,
         deliver_at: moment_or_none(row, 10)?,
         headers: headers(row, 11)?,
         only_for: id_or_none(row, 12)?,
         expunged: row.get(13)?,
         job: row.get(14)?,
+        payload_until: moment_or_none(row, 15)?,
     })
 }
 
@@ -146,15 +146,24 @@ pub(super) fn headers(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(Str
     Ok(headers)
 }
 
-/// From four columns: `event_type, payload, version, sealed_headers`.
+/// From five columns: `event_type, payload, version, sealed_headers, event_id`.
 pub(super) fn content(row: &Row<'_>, first: usize) -> rusqlite::Result<Content> {
     Ok(Content {
         event_type: row.get(first)?,
         payload: blob(row, first + 1)?,
         version: row.get(first + 2)?,
         sealed_headers: row.get::<_, Option<Vec<u8>>>(first + 3)?.map(Bytes::from),
+        event_id: row.get(first + 4)?,
     })
 }
+
+/// The columns of a waiting delivery.
+macro_rules! waiting_columns {
+    () => {
+        "seq, message, due_at, attempts, clock_start, replayed, CASE ordered WHEN 2 THEN NULL ELSE coalesce(place, seq) END"
+    };
+}
+pub(in crate::sqlite) use waiting_columns;
 
 pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {
     Ok(Waiting {
@@ -164,11 +173,12 @@ pub(super) fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {
         attempts: row.get(3)?,
         clock_start: moment(row, 4)?,
         replayed: row.get(5)?,
+        place: row.get::<_, Option<i64>>(6)?.map(Seq),
     })
 }
 
 pub(super) const DELIVERY: &str = "seq, endpoint, message, attempts, clock_start, state, due_at, coalesce(settled_at, 0), coalesce(reason, 0),
-    replayed";
+    replayed, CASE ordered WHEN 2 THEN NULL ELSE coalesce(place, seq) END, retries";
 
 pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
     let state = match State::from_code(row.get(5)?)? {
@@ -186,6 +196,8 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryStatus> {
         attempts: row.get(3)?,
         clock_start: moment(row, 4)?,
         replayed: row.get(9)?,
+        place: row.get::<_, Option<i64>>(10)?.map(Seq),
+        retries: row.get(11)?,
         state,
     })
 }

@@ -1,12 +1,17 @@
 //! Inbound doors, and what came in through them.
 
 use super::change;
+use super::counters::Counters;
 use super::deliveries::view;
 use super::directory::list;
 use super::history;
-use super::rows::{count, id, moment, moment_or_none};
-use crate::{Application, Changed, Key, Order, Page, Source, SourceConfig, SourceEvent, SourceToken};
-use aldaba_delivery::{AppId, OrgId, SourceId, Timestamp};
+use super::replay;
+use super::rows::{THERE, count, id, moment, moment_or_none};
+use crate::{
+    Application, Changed, DeliveryStatus, DeliveryView, Key, Order, Page, ReopenEvent, Round, Source,
+    SourceConfig, SourceEvent, SourceToken, Waiting,
+};
+use aldaba_delivery::{AppId, EndpointId, OrgId, SourceId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 pub(super) fn create(
@@ -158,6 +163,12 @@ pub(super) fn one(connection: &Connection, org: OrgId, key: &Key) -> rusqlite::R
     found.map(|source| with_tokens(&snapshot, source)).transpose()
 }
 
+/// Without its tokens.
+pub(super) fn by_id(connection: &Connection, id: SourceId) -> rusqlite::Result<Option<Source>> {
+    let mut find = connection.prepare_cached(&format!("SELECT {SOURCE} FROM source WHERE id = ?1"))?;
+    find.query_row((id.as_bytes(),), source).optional()
+}
+
 pub(super) fn of_token(connection: &Connection, digest: &[u8; 32]) -> rusqlite::Result<Option<Source>> {
     let snapshot = connection.unchecked_transaction()?;
     let mut find = snapshot.prepare_cached(&format!(
@@ -187,10 +198,64 @@ pub(super) fn all(
 pub(super) fn event(connection: &Connection, app: AppId, key: &Key) -> rusqlite::Result<Option<SourceEvent>> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(message) = history::bare_message(&snapshot, app, key)? else { return Ok(None) };
-    let rounds = SourceEvent::newest(history::deliveries(&snapshot, message.id)?);
-    let views = rounds.into_iter().map(|round| view(&snapshot, app, round));
-    let deliveries = views.collect::<Result<_, _>>()?;
-    Ok(Some(SourceEvent { message, deliveries }))
+    let rounds = history::deliveries(&snapshot, message.id)?;
+    let rounds = SourceEvent::newest(rounds, |endpoint| is_there(&snapshot, endpoint))?;
+    let (deliveries, deleted) = views(&snapshot, app, rounds)?;
+    Ok(Some(SourceEvent { message, deliveries, deleted }))
+}
+
+/// What is shown of the rounds of an event, and which of their endpoints were deleted before they had it.
+pub(super) fn views(
+    connection: &Connection,
+    app: AppId,
+    rounds: Vec<DeliveryStatus>,
+) -> rusqlite::Result<(Vec<DeliveryView>, Vec<EndpointId>)> {
+    let (mut views, mut deleted) = (Vec::with_capacity(rounds.len()), Vec::new());
+    for round in rounds {
+        if round.is_dead() && !is_there(connection, round.endpoint)? {
+            deleted.push(round.endpoint);
+        }
+        views.push(view(connection, app, round)?);
+    }
+    Ok((views, deleted))
+}
+
+/// Whether an endpoint is not deleted.
+pub(super) fn is_there(connection: &Connection, endpoint: EndpointId) -> rusqlite::Result<bool> {
+    let select = format!("SELECT 1 FROM endpoint WHERE id = ?1 AND {THERE}");
+    connection.prepare_cached(&select)?.exists((endpoint.as_bytes(),))
+}
+
+pub(super) fn reopen(
+    connection: &Connection,
+    reopen: &ReopenEvent,
+    counters: &mut Counters,
+) -> rusqlite::Result<Vec<(EndpointId, Waiting)>> {
+    // Without its payload there is nothing to send.
+    let mut find =
+        connection.prepare_cached("SELECT 1 FROM message WHERE app = ?1 AND id = ?2 AND expunged = 0")?;
+    if !find.exists((reopen.app.as_bytes(), reopen.message.as_bytes()))? {
+        return Ok(Vec::new());
+    }
+    let mut rounds = Vec::new();
+    for status in history::deliveries(connection, reopen.message)? {
+        let (is_there, seq) = (is_there(connection, status.endpoint)?, status.seq);
+        rounds.push(Round { status, is_there, in_dead_letter: replay::in_dead_letter(connection, seq)? });
+    }
+    let mut there = Vec::with_capacity(reopen.wanting.len());
+    for endpoint in &reopen.wanting {
+        if is_there(connection, *endpoint)? {
+            there.push(*endpoint);
+        }
+    }
+    let mut opened = Vec::new();
+    for (endpoint, settled) in reopen.targets(&rounds, |endpoint| there.contains(&endpoint)) {
+        let waiting =
+            replay::reopen(connection, endpoint, reopen.message, settled, (reopen.now, reopen.now))?;
+        opened.push((endpoint, waiting));
+    }
+    counters.opened(opened.len());
+    Ok(opened)
 }
 
 #[cfg(test)]

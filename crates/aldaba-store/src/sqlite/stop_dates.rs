@@ -3,27 +3,39 @@
 //! Two walks, each along an index from a place in it. A delivery that was never tried is due when its clock starts, and is
 //! found in the index of its lane. One that was tried is due later, and is in an index of its own.
 
-use super::rows::{self, count};
+use super::rows::{self, count, waiting_columns};
 use crate::{Seq, StartedCursor, StartedPage, StartedQuery, Turn, Waiting};
 use aldaba_delivery::{EndpointId, Timestamp};
 use rusqlite::Connection;
 
 /// Also what was tried, which the other walk finds: whoever reads passes over it.
-const UNTRIED: &str = "
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_lane
+const UNTRIED: &str = concat!(
+    "
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_lane
     WHERE state = 0 AND endpoint = ?1 AND due_at = ?2 AND seq > ?3
     UNION ALL
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_lane
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_lane
     WHERE state = 0 AND endpoint = ?1 AND due_at > ?2
-    ORDER BY due_at, seq LIMIT ?4";
+    ORDER BY due_at, seq LIMIT ?4",
+);
 
-const TRIED: &str = "
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_tried
+const TRIED: &str = concat!(
+    "
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_tried
     WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 AND clock_start = ?2 AND seq > ?3
     UNION ALL
-    SELECT seq, message, due_at, attempts, clock_start, replayed FROM delivery INDEXED BY delivery_tried
+    SELECT ",
+    waiting_columns!(),
+    " FROM delivery INDEXED BY delivery_tried
     WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 AND clock_start > ?2
-    ORDER BY clock_start, seq LIMIT ?4";
+    ORDER BY clock_start, seq LIMIT ?4",
+);
 
 const ANY_UNTRIED: &str = "
     SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = ?1 AND due_at < ?2 LIMIT 1";

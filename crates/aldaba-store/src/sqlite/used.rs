@@ -1,16 +1,17 @@
-//! Whether an endpoint names something.
+//! Which endpoint names something.
 
-use aldaba_delivery::OrgId;
+use super::rows;
+use aldaba_delivery::{EndpointId, OrgId};
 use rusqlite::{Connection, OptionalExtension};
 
-/// `next` finds the first application after another one of which an endpoint does. What a deleted one has left may be very
-/// much, and does not count: it is passed over application by application.
-pub(super) fn is_named(
+/// `next` finds the first application after another one of which an endpoint does, and `one` such an endpoint of it. What a
+/// deleted application has left may be very much, and does not count: it is passed over application by application.
+pub(super) fn by(
     connection: &Connection,
-    next: &str,
+    (next, one): (&str, &str),
     org: OrgId,
     name: &str,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<EndpointId>> {
     let mut next = connection.prepare_cached(next)?;
     let mut deleted = connection.prepare_cached("SELECT 1 FROM application WHERE id = ?1 AND deleted = 1")?;
     let mut after: Vec<u8> = Vec::new();
@@ -18,9 +19,10 @@ pub(super) fn is_named(
         next.query_row((org.as_bytes(), name, &after), |row| row.get::<_, Vec<u8>>(0)).optional()?
     {
         if !deleted.exists((&app,))? {
-            return Ok(true);
+            let mut one = connection.prepare_cached(one)?;
+            return one.query_row((org.as_bytes(), name, &app), |row| rows::id(row, 0)).map(Some);
         }
         after = app;
     }
-    Ok(false)
+    Ok(None)
 }

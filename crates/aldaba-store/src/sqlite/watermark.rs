@@ -1,8 +1,10 @@
-//! The last commit that is known to be on disk, written down outside the database.
+//! The last commit that is known to be on disk, and the last one in the database file itself, written down outside the
+//! database.
 //!
 //! A write-ahead log that was removed, emptied or damaged looks to SQLite like one that was never written: the
-//! database goes back to an earlier commit without an error. The watermark tells the difference. It is only written
-//! after a commit is on disk, so it can lag behind the database and can never be ahead of it
+//! database goes back to an earlier commit without an error. So does an older database file beside the present log, whose pages
+//! hide how old it is. The watermark tells the difference. It is only written after a commit is on disk, or a whole log is
+//! copied and the file synced, so it can lag behind the database and can never be ahead of it
 //! (docs/adr/0017-a-store-that-has-gone-back-is-refused.md).
 
 use super::files;
@@ -12,8 +14,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-const MAGIC: [u8; 8] = *b"aldabaW1";
-const SLOT_BYTES: usize = 24;
+const MAGIC: [u8; 8] = *b"aldabaW2";
+const SLOT_BYTES: usize = 32;
+/// Of former versions, which did not know what is in the database file alone.
+const FORMER_MAGIC: [u8; 8] = *b"aldabaW1";
+const FORMER_SLOT_BYTES: usize = 24;
 /// The slots are written by turns and lie in different blocks of the disk: a torn write damages one of them at most.
 const SLOT_OFFSETS: [u64; 2] = [0, 4096];
 const FILE_BYTES: u64 = 8192;
@@ -22,7 +27,18 @@ const FILE_BYTES: u64 = 8192;
 pub(super) struct Watermark {
     /// `None`: it cannot be written.
     file: Option<File>,
-    committed: u64,
+    mark: Mark,
+    /// Which slot is written next.
+    next_slot: usize,
+}
+
+/// What is certain. Each number is true for itself, from whichever slot it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// This commit was on disk.
+    pub(super) committed: u64,
+    /// This commit was in the database file, without its log.
+    pub(super) in_file: u64,
 }
 
 /// What a watermark file says.
@@ -32,8 +48,7 @@ pub(super) enum Found {
     Nothing,
     /// There is one that cannot be read, as after a loss of power just when it was made.
     Unreadable,
-    /// This commit was on disk.
-    Commit(u64),
+    Mark(Mark),
 }
 
 impl Watermark {
@@ -43,22 +58,26 @@ impl Watermark {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             Err(error) => return Err(error),
         };
-        let newest = SLOT_OFFSETS.iter().filter_map(|&offset| decode(bytes.get(offset as usize..)?)).max();
-        Ok(newest.map_or(Found::Unreadable, Found::Commit))
+        let slots = SLOT_OFFSETS.iter().filter_map(|&offset| decode(bytes.get(offset as usize..)?));
+        let newest = slots.reduce(|one, other| Mark {
+            committed: one.committed.max(other.committed),
+            in_file: one.in_file.max(other.in_file),
+        });
+        Ok(newest.map_or(Found::Unreadable, Found::Mark))
     }
 
     /// Makes the file, or overwrites all that it says. Where that fails, on a disk without any room for example,
     /// the store runs without it: what an old one says stays true.
-    pub(super) fn set(path: &Path, committed: u64) -> Self {
-        let file = Self::write(path, committed).inspect_err(Self::report).ok();
-        Self { file, committed }
+    pub(super) fn set(path: &Path, mark: Mark) -> Self {
+        let file = Self::write(path, mark).inspect_err(Self::report).ok();
+        Self { file, mark, next_slot: 0 }
     }
 
-    fn write(path: &Path, committed: u64) -> io::Result<File> {
+    fn write(path: &Path, mark: Mark) -> io::Result<File> {
         let file = files::open_private(path)?;
         file.set_len(FILE_BYTES)?;
         for offset in SLOT_OFFSETS {
-            file.write_all_at(&encode(committed), offset)?;
+            file.write_all_at(&encode(mark), offset)?;
         }
         file.sync_all()?;
         files::sync_folder_of(path)?;
@@ -71,10 +90,24 @@ impl Watermark {
     /// abort of its journal, but it refuses the next write to any file: so this write is also the check that the
     /// commit before it was kept (docs/adr/0018-a-file-system-that-gives-up.md).
     pub(super) fn advance(&mut self) -> io::Result<()> {
-        self.committed += 1;
+        self.mark.committed += 1;
+        self.write_slot()
+    }
+
+    /// All commits until now are in the database file, which is synced.
+    pub(super) fn copied(&mut self) -> io::Result<()> {
+        if self.mark.in_file == self.mark.committed {
+            return Ok(());
+        }
+        self.mark.in_file = self.mark.committed;
+        self.write_slot()
+    }
+
+    fn write_slot(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let offset = SLOT_OFFSETS[usize::from(self.committed % 2 == 1)];
-        match file.write_all_at(&encode(self.committed), offset) {
+        let offset = SLOT_OFFSETS[self.next_slot];
+        self.next_slot = (self.next_slot + 1) % SLOT_OFFSETS.len();
+        match file.write_all_at(&encode(self.mark), offset) {
             Err(error) if has_given_up(&error) => Err(error),
             Err(error) => {
                 Self::report(&error);
@@ -104,19 +137,25 @@ fn has_given_up(error: &io::Error) -> bool {
     [Errno::IO, Errno::ROFS].iter().any(|errno| Some(errno.raw_os_error()) == code)
 }
 
-fn encode(committed: u64) -> [u8; SLOT_BYTES] {
+fn encode(mark: Mark) -> [u8; SLOT_BYTES] {
     let mut slot = [0; SLOT_BYTES];
     slot[..8].copy_from_slice(&MAGIC);
-    slot[8..16].copy_from_slice(&committed.to_le_bytes());
-    let sum = checksum(&slot[..16]);
-    slot[16..].copy_from_slice(&sum.to_le_bytes());
+    slot[8..16].copy_from_slice(&mark.committed.to_le_bytes());
+    slot[16..24].copy_from_slice(&mark.in_file.to_le_bytes());
+    let sum = checksum(&slot[..24]);
+    slot[24..].copy_from_slice(&sum.to_le_bytes());
     slot
 }
 
-fn decode(bytes: &[u8]) -> Option<u64> {
+fn decode(bytes: &[u8]) -> Option<Mark> {
+    let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    if bytes.starts_with(&FORMER_MAGIC) {
+        let is_whole = number(16)? == checksum(&bytes[..FORMER_SLOT_BYTES - 8]);
+        return is_whole.then_some(Mark { committed: number(8)?, in_file: 0 });
+    }
     let slot: &[u8; SLOT_BYTES] = bytes.first_chunk()?;
-    let committed = u64::from_le_bytes(*slot[8..].first_chunk()?);
-    (encode(committed) == *slot).then_some(committed)
+    let mark = Mark { committed: number(8)?, in_file: number(16)? };
+    (encode(mark) == *slot).then_some(mark)
 }
 
 /// FNV-1a.
@@ -129,27 +168,35 @@ fn checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
+    fn mark(committed: u64, in_file: u64) -> Mark {
+        Mark { committed, in_file }
+    }
+
     #[test]
     fn the_newest_commit_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
         assert_eq!(Watermark::read(&path).unwrap(), Found::Nothing);
-        let mut watermark = Watermark::set(&path, 7);
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(7));
+        let mut watermark = Watermark::set(&path, mark(7, 5));
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(7, 5)));
         for number in 8..30 {
             watermark.advance().unwrap();
-            assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(number));
+            assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(number, 5)));
         }
+        watermark.copied().unwrap();
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(29, 29)));
+        watermark.advance().unwrap();
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(30, 29)));
         assert_eq!(path.metadata().unwrap().len(), FILE_BYTES);
-        Watermark::set(&path, 3);
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(3), "neither slot says 29 any more");
+        Watermark::set(&path, mark(3, 2));
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(3, 2)), "neither slot says 29 any more");
     }
 
     #[test]
     fn a_torn_write_leaves_the_commit_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
-        let mut watermark = Watermark::set(&path, 0xfe);
+        let mut watermark = Watermark::set(&path, mark(0xfe, 0xfe));
         watermark.advance().unwrap();
         let before = std::fs::read(&path).unwrap();
         watermark.advance().unwrap();
@@ -160,7 +207,7 @@ mod tests {
             changed[..torn].iter().for_each(|&at| bytes[at] = after[at]);
             std::fs::write(&path, bytes).unwrap();
             let expected = if torn == changed.len() { 0x100 } else { 0xff };
-            assert_eq!(Watermark::read(&path).unwrap(), Found::Commit(expected), "{torn} bytes");
+            assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(expected, 0xfe)), "{torn} bytes");
         }
     }
 
@@ -168,7 +215,7 @@ mod tests {
     fn a_file_that_cannot_be_written_fails_the_commit_only_where_the_file_system_has_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
-        let mut watermark = Watermark::set(&path, 1);
+        let mut watermark = Watermark::set(&path, mark(1, 0));
         // Opened for reading only: an error, but none of the disk.
         watermark.file = Some(File::open(&path).unwrap());
         watermark.advance().unwrap();
@@ -182,10 +229,24 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_a_former_version_says_which_commit_was_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w");
+        let mut slot = FORMER_MAGIC.to_vec();
+        slot.extend_from_slice(&9u64.to_le_bytes());
+        slot.extend_from_slice(&checksum(&slot).to_le_bytes());
+        std::fs::write(&path, &slot).unwrap();
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(9, 0)));
+        slot[8] ^= 1;
+        std::fs::write(&path, &slot).unwrap();
+        assert_eq!(Watermark::read(&path).unwrap(), Found::Unreadable);
+    }
+
+    #[test]
     fn a_file_without_content_says_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
-        for bytes in [&[][..], &[0; 8192], b"aldabaW1", &[0xff; 5000]] {
+        for bytes in [&[][..], &[0; 8192], b"aldabaW1", b"aldabaW2", &[0xff; 5000]] {
             std::fs::write(&path, bytes).unwrap();
             assert_eq!(Watermark::read(&path).unwrap(), Found::Unreadable);
         }

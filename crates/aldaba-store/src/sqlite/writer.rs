@@ -2,7 +2,7 @@
 
 use super::Monotonic;
 use super::batch::{Rules, run_batch, write_types};
-use super::checkpoint::{self, Checkpoints};
+use super::checkpoint::{self, Checkpoints, Log};
 use super::failure::Failure;
 use super::lock::FolderLock;
 use super::op::{Op, Outcome, Reply};
@@ -12,6 +12,7 @@ use super::types::Types;
 use super::watermark::Watermark;
 use crate::{Error, panic_message};
 use rusqlite::Connection;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,11 +77,9 @@ impl Writer {
             .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
         // Before the answers: what was answered is never missing without notice.
         let outcomes = match outcomes {
-            Ok(outcomes) if self.connection.total_changes() != changes => self
-                .watermark
-                .advance()
-                .map(|()| outcomes)
-                .map_err(|error| Error::Failed(format!("the file system takes no more writes: {error}"))),
+            Ok(outcomes) if self.connection.total_changes() != changes => {
+                self.watermark.advance().map(|()| outcomes).map_err(|error| given_up(&error))
+            }
             others => others,
         };
         self.note(outcomes)
@@ -90,7 +89,10 @@ impl Writer {
         if self.failure.get().is_some() {
             return;
         }
-        let log = self.checkpoints.after_commit(&self.connection);
+        let log = self
+            .checkpoints
+            .after_commit(&self.connection)
+            .and_then(|log| note_copied(&mut self.watermark, log));
         match self.note(log) {
             Ok(log) => self.log_pages.store(log.pages, Ordering::Relaxed),
             Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied over"),
@@ -106,7 +108,7 @@ impl Writer {
     }
 
     /// The readers end first: the log can only be emptied once nobody reads in it.
-    fn close(self) {
+    fn close(mut self) {
         self.readers.close();
         self.reader_threads.join();
         if self.failure.get().is_none()
@@ -115,7 +117,8 @@ impl Writer {
             tracing::warn!(%error, "the newest attempts are counted at the next start");
         }
         if self.failure.get().is_none()
-            && let Err(error) = checkpoint::last(&self.connection)
+            && let Err(error) =
+                checkpoint::last(&self.connection).and_then(|log| note_copied(&mut self.watermark, log))
         {
             tracing::warn!(%error, "the write-ahead log could not be emptied; it is read at the next start");
         }
@@ -124,6 +127,18 @@ impl Writer {
         drop(self.lock);
         self.closed.send_replace(true);
     }
+}
+
+/// What has been copied as a whole is in the database file for good, whatever becomes of the log.
+fn note_copied(watermark: &mut Watermark, log: Log) -> Result<Log, Error> {
+    if log.is_copied {
+        watermark.copied().map_err(|error| given_up(&error))?;
+    }
+    Ok(log)
+}
+
+fn given_up(error: &io::Error) -> Error {
+    Error::Failed(format!("the file system takes no more writes: {error}"))
 }
 
 fn answer(replies: Vec<Reply>, outcomes: Result<Vec<Outcome>, Error>) {

@@ -13,11 +13,9 @@ use std::collections::BTreeSet;
 /// The requests that were made by hand: those that are on disk as such, and those that died with the process
 /// while somebody waited for one.
 pub(super) fn requests<'a>(disk: &Disk, log: &'a Log) -> Vec<&'a Request> {
-    let kept = |by: Trigger| -> BTreeSet<(EndpointId, MessageId, Timestamp)> {
-        let attempts = disk.all_attempts().filter(|attempt| attempt.trigger == by);
-        attempts.map(|attempt| (attempt.endpoint, attempt.message, attempt.started_at)).collect()
-    };
-    let scheduled = kept(Trigger::Scheduled);
+    let scheduled = disk.all_attempts().filter(|attempt| attempt.trigger.counts());
+    let scheduled: BTreeSet<(EndpointId, MessageId, Timestamp)> =
+        scheduled.map(|attempt| (attempt.endpoint, attempt.message, attempt.started_at)).collect();
     let is_by_hand = |request: &&Request| {
         let asked = log.resends.iter().filter(|resend| resend.may_be(request));
         asked.into_iter().any(|resend| !scheduled.contains(&(resend.endpoint, resend.message, request.at)))

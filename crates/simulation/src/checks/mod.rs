@@ -45,10 +45,11 @@ pub struct Volume {
     /// Attempts by hand that were made, and those of them whose delivery waited.
     pub by_hand: usize,
     pub claimed: usize,
-    /// Requests to sources, and those of them that were new, repeats, conflicts and forged.
+    /// Requests to sources, and those of them that were new, repeats, repeats of what had failed, conflicts and forged.
     pub knocks: usize,
     pub received: usize,
     pub duplicates: usize,
+    pub reopened: usize,
     pub conflicts: usize,
     pub not_verified: usize,
 }
@@ -66,6 +67,7 @@ impl AddAssign for Volume {
         self.knocks += other.knocks;
         self.received += other.received;
         self.duplicates += other.duplicates;
+        self.reopened += other.reopened;
         self.conflicts += other.conflicts;
         self.not_verified += other.not_verified;
     }
@@ -84,6 +86,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     let inlets = sources::inlets(&world.scenario, &disk, &whole);
     sources::taken_is_on_disk(&disk, &inlets, &mut found);
     sources::each_event_is_once(&disk, &inlets, &mut found);
+    sources::a_repeat_opens_what_has_failed(&inlets, &mut found);
     sources::only_what_is_taken_is_stored(&inlets, &whole, &mut found);
     sources::what_goes_out_is_what_came_in(&disk, &inlets, &whole, &mut found);
     sources::answers_fit(&disk, &inlets, &notes, &mut found);
@@ -130,9 +133,11 @@ pub fn verdict(world: &World) -> Vec<Violation> {
 
 /// The checks of a run in which the machine's clock is set: those that look at no clock, and those that are about it.
 pub fn clock_verdict(world: &World) -> Vec<Violation> {
-    let (disk, log, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
-    let stories = Stories::tell(&world.scenario, &disk, &log, &[], &mut found);
+    let by_hand = by_hand::requests(&disk, &whole);
+    let log = by_hand::without(&whole, &by_hand);
+    let stories = Stories::tell(&world.scenario, &disk, &log, &by_hand, &mut found);
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
     promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
@@ -143,6 +148,9 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     clocks::nothing_is_removed(&log, &mut found);
     clocks::nothing_ends_by_time(&stories, &mut found);
     clocks::nothing_waits_for_a_clock(&stories, &log, &mut found);
+    for fault in &notes.due_faults {
+        found.add("due", || fault.clone());
+    }
     for fault in &notes.token_faults {
         found.add("tokens", || fault.clone());
     }
@@ -173,6 +181,7 @@ pub fn volume(world: &World) -> Volume {
         knocks: log.knocks.len(),
         received: heard(|said| matches!(said, Said::New(_))),
         duplicates: heard(|said| matches!(said, Said::Duplicate(_))),
+        reopened: heard(|said| matches!(said, Said::Reopened(_))),
         conflicts: heard(|said| matches!(said, Said::OtherBody(_))),
         not_verified: heard(|said| said == Said::NotVerified),
     }

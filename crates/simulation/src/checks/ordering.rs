@@ -6,7 +6,7 @@ use super::story::{Stories, Story};
 use crate::log::{Log, OrderingCommit, RecordCommit, Request, Step};
 use crate::store::Disk;
 use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Timestamp};
-use aldaba_store::{DeliveryState, Recorded};
+use aldaba_store::{DeliveryState, Recorded, Seq};
 use std::collections::BTreeMap;
 
 /// The orderings that endpoints have had, in the order of the commits.
@@ -61,10 +61,20 @@ pub(super) fn binds(commit: &OrderingCommit, at: Timestamp) -> bool {
     commit.first || at > commit.at + SLOW_READ
 }
 
-/// Every request of an ordered endpoint finds all earlier deliveries settled.
+/// Where a delivery stands in the order: by its number, or behind all that were numbered before it took its place.
+fn rank(story: &Story<'_>, log: &Log) -> (Seq, bool, Seq) {
+    let seq = story.delivery.seq;
+    match log.places.get(&seq) {
+        Some(commit) => (commit.after, true, seq),
+        None => (seq, false, seq),
+    }
+}
+
+/// Every request of an ordered endpoint finds all earlier deliveries settled: those that took their places before.
 pub(super) fn nothing_overtakes(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
     let orderings = Orderings::of(log);
-    for (endpoint, lane) in by_endpoint(stories) {
+    for (endpoint, mut lane) in by_endpoint(stories) {
+        lane.sort_by_key(|story| rank(story, log));
         // The last end among all before, and whose it is; `None`: it is not settled at all.
         let mut earlier: Option<(Option<Step>, &Story<'_>)> = None;
         for story in lane {
@@ -72,13 +82,26 @@ pub(super) fn nothing_overtakes(stories: &Stories<'_>, log: &Log, found: &mut Fi
                 let commit = orderings.at(endpoint, request.step);
                 commit.is_some_and(|commit| commit.ordering.is_fifo() && binds(commit, request.at))
             };
+            let placed = match (story.delivery.place, log.places.get(&story.delivery.seq)) {
+                (Some(_), Some(commit)) => Some(commit.step),
+                (Some(_), None) => Some(0),
+                (None, _) => None,
+            };
             for request in story.requests.iter().filter(ordered) {
+                if placed.is_none_or(|step| request.step < step) {
+                    found.add("I8", || {
+                        format!("{story} got a request at {:?}, before it had taken its place", request.at)
+                    });
+                }
                 let overtakes = earlier.filter(|(end, _)| end.is_none_or(|end| end > request.step));
                 if let Some((_, first)) = overtakes {
                     found.add("I8", || {
                         format!("{story} got a request at {:?}, before {first} was settled", request.at)
                     });
                 }
+            }
+            if placed.is_none() {
+                continue;
             }
             let skipped = matches!(story.delivery.state, DeliveryState::Skipped { .. });
             let end = if skipped { Some(0) } else { settled(story).map(|record| record.step) };

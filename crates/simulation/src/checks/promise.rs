@@ -8,7 +8,7 @@ use crate::run::is_held;
 use crate::scenario::Scenario;
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Reason};
-use aldaba_store::{DeliveryState, Recorded, Trigger};
+use aldaba_store::{DeliveryState, Recorded};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn accepted_is_kept(disk: &Disk, notes: &Notes, found: &mut Findings) {
@@ -33,8 +33,19 @@ pub(super) fn fan_out_is_exact(disk: &Disk, log: &Log, found: &mut Findings) {
         got.sort();
         // Each round of a delivery is one.
         got.dedup();
-        found.require(got == accept.wanted, "I1", || {
-            format!("{} should go to {:?}, and goes to {got:?}", accept.message, accept.wanted)
+        let mut wanted = accept.wanted.clone();
+        for ((_, endpoint), all_gone) in
+            log.passed_on.iter().filter(|((message, _), _)| *message == accept.message)
+        {
+            found.require(*all_gone, "I1", || {
+                format!("{} was passed on to {endpoint}, and one that it was for is there", accept.message)
+            });
+            wanted.push(*endpoint);
+        }
+        wanted.sort();
+        wanted.dedup();
+        found.require(got == wanted, "I1", || {
+            format!("{} should go to {wanted:?}, and goes to {got:?}", accept.message)
         });
     }
 }
@@ -105,7 +116,7 @@ pub(super) fn history_is_whole(disk: &Disk, stories: &Stories<'_>, found: &mut F
             format!("{story} has {counted} attempts, and {kept} of them are in its history")
         });
     }
-    for attempt in disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Scheduled) {
+    for attempt in disk.all_attempts().filter(|attempt| attempt.trigger.counts()) {
         found.require(stories.0.contains_key(&attempt.seq), "I1", || {
             format!("{} is an attempt of {:?}, which is not on disk", attempt.id, attempt.seq)
         });

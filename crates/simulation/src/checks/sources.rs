@@ -59,7 +59,7 @@ pub(super) fn taken_is_on_disk(disk: &Disk, inlets: &[Inlet<'_>], found: &mut Fi
         let is_kept = match heard.said {
             Said::New(Some(message)) => inlet.messages.get(&message).is_some_and(|row| inlet.is(row, knock)),
             Said::New(None) => disk.has_event(inlet.app, knock.id.as_deref(), &knock.body),
-            Said::Duplicate(message) => {
+            Said::Duplicate(message) | Said::Reopened(message) => {
                 inlet.messages.get(&message).is_some_and(|row| inlet.names(row, knock))
             }
             _ => continue,
@@ -75,7 +75,7 @@ pub(super) fn each_event_is_once(disk: &Disk, inlets: &[Inlet<'_>], found: &mut 
         let mut events: BTreeMap<&[u8], Vec<&Message>> = BTreeMap::new();
         for message in inlet.messages.values() {
             let name = match inlet.plan.naming {
-                Naming::ById => message.event_id.as_deref().unwrap_or_default().as_bytes(),
+                Naming::ById => message.content.event_id.as_deref().unwrap_or_default().as_bytes(),
                 Naming::ByBody => &message.content.payload,
                 Naming::ByNothing => continue,
             };
@@ -103,6 +103,15 @@ pub(super) fn each_event_is_once(disk: &Disk, inlets: &[Inlet<'_>], found: &mut 
     }
 }
 
+/// A repeat of an event whose forwarding has failed opens it again: it is not taken for a duplicate and forgotten.
+pub(super) fn a_repeat_opens_what_has_failed(inlets: &[Inlet<'_>], found: &mut Findings) {
+    for (_, knock, heard) in heard(inlets) {
+        let forgotten =
+            matches!(heard.said, Said::Duplicate(_)) && !knock.failed.is_empty() && heard.still_failed;
+        found.require(!forgotten, "reopened", || format!("{knock:?} was taken for a duplicate"));
+    }
+}
+
 /// Everything that is stored came from the sender, and nothing of it was refused.
 pub(super) fn only_what_is_taken_is_stored(inlets: &[Inlet<'_>], log: &Log, found: &mut Findings) {
     let accepts: BTreeMap<MessageId, &AcceptCommit> =
@@ -111,7 +120,7 @@ pub(super) fn only_what_is_taken_is_stored(inlets: &[Inlet<'_>], log: &Log, foun
         for message in inlet.messages.values() {
             let Some(accept) = accepts.get(&message.id) else { continue };
             found.require(!inlet.origins(message, accept).is_empty(), "refused", || {
-                let (id, event) = (message.id, &message.event_id);
+                let (id, event) = (message.id, &message.content.event_id);
                 format!("{id} ({event:?}) was stored, and nothing that a source took is like it")
             });
         }
@@ -169,7 +178,7 @@ pub(super) fn answers_fit(disk: &Disk, inlets: &[Inlet<'_>], notes: &Notes, foun
         let rotated = inlet.rotated.unwrap_or(Timestamp::MAX);
         let fits = match heard.said {
             Said::New(_) => any(&wants),
-            Said::Duplicate(message) => {
+            Said::Duplicate(message) | Said::Reopened(message) => {
                 body_of(message) == Some(&knock.body) && any(&wants)
                     || any(&|version| wants(version) && version.other_body_is_duplicate)
                     || is_gone(message) && any(&wants)
@@ -202,7 +211,7 @@ impl Inlet<'_> {
     /// Whether a message has the name of the event that was sent.
     fn names(&self, message: &Message, knock: &Knock) -> bool {
         match self.plan.naming {
-            Naming::ById => message.event_id == knock.id,
+            Naming::ById => message.content.event_id.as_deref() == knock.id.as_deref(),
             Naming::ByBody => message.content.payload == knock.body,
             Naming::ByNothing => false,
         }
@@ -210,7 +219,8 @@ impl Inlet<'_> {
 
     /// Whether a message is what was sent, byte by byte.
     fn is(&self, message: &Message, knock: &Knock) -> bool {
-        let named = self.plan.naming != Naming::ById || message.event_id == knock.id;
+        let named =
+            self.plan.naming != Naming::ById || message.content.event_id.as_deref() == knock.id.as_deref();
         named && message.content.payload == knock.body
     }
 

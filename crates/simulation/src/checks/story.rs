@@ -5,7 +5,7 @@ use crate::log::{Log, RecordCommit, Request, Step};
 use crate::scenario::{Scenario, door_number};
 use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Policy};
-use aldaba_store::{Attempt, DeliveryStatus, Endpoint, Seq, Trigger};
+use aldaba_store::{Attempt, DeliveryStatus, Endpoint, Seq};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -71,7 +71,7 @@ impl<'a> Stories<'a> {
                 story.records.push(record);
             }
         }
-        for attempt in disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Scheduled) {
+        for attempt in disk.all_attempts().filter(|attempt| attempt.trigger.counts()) {
             if let Some(story) = stories.get_mut(&attempt.seq) {
                 story.attempts.push(attempt);
             }

@@ -7,7 +7,7 @@ use crate::scenario::{EVENT_TYPES, Forgery, LABEL, Naming, SourcePlan, Webhook};
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{Door, ForwardedHeaders, InboundEvent, Opened, ReceiveError, Reception, SendError};
 use aldaba_signature::{HashKind, Scheme, SigningKey};
-use aldaba_store::Error;
+use aldaba_store::{Error, Seq};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
@@ -39,7 +39,8 @@ impl Client {
             (token.expect("a source has a token").clone(), source.app, old_url, label, key)
         };
         let written = write(plan, webhook, key, &label, self.process.now());
-        let index = self.note_knock(webhook.source, &written, label, old_url);
+        let failed = self.world.disk.lock().failed_rounds(app, written.id.as_deref());
+        let index = self.note_knock(webhook.source, &written, label, old_url, failed.clone());
         let Written { headers, body, id, event_type, .. } = written;
         let asking = self.at_door(&token, headers, &body, (id.clone(), event_type));
         let said = match webhook.patience {
@@ -49,12 +50,15 @@ impl Client {
         if self.process.is_dead() {
             return Answer::Unknown;
         }
-        let on_disk = self.world.disk.lock().has_event(app, id.as_deref(), &body);
+        let (on_disk, still_failed) = {
+            let disk = self.world.disk.lock();
+            (disk.has_event(app, id.as_deref(), &body), disk.failed_rounds(app, id.as_deref()) == failed)
+        };
         let at = self.process.now();
         let mut log = self.world.log.lock();
         log.note(at, || format!("knock {index}: {said:?}"));
         let step = log.step();
-        log.knocks[index].heard = Some(Heard { step, at, said, on_disk });
+        log.knocks[index].heard = Some(Heard { step, at, said, on_disk, still_failed });
         match said {
             // Its owner has changed the key; the sender is told.
             Said::NotVerified if webhook.forgery.is_none() => {
@@ -66,7 +70,14 @@ impl Client {
         }
     }
 
-    fn note_knock(&self, source: usize, written: &Written, label: String, old_url: bool) -> usize {
+    fn note_knock(
+        &self,
+        source: usize,
+        written: &Written,
+        label: String,
+        old_url: bool,
+        failed: Vec<Seq>,
+    ) -> usize {
         let at = self.process.now();
         let mut log = self.world.log.lock();
         let (step, index) = (log.step(), log.knocks.len());
@@ -74,7 +85,19 @@ impl Client {
         log.note(at, || format!("knock {index} at source {source}: {label} {id:?} {event_type} by {key:?}"));
         let (id, event_type, body) = (id.clone(), event_type.clone(), written.body.clone());
         let key = *key;
-        log.knocks.push(Knock { step, at, source, id, event_type, body, key, old_url, label, heard: None });
+        log.knocks.push(Knock {
+            step,
+            at,
+            source,
+            id,
+            event_type,
+            body,
+            key,
+            old_url,
+            label,
+            heard: None,
+            failed,
+        });
         index
     }
 
@@ -115,6 +138,7 @@ impl Client {
         match self.engine.receive(&door, event, body, ()).await {
             Ok(Reception::New(message)) => Said::New(Some(message)),
             Ok(Reception::Duplicate(message)) => Said::Duplicate(message),
+            Ok(Reception::Reopened(message)) => Said::Reopened(message),
             Err(ReceiveError::OtherBody(message)) if self.sabotage(Sabotage::HideConflict) => {
                 Said::Duplicate(message)
             }

@@ -25,6 +25,8 @@ pub struct Notes {
     pub tokens: Vec<IssuedToken>,
     /// Ended tokens that counted all the same, and others that did not.
     pub token_faults: Vec<String>,
+    /// Deliveries that wait for longer than they may.
+    pub due_faults: Vec<String>,
     /// Answers that no fault explains.
     pub surprises: Vec<String>,
 }
@@ -34,6 +36,8 @@ pub struct Notes {
 pub struct IssuedToken {
     pub app: AppId,
     pub mark: [u8; 32],
+    /// What the engine's clock showed when it was issued.
+    pub shown: Timestamp,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
     /// It was ended, and whoever ended it was told so.
@@ -65,6 +69,7 @@ impl Notes {
             to_expunge: BTreeSet::new(),
             tokens: Vec::new(),
             token_faults: Vec::new(),
+            due_faults: Vec::new(),
             surprises: Vec::new(),
         }
     }

@@ -56,7 +56,7 @@ impl Client {
     /// What was answered is on disk with its key: nothing is sent for the same key again.
     async fn resend_again(&self, asked: NewResend) {
         let again = self.engine.resend(asked).await;
-        if !self.process.is_dead() && !matches!(again, Ok(ByHand::Before) | Err(ResendError::Store(_))) {
+        if !self.process.is_dead() && !matches!(again, Ok(ByHand::Before(_)) | Err(ResendError::Store(_))) {
             let surprise = format!("a resend that was made before was answered with {again:?}");
             self.world.notes.lock().surprises.push(surprise);
         }

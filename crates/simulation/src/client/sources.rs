@@ -112,7 +112,7 @@ impl Client {
     fn source_changed(&self, result: Result<(), ChangeError>) -> Answer {
         match result {
             // It was deleted meanwhile, or by an earlier request whose answer was lost.
-            Err(ChangeError::NotFound | ChangeError::MadeAndGone) => Answer::Done,
+            Err(ChangeError::NotFound | ChangeError::MadeAndGone(_)) => Answer::Done,
             // Somebody else was quicker.
             Err(ChangeError::Unsettled) => Answer::Refused,
             other => self.changed(other),

@@ -38,8 +38,10 @@ impl Client {
         }
         let mut mark = [0; 32];
         mark.fill_with(|| dice.throw().to_le_bytes()[0]);
-        let expires_at = self.engine.clock().now() + TOKEN_LASTS;
-        let token = IssuedToken { app, mark, issued_at, expires_at, ended: false, may_have_ended: false };
+        let shown = self.engine.clock().now();
+        let expires_at = shown + TOKEN_LASTS;
+        let token =
+            IssuedToken { app, mark, shown, issued_at, expires_at, ended: false, may_have_ended: false };
         self.world.notes.lock().tokens.push(token);
     }
 
@@ -50,10 +52,10 @@ impl Client {
         self.mark(concerned, |token| token.may_have_ended = true);
         let ended = self.directory().end_portal_tokens(app, Vec::new(), Duration::ZERO).await;
         if ended.is_ok() && !self.process.is_dead() {
-            // Those that are issued by a clock that is ahead are not older, for a clock that is right.
+            // Those that are issued while the clock is ahead are not older, for a clock that is right.
             let now = self.engine.clock().now();
             self.mark(
-                |token| concerned(token) && token.may_have_ended && token.issued_at < now,
+                |token| concerned(token) && token.may_have_ended && token.shown < now,
                 |token| token.ended = true,
             );
         }

@@ -2,6 +2,7 @@
 
 use super::Step;
 use aldaba_delivery::{AppId, MessageId, SourceId, Timestamp};
+use aldaba_store::Seq;
 use bytes::Bytes;
 
 /// One request to a source, as its sender saw it.
@@ -23,6 +24,8 @@ pub struct Knock {
     pub label: String,
     /// `None`: the server died before it answered.
     pub heard: Option<Heard>,
+    /// Rounds of the event that had failed when it was sent, and that a repeat is to open again.
+    pub failed: Vec<Seq>,
 }
 
 /// What the sender heard.
@@ -33,6 +36,8 @@ pub struct Heard {
     pub said: Said,
     /// The event was on disk at that moment.
     pub on_disk: bool,
+    /// Whether those that had failed when it was sent are still all that there is of it.
+    pub still_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub enum Said {
     New(Option<MessageId>),
     /// 200, `duplicate`.
     Duplicate(MessageId),
+    /// 200, `reopened`.
+    Reopened(MessageId),
     /// 200, `ignored`.
     Ignored,
     /// 401.
@@ -60,7 +67,7 @@ pub enum Said {
 impl Said {
     /// Whether the sender takes it for safe.
     pub fn is_taken(self) -> bool {
-        matches!(self, Self::New(_) | Self::Duplicate(_))
+        matches!(self, Self::New(_) | Self::Duplicate(_) | Self::Reopened(_))
     }
 
     /// Whether the event may be stored all the same.

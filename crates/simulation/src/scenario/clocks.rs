@@ -2,7 +2,8 @@
 
 use super::{ClockStep, LifePlan, Order, PlannedEnd, Scenario, What};
 use crate::entropy::Dice;
-use crate::store::Faults;
+use crate::receiver::{Mood, Spell};
+use crate::store::{Faults, Span};
 use aldaba_delivery::Ordering;
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_engine::RetentionOptions;
@@ -15,6 +16,9 @@ const HOUR_MILLIS: i64 = 3_600_000;
 const OFFSETS: [i64; 9] = [1, -1, 24, -24, 25, -25, 400 * 24, -400 * 24, 20 * 365 * 24];
 /// The endpoints that are always well are at this host, alone.
 const HEALTHY_HOST: usize = 0;
+/// Every fourth endpoint fails all the time: one of those that are not at that host.
+const FIRST_FAILING: usize = 1;
+const FAILING_APART: usize = 4;
 /// By then the clock is right again, for good.
 const RIGHT_AFTER: Duration = Duration::from_secs(20 * 3600);
 /// The slowest policies wait 12 hours; a few such waits.
@@ -41,6 +45,7 @@ pub(super) fn set(scenario: &mut Scenario) {
     tidy(scenario);
     steps(scenario, &mut dice);
     lives(scenario, &mut dice);
+    failing(scenario);
 }
 
 /// Endpoints that stay, events and nothing else, spread over the time in which the clock is set.
@@ -67,9 +72,37 @@ fn tidy(scenario: &mut Scenario) {
         *at = scenario.start + MINUTE + apart * u32::try_from(number).unwrap_or(0);
         if let What::Send(event) = what {
             (event.number, event.deliver_at, event.again) = (number, None, true);
+            // Longer than what is checked to be kept.
+            event.payload_kept = Some(HOUR * 48);
             event.has_key |= !event.has_event_id;
         }
     }
+}
+
+/// Some endpoints fail all the time, so that retries wait on every clock, and take long to do so when the clock is set. Just
+/// before, what waits for them is attempted by hand.
+fn failing(scenario: &mut Scenario) {
+    const MARGIN: Duration = Duration::from_secs(60);
+    let near_steps: Vec<Spell> = scenario
+        .clock_steps
+        .iter()
+        .map(|step| Spell {
+            span: Span { from: step.at.before(MARGIN), to: step.at + MARGIN },
+            mood: Mood::Silent,
+        })
+        .collect();
+    let always =
+        Spell { span: Span { from: scenario.start, to: scenario.faults_end }, mood: Mood::Answers(503) };
+    for number in (FIRST_FAILING..scenario.doors.len()).step_by(FAILING_APART) {
+        scenario.doors[number].moods = near_steps.clone();
+        scenario.doors[number].moods.push(always);
+        let resends = scenario.clock_steps.iter().map(|step| Order {
+            at: step.at.before(Duration::from_secs(2)),
+            what: What::Resend { door: number },
+        });
+        scenario.orders.extend(resends);
+    }
+    scenario.orders.sort_by_key(|order| order.at);
 }
 
 /// A few steps, each taken back after a while.

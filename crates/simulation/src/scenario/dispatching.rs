@@ -49,6 +49,7 @@ pub(super) fn add(scenario: &mut Scenario) {
                 twice: dice.percent(10),
                 again: dice.percent(10),
                 deliver_at: None,
+                payload_kept: None,
                 padding: dice.index(200),
                 address: Some(number),
             };

@@ -193,6 +193,7 @@ fn event(dice: &mut Dice, number: usize, tenants: usize) -> Event {
         twice: dice.percent(10),
         again: dice.percent(10),
         deliver_at: None,
+        payload_kept: None,
         padding: dice.index(200),
         address: None,
     }

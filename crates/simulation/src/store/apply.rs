@@ -5,8 +5,8 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Timestamp, Transition};
 use aldaba_store::{
-    Accept, Accepted, Attempt, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, IdempotencyKey,
-    Message, NewAttempt, NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
+    Accept, Accepted, Content, DeliveryState, DeliveryStatus, Endpoint, GateRecord, IdempotencyKey, Message,
+    NewAttempt, NewMessage, Quota, QuotaOf, Record, Recorded, Resent, Seq, Waiting,
 };
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ impl Disk {
     pub(super) fn accept(&mut self, accept: &Accept, sabotage: Option<Sabotage>) -> Accepted {
         let message = &accept.message;
         let owner = *accept.app.as_bytes();
-        let event_id = message.event_id.clone().map(|id| UniqueKey::EventId(owner, id));
+        let event_id = message.content.event_id.as_ref().map(|id| UniqueKey::EventId(owner, id.to_string()));
         let find = |key: &UniqueKey| match sabotage {
             Some(Sabotage::ForgetKeys) => None,
             Some(Sabotage::ExpireKeys) => {
@@ -62,7 +62,7 @@ impl Disk {
         }
         if let Some(new) = &accept.creates {
             self.create_application(&new.application);
-            self.note_deed(Some(&new.audit), 1);
+            self.note_deed(Some(&new.audit.with_values_of_new(&new.application)), 1);
         }
         self.insert_message(accept, message, sabotage);
         if let Some(address) = &accept.direct {
@@ -128,7 +128,8 @@ impl Disk {
 
     /// Sabotage: the message that has the event id of another, at this moment.
     pub(super) fn looked_up(&self, accept: &Accept) -> Option<MessageId> {
-        let key = UniqueKey::EventId(*accept.app.as_bytes(), accept.message.event_id.clone()?);
+        let key =
+            UniqueKey::EventId(*accept.app.as_bytes(), accept.message.content.event_id.as_ref()?.to_string());
         self.key(&key).map(MessageId::from_bytes)
     }
 
@@ -161,9 +162,9 @@ impl Disk {
             channels: message.channels.clone(),
             tags: message.tags.clone(),
             headers: message.headers.clone(),
-            event_id: message.event_id.clone(),
             created_at: message.created_at,
             deliver_at: message.deliver_at,
+            payload_until: message.payload_until,
             only_for: message.only_for,
             job: message.job.clone(),
         };
@@ -187,6 +188,7 @@ impl Disk {
                 attempts: 0,
                 clock_start: message.created_at.max(due_at),
                 replayed: false,
+                place: (!accept.takes_place_later(delivery)).then_some(seq),
             };
             let state = match delivery.skipped {
                 None => {
@@ -202,6 +204,8 @@ impl Disk {
                 attempts: 0,
                 clock_start: waiting.clock_start,
                 replayed: false,
+                retries: 0,
+                place: waiting.place,
                 state,
             };
             self.deliveries.insert(seq, row);
@@ -219,6 +223,7 @@ impl Disk {
         };
         let endpoint = row.endpoint;
         row.attempts += u32::from(record.counts());
+        row.retries += u32::from(record.plans_retry());
         row.state = state_after(record, before.due_at, sabotage);
         let after = as_waiting(row);
         let deleted = self.endpoints.get(&endpoint).is_none_or(|endpoint| endpoint.deleted);
@@ -230,6 +235,11 @@ impl Disk {
             self.put_in_lane(endpoint, after);
         }
         self.insert_attempt(record);
+        match record.attempt.as_ref().filter(|_| record.counts()) {
+            _ if after.is_none() => drop(self.tried.remove(&record.seq)),
+            Some(attempt) => drop(self.tried.insert(record.seq, attempt.started_at)),
+            None => {}
+        }
         if let Some(attempt) = &record.attempt {
             self.count(record.app, record.endpoint, record.at, attempt);
         }
@@ -251,7 +261,7 @@ impl Disk {
 
     pub(super) fn insert_attempt(&mut self, record: &Record) {
         if let Some(attempt) = &record.attempt {
-            let row = attempt_row((record.seq, record.endpoint, record.message), attempt);
+            let row = attempt.clone().of((record.seq, record.endpoint, record.message));
             self.attempts.insert(attempt.id, row);
         }
     }
@@ -288,6 +298,8 @@ impl Disk {
                     attempts: 0,
                     clock_start: *at,
                     replayed: false,
+                    retries: 0,
+                    place: Some(seq),
                     state: delivered,
                 };
                 rounds.push(seq);
@@ -296,7 +308,7 @@ impl Disk {
             }
             None => Seq(0),
         };
-        self.attempts.insert(attempt.id, attempt_row((seq, *endpoint, *message), attempt));
+        self.attempts.insert(attempt.id, attempt.clone().of((seq, *endpoint, *message)));
         self.count(app, *endpoint, *at, attempt);
         if let Some(key) = resent.idempotency {
             self.keep_key(app, key, attempt);
@@ -314,28 +326,13 @@ fn state_after(record: &Record, due_before: Timestamp, sabotage: Option<Sabotage
         Transition::Retry { .. } if sabotage == Some(Sabotage::ForgetDue) => {
             DeliveryState::Waiting { due_at: due_before }
         }
+        Transition::Retry { .. } if record.is_by_hand() && sabotage != Some(Sabotage::RestoreDue) => {
+            DeliveryState::Waiting { due_at: due_before }
+        }
         Transition::Retry { due_at } => DeliveryState::Waiting { due_at },
         Transition::Settle(Ending::Delivered) => DeliveryState::Delivered { at: record.at },
         Transition::Settle(Ending::Dead(reason)) | Transition::Stop { reason, .. } => {
             DeliveryState::Dead { at: record.at, reason }
         }
-    }
-}
-
-fn attempt_row((seq, endpoint, message): (Seq, EndpointId, MessageId), attempt: &NewAttempt) -> Attempt {
-    let attempt = attempt.clone();
-    Attempt {
-        id: attempt.id,
-        seq,
-        message,
-        endpoint,
-        started_at: attempt.started_at,
-        duration: attempt.duration,
-        status_code: attempt.status_code,
-        failure: attempt.failure,
-        error: attempt.error,
-        response: attempt.response,
-        trigger: attempt.trigger,
-        success: attempt.success,
     }
 }

@@ -3,7 +3,7 @@
 use super::SimStore;
 use super::disk::Disk;
 use aldaba_delivery::{AuditId, Timestamp};
-use aldaba_store::{AuditEntry, AuditPage, AuditQuery, Audits, Order, Read, Stale};
+use aldaba_store::{AuditEntry, AuditPage, AuditQuery, Audits, Order, Read, Stale, Subject, Values};
 use std::ops::Bound;
 
 impl Audits for SimStore {
@@ -20,6 +20,22 @@ impl Disk {
         row.count += things;
     }
 
+    /// What a thing is before a change of it.
+    pub(super) fn values_of(&self, subject: Subject<'_>) -> Option<Values> {
+        Some(match subject {
+            Subject::Application(app) => (&self.applications.get(&app)?.application).into(),
+            Subject::Endpoint(app, id) => {
+                let endpoint = self.endpoints.get(&id).filter(|endpoint| endpoint.app == app)?;
+                (&endpoint.config).into()
+            }
+            Subject::EventType(org, name) => self.event_types.get(&(org, name.to_owned()))?.into(),
+            Subject::Policy(org, name) => self.policies.get(&(org, name.to_owned()))?.into(),
+            Subject::Profile(org, name) => self.profiles.get(&(org, name.to_owned()))?.into(),
+            Subject::ApiKey(org, id) => self.api_keys.get(&id).filter(|key| key.org == org)?.into(),
+            Subject::Source(id) => self.sources.get(&id)?.into(),
+        })
+    }
+
     /// Everything that is in the log.
     pub fn audited(&self) -> impl Iterator<Item = &AuditEntry> {
         self.audit.values()
@@ -29,9 +45,7 @@ impl Disk {
         let (from, until) = query.bounds();
         let beyond = |id: Option<AuditId>| id.map_or(Bound::Unbounded, Bound::Excluded);
         let empty = matches!((from, until), (Some(from), Some(until)) if from >= until);
-        let of = |entry: &&AuditEntry| {
-            entry.actor.org == query.org && query.app.is_none_or(|app| entry.deed.app == Some(app))
-        };
+        let of = |entry: &&AuditEntry| entry.actor.org == query.org && query.walk().looks_at(&entry.deed);
         let mut rows: Vec<_> = match empty {
             true => Vec::new(),
             false => self.audit.range((beyond(from), beyond(until))).map(|(_, row)| row).filter(of).collect(),
@@ -47,7 +61,7 @@ impl Disk {
             if query.takes(row) {
                 page.found.push(row.clone());
             }
-            if number + 1 == query.walk && page.found.len() < query.page.limit {
+            if number + 1 == query.most && page.found.len() < query.page.limit {
                 page.stopped = Some(row.id);
                 break;
             }

@@ -5,7 +5,6 @@ use aldaba_delivery::policy::BUILTIN_NAMES;
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
     Application, Change, Changed, Endpoint, Fence, IdempotencyKey, Notice, NoticeNumber, Obstacle, OwnPolicy,
-    Waiting,
 };
 
 impl Disk {
@@ -62,7 +61,7 @@ impl Disk {
             }
             Change::UpdateApplication { application, was } => self.update_application(application, *was),
             Change::DeleteApplication { app, at } => match self.source_of_application(*app) {
-                Some(_) => Changed::InUse,
+                Some(_) => Changed::InUse { endpoint: None },
                 None => self.delete_application(*app, *at),
             },
             Change::UpdateEndpoint { endpoint, was, resume, .. } => {
@@ -110,6 +109,7 @@ impl Disk {
             Change::NoteKeyUses { uses } => self.note_key_uses(uses),
             Change::PutSetting { name, value } => self.put_setting(name, value),
             Change::Reschedule { deliveries } => self.reschedule(deliveries),
+            Change::TakePlaces { now, limit } => self.take_places(*now, *limit, false),
             Change::GrantPortalAccess { app } => self.grant_portal_access(*app),
             Change::EndPortalTokens { app, cuts, at } => self.end_portal_tokens(*app, cuts, *at),
             Change::RevokeToken { token } => self.revoke_token(token),
@@ -262,12 +262,8 @@ impl Disk {
             false => row.health.unblocked(endpoint.updated_at),
         };
         let waiting = || self.lanes.iter().filter(|((lane, _), _)| *lane == endpoint.id);
-        let delayed = |(_, row): (_, &Waiting)| row.attempts == 0 && row.due_at > endpoint.updated_at;
         if orders && waiting().count() > Obstacle::MOST_WAITING {
             return Changed::NotOrderable(Obstacle::TooManyWait);
-        }
-        if orders && waiting().any(delayed) {
-            return Changed::NotOrderable(Obstacle::OneIsDelayed);
         }
         let before = row.clone();
         *row = Endpoint { health, last_error: before.last_error.clone(), ..endpoint.clone() };
@@ -277,6 +273,9 @@ impl Disk {
         }
         if let Some(owner) = self.applications.get_mut(&endpoint.app) {
             owner.version += 1;
+        }
+        if orders {
+            self.put_in_order(endpoint.id, endpoint.updated_at);
         }
         Changed::Done { removed: Vec::new() }
     }
@@ -300,8 +299,9 @@ impl Disk {
     }
 
     fn delete_policy(&mut self, org: OrgId, name: &str) -> Changed {
-        if self.endpoints.values().any(|row| row.org == org && row.config.policy == name && !row.deleted) {
-            return Changed::InUse;
+        let uses = |row: &&Endpoint| row.org == org && row.config.policy == name && !row.deleted;
+        if let Some(row) = self.endpoints.values().find(uses) {
+            return Changed::InUse { endpoint: Some(row.id) };
         }
         match self.policies.remove(&(org, name.to_owned())) {
             Some(_) => Changed::Done { removed: Vec::new() },

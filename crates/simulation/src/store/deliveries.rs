@@ -67,8 +67,16 @@ impl Disk {
                 status_code: attempt.status_code,
                 error: attempt.error.clone(),
             }),
+            delivered_by: self.delivered_by(row),
             in_dead_letter: self.dead_letter.contains(&row.seq),
         }
+    }
+
+    fn delivered_by(&self, row: &DeliveryStatus) -> Option<u32> {
+        let DeliveryState::Delivered { .. } = row.state else { return None };
+        let mut attempts = self.attempts.values().filter(|attempt| attempt.seq == row.seq);
+        let before = attempts.position(|attempt| attempt.success)?;
+        u32::try_from(before + 1).ok()
     }
 
     fn delivery_list(&self, query: &DeliveriesQuery) -> DeliveriesPage {

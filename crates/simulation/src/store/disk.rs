@@ -33,6 +33,8 @@ pub struct Disk {
     /// Dead ones that somebody has discarded.
     pub(super) discarded: BTreeSet<Seq>,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
+    /// When the last scheduled attempt of each waiting delivery began.
+    pub(super) tried: BTreeMap<Seq, Timestamp>,
     /// Attempts that were counted: when, of whom, and what became of them.
     pub(super) counted: Vec<Counted>,
     /// Up to which hour counters would be summed up.
@@ -132,7 +134,7 @@ impl Disk {
     /// Whether an event of a source is or was there, by its id if it has one.
     pub fn has_event(&self, app: AppId, id: Option<&str>, body: &[u8]) -> bool {
         let is_it = |message: &&Message| match id {
-            Some(id) => message.event_id.as_deref() == Some(id),
+            Some(id) => message.content.event_id.as_deref() == Some(id),
             None => message.content.payload == body,
         };
         self.messages().filter(|message| message.app == app).any(|message| is_it(&message))

@@ -11,7 +11,8 @@ impl Disk {
         let found = turns.filter_map(|(turn, id)| {
             let waiting = *self.lanes.get(&(*id, *turn))?;
             let endpoint = self.endpoints.get(id)?;
-            let message = self.messages.get(&(endpoint.app, waiting.message));
+            let message =
+                self.messages.get(&(endpoint.app, waiting.message)).filter(|_| waiting.attempts == 0);
             Some(NotDue {
                 waiting,
                 endpoint: *id,
@@ -19,6 +20,7 @@ impl Disk {
                 org: endpoint.org,
                 policy: endpoint.config.policy.clone(),
                 deliver_at: message.and_then(|message| message.deliver_at),
+                tried_at: self.tried.get(&waiting.seq).copied(),
             })
         });
         found.collect()

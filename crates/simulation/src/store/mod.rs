@@ -16,6 +16,7 @@ mod expunge;
 mod faults;
 mod health;
 mod lists;
+mod places;
 mod profiles;
 mod query;
 mod queue;

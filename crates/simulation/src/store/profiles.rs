@@ -33,9 +33,9 @@ impl Disk {
 
     pub(super) fn delete_profile(&mut self, org: OrgId, name: &str) -> Changed {
         let uses =
-            |row: &Endpoint| row.org == org && row.config.profile.as_deref() == Some(name) && !row.deleted;
-        if self.endpoints.values().any(uses) {
-            return Changed::InUse;
+            |row: &&Endpoint| row.org == org && row.config.profile.as_deref() == Some(name) && !row.deleted;
+        if let Some(row) = self.endpoints.values().find(uses) {
+            return Changed::InUse { endpoint: Some(row.id) };
         }
         match self.profiles.remove(&(org, name.to_owned())) {
             Some(_) => Changed::Done { removed: Vec::new() },

@@ -28,8 +28,8 @@ impl Disk {
     fn in_order(&self, query: DueQuery) -> Vec<Waiting> {
         let all = (query.endpoint, START)..=(query.endpoint, END);
         let mut rows: Vec<_> = self.lanes.range(all).map(|(_, waiting)| *waiting).collect();
-        rows.retain(|row| query.after.is_none_or(|after| row.seq > after.seq));
-        rows.sort_by_key(|row| row.seq);
+        rows.retain(|row| row.place.is_some_and(|place| query.after.is_none_or(|after| place > after.seq)));
+        rows.sort_by_key(|row| row.place);
         rows.truncate(query.limit);
         rows
     }

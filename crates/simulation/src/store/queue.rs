@@ -1,9 +1,9 @@
 //! What waits for the writer: lost in a crash.
 
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, EndpointId};
 use aldaba_store::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
-    ReplayStep, ReplayStepped, Resent, Seq, SumUp,
+    ReopenEvent, ReplayStep, ReplayStepped, Resent, Seq, SumUp, Waiting,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -15,6 +15,7 @@ pub(super) enum Op {
     Record(Vec<Record>, Done<Vec<Recorded>>),
     Resent(Box<Resent>, Done<()>),
     Accept(Vec<Accept>, Done<Vec<Accepted>>),
+    Reopen(ReopenEvent, Done<Vec<(EndpointId, Waiting)>>),
     Change(Box<Change>, Option<Arc<AuditEntry>>, Done<Changed>),
     StepReplay(ReplayStep, Done<ReplayStepped>),
     SettleSetting(&'static str, Vec<u8>, Done<Vec<u8>>),
@@ -29,6 +30,7 @@ pub(super) enum Reply {
     Record(Done<Vec<Recorded>>, Vec<Recorded>),
     Resent(Done<()>),
     Accept(Done<Vec<Accepted>>, Vec<Accepted>),
+    Reopen(Done<Vec<(EndpointId, Waiting)>>, Vec<(EndpointId, Waiting)>),
     Change(Done<Changed>, Changed),
     StepReplay(Done<ReplayStepped>, Box<ReplayStepped>),
     SettleSetting(Done<Vec<u8>>, Vec<u8>),
@@ -59,7 +61,7 @@ impl Queue {
         }
         let line = match op {
             Op::Record(..) | Op::Resent(..) => 0,
-            Op::Accept(..) => 1,
+            Op::Accept(..) | Op::Reopen(..) => 1,
             Op::Change(..) | Op::SettleSetting(..) | Op::Discard(..) => 2,
             Op::StepReplay(..) | Op::SumUp(..) | Op::Remove(..) => 3,
         };
@@ -97,6 +99,7 @@ impl Op {
             Self::Record(_, done) => done.call(Err(error)),
             Self::Resent(_, done) => done.call(Err(error)),
             Self::Accept(_, done) => done.call(Err(error)),
+            Self::Reopen(_, done) => done.call(Err(error)),
             Self::Change(_, _, done) => done.call(Err(error)),
             Self::StepReplay(_, done) => done.call(Err(error)),
             Self::SettleSetting(_, _, done) => done.call(Err(error)),
@@ -113,6 +116,7 @@ impl Reply {
             Self::Record(done, outcome) => done.call(Ok(outcome)),
             Self::Resent(done) => done.call(Ok(())),
             Self::Accept(done, outcome) => done.call(Ok(outcome)),
+            Self::Reopen(done, outcome) => done.call(Ok(outcome)),
             Self::Change(done, outcome) => done.call(Ok(outcome)),
             Self::StepReplay(done, outcome) => done.call(Ok(*outcome)),
             Self::SettleSetting(done, outcome) => done.call(Ok(outcome)),

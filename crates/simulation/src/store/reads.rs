@@ -13,6 +13,7 @@ use aldaba_store::{
     OwnProfile, Page, Read, StartedPage, StartedQuery, Tenant, Turn, Waiting, WhichApplication,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Lanes for SimStore {
     fn due(&self, query: DueQuery) -> Read<Vec<Waiting>> {
@@ -89,6 +90,10 @@ impl Lanes for SimStore {
         self.read(move |disk| if hides { Vec::new() } else { disk.not_due(after, limit) })
     }
 
+    fn next_place_at(&self) -> Read<Option<Timestamp>> {
+        self.background_read(Disk::next_place_at)
+    }
+
     fn newest_moment(&self) -> Read<Option<Timestamp>> {
         let forgets = self.sabotage(Sabotage::ForgetClock);
         self.read(move |disk| disk.newest_moment().filter(|_| !forgets))
@@ -124,12 +129,18 @@ fn dead_row(disk: &Disk, query: DueQuery, rows: &[Waiting]) -> Option<Waiting> {
         attempts: row.attempts,
         clock_start: row.clock_start,
         replayed: row.replayed,
+        place: row.place,
     };
     (rows.len() < query.limit && last.is_none_or(|last| waiting.turn() > last)).then_some(waiting)
 }
 
 impl Directory for SimStore {
-    fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>) {
+    fn change(&self, mut change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>) {
+        if let Change::Reschedule { deliveries } = &mut change
+            && self.sabotage(Sabotage::CorrectLate)
+        {
+            deliveries.iter_mut().for_each(|row| row.due_at = row.due_at + Duration::from_secs(24 * 3600));
+        }
         if self.busy() {
             return done.call(Err(Error::Busy));
         }

@@ -3,7 +3,7 @@
 use super::SimStore;
 use super::disk::{Disk, as_waiting};
 use super::queue::Op;
-use aldaba_delivery::{AppId, MessageId, OrgId, ReplayId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, ReplayId, Timestamp};
 use aldaba_store::{
     Changed, DeliveryState, DeliveryStatus, Done, Error, Message, Order, Read, Replay, ReplayCount,
     ReplayState, ReplayStep, ReplayStepped, Replays, ReplaysQuery, Seq, Subscription, Waiting,
@@ -74,9 +74,9 @@ impl Disk {
         for message in messages {
             replay.reached = Some(message.id);
             replay.looked_at += 1;
-            if let Some(settled) = self.wanted(replay, &message, step.now) {
+            if let Some(settled) = self.wanted(replay, &message) {
                 let at = message.deliver_at.map_or(step.now, |later| later.max(step.now));
-                opened.push(self.reopen(replay, message.id, settled, at));
+                opened.push(self.reopen(replay.endpoint, message.id, settled, (step.now, at)));
                 if opened.len() as u64 >= most {
                     rest = true;
                     break;
@@ -106,16 +106,13 @@ impl Disk {
     }
 
     /// `Some` for a message that the replay is about, with its settled delivery if it has one.
-    fn wanted(&self, replay: &Replay, message: &Message, now: Timestamp) -> Option<Option<Seq>> {
+    fn wanted(&self, replay: &Replay, message: &Message) -> Option<Option<Seq>> {
         let filter = &replay.filter;
         if !filter.wants(message.created_at, &message.content.event_type, &message.channels, &message.tags) {
             return None;
         }
         let endpoint = Subscription::from(self.endpoints.get(&replay.endpoint)?);
         if message.expunged {
-            return None;
-        }
-        if endpoint.ordered && message.deliver_at.is_some_and(|later| later > now) {
             return None;
         }
         let missing = filter.missing && message.is_for(&endpoint) && endpoint.wants(&message.facts());
@@ -143,12 +140,12 @@ impl Disk {
         (wanted && filter.wants_status(code)).then_some(Some(delivery.seq))
     }
 
-    fn reopen(
+    pub(super) fn reopen(
         &mut self,
-        replay: &Replay,
+        endpoint: EndpointId,
         message: MessageId,
         settled: Option<Seq>,
-        now: Timestamp,
+        (now, due_at): (Timestamp, Timestamp),
     ) -> Waiting {
         let rounds = self.of_message.entry(message).or_default();
         if let Some(settled) = settled {
@@ -160,19 +157,23 @@ impl Disk {
         }
         self.last_seq += 1;
         let seq = Seq(self.last_seq);
+        let ordered =
+            self.endpoints.get(&endpoint).is_some_and(|endpoint| endpoint.config.ordering.is_fifo());
         rounds.push(seq);
         let row = DeliveryStatus {
             seq,
-            endpoint: replay.endpoint,
+            endpoint,
             message,
             attempts: 0,
-            clock_start: now,
+            clock_start: due_at,
             replayed: true,
-            state: DeliveryState::Waiting { due_at: now },
+            retries: 0,
+            place: (!ordered || due_at <= now).then_some(seq),
+            state: DeliveryState::Waiting { due_at },
         };
         let waiting = as_waiting(&row).expect("it was just made to wait");
         self.deliveries.insert(seq, row);
-        self.put_in_lane(replay.endpoint, waiting);
+        self.put_in_lane(endpoint, waiting);
         waiting
     }
 
@@ -199,7 +200,7 @@ impl Disk {
 
     fn count_replay(&self, replay: &Replay, after: Option<MessageId>, look: usize) -> ReplayCount {
         let (messages, all) = self.next_of(replay, after, look);
-        let wanted = |message: &&Message| self.wanted(replay, message, replay.created_at).is_some();
+        let wanted = |message: &&Message| self.wanted(replay, message).is_some();
         let matched = messages.iter().filter(wanted).count() as u64;
         ReplayCount {
             matched,

@@ -6,8 +6,9 @@ use super::queue::Op;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use aldaba_store::{
-    Attempt, Cut, DeliveryState, DeliveryStatus, Done, Endpoint, KeptEndpoint, Message, MessagesCursor, Read,
-    Removal, Removed, RemovedCounts, Replay, ReplayState, Retention, Seq, Settled, Stale, StoredKey, Walked,
+    Attempt, Cut, DeliveryState, DeliveryStatus, Done, Endpoint, KeptEndpoint, Message, MessagesCursor,
+    PayloadsCursor, Read, Removal, Removed, RemovedCounts, Replay, ReplayState, Retention, Seq, Settled,
+    Stale, StoredKey, Walked,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -143,6 +144,34 @@ impl Disk {
         walked
     }
 
+    fn waits(&self, message: MessageId) -> bool {
+        self.deliveries(message).iter().any(|row| row.waiting().is_some())
+    }
+
+    /// `all`, for sabotage: those too of which something waits.
+    fn old_payloads(
+        &self,
+        after: Option<PayloadsCursor>,
+        now: Timestamp,
+        (limit, all): (usize, bool),
+    ) -> Walked<PayloadsCursor> {
+        let cursor = |(number, key): (&i64, &(AppId, MessageId))| {
+            let row = self.messages.get(key).filter(|row| !row.expunged)?;
+            let until = row.payload_until.filter(|until| *until <= now)?;
+            Some((PayloadsCursor { until, message: *number }, *key))
+        };
+        let mut found: Vec<_> = self.accepted.iter().filter_map(cursor).collect();
+        found.retain(|(cursor, _)| after.is_none_or(|after| *cursor > after));
+        found.sort();
+        found.truncate(limit);
+        let stale = found.iter().filter(|(_, (_, message))| all || !self.waits(*message));
+        Walked {
+            stale: stale.map(|(_, (app, message))| Stale::Payload(*app, *message)).collect(),
+            until: found.last().map(|(cursor, _)| *cursor),
+            more: found.len() == limit,
+        }
+    }
+
     fn expired_keys(&self, after: Option<&StoredKey>, now: Timestamp, limit: usize) -> Walked<StoredKey> {
         let mut all: Vec<_> = self.keys.iter().map(|(key, row)| (stored(key), row.expires_at)).collect();
         all.retain(|(key, _)| after.is_none_or(|after| key > after));
@@ -189,6 +218,17 @@ impl Disk {
     /// Removes one, if it still is what was found.
     pub(super) fn remove(&mut self, item: &Stale, removal: &Removal, counts: &mut RemovedCounts) {
         match item {
+            Stale::Payload(app, message) => {
+                let waits = self.waits(*message);
+                let over = |row: &&mut Message| {
+                    !row.expunged && row.payload_until.is_some_and(|until| until <= removal.now)
+                };
+                let row = self.messages.get_mut(&(*app, *message)).filter(over);
+                if let Some(row) = row.filter(|_| !waits) {
+                    row.expunged = true;
+                    counts.payloads += 1;
+                }
+            }
             Stale::Delivery(place) => self.remove_delivery(*place, removal, counts),
             Stale::Message(app, message) => self.remove_message(*app, *message, removal, counts),
             Stale::Key(key) => {
@@ -277,8 +317,8 @@ impl Disk {
         self.remove_attempts(|other| other.message == message, counts);
         self.of_message.remove(&message);
         self.accepted.retain(|_, key| *key != (app, message));
-        if let Some(event_id) = &row.event_id {
-            let key = UniqueKey::EventId(*app.as_bytes(), event_id.clone());
+        if let Some(event_id) = &row.content.event_id {
+            let key = UniqueKey::EventId(*app.as_bytes(), event_id.to_string());
             let until = row.created_at + removal.event_ids_kept;
             let ours = |row: &&mut super::disk::KeyRow| row.resource == *message.as_bytes();
             if let Some(row) = self.keys.get_mut(&key).filter(ours) {
@@ -342,6 +382,16 @@ impl Retention for SimStore {
         limit: usize,
     ) -> Read<Walked<MessagesCursor>> {
         self.read(move |disk| disk.lonely_messages(after, before, limit))
+    }
+
+    fn old_payloads(
+        &self,
+        after: Option<PayloadsCursor>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<PayloadsCursor>> {
+        let all = self.sabotage(Sabotage::RemovePayloads);
+        self.read(move |disk| disk.old_payloads(after, now, (limit, all)))
     }
 
     fn expired_keys(

@@ -4,12 +4,14 @@ use super::SimStore;
 use super::disk::Disk;
 use super::lists::walk;
 use super::query::paged;
-use aldaba_delivery::{AppId, MessageId, OrgId, SourceId, Timestamp};
+use super::queue::Op;
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId, Timestamp};
 use aldaba_store::{
-    Application, Changed, Found, Key, Message, Order, Page, Read, Source, SourceEvent, SourceEventsQuery,
-    Sources,
+    Application, Changed, DeliveryStatus, Done, Error, Found, Key, Message, Order, Page, Read, ReopenEvent,
+    Round, Seq, Source, SourceEvent, SourceEventsQuery, Sources, Waiting,
 };
 use bytes::Bytes;
+use std::convert::Infallible;
 
 impl Sources for SimStore {
     fn source(&self, org: OrgId, key: Key) -> Read<Option<Source>> {
@@ -33,6 +35,13 @@ impl Sources for SimStore {
 
     fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>> {
         self.read(move |disk| disk.source_events(&query))
+    }
+
+    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, Waiting)>>) {
+        if self.busy() {
+            return done.call(Err(Error::Busy));
+        }
+        self.put(Op::Reopen(reopen, done));
     }
 
     fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>> {
@@ -100,17 +109,68 @@ impl Disk {
         self.delete_application(app, at)
     }
 
+    /// Whether an endpoint is not deleted.
+    pub(super) fn is_there(&self, endpoint: EndpointId) -> bool {
+        self.endpoints.get(&endpoint).is_some_and(|row| !row.deleted)
+    }
+
+    /// The endpoints that a message goes, or went, to. One that was off when it came is none of them.
+    pub(super) fn sent_to(&self, message: MessageId) -> Vec<EndpointId> {
+        let rounds = self.deliveries(message);
+        rounds.iter().filter(|row| row.was_to_be_sent()).map(|row| row.endpoint).collect()
+    }
+
+    fn newest_rounds(&self, message: MessageId) -> Vec<DeliveryStatus> {
+        let Ok(newest) = SourceEvent::newest::<Infallible>(self.deliveries(message), |endpoint| {
+            Ok(self.is_there(endpoint))
+        });
+        newest
+    }
+
+    pub(super) fn reopen_event(&mut self, reopen: &ReopenEvent) -> Vec<(EndpointId, Waiting)> {
+        let targets = self.to_reopen(reopen);
+        let opens = |(endpoint, settled)| {
+            (endpoint, self.reopen(endpoint, reopen.message, settled, (reopen.now, reopen.now)))
+        };
+        targets.into_iter().map(opens).collect()
+    }
+
+    /// What a repeat of an event would open, with the settled rounds that it would replace.
+    pub fn to_reopen(&self, reopen: &ReopenEvent) -> Vec<(EndpointId, Option<Seq>)> {
+        let message = self.messages.get(&(reopen.app, reopen.message));
+        if message.is_none_or(|message| message.expunged) {
+            return Vec::new();
+        }
+        let round = |status: DeliveryStatus| Round {
+            is_there: self.is_there(status.endpoint),
+            in_dead_letter: self.dead_letter.contains(&status.seq),
+            status,
+        };
+        let rounds: Vec<_> = self.deliveries(reopen.message).into_iter().map(round).collect();
+        reopen.targets(&rounds, |endpoint| self.is_there(endpoint))
+    }
+
+    /// The rounds of an event that have failed, and that a repeat opens again. Endpoints that came later do not count.
+    pub fn failed_rounds(&self, app: AppId, id: Option<&str>) -> Vec<Seq> {
+        let named = |message: &&Message| message.app == app && message.content.event_id.as_deref() == id;
+        let Some(message) = id.and_then(|_| self.messages.values().find(named)) else { return Vec::new() };
+        let reopen = ReopenEvent { app, message: message.id, wanting: Vec::new(), now: message.created_at };
+        self.to_reopen(&reopen).into_iter().filter_map(|(_, settled)| settled).collect()
+    }
+
     fn source_event(&self, message: &Message) -> SourceEvent {
-        let newest = SourceEvent::newest(self.deliveries(message.id));
+        let newest = self.newest_rounds(message.id);
+        let lost = newest.iter().filter(|row| row.is_dead() && !self.is_there(row.endpoint));
+        let deleted = lost.map(|row| row.endpoint).collect();
         let deliveries = newest.iter().map(|row| self.view(message.app, row)).collect();
         let mut message = super::expunge::readable(message);
         message.content.payload = Bytes::new();
-        SourceEvent { message, deliveries }
+        SourceEvent { message, deliveries, deleted }
     }
 
     fn source_events(&self, query: &SourceEventsQuery) -> Found<SourceEvent, MessageId> {
         let wanted = |message: &Message| {
-            let newest = SourceEvent::newest(self.deliveries(message.id));
+            let newest = self.newest_rounds(message.id);
             query.wants(&newest).then(|| (self.source_event(message), 0))
         };
         let messages = self.messages.values().filter(|message| message.app == query.app);

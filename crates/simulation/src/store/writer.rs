@@ -5,14 +5,14 @@ use super::disk::Disk;
 use super::faults::Stage;
 use super::queue::{Op, Reply};
 use crate::log::{
-    AcceptCommit, Deletion, Hand, Hold, Log, Opening, OrderingCommit, RecordCommit, Refusal, RemovalCommit,
-    SourceCommit, SourceDeed,
+    AcceptCommit, Deletion, Hand, Hold, Log, Opening, OrderingCommit, PlaceCommit, RecordCommit, Refusal,
+    RemovalCommit, SourceCommit, SourceDeed,
 };
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, Timestamp, Transition};
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, Error, Record, Recorded, Removal, Removed, RemovedCounts, Stale,
+    Accept, Accepted, Change, Changed, Error, Record, Recorded, Removal, Removed, RemovedCounts, Seq, Stale,
     Trigger,
 };
 use std::time::Duration;
@@ -88,11 +88,26 @@ impl SimStore {
                 Reply::Accept(done, outcome)
             }
             Op::Change(change, audit, done) => {
+                let before = change.subject().and_then(|subject| disk.values_of(subject));
                 let changed = self.change_one(&change, disk, &mut log, at);
                 if let Some(entry) = audit.filter(|_| changed.is_change()) {
-                    disk.note_deed(Some(&entry), entry.count);
+                    disk.note_deed(Some(&entry.with_values_of(&change, before.as_ref())), entry.count);
                 }
                 Reply::Change(done, changed)
+            }
+            Op::Reopen(reopen, done) => {
+                let before = disk.sent_to(reopen.message);
+                let opened = match self.sabotage(Sabotage::ForgetFailed) {
+                    true => Vec::new(),
+                    false => disk.reopen_event(&reopen),
+                };
+                let all_gone = !before.iter().any(|endpoint| disk.is_there(*endpoint));
+                let new = opened.iter().filter(|(endpoint, _)| !before.contains(endpoint));
+                log.passed_on.extend(new.map(|(endpoint, _)| ((reopen.message, *endpoint), all_gone)));
+                log.note(at, || format!("a repeat of {} opens {opened:?}", reopen.message));
+                let begins = log.step();
+                log.rounds.extend(opened.iter().map(|(_, waiting)| (waiting.seq, begins)));
+                Reply::Reopen(done, opened)
             }
             Op::StepReplay(step, done) => {
                 let stepped = disk.step_replay(&step);
@@ -232,6 +247,7 @@ impl SimStore {
                 Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
                 Op::Resent(..)
                 | Op::Change(..)
+                | Op::Reopen(..)
                 | Op::StepReplay(..)
                 | Op::SettleSetting(..)
                 | Op::Discard(..)
@@ -255,7 +271,12 @@ impl SimStore {
                 _ => None,
             };
             let (deliveries, all) = (counts.deliveries, counts);
-            disk.remove(item, removal, &mut counts);
+            match item {
+                Stale::Payload(app, message) if self.sabotage(Sabotage::RemovePayloads) => {
+                    disk.expunge_message(*app, *message);
+                }
+                _ => disk.remove(item, removal, &mut counts),
+            }
             if counts != all {
                 log.removed.push((at, item.clone()));
             }
@@ -279,7 +300,21 @@ impl SimStore {
         };
         let epoch = |disk: &Disk| Some(disk.endpoints.get(&concerned?)?.health.epoch);
         let before = epoch(disk);
-        let changed = disk.change(change);
+        let last = disk.last_seq;
+        let changed = match change {
+            Change::TakePlaces { now, limit } => {
+                disk.take_places(*now, *limit, self.sabotage(Sabotage::JumpQueue))
+            }
+            _ => disk.change(change),
+        };
+        if let Changed::Placed(placed) = &changed {
+            log.note(at, || format!("places {placed:?}"));
+            let step = log.step();
+            let commits = (last..).zip(placed);
+            let commits =
+                commits.map(|(after, row)| (row.waiting.seq, PlaceCommit { step, after: Seq(after) }));
+            log.places.extend(commits);
+        }
         if let Some(row) = concerned.and_then(|id| disk.endpoints.get(&id)).filter(|_| epoch(disk) != before)
         {
             log.note(at, || format!("{} by hand: off {}, {:?}", row.id, row.config.disabled, row.health));

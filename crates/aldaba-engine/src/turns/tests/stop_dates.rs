@@ -163,6 +163,53 @@ fn b4_a_hold_past_the_oldest_stop_date_is_searched_for_at_once_up_to_its_end() {
     assert_eq!(searches, []);
 }
 
+#[test]
+fn b4_a_stop_date_that_becomes_an_earlier_one_is_searched_for_though_the_retry_is_due_later() {
+    let stricter = Duration::from_secs(5);
+    let found = Searched { stop_after: Some(stricter), held: false, ended: 0, oldest: Some(START) };
+    let changed = START + Duration::from_secs(2);
+    for in_memory in [true, false] {
+        let mut world = persistent(1000, 0, 0);
+        let endpoint = lane_id(0);
+        if in_memory {
+            // It was tried, and its retry is due in five minutes.
+            world.add(0, 1, 0);
+            world.rows.clear();
+            let retry = Waiting { due_at: START + Duration::from_secs(300), attempts: 1, ..row_of(0, 0) };
+            world.rows.insert(endpoint, vec![retry]);
+            assert_eq!(world.at(START + MILLI).1, 0);
+        }
+        world.turns.altered(endpoint);
+        assert_eq!(world.at(changed).0.len(), 1, "at once: nothing is past it yet");
+        world.turns.searched(endpoint, Some(found), changed);
+        assert_eq!(world.at(START + stricter).0, [], "in memory: {in_memory}");
+        let over = START + stricter + Duration::from_secs(1);
+        assert_eq!(world.at(over).0.len(), 1, "in memory: {in_memory}");
+        let ended = Searched { ended: 1, oldest: None, ..found };
+        world.turns.searched(endpoint, Some(ended), over);
+        assert_eq!(world.at(over + Duration::from_secs(60)).0, [], "in memory: {in_memory}");
+    }
+}
+
+#[test]
+fn what_the_walk_has_found_is_searched_after_its_stop_date_also_where_no_lane_is_in_memory() {
+    let mut world = persistent(1000, 0, 0);
+    let found = Searched { stop_after: Some(WEEK), held: false, ended: 0, oldest: Some(START) };
+    let now = START + WEEK.saturating_sub(Duration::from_secs(60));
+    for unknown in [
+        Searched { stop_after: None, ..found },
+        Searched { oldest: None, ..found },
+        Searched { held: true, ..found },
+        Searched { oldest: Some(START.before(WEEK)), ..found },
+    ] {
+        world.turns.search_after(lane_id(3), unknown, now);
+        assert_eq!(world.turns.next_alarm(now), None, "{unknown:?}");
+    }
+    world.turns.search_after(lane_id(3), found, now);
+    assert_eq!(world.turns.next_alarm(now), Some(START + WEEK + MILLI));
+    assert_eq!(world.searched(START + WEEK + MILLI), [lane_id(3)]);
+}
+
 /// A gate that holds an application's lanes.
 fn held(from: Timestamp, until: Timestamp) -> Gates {
     use aldaba_delivery::{Gate, GateKey, GateScope};

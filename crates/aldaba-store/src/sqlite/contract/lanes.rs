@@ -1,6 +1,6 @@
 //! What lanes read.
 
-use crate::sqlite::{SqliteStore, due_times, lanes, stop_dates};
+use crate::sqlite::{SqliteStore, due_times, lanes, places, stop_dates};
 use crate::{
     Content, DueQuery, Endpoint, GateRecord, LaneTarget, Lanes, LanesPage, LanesQuery, NotDue, OrphansPage,
     OrphansQuery, Read, StartedPage, StartedQuery, Turn, Waiting,
@@ -55,6 +55,10 @@ impl Lanes for SqliteStore {
 
     fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>> {
         self.read(move |connection| due_times::not_due(connection, after, limit))
+    }
+
+    fn next_place_at(&self) -> Read<Option<Timestamp>> {
+        self.read(places::next_at)
     }
 
     fn newest_moment(&self) -> Read<Option<Timestamp>> {

@@ -3,8 +3,8 @@
 use crate::sqlite::op::Reply;
 use crate::sqlite::{Op, SqliteStore, audit, credentials, retention};
 use crate::{
-    Cut, Done, KeptEndpoint, MessagesCursor, Read, Removal, Removed, Retention, Settled, Stale, StoredKey,
-    Walked,
+    Cut, Done, KeptEndpoint, MessagesCursor, PayloadsCursor, Read, Removal, Removed, Retention, Settled,
+    Stale, StoredKey, Walked,
 };
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 
@@ -54,6 +54,15 @@ impl Retention for SqliteStore {
         limit: usize,
     ) -> Read<Walked<MessagesCursor>> {
         self.read(move |connection| retention::lonely_messages(connection, after, before, limit))
+    }
+
+    fn old_payloads(
+        &self,
+        after: Option<PayloadsCursor>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Read<Walked<PayloadsCursor>> {
+        self.read(move |connection| retention::old_payloads(connection, after, now, limit))
     }
 
     fn expired_keys(

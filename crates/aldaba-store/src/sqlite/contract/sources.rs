@@ -1,8 +1,12 @@
 //! Sources and their events.
 
-use crate::sqlite::{SqliteStore, message_list, source};
-use crate::{Found, Key, Order, Page, Read, Source, SourceEvent, SourceEventsQuery, Sources};
-use aldaba_delivery::{AppId, MessageId, OrgId, SourceId};
+use crate::sqlite::op::Reply;
+use crate::sqlite::{Op, SqliteStore, message_list, source};
+use crate::{
+    Done, Error, Found, Key, Order, Page, Read, ReopenEvent, Source, SourceEvent, SourceEventsQuery, Sources,
+    Waiting,
+};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId};
 
 impl Sources for SqliteStore {
     fn source(&self, org: OrgId, key: Key) -> Read<Option<Source>> {
@@ -23,6 +27,14 @@ impl Sources for SqliteStore {
 
     fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>> {
         self.walk(move |connection, slice| message_list::of_source(connection, slice, &query))
+    }
+
+    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, Waiting)>>) {
+        // What it opens makes results, which need room too.
+        if self.space.is_low() {
+            return done.call(Err(Error::Full));
+        }
+        self.write(Op::Reopen(reopen), Reply::Reopen(done));
     }
 
     fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>> {

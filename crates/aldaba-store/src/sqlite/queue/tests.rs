@@ -256,10 +256,10 @@ fn message(deliveries: usize) -> (Op, Reply) {
         channels: Vec::new(),
         tags: Vec::new(),
         headers: Vec::new(),
-        event_id: None,
         event_id_until: None,
         created_at: now,
         deliver_at: None,
+        payload_until: None,
         only_for: None,
         job: None,
     };

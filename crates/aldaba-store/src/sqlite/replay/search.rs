@@ -115,7 +115,7 @@ impl<'a> Search<'a> {
                     && self.has_status(message, seq, rows)?
             }
         };
-        let can_be_sent = wanted && !self.is_expunged(message)? && !self.would_hold_up_others(message)?;
+        let can_be_sent = wanted && !self.is_expunged(message)?;
         Ok(can_be_sent.then_some(seq))
     }
 
@@ -183,11 +183,6 @@ impl<'a> Search<'a> {
         Ok(find.query_row(key, |row| row.get(0)).optional()?.unwrap_or(false))
     }
 
-    /// An ordered endpoint takes nothing that is to be delivered later, from a replay neither.
-    fn would_hold_up_others(&self, message: MessageId) -> rusqlite::Result<bool> {
-        Ok(self.endpoint.ordered && self.not_before(message)? > self.now)
-    }
-
     /// What is to be delivered later still is.
     pub(super) fn not_before(&self, message: MessageId) -> rusqlite::Result<Timestamp> {
         let mut find =
@@ -198,6 +193,6 @@ impl<'a> Search<'a> {
     }
 }
 
-fn in_dead_letter(connection: &Connection, Seq(seq): Seq) -> rusqlite::Result<bool> {
+pub(in crate::sqlite) fn in_dead_letter(connection: &Connection, Seq(seq): Seq) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM dead_letter WHERE seq = ?1")?.exists((seq,))
 }

@@ -6,7 +6,7 @@ use crate::sqlite::codes::Code;
 use crate::sqlite::counters::Counters;
 use crate::sqlite::monotonic::{Monotonic, Slice};
 use crate::sqlite::remove::SLICE;
-use crate::sqlite::rows;
+use crate::sqlite::rows::{self, waiting_columns};
 use crate::{
     Dispatched, Replay, ReplayCount, ReplayState, ReplayStep, ReplayStepped, Seq, Subscription, Waiting,
 };
@@ -39,7 +39,7 @@ pub(in crate::sqlite) fn step(
     let search = Search::new(connection, &replay, &endpoint, step.now);
     let walk = search.walk(replay.reached, step.look, &slice, |message, settled| {
         let at = search.not_before(message)?;
-        opened.push(reopen(connection, replay.endpoint, message, settled, at)?);
+        opened.push(reopen(connection, replay.endpoint, message, settled, (step.now, at))?);
         Ok(opened.len() < open)
     })?;
     counters.opened(opened.len());
@@ -89,12 +89,12 @@ fn subscription(connection: &Connection, endpoint: EndpointId) -> rusqlite::Resu
 
 /// Another round, in the place of the settled one: a new number, so that it stands behind what waits
 /// already, and a fresh count of attempts.
-fn reopen(
+pub(in crate::sqlite) fn reopen(
     connection: &Connection,
     endpoint: EndpointId,
     message: MessageId,
     settled: Option<Seq>,
-    now: Timestamp,
+    (now, due_at): (Timestamp, Timestamp),
 ) -> rusqlite::Result<Waiting> {
     if let Some(Seq(seq)) = settled {
         connection.prepare_cached("DELETE FROM delivery WHERE seq = ?1")?.execute((seq,))?;
@@ -103,7 +103,7 @@ fn reopen(
     connection
         .prepare_cached(
             "INSERT INTO delivery (endpoint, message, due_at, clock_start, replayed, ordered, dispatched, app)
-             SELECT ?1, ?2, ?3, ?3, 1, endpoint.ordering <> 0,
+             SELECT ?1, ?2, ?3, ?3, 1, CASE WHEN endpoint.ordering = 0 THEN 0 WHEN ?3 > ?6 THEN 2 ELSE 1 END,
                  CASE WHEN NOT endpoint.direct OR message.only_for IS NOT endpoint.id THEN 0
                      WHEN message.job IS NULL THEN ?4 ELSE ?5 END,
                  CASE WHEN endpoint.direct THEN endpoint.app END
@@ -113,10 +113,12 @@ fn reopen(
         .execute((
             endpoint.as_bytes(),
             message.as_bytes(),
-            now.millis(),
+            due_at.millis(),
             Dispatched::ByAddress.code(),
             Dispatched::AsJob.code(),
+            now.millis(),
         ))?;
-    let seq = Seq(connection.last_insert_rowid());
-    Ok(Waiting { seq, message, due_at: now, attempts: 0, clock_start: now, replayed: true })
+    let seq = connection.last_insert_rowid();
+    let select = concat!("SELECT ", waiting_columns!(), " FROM delivery WHERE seq = ?1");
+    connection.prepare_cached(select)?.query_row((seq,), rows::waiting)
 }

@@ -1,0 +1,44 @@
+//! An event of a source that its sender repeats, after its forwarding has failed, is forwarded again.
+
+use super::{Intake, NewEvent, SendError};
+use crate::dispatcher::{Event, Offer};
+use aldaba_delivery::{EndpointId, MessageId};
+use aldaba_store::{Done, Error, EventState, ReopenEvent, Waiting, WhichApplication};
+use tokio::sync::oneshot;
+
+impl Intake {
+    /// Whether anything was opened: it is on disk then, and will be sent. A crash before the commit leaves the event as it
+    /// was, and the sender without an answer.
+    pub(crate) async fn reopen(
+        &self,
+        which: &WhichApplication,
+        message: MessageId,
+        event: &NewEvent,
+    ) -> Result<bool, SendError> {
+        let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
+        let app = tenant.application.id;
+        // Most repeats are of events that have not failed: those cost no write.
+        let found = self.store.source_event(app, message.to_string()).await?;
+        if found.is_none_or(|event| event.state() != EventState::Failed) {
+            return Ok(false);
+        }
+        let now = self.clock.now();
+        let wanting = self.match_one(&tenant, event, now).await;
+        let wanting = wanting.iter().filter(|new| new.skipped.is_none()).map(|new| new.endpoint).collect();
+        let (answer, answered) = oneshot::channel();
+        let inbox = self.inbox.clone();
+        let done = Done::new(move |result: Result<Vec<(EndpointId, Waiting)>, Error>| {
+            // Lanes hear of it in the order of the commits.
+            if let Ok(opened) = &result
+                && !opened.is_empty()
+            {
+                let offer = |&(endpoint, waiting)| Offer { endpoint, waiting, content: None };
+                inbox.send(Event::Accepted(app, opened.iter().map(offer).collect()));
+            }
+            let _ = answer.send(result);
+        });
+        self.store.reopen_event(ReopenEvent { app, message, wanting, now }, done);
+        let opened = answered.await.map_err(|_| Error::Closed)??;
+        Ok(!opened.is_empty())
+    }
+}
