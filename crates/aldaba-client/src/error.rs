@@ -70,7 +70,8 @@ impl Error {
             list @ Value::Array(_) => {
                 let problems: Vec<Problem> = Deserialize::deserialize(list).ok()?;
                 let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
-                ("validation".to_owned(), texts.join("; "), problems)
+                let code = body.get("code").and_then(Value::as_str).unwrap_or("validation");
+                (code.to_owned(), texts.join("; "), problems)
             }
             _ => return None,
         };

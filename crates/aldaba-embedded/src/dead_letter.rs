@@ -3,7 +3,7 @@
 use crate::application::find_endpoint;
 use crate::{Application, Delivery, Error};
 use aldaba_delivery::{EndpointId, MessageId, ReplayId, Timestamp};
-use aldaba_engine::{ByHand, NewReplay, NewResend};
+use aldaba_engine::{NewReplay, NewResend};
 use aldaba_store::{
     Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, Order, Phase, ReplayFilter, ReplayKind, ReplayState,
 };
@@ -72,7 +72,7 @@ impl Application {
             let deed = Deed::new("message.resend", &message.id).of_app(app).at_endpoint(endpoint.id);
             let audit = engine.entry(&actor, deed);
             let made = engine.resend(NewResend { endpoint, message, audit, once: None }).await?;
-            Ok(made == ByHand::Delivered)
+            Ok(made.is_delivered())
         };
         self.aldaba().run(resending).await
     }

@@ -172,10 +172,6 @@ impl From<SendError> for Error {
             SendError::NotFound => Self::NotFound("application"),
             SendError::EventIdTaken(message) => Self::EventIdTaken(message),
             SendError::TooFarAhead => Self::Invalid { field: "deliver_at", why: error.to_string() },
-            SendError::Ordered(_) => Self::Invalid {
-                field: "deliver_at",
-                why: "the event would go to ordered endpoints, which cannot wait for it".into(),
-            },
             SendError::Unfit(unfit) => Self::Invalid { field: "payload", why: why_unfit(unfit) },
             SendError::UnknownPolicy(_) => Self::unknown_policy(&error),
             SendError::UnknownProfile(_) => Self::Invalid { field: "profile", why: error.to_string() },
@@ -230,9 +226,6 @@ impl From<ChangeError> for Error {
             }
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
                 Obstacle::TooManyWait => "too many deliveries wait to be put in order now".into(),
-                Obstacle::OneIsDelayed => {
-                    "a delivery that is to go out later would hold up the others".into()
-                }
             }),
             ChangeError::TooMany
             | ChangeError::TooManyReplays
@@ -244,10 +237,10 @@ impl From<ChangeError> for Error {
             | ChangeError::TooManyTokens { .. }
             | ChangeError::SchemasTooLarge => Self::TooMany(error.to_string()),
             ChangeError::Unsettled
-            | ChangeError::Repeated
-            | ChangeError::MadeAndGone
+            | ChangeError::Repeated(_)
+            | ChangeError::MadeAndGone(_)
             | ChangeError::OfSource(_)
-            | ChangeError::InUse
+            | ChangeError::InUse(_)
             | ChangeError::Vault(_) => Self::Conflict(error.to_string()),
             ChangeError::Store(error) => error.into(),
         }

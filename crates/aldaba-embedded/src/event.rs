@@ -4,6 +4,7 @@ use aldaba_engine::{NewEvent, Once, digest_of};
 use aldaba_store::NewMessage;
 use bytes::Bytes;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Something that has happened, to be told to all endpoints that want to hear of it.
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ pub struct Event {
     channels: Vec<String>,
     tags: Vec<String>,
     deliver_at: Option<Timestamp>,
+    payload_kept: Option<Duration>,
 }
 
 /// An event that is safe on disk.
@@ -70,6 +72,7 @@ impl Event {
             channels: Vec::new(),
             tags: Vec::new(),
             deliver_at: None,
+            payload_kept: None,
         }
     }
 
@@ -111,6 +114,13 @@ impl Event {
         self
     }
 
+    /// How long its payload is kept, from its acceptance on: an hour to 90 days. A payload that a delivery waits for is
+    /// kept until that has ended. The message itself stays; without this, its payload stays as long.
+    pub fn payload_retention(mut self, kept: Duration) -> Self {
+        self.payload_kept = Some(kept);
+        self
+    }
+
     /// As the engine takes it, if all of it may be.
     pub(crate) fn checked(self, app: AppId, longest_payload: usize) -> Result<NewEvent, Error> {
         names::name(&self.event_type).map_err(Error::invalid("event_type"))?;
@@ -132,14 +142,19 @@ impl Event {
             let why = "is blank: give one that names what is told, or none".into();
             return Err(Error::Invalid { field: "idempotency_key", why });
         }
+        if self.payload_kept.is_some_and(|kept| !NewMessage::PAYLOAD_RETENTION.contains(&kept)) {
+            let why = "must be an hour to 90 days".into();
+            return Err(Error::Invalid { field: "payload_retention", why });
+        }
         check_all("channels", &self.channels, NewMessage::MOST_CHANNELS, names::channel)?;
         check_all("tags", &self.tags, NewMessage::MOST_TAGS, names::tag)?;
         Ok(NewEvent {
             version: self.version.as_deref().map(Into::into),
             channels: self.channels,
             tags: self.tags,
-            event_id: self.id,
+            event_id: self.id.map(Into::into),
             deliver_at: self.deliver_at,
+            payload_kept: self.payload_kept,
             once: self.idempotency_key.map(|key| once(app, &key)).unwrap_or_default(),
             ..NewEvent::new(&self.event_type, self.payload)
         })

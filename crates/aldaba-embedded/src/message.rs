@@ -39,6 +39,8 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// Those of the policy; one by hand is not counted.
     pub attempts: u32,
+    /// Retries that were planned: 1 after the first failure.
+    pub retries: u32,
     /// Of the newest attempt: what came back, if anything did.
     pub last_status: Option<u16>,
     /// What was wrong with it, in words.
@@ -69,7 +71,7 @@ pub struct Attempt {
     pub response: Bytes,
     /// Whether the receiver took it.
     pub success: bool,
-    /// Made by [`Application::resend`](crate::Application::resend).
+    /// Made by [`Application::resend`](crate::Application::resend), or the first that a recovery has made.
     pub by_hand: bool,
 }
 
@@ -88,7 +90,7 @@ impl Message {
         Self {
             id: stored.id,
             event_type: stored.content.event_type.as_ref().to_owned(),
-            event_id: stored.event_id,
+            event_id: stored.content.event_id.as_deref().map(Into::into),
             payload: stored.content.payload,
             created_at: stored.created_at,
             deliver_at: stored.deliver_at,
@@ -119,6 +121,7 @@ impl From<DeliveryView> for Delivery {
             event_type: view.event_type,
             state: view.status.state,
             attempts: view.status.attempts,
+            retries: view.status.retries,
             last_status,
             last_error: view.last.map(|last| last.error).filter(|error| !error.is_empty()),
             last_attempt_at,
@@ -138,7 +141,7 @@ impl From<StoredAttempt> for Attempt {
             error: stored.error,
             response: stored.response,
             success: stored.success,
-            by_hand: stored.trigger == Trigger::Manual,
+            by_hand: stored.trigger != Trigger::Scheduled,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! A small receiver: verifies every webhook with the `standardwebhooks` library, prints it, and
-//! answers 204; 400 if the signature is wrong, 405 to whoever only looks.
+//! answers 200, which every policy takes for success; 400 if the signature is wrong, 405 to whoever only looks.
 //!
 //! `cargo run --release --example receiver -- 127.0.0.1:9000 whsec_…`
 
@@ -49,7 +49,7 @@ async fn receive(
             match webhook.verify(&body, &head.headers) {
                 Ok(()) => {
                     println!("verified: {}", String::from_utf8_lossy(&body));
-                    StatusCode::NO_CONTENT
+                    StatusCode::OK
                 }
                 Err(error) => {
                     println!("refused: {error}");

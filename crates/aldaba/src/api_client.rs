@@ -23,18 +23,35 @@ pub(crate) struct ApiClient {
     pub(crate) token: String,
     /// Issuers that are trusted besides the public ones, where the URL is `https`.
     pub(crate) roots: Vec<CertificateDer<'static>>,
+    /// The data folder that the server was found by, if it was.
+    pub(crate) folder: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     #[error("cannot reach a server at {url}: {why}. Is it running? `--url` names another one")]
     Unreachable { url: String, why: String },
+    #[error(
+        "the server of the data folder {folder} does not answer at {url} ({why}). Is it running? \
+         `aldaba serve --data {folder}` starts it, and --url names another address"
+    )]
+    Silent { folder: String, url: String, why: String },
     #[error("the server at {url} does not take the token; `aldaba token create` prints one")]
     Token { url: String },
     #[error("{url} answers with {status}, and not as Aldaba would")]
     Strange { url: String, status: StatusCode },
     #[error("the server at {url} answers with {status}: {detail}")]
     Refused { url: String, status: StatusCode, detail: String },
+}
+
+impl ApiError {
+    /// Whether the server works and says that what it was asked for cannot be.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Self::Refused { status, .. } = self else { return false };
+        status.is_client_error()
+            && *status != StatusCode::TOO_MANY_REQUESTS
+            && *status != StatusCode::FORBIDDEN
+    }
 }
 
 /// Reads a URL that an API can be at.
@@ -57,7 +74,10 @@ impl ApiClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ApiError> {
-        let unreachable = |why: String| ApiError::Unreachable { url: self.url.to_string(), why };
+        let unreachable = |why: String| match (self.url.to_string(), self.folder.clone()) {
+            (url, None) => ApiError::Unreachable { url, why },
+            (url, Some(folder)) => ApiError::Silent { folder, url, why },
+        };
         let exchange = tokio::time::timeout(PATIENCE, self.exchange(method, path, body));
         let (status, bytes) = exchange
             .await

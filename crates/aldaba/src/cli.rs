@@ -3,11 +3,13 @@
 use crate::clock_command::{self, ClockOptions};
 use crate::config::{self, Loaded, Sources};
 use crate::descriptors::TooFewFiles;
+use crate::installed::full_path;
 use crate::policy_command::{self, PolicyCommand};
 use crate::runtimes::Threads;
 use crate::server::{self, Server, StartError};
 use crate::token_command::{self, TokenCommand};
-use crate::{demo, descriptors, logging, runtimes};
+use crate::{demo, descriptors, init_command, logging, reach, runtimes};
+use aldaba_engine::SetupError;
 use clap::{Args, Parser, Subcommand};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,10 +17,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// As in sysexits.h, so that a supervisor can tell them apart.
+/// A wrong command line or setting; clap ends with the same.
+const EXIT_USAGE: u8 = 2;
+/// These are as in sysexits.h. docs/configuration.md lists all.
 const EXIT_DATA: u8 = 65;
 const EXIT_SERVER: u8 = 69;
-const EXIT_CONFIGURATION: u8 = 78;
 const EXIT_STORE_FAILED: i32 = 74;
 const EXIT_SECOND_SIGNAL: i32 = 130;
 
@@ -34,6 +37,12 @@ pub struct Cli {
 enum Command {
     /// Start the server
     Serve(Serve),
+    /// Make the data folder, with its database and secrets, without starting the server: for scripts that make tokens
+    /// before the first start
+    Init {
+        #[command(flatten)]
+        place: Place,
+    },
     /// See it work: a server with a sample application, a receiver that misbehaves, and a stream of events
     Demo(demo::Options),
     /// Retry policies: what they are, and what each would do
@@ -53,7 +62,7 @@ enum Command {
 /// Every other setting is an ALDABA_… variable or a key of the file: see docs/configuration.md.
 #[derive(Debug, Args)]
 struct Serve {
-    /// Address and port of the API [default: 127.0.0.1:8071]
+    /// Address or name, and port of the API, such as localhost:8071 [default: 127.0.0.1:8071]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     #[command(flatten)]
@@ -82,7 +91,7 @@ enum Failure {
     Config(#[from] config::Error),
     #[error(transparent)]
     Files(#[from] TooFewFiles),
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}. Another address or port: --listen, or ALDABA_LISTEN")]
     Listen { address: std::net::SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Start(#[from] StartError),
@@ -102,6 +111,7 @@ enum Failure {
 pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> ExitCode {
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
+        Command::Init { place } => init(place, variables),
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
         Command::Policy { command } => policies(command, &variables),
         Command::Token { command } => tokens(command, &variables),
@@ -111,16 +121,41 @@ pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> Exit
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("aldaba: {failure}");
-            match failure {
-                Failure::Config(_) => ExitCode::from(EXIT_CONFIGURATION),
-                Failure::Policy(policy_command::Failure::Data { .. }) => ExitCode::from(EXIT_DATA),
-                Failure::Policy(policy_command::Failure::Server(_))
-                | Failure::Token(token_command::Failure::Server(_) | token_command::Failure::Silent { .. })
-                | Failure::Clock(clock_command::Failure::Server(_)) => ExitCode::from(EXIT_SERVER),
-                _ => ExitCode::FAILURE,
-            }
+            failure.exit_code()
         }
     }
+}
+
+impl Failure {
+    /// One code for one kind of mistake, whichever command it was made with.
+    fn exit_code(&self) -> ExitCode {
+        use crate::reach::Failure as Reach;
+        use {
+            clock_command::Failure as Clock, policy_command::Failure as Policy,
+            token_command::Failure as Token,
+        };
+        match self {
+            Self::Config(_)
+            | Self::Start(StartError::CaFile { .. } | StartError::Setup(SetupError::Policy(_)))
+            | Self::Policy(Policy::Policy(_) | Policy::Reach(Reach::Usage(_)))
+            | Self::Token(Token::Usage(_) | Token::Reach(Reach::Usage(_)))
+            | Self::Clock(Clock::Reach(Reach::Usage(_))) => ExitCode::from(EXIT_USAGE),
+            Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
+            Self::Policy(Policy::Server(error))
+            | Self::Token(Token::Server(error))
+            | Self::Clock(Clock::Server(error))
+                if !error.is_refusal() =>
+            {
+                ExitCode::from(EXIT_SERVER)
+            }
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+fn init(place: Place, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+    let Loaded { config, .. } = load(Vec::new(), place, variables)?;
+    runtimes::engine()?.block_on(init_command::run(&config)).map_err(Failure::from)
 }
 
 fn tokens(command: TokenCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {
@@ -164,14 +199,14 @@ async fn serve_until_stopped(loaded: Loaded, program: &str, threads: Threads) ->
     let Loaded { config, file, .. } = loaded;
     let address = config.listen;
     let listener = server::listen(address).map_err(|source| Failure::Listen { address, source })?;
-    let token_command = token_command(program, &config, file.as_deref());
+    let banner = Banner::new(program, &config, file.as_deref());
     let server = tokio::select! {
         biased;
         server = Server::start(listener, config) => server?,
         // Nothing is in flight yet.
         () = signals.next() => return Ok(()),
     };
-    announce(server.address(), &token_command);
+    announce(server.address(), &banner);
     let stop = async move {
         signals.next().await;
         tokio::spawn(async move {
@@ -199,11 +234,41 @@ fn load(
 
 /// Standard output may be closed, as under some supervisors: that must not keep the server from
 /// serving.
-fn announce(address: std::net::SocketAddr, token_command: &str) {
-    let hello = format!("Aldaba listens on http://{address}\nFor an API token: {token_command}\n");
+fn announce(address: std::net::SocketAddr, banner: &Banner) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(hello.as_bytes()).and_then(|()| out.flush());
-    tracing::info!(%address, "listening");
+    let _ = out.write_all(banner.text(address).as_bytes()).and_then(|()| out.flush());
+    tracing::info!(%address, data = banner.folder, "listening");
+}
+
+/// What a server says once it listens.
+struct Banner {
+    folder: String,
+    public_url: Option<String>,
+    token_command: String,
+}
+
+impl Banner {
+    fn new(program: &str, config: &config::Config, file: Option<&Path>) -> Self {
+        Self {
+            folder: full_path(config.data()),
+            public_url: config.public_url.clone(),
+            token_command: token_command(program, config, file),
+        }
+    }
+
+    /// The command for a token is last: who waits for it has read all.
+    fn text(&self, address: std::net::SocketAddr) -> String {
+        let local = format!("http://{}", reach::reachable(address));
+        let url = self.public_url.as_deref().unwrap_or(&local).trim_end_matches('/');
+        let Self { folder, token_command, .. } = self;
+        format!(
+            "Aldaba listens on http://{address}\n\
+             In a browser: {url}/ (it leads to /docs; the dashboard will be there in a later version)\n\
+             API documentation: {url}/docs\n\
+             Data folder: {folder}\n\
+             For an API token: {token_command}\n"
+        )
+    }
 }
 
 /// The command that makes a token for this server, ready to be copied.
@@ -214,7 +279,7 @@ fn token_command(program: &str, config: &config::Config, file: Option<&Path>) ->
         (Some(_), None) => return format!("{command}   (with the same ALDABA_JWT_SECRET)"),
         (None, None) => {}
     }
-    format!("{command} --data {}", quoted(&config.data().display().to_string()))
+    format!("{command} --data {}", full_path(config.data()))
 }
 
 pub(crate) fn quoted(word: &str) -> String {
@@ -264,14 +329,32 @@ mod tests {
     #[test]
     fn the_token_command_can_be_copied_into_a_shell() {
         let mut config = Config::default();
+        config.store.folder = "/srv/./aldaba-data".into();
         let command = |config: &Config, file| token_command("./aldaba", config, file);
-        assert_eq!(command(&config, None), "./aldaba token create --data ./aldaba-data");
-        config.store.folder = "it's here".into();
-        assert_eq!(command(&config, None), "./aldaba token create --data 'it'\\''s here'");
+        assert_eq!(command(&config, None), "./aldaba token create --data /srv/aldaba-data");
+        config.store.folder = "/srv/it's here".into();
+        assert_eq!(command(&config, None), "./aldaba token create --data '/srv/it'\\''s here'");
         let file = Path::new("a.toml");
         assert!(command(&config, Some(file)).contains("--config a.toml --data "));
         config.jwt_secret = Some(crate::JwtSecret::new("hidden".repeat(6)).unwrap());
         assert_eq!(command(&config, None), "./aldaba token create   (with the same ALDABA_JWT_SECRET)");
+    }
+
+    #[test]
+    fn the_banner_names_the_pages_and_the_whole_path_of_the_data_folder() {
+        let mut config = Config::default();
+        let text = |config: &Config, address: &str| {
+            Banner::new("aldaba", config, None).text(address.parse().unwrap())
+        };
+        let said = text(&config, "0.0.0.0:8071");
+        assert!(said.starts_with("Aldaba listens on http://0.0.0.0:8071\n"), "{said}");
+        assert!(said.contains("In a browser: http://127.0.0.1:8071/ "), "{said}");
+        assert!(said.contains("\nAPI documentation: http://127.0.0.1:8071/docs\n"), "{said}");
+        let folder = std::env::current_dir().unwrap().join("aldaba-data");
+        assert!(said.contains(&format!("\nData folder: {}\n", folder.display())), "{said}");
+        config.public_url = Some("https://hooks.example.com/".into());
+        let said = text(&config, "127.0.0.1:1");
+        assert!(said.contains("API documentation: https://hooks.example.com/docs\n"), "{said}");
     }
 
     #[test]

@@ -5,13 +5,12 @@
 
 use crate::api_client::ApiError;
 use crate::config::Config;
+use crate::installed::{self, NotInstalled};
 use crate::reach;
 use aldaba_delivery::Timestamp;
-use aldaba_engine::{
-    CLOCK_SETTING, Clock, ClockRecord, Engine, MAX_TRUSTED_STEP, SystemClock, default_organization,
-};
-use aldaba_store::sqlite::{OpenError, SqliteStore};
-use aldaba_store::{Change, Changed, Directory, Done, Lanes, Store};
+use aldaba_engine::{CLOCK_SETTING, Clock, ClockRecord, Engine, SystemClock, default_organization};
+use aldaba_store::sqlite::{OpenError, Opening, SqliteStore};
+use aldaba_store::{Change, Changed, Directory, Done, Store};
 use clap::{Args, Subcommand};
 use http::Method;
 use std::io::{ErrorKind, Write};
@@ -46,8 +45,8 @@ enum ClockCommand {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error("there is no data folder {0}: --data names another")]
-    NoFolder(String),
+    #[error(transparent)]
+    NotInstalled(#[from] NotInstalled),
     #[error(
         "a server holds the data folder {folder}, but has not taken the request within {} s: is it stopping?",
         REQUEST_TIMEOUT.as_secs()
@@ -67,14 +66,12 @@ pub(crate) enum Failure {
 
 pub(crate) fn run(options: &ClockOptions, config: &Config) -> Result<(), Failure> {
     let folder = config.data().display().to_string();
-    if !config.data().is_dir() {
-        return Err(Failure::NoFolder(folder));
-    }
+    installed::check_database(config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let said = runtime.block_on(async {
-        match (SqliteStore::open(&config.store), &options.command) {
-            (Ok(store), Some(ClockCommand::Trust)) => trust_stopped(&store).await,
-            (Ok(store), None) => show_stopped(&store).await,
+        match (Opening::begin(&config.store), &options.command) {
+            (Ok(opening), Some(ClockCommand::Trust)) => trust_stopped(&opening.finish()?).await,
+            (Ok(opening), None) => show_stopped(&opening),
             (Err(OpenError::Locked { .. }), Some(ClockCommand::Trust)) => {
                 trust_running(config.data(), folder).await
             }
@@ -112,16 +109,17 @@ async fn trust_running(data: &Path, folder: String) -> Result<String, Failure> {
     Err(Failure::NotTaken { folder })
 }
 
-async fn show_stopped(store: &SqliteStore) -> Result<String, Failure> {
-    let (record, newest) = (store.setting(CLOCK_SETTING).await?, newest(store).await?);
-    store.close().await?;
+/// Looks, and changes nothing: a data folder that is dropped before it is opened is left as it was.
+fn show_stopped(opening: &Opening) -> Result<String, Failure> {
+    let record = opening.setting(CLOCK_SETTING)?.and_then(|bytes| ClockRecord::from_bytes(&bytes));
+    // For a store that no server of this version has run on.
+    let newest = opening.newest_moment()?.map(ClockRecord::trusted);
     let now = SystemClock::new().now();
-    let Some(record) = record.and_then(|bytes| ClockRecord::from_bytes(&bytes)).or(newest) else {
+    let Some(record) = record.or(newest) else {
         return Ok(format!("the clock shows {}; there is nothing to compare it with", text(now)));
     };
     let expected = record.expected();
-    let off = now.since(expected).max(expected.since(now));
-    let said = match off <= MAX_TRUSTED_STEP {
+    let said = match record.would_trust(now) {
         true => "a server that starts now trusts it",
         false => "a server that starts now does not trust it: set it right, or run `aldaba clock trust`",
     };
@@ -130,11 +128,6 @@ async fn show_stopped(store: &SqliteStore) -> Result<String, Failure> {
         text(now),
         text(expected)
     ))
-}
-
-/// For a store that no server of this version has run on.
-async fn newest(store: &SqliteStore) -> Result<Option<ClockRecord>, Failure> {
-    Ok(store.newest_moment().await?.map(ClockRecord::trusted))
 }
 
 async fn show_running(config: &Config) -> Result<String, Failure> {

@@ -10,6 +10,8 @@ mod clock_command;
 pub mod config;
 mod demo;
 mod descriptors;
+mod init_command;
+mod installed;
 mod keys;
 mod logging;
 pub mod memory;

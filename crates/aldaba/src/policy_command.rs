@@ -4,12 +4,12 @@
 mod import;
 mod server;
 
+use crate::api::nearest;
 use crate::api_client::ApiError;
 use crate::config::Config;
 use crate::reach::{self, Reach};
-use crate::token::DEFAULT_ORGANIZATION;
 use aldaba_delivery::policy::{Chances, Preview};
-use aldaba_delivery::{Ending, OrgId, Policy, PolicyError, parse_span};
+use aldaba_delivery::{Ending, Policy, PolicyError, parse_span};
 use aldaba_engine::Policies;
 use clap::Subcommand;
 use std::collections::BTreeMap;
@@ -32,13 +32,17 @@ pub(crate) enum PolicyCommand {
     },
     /// Print a policy as JSON
     Show {
+        /// As `policy list` names it
         name: String,
         #[command(flatten)]
         reach: Reach,
     },
     /// Show when a policy tries, and when a delivery arrives after an outage
     Preview {
-        name: String,
+        /// The name of a policy, or a file with one or a list of them as JSON: a name with a `/`, one that ends in `.json`,
+        /// or `-` for standard input
+        #[arg(value_name = "NAME|FILE")]
+        policy: String,
         /// How long the receiver is down, such as 90s, 15m or 2h; without it, for good
         #[arg(long, value_name = "SPAN", value_parser = span)]
         outage: Option<Duration>,
@@ -74,12 +78,12 @@ impl PolicyCommand {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{0}")]
-    Asked(String),
+    Unknown(String),
     #[error("cannot read {file}: {source}")]
     File { file: String, source: std::io::Error },
     /// What is in the file is wrong. Nothing was changed.
-    #[error("{file} cannot be imported:\n{problems}")]
-    Data { file: String, problems: String },
+    #[error("{file} cannot be {wanted}:\n{problems}")]
+    Data { file: String, wanted: &'static str, problems: String },
     #[error(transparent)]
     Server(#[from] ApiError),
     #[error(transparent)]
@@ -102,14 +106,18 @@ pub(crate) fn run(
     match command {
         PolicyCommand::List { reach } => print(&list(&choose(reach, config, variables)?)),
         PolicyCommand::Show { name, reach } => print(&show(find(&choose(reach, config, variables)?, &name)?)),
-        PolicyCommand::Preview { name, outage, seed, reach } => {
-            print(&preview(find(&choose(reach, config, variables)?, &name)?, outage, seed))
+        PolicyCommand::Preview { policy, outage, seed, reach } => {
+            let policies = match is_file(&policy) {
+                true => from_file(&policy, "previewed")?,
+                false => vec![find(&choose(reach, config, variables)?, &policy)?.clone()],
+            };
+            let previews = policies.iter().map(|policy| preview(policy, outage, seed));
+            print(&previews.collect::<Vec<_>>().join("\n"))
         }
         PolicyCommand::Import { file, dry_run, reach } => {
             // The file first: what is wrong in it is known without a server.
-            let wanted = import::read(&read(&file)?)
-                .map_err(|problems| Failure::Data { file: file.clone(), problems })?;
-            let server = reach.client(variables, config, organization()?)?;
+            let wanted = from_file(&file, "imported")?;
+            let server = reach.server(variables, config)?;
             wait(async {
                 let steps = import::plan(wanted, &server::policies(&server).await?);
                 let mut broken = Ok(());
@@ -131,12 +139,17 @@ fn choose(
         let policies = Policies::new(&config.overrides)?;
         return Ok(policies.builtin_names().filter_map(|name| policies.builtin(name)).cloned().collect());
     }
-    let server = reach.client(variables, config, organization()?)?;
+    let server = reach.client(variables, config)?;
     wait(server::policies(&server))?.map_err(Failure::from)
 }
 
-fn organization() -> Result<OrgId, Failure> {
-    DEFAULT_ORGANIZATION.parse().map_err(|error| Failure::Asked(format!("{error}")))
+/// Whether a file is meant, and not the name of a policy.
+fn is_file(given: &str) -> bool {
+    given == "-" || given.contains('/') || given.ends_with(".json")
+}
+
+fn from_file(file: &str, wanted: &'static str) -> Result<Vec<Policy>, Failure> {
+    import::read(&read(file)?).map_err(|problems| Failure::Data { file: file.into(), wanted, problems })
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
@@ -157,9 +170,17 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn find<'a>(policies: &'a [Policy], name: &str) -> Result<&'a Policy, Failure> {
-    let names = || policies.iter().map(|policy| policy.name.as_str()).collect::<Vec<_>>().join(", ");
     let found = policies.iter().find(|policy| policy.name == name);
-    found.ok_or_else(|| Failure::Asked(format!("there is no policy `{name}`; there are {}", names())))
+    found.ok_or_else(|| {
+        let names: Vec<_> = policies.iter().map(|policy| policy.name.as_str()).collect();
+        let meant = match nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`? There are {}", names.join(", ")),
+            None => format!("there are {}", names.join(", ")),
+        };
+        let more = "--url names a running server, whose own policies are known then; `policy preview` takes a file \
+                    too (./FILE)";
+        Failure::Unknown(format!("there is no policy `{name}`; {meant}. {more}"))
+    })
 }
 
 fn show(policy: &Policy) -> String {
@@ -255,7 +276,28 @@ fn picture(plan: &Preview, outage: Option<Duration>) -> String {
         text.extend(std::iter::repeat_n('▒', place(outage).clamp(1, WIDTH)));
         text.push_str(" down");
     }
-    let _ = write!(text, "\n0s{:>width$}\n", words(end), width = WIDTH - 2);
+    let _ = write!(text, "\n{}\n{AXIS}\n", axis(end, place));
+    text
+}
+
+/// What the line of time shows, below its numbers.
+const AXIS: &str = "time since the event was accepted, on a logarithmic scale   × fails   ✓ delivered";
+
+/// The moments that the axis may name between its ends.
+const TICKS: [u64; 11] = [1, 5, 15, 60, 300, 1800, 7200, 21_600, 86_400, 259_200, 604_800];
+
+/// The numbers below the line: each begins where its moment is, but the last, which ends with the line.
+fn axis(end: Duration, place: impl Fn(Duration) -> usize) -> String {
+    let last = words(end);
+    let last_at = WIDTH.saturating_sub(last.len());
+    let mut text = String::from("0s");
+    for tick in TICKS.map(Duration::from_secs).into_iter().filter(|tick| *tick < end) {
+        let (at, label) = (place(tick), words(tick));
+        if at >= text.len() + 2 && at + label.len() + 2 <= last_at {
+            let _ = write!(text, "{:width$}{label}", "", width = at - text.len());
+        }
+    }
+    let _ = write!(text, "{:width$}{last}", "", width = last_at.saturating_sub(text.len()).max(1));
     text
 }
 

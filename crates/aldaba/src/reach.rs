@@ -2,10 +2,11 @@
 
 use crate::api_client::{ApiClient, api_url};
 use crate::config::Config;
-use crate::{keys, token};
+use crate::installed::{self, NotInstalled, full_path};
+use crate::{JwtSecret, keys, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::wire::read_roots;
-use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy};
+use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, default_organization};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +18,7 @@ const TOKEN: &str = "ALDABA_TOKEN";
 /// Read by commands, not by the server.
 pub(crate) const VARIABLES: [&str; 2] = [URL, TOKEN];
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Reach {
     /// A running server to ask (or ALDABA_URL)
     #[arg(long, value_name = "URL")]
@@ -25,18 +26,33 @@ pub(crate) struct Reach {
     /// An API token or key for it (or ALDABA_TOKEN)
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// The data folder of a server on this machine: without a token its secret makes one [default: ./aldaba-data]
+    /// The data folder of a server on this machine: without --url its address is used, and without a token its secret
+    /// makes one [default: ./aldaba-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
     /// A TOML file with settings
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The organization that is spoken for, where --token does not say
+    #[arg(long, value_name = "ORG_ID", default_value = token::DEFAULT_ORGANIZATION)]
+    pub(crate) org: OrgId,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { url: None, token: None, data: None, config: None, org: default_organization() }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
+    /// An option or a setting is wrong.
     #[error("{0}")]
-    Asked(String),
+    Usage(String),
+    #[error("there is no token: give one with ALDABA_TOKEN or --token; `aldaba token create` prints one")]
+    NoToken,
+    #[error(transparent)]
+    NotInstalled(#[from] NotInstalled),
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
@@ -48,46 +64,61 @@ impl Reach {
         given.contains(&true) || VARIABLES.iter().any(|name| variable(variables, name).is_some())
     }
 
+    /// The server that was asked for; else the one of the data folder.
+    pub(crate) fn server(
+        self,
+        variables: &BTreeMap<String, String>,
+        config: &Config,
+    ) -> Result<ApiClient, Failure> {
+        if self.is_given(variables) { self.client(variables, config) } else { holder(config, self.org) }
+    }
+
+    /// The server that was asked for.
     pub(crate) fn client(
         self,
         variables: &BTreeMap<String, String>,
         config: &Config,
-        org: OrgId,
     ) -> Result<ApiClient, Failure> {
         let given = self.url.or_else(|| variable(variables, URL));
-        let url = given.unwrap_or_else(|| format!("http://{}", reachable(config.listen)));
-        let url = api_url(&url).map_err(|expected| Failure::Asked(format!("--url {url}: {expected}")))?;
+        let url = given.unwrap_or_else(|| local_url(config));
+        let url = api_url(&url).map_err(|expected| Failure::Usage(format!("--url {url}: {expected}")))?;
         let token = match self.token.or_else(|| variable(variables, TOKEN)) {
             Some(token) => token,
             // No other machine is ever sent one that nobody has given to it.
-            None if is_local(&url) => own_token(config, org)?,
-            None => return Err(no_token()),
+            None if is_local(&url) && installed::check_secret(config).is_ok() => own_token(config, self.org)?,
+            None => return Err(Failure::NoToken),
         };
-        client(url, &token, config)
+        client(url, &token, config, None)
     }
 }
 
 /// The server that holds the data folder, as the folder knows it.
 pub(crate) fn holder(config: &Config, org: OrgId) -> Result<ApiClient, Failure> {
-    let address = DataFolder::open(config.data())?.address().unwrap_or(config.listen);
-    let url = api_url(&format!("http://{}", reachable(address))).map_err(Failure::Asked)?;
-    client(url, &own_token(config, org)?, config)
+    installed::check_database(config)?;
+    let url = api_url(&local_url(config)).map_err(Failure::Usage)?;
+    client(url, &own_token(config, org)?, config, Some(full_path(config.data())))
 }
 
-fn client(url: Url, token: &str, config: &Config) -> Result<ApiClient, Failure> {
+/// Where the server of the data folder was last, or where it would be.
+fn local_url(config: &Config) -> String {
+    let address = DataFolder::at(config.data()).address().unwrap_or(config.listen);
+    format!("http://{}", reachable(address))
+}
+
+fn client(url: Url, token: &str, config: &Config, folder: Option<String>) -> Result<ApiClient, Failure> {
     let roots = match &config.ca_file {
         None => Vec::new(),
         Some(file) => {
-            let failed = |why: String| Failure::Asked(format!("ca_file {}: {why}", file.display()));
+            let failed = |why: String| Failure::Usage(format!("ca_file {}: {why}", file.display()));
             let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
             read_roots(&pem).map_err(|error| failed(error.to_string()))?
         }
     };
-    Ok(ApiClient { url, token: token.trim().to_owned(), roots })
+    Ok(ApiClient { url, token: token.trim().to_owned(), roots, folder })
 }
 
 /// A server that listens on every address is also on the one that only this machine has.
-fn reachable(listen: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(listen: SocketAddr) -> SocketAddr {
     if listen.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, listen.port()).into() } else { listen }
 }
 
@@ -105,19 +136,13 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-fn no_token() -> Failure {
-    let what = "there is no token: give one with ALDABA_TOKEN or --token; `aldaba token create` prints one";
-    Failure::Asked(what.into())
-}
-
 /// For a server on this machine a token is made as `token create` would make it.
 fn own_token(config: &Config, org: OrgId) -> Result<String, Failure> {
-    if config.jwt_secret.is_none() && !keys::has_jwt_secret(config.data()) {
-        return Err(no_token());
-    }
-    let secret = match &config.jwt_secret {
-        Some(secret) => secret.clone(),
-        None => keys::jwt_secret(config, &DataFolder::open(config.data())?, &SystemEntropy::new())?,
-    };
-    Ok(token::issue_command_token(&secret, org, SystemClock::new().now()))
+    Ok(token::issue_command_token(&signing_secret(config)?, org, SystemClock::new().now()))
+}
+
+/// What the server of the data folder signs tokens with. None is made.
+pub(crate) fn signing_secret(config: &Config) -> Result<JwtSecret, Failure> {
+    installed::check_secret(config)?;
+    Ok(keys::jwt_secret(config, &DataFolder::at(config.data()), &SystemEntropy::new())?)
 }

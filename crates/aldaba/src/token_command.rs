@@ -6,10 +6,11 @@ mod list;
 
 use crate::api_client::ApiError;
 use crate::config::Config;
+use crate::installed::NotInstalled;
 use crate::reach::{self, Reach};
-use crate::token;
-use aldaba_delivery::{OrgId, parse_span};
-use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, check_key_name};
+use crate::token::{NewOrganizationToken, issue_organization_token};
+use aldaba_delivery::parse_span;
+use aldaba_engine::{Clock, SystemClock, check_key_name};
 use aldaba_store::Scope;
 use aldaba_store::sqlite::OpenError;
 use clap::{Args, Subcommand};
@@ -20,21 +21,24 @@ use std::time::Duration;
 
 /// What a key is called that was given no name.
 const UNNAMED: &str = "made at the command line";
+/// How long a signed token is valid that was given no end.
+const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Print a new API token, alone, on standard output; with any of --name, --scope, --app and --expires an
-    /// API key that can be revoked. Works beside a running server
+    /// Print a new API token, alone, on standard output: an organization token that is valid for a year, or, with any of
+    /// --name, --scope, --app and --expires, an API key that can be revoked. What it is goes to standard error. Needs the
+    /// data folder of a server (--data), running or not; `aldaba init` makes one
     Create {
         #[command(flatten)]
         key: KeyOptions,
         #[command(flatten)]
-        whose: Whose,
+        reach: Reach,
     },
     /// List the API keys
     List {
         #[command(flatten)]
-        whose: Whose,
+        reach: Reach,
     },
     /// End an API key at once
     Revoke {
@@ -42,17 +46,8 @@ pub(crate) enum TokenCommand {
         #[arg(value_name = "PREFIX|ID")]
         key: String,
         #[command(flatten)]
-        whose: Whose,
+        reach: Reach,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Whose {
-    #[command(flatten)]
-    reach: Reach,
-    /// The organization that the token or key speaks for
-    #[arg(long, value_name = "ORG_ID", default_value = token::DEFAULT_ORGANIZATION)]
-    org: OrgId,
 }
 
 #[derive(Debug, Args)]
@@ -66,43 +61,69 @@ pub(crate) struct KeyOptions {
     /// Make an API key for one application: its id or uid
     #[arg(long, value_name = "APP")]
     app: Option<String>,
-    /// Make an API key that ends after this time, such as 12h or 30d
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    expires: Option<Duration>,
+    /// Make an API key that expires after this time, such as 12h or 30d, or `never` [default: never]
+    #[arg(long, value_name = "SPAN", value_parser = expiry)]
+    expires: Option<Expiry>,
+    /// Make an organization token whatever else is given: --name is what the audit log calls it, and --expires when it
+    /// expires [default: 365d]
+    #[arg(long, conflicts_with_all = ["scope", "app"])]
+    signed: bool,
+}
+
+/// When a token or key expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expiry {
+    Never,
+    After(Duration),
+}
+
+impl Expiry {
+    fn span(self) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::After(span) => Some(span),
+        }
+    }
+}
+
+/// What `token create` is to make.
+enum Asked {
+    Signed { name: Option<String>, lifetime: Option<Duration> },
+    Key(Wanted),
 }
 
 impl KeyOptions {
-    fn wanted(self) -> Option<Wanted> {
-        let Self { name, scope, app, expires } = self;
-        if name.is_none() && scope.is_none() && app.is_none() && expires.is_none() {
-            return None;
+    fn asked(self) -> Asked {
+        let Self { name, scope, app, expires, signed } = self;
+        if signed || (name.is_none() && scope.is_none() && app.is_none() && expires.is_none()) {
+            return Asked::Signed { name, lifetime: expires.map_or(Some(LIFETIME), Expiry::span) };
         }
         let (name, scope) = (name.unwrap_or_else(|| UNNAMED.into()), scope.unwrap_or(Scope::Admin));
-        Some(Wanted { name, scope, app, expires })
+        Asked::Key(Wanted { name, scope, app, expires: expires.and_then(Expiry::span) })
     }
 }
 
 impl TokenCommand {
     pub(crate) fn reach(&self) -> &Reach {
-        let (Self::Create { whose, .. } | Self::List { whose } | Self::Revoke { whose, .. }) = self;
-        &whose.reach
+        let (Self::Create { reach, .. } | Self::List { reach } | Self::Revoke { reach, .. }) = self;
+        reach
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
+    /// What was asked for cannot be done.
     #[error("{0}")]
     Asked(String),
+    /// It was asked in a wrong way.
+    #[error("{0}")]
+    Usage(&'static str),
     #[error(transparent)]
     Server(#[from] ApiError),
-    #[error(
-        "a server runs on the data folder {folder}, but it does not answer at {url} ({why}): name its address with --url"
-    )]
-    Silent { folder: String, url: String, why: String },
     #[error(transparent)]
     Reach(#[from] reach::Failure),
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    NotInstalled(#[from] NotInstalled),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("the store cannot do it: {0}")]
@@ -119,9 +140,12 @@ fn scope(text: &str) -> Result<Scope, String> {
     Scope::from_name(text).ok_or_else(|| "expected admin, send or read".into())
 }
 
-fn span(text: &str) -> Result<Duration, String> {
-    let span = parse_span(text).filter(|span| !span.is_zero());
-    span.ok_or_else(|| "expected a span such as 90s, 15m, 12h or 30d".into())
+fn expiry(text: &str) -> Result<Expiry, String> {
+    if text == "never" {
+        return Ok(Expiry::Never);
+    }
+    let span = parse_span(text).filter(|span| !span.is_zero()).map(Expiry::After);
+    span.ok_or_else(|| "expected a span such as 90s, 15m, 12h or 30d, or never".into())
 }
 
 pub(crate) fn run(
@@ -130,10 +154,10 @@ pub(crate) fn run(
     variables: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     match command {
-        TokenCommand::Create { key, whose } => match key.wanted() {
-            None => sign(&whose, config),
-            Some(wanted) => wait(async {
-                let keys = Keys::open(whose.reach, whose.org, config, variables, true).await?;
+        TokenCommand::Create { key, reach } => match key.asked() {
+            Asked::Signed { name, lifetime } => sign(&reach, name, lifetime, config),
+            Asked::Key(wanted) => wait(async {
+                let keys = Keys::open(reach, config, variables)?;
                 let made = keys.create(&wanted).await?;
                 keys.close().await;
                 writeln!(std::io::stdout(), "{}", made.key)?;
@@ -142,14 +166,14 @@ pub(crate) fn run(
                 Ok(())
             })?,
         },
-        TokenCommand::List { whose } => wait(async {
-            let keys = Keys::open(whose.reach, whose.org, config, variables, false).await?;
+        TokenCommand::List { reach } => wait(async {
+            let keys = Keys::open(reach, config, variables)?;
             let found = keys.list().await?;
             keys.close().await;
             Ok(std::io::stdout().write_all(list::table(&found).as_bytes())?)
         })?,
-        TokenCommand::Revoke { key, whose } => wait(async {
-            let keys = Keys::open(whose.reach, whose.org, config, variables, false).await?;
+        TokenCommand::Revoke { key, reach } => wait(async {
+            let keys = Keys::open(reach, config, variables)?;
             keys.revoke(&key).await?;
             keys.close().await;
             eprintln!("{key} counts no longer");
@@ -159,20 +183,37 @@ pub(crate) fn run(
 }
 
 /// A signed token needs neither a server nor the store.
-fn sign(whose: &Whose, config: &Config) -> Result<(), Failure> {
-    if whose.reach.url.is_some() || whose.reach.token.is_some() {
-        let what = "--url and --token are for API keys, which a server keeps: say what the key is to be, for \
-                    example with --name";
-        return Err(Failure::Asked(what.into()));
+fn sign(
+    reach: &Reach,
+    name: Option<String>,
+    lifetime: Option<Duration>,
+    config: &Config,
+) -> Result<(), Failure> {
+    if reach.url.is_some() || reach.token.is_some() {
+        return Err(Failure::Usage(
+            "--url and --token are for API keys, which a server keeps: say what the key is to be, for example with --name",
+        ));
     }
-    let secret = match &config.jwt_secret {
-        // The folder is not needed then, and may be another machine's.
-        Some(secret) => secret.clone(),
-        None => crate::keys::jwt_secret(config, &DataFolder::open(config.data())?, &SystemEntropy::new())?,
-    };
-    let token = token::issue_token(&secret, whose.org, SystemClock::new().now());
-    writeln!(std::io::stdout(), "{token}")?;
+    let secret = reach::signing_secret(config)?;
+    let new = NewOrganizationToken { org: reach.org, name, now: SystemClock::new().now(), lifetime };
+    let about = about(&new);
+    writeln!(std::io::stdout(), "{}", issue_organization_token(&secret, new))?;
+    eprintln!("{about}");
     Ok(())
+}
+
+/// What an organization token is, for standard error.
+fn about(new: &NewOrganizationToken) -> String {
+    let name = new.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    let end = match new.expires_at() {
+        Some(end) => format!("expires {}", list::minute(&keys::rfc3339(end))),
+        None => "never expires".into(),
+    };
+    format!(
+        "Organization token{name} for {}: scope admin (everything in the organization), {end}. Another end: --signed \
+         --expires 90d, or never. It is not listed; a key that can be revoked: --name",
+        new.org
+    )
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> Result<T, Failure> {

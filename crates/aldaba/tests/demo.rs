@@ -28,6 +28,56 @@ fn number(text: &str, word: &str) -> u64 {
     digits.parse().unwrap_or_else(|_| panic!("`{word}` without a number in {text}"))
 }
 
+/// Every account that the demo has printed agrees in itself: each line, the summary, and its endpoints.
+fn assert_sums(said: &str) {
+    let lines = said.lines().filter(|line| line.contains(" s  events "));
+    let mut counted = 0;
+    for line in lines {
+        let [deliveries, delivered, waiting, dead] =
+            ["deliveries", "delivered", "waiting", "dead"].map(|word| number(line, &format!(" {word} ")));
+        assert_eq!(deliveries, delivered + waiting + dead, "{line}");
+        counted += 1;
+    }
+    assert!(counted > 0, "{said}");
+    let (_, summary) = said.split_once("\nAfter ").expect("a summary");
+    let totals =
+        ["\n  deliveries", "\n  delivered", "\n  waiting", "\n  dead"].map(|word| number(summary, word));
+    let (_, table) = summary.split_once("\n  endpoint ").expect("a table of endpoints");
+    let rows: Vec<Vec<u64>> = table
+        .lines()
+        .skip(1)
+        .map_while(|line| line.strip_prefix("  "))
+        .map(|line| {
+            let cells = line.split_whitespace().skip(1).map(|cell| cell.replace(',', "").parse());
+            cells.collect::<Result<_, _>>().expect("numbers")
+        })
+        .collect();
+    assert_eq!(rows.len(), 6, "{table}");
+    for row in &rows {
+        assert_eq!(row[0], row[1] + row[2] + row[3], "{table}");
+    }
+    let sums: [u64; 4] = std::array::from_fn(|column| rows.iter().map(|row| row[column]).sum());
+    assert_eq!(sums, totals, "{summary}");
+    assert_eq!(totals[0], totals[1] + totals[2] + totals[3], "{summary}");
+    // The last line is the same account.
+    let last = said.lines().rfind(|line| line.contains(" s  events ")).expect("a line");
+    assert_eq!(number(last, " dead "), totals[3], "{last}\n{summary}");
+}
+
+#[test]
+fn sums_agree_while_deliveries_die() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    // Long enough for an endpoint that hangs up on three attempts in a row.
+    let output = demo(temporary.path(), &["--seconds", "9", "--rate", "40"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", text(&output.stderr));
+    assert_sums(said);
+    let legacy = said.lines().find(|line| line.starts_with("  legacy ")).expect("its line");
+    let dead: u64 =
+        legacy.split_whitespace().last().expect("a number").replace(',', "").parse().expect("a number");
+    assert!(dead > 0, "{said}");
+}
+
 #[test]
 fn a_short_demo_delivers_loses_nothing_and_leaves_nothing_behind() {
     let temporary = tempfile::tempdir().expect("a folder");
@@ -38,9 +88,15 @@ fn a_short_demo_delivers_loses_nothing_and_leaves_nothing_behind() {
     assert!(!said.contains('\x1b'), "no escape codes in a pipe: {said}");
 
     assert!(said.contains("http://127.0.0.1:") && said.contains("\nTOKEN=eyJ"), "{said}");
-    let lines: Vec<_> = said.lines().filter(|line| line.contains(" s  accepted ")).collect();
+    let lines: Vec<_> = said.lines().filter(|line| line.contains(" s  events ")).collect();
     assert!((2..=5).contains(&lines.len()), "a line a second: {said}");
     assert!(number(lines[lines.len() - 1], "delivered") > 0, "{said}");
+    assert_sums(said);
+    for word in
+        ["deliveries = delivered + waiting + dead", "wait on disk", "p50, p99 from sending to arrival"]
+    {
+        assert!(said.contains(word), "the columns are explained: {said}");
+    }
 
     let (_, summary) = said.split_once("\nAfter ").expect("a summary");
     assert!((100..=160).contains(&number(summary, "\n  accepted")), "{summary}");

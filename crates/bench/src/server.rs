@@ -67,6 +67,10 @@ impl Launch {
 
     /// Starts it and waits until it says where it listens.
     pub(crate) fn start(&self) -> Result<Server> {
+        let init = Command::new(&self.binary).args(["init", "--data"]).arg(&self.data).output()?;
+        if !init.status.success() {
+            return Err(format!("init: {}", String::from_utf8_lossy(&init.stderr)).into());
+        }
         let token = self.token(&[])?;
         let mut command = self.command();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&self.data);

@@ -31,7 +31,7 @@ numbers! {
     Trigger {
         /// It was its turn.
         Scheduled = 0,
-        /// By hand.
+        /// By hand, or the first that a replay has made.
         Manual = 1,
     }
 }
@@ -134,8 +134,8 @@ impl AppMessage {
 
     /// Sends it to an endpoint once more, now. A repeat after a lost answer sends nothing more; while the first is
     /// still being sent it is a 409.
-    pub async fn resend(&self, endpoint: &str) -> Result<(), Error> {
-        Call::post(&self.path(&["endpoint", endpoint, "resend"])).done(&self.client).await
+    pub async fn resend(&self, endpoint: &str) -> Result<Resent, Error> {
+        Call::post(&self.path(&["endpoint", endpoint, "resend"])).answer(&self.client).await
     }
 }
 
@@ -149,6 +149,14 @@ impl AppEndpoint {
     pub async fn count_attempts(&self, filter: &AttemptFilter) -> Result<AttemptCount, Error> {
         let path = ["app", &self.app, "attempt", "endpoint", &self.id, "count"];
         Call::get(&path).query_of(filter).answer(&self.client).await
+    }
+}
+
+answer! {
+    /// What was sent once more.
+    Resent {
+        /// The attempt that was made; `None` where it is still under way.
+        attempt: Option<Attempt>,
     }
 }
 

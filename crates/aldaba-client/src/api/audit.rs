@@ -3,6 +3,7 @@
 use crate::Client;
 use crate::listing::{Listing, Order};
 use crate::shape::{Timestamp, answer, input};
+use serde_json::Value;
 
 answer! {
     /// A change that somebody made.
@@ -13,6 +14,8 @@ answer! {
         timestamp: Timestamp,
         /// What.
         action: String,
+        /// The kind of thing that was changed: what the action begins with.
+        resource_type: String,
         /// Who.
         actor: Actor,
         /// In which application.
@@ -23,8 +26,24 @@ answer! {
         resource_id: Option<String>,
         /// How many things were changed.
         count: u32,
-        /// The fields that have another value now, where that is known. Values are not kept.
+        /// The fields that have another value now, where that is known.
         fields: Vec<String>,
+        /// Their values before and after, where they are kept.
+        changes: Vec<FieldChange>,
+    }
+}
+
+answer! {
+    /// A field that has another value now.
+    FieldChange {
+        /// Its name.
+        field: String,
+        /// Null: there was none. Secrets are `***`.
+        before: Value,
+        /// Null: there is none. Secrets are `***`.
+        after: Value,
+        /// A value was too long to be kept: the beginning of its text stands for it.
+        cut: Option<bool>,
     }
 }
 
@@ -35,7 +54,7 @@ answer! {
         kind: String,
         /// Of the key, of the organization, or of the application.
         id: String,
-        /// Of a key, as it was at the time.
+        /// Of a key, as it was at the time; of an organization's token, if it was given one.
         name: Option<String>,
         /// Of a key.
         prefix: Option<String>,
@@ -50,7 +69,18 @@ input! {
         /// In this application.
         #[serde(rename = "app_id")]
         app_id: Option<String>,
-        /// Of this kind.
+        /// About this endpoint, by its id.
+        #[serde(rename = "endpoint_id")]
+        endpoint_id: Option<String>,
+        /// Of this kind of thing, such as `endpoint`.
+        #[serde(rename = "resource_type")]
+        resource_type: Option<String>,
+        /// Of the thing with this id or name.
+        #[serde(rename = "resource_id")]
+        resource_id: Option<String>,
+        /// Of this field.
+        field: Option<String>,
+        /// Of this action.
         action: Option<String>,
         /// By this one.
         actor: Option<String>,

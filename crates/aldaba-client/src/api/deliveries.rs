@@ -46,7 +46,7 @@ answer! {
         explanation: String,
         /// Attempts that were made.
         attempt_count: u32,
-        /// Attempts after the first.
+        /// Retries that were planned: 1 after the first failure.
         retry_count: u32,
         /// When it is tried next.
         next_attempt: Option<Timestamp>,

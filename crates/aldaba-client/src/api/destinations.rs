@@ -69,6 +69,16 @@ answer! {
         reason: String,
         /// Why it is so, in words.
         explanation: String,
+        /// Retries that were planned; `None` where there is no delivery.
+        retry_count: Option<u32>,
+        /// When it is tried again, once it was tried.
+        next_retry_at: Option<Timestamp>,
+        /// Of the newest attempt.
+        status_code: Option<u16>,
+        /// How long the newest attempt took.
+        response_duration_ms: Option<u64>,
+        /// Why it ended without success, in words.
+        reason_text: Option<String>,
         /// The delivery.
         delivery_id: Option<String>,
     }
@@ -128,5 +138,15 @@ answer! {
         status_text: String,
         /// When it is tried next.
         next_attempt: Option<Timestamp>,
+        /// Retries that were planned.
+        retry_count: Option<u32>,
+        /// When it is tried again, once it was tried.
+        next_retry_at: Option<Timestamp>,
+        /// Of the newest attempt.
+        status_code: Option<u16>,
+        /// How long the newest attempt took.
+        response_duration_ms: Option<u64>,
+        /// Why it ended without success, in words.
+        reason_text: Option<String>,
     }
 }

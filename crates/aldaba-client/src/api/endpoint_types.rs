@@ -49,6 +49,16 @@ words! {
     }
 }
 
+words! {
+    /// Whether an endpoint is sent to.
+    EndpointStatus {
+        /// It is, or somebody has turned it off.
+        Active = "active",
+        /// Its policy has given it up.
+        Failed = "failed",
+    }
+}
+
 input! {
     /// A new endpoint.
     NewEndpoint {
@@ -226,6 +236,10 @@ answer! {
         version: u32,
         /// How it is.
         health: EndpointHealth,
+        /// `Failed` while its health is, else `Active`.
+        status: EndpointStatus,
+        /// Failures since the last success.
+        failure_count: u32,
         /// When it was made.
         created_at: Timestamp,
         /// When it was last changed.

@@ -1,7 +1,7 @@
 //! How the server is.
 
 use crate::call::Call;
-use crate::shape::answer;
+use crate::shape::{Timestamp, answer};
 use crate::text::words;
 use crate::{Client, Error};
 
@@ -28,6 +28,30 @@ answer! {
         background: Option<BackgroundHealth>,
         /// What the server thinks of its machine's clock; former versions do not say.
         clock: Option<ClockHealth>,
+        /// Tokens and keys that are in use and expire soon; former versions do not say.
+        tokens: Option<TokensHealth>,
+    }
+}
+
+words! {
+    /// Whether tokens expire soon.
+    TokensStatus {
+        /// None does.
+        Fine = "ok",
+        /// Some do.
+        Expiring = "expiring",
+    }
+}
+
+answer! {
+    /// Tokens and keys that are in use and expire soon.
+    TokensHealth {
+        /// In a word.
+        status: TokensStatus,
+        /// How many were used within the last day and expire within 30 days.
+        expiring: u64,
+        /// When the first of them expires.
+        first_expires_at: Option<Timestamp>,
     }
 }
 

@@ -23,6 +23,10 @@ input! {
         tags: Option<Vec<String>>,
         /// Nothing goes out before this moment.
         deliver_at: Option<Timestamp>,
+        /// Days after which its payload is removed, if no delivery waits for it: 1 to 90.
+        payload_retention_period: Option<u64>,
+        /// The same in hours, 1 to 2,160. Only one of the two can be given.
+        payload_retention_hours: Option<u64>,
         /// For the filters of endpoints to look at. They are not sent.
         headers: BTreeMap<String, String>,
         /// Of the payload's form.

@@ -166,6 +166,8 @@ answer! {
         received: u64,
         /// Repeats of former ones.
         duplicates: u64,
+        /// Repeats of former ones that had failed, and are forwarded again.
+        reopened: u64,
         /// What the source's filters did not want.
         ignored: u64,
         /// Another body under the id of a former event.

@@ -46,7 +46,7 @@ async fn records(server: &Running) -> Vec<JobRecord> {
 }
 
 #[tokio::test]
-async fn without_a_url_nothing_happens_and_nothing_is_asked() {
+async fn c7_without_a_url_nothing_happens_and_nothing_is_asked() {
     let dispatcher = quick(free_address()).build();
     for webhook_url in [None, Some(String::new())] {
         let job = Job { webhook_url, ..job(1) };
@@ -56,7 +56,7 @@ async fn without_a_url_nothing_happens_and_nothing_is_asked() {
 }
 
 #[tokio::test]
-async fn what_is_accepted_is_on_record_with_what_the_job_said() {
+async fn c7_what_is_accepted_is_on_record_with_what_the_job_said() {
     let server = Running::start().await;
     server.application("acme").await;
     let dispatcher = quick(server.address).build();

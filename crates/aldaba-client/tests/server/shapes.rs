@@ -95,6 +95,7 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "EventTypePatch" => EventTypePatch,
         "EventTypeStatsOut" => EventTypeStats,
         "EventTypeUpdate" => EventTypeUpdate,
+        "FieldChangeOut" => FieldChange,
         "HeadersIn" => SetHeaders,
         "HeadersOut" => EndpointHeaders,
         "HeadersPatch" => HeadersPatch,
@@ -118,15 +119,18 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "PartHealth" => PartHealth,
         "Planned" => PlannedAttempt,
         "PolicyIn" => NewPolicy,
+        "PolicyUpdate" => NewPolicy,
         "PolicyOut" => Policy,
         "PreviewOut" => Previewed,
         "ProfileIn" => NewProfile,
+        "ProfileUpdate" => NewProfile,
         "ProfileOut" => Profile,
         "PublicKey" => PublicKey,
         "RawOut" => RawPayload,
         "ReleasedOut" => Released,
         "ReplayIn" => Replay,
         "RestartingTask" => RestartingTask,
+        "ResentOut" => Resent,
         "ResumeIn" => Resume,
         "ResumedOut" => Resumed,
         "RotateIn" => RotateSecret,
@@ -143,6 +147,7 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "HeaderCondition" => HeaderCondition,
         "RotateTokenOut" => IngestUrl,
         "TaskOut" => BackgroundTask,
+        "TokensHealth" => TokensHealth,
         "TransformationsParams" => TransformationsParams,
         "WhoamiOut" => Whoami,
     };
@@ -202,7 +207,7 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
 
 /// What every body of an error or of nothing is made of, and what is a part of others only.
 const KNOWN_OTHERWISE: [&str; 7] =
-    ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "SourceSettings", "Status"];
+    ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "RetriesOut", "Status"];
 
 fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     if let Some(name) = schema["$ref"].as_str() {

@@ -80,6 +80,7 @@ async fn endpoints(client: &Client) {
     let made = app.endpoints().create(&new).await.unwrap();
     assert_eq!(made.event_types, new.event_types);
     assert_eq!(made.health.status, Condition::Active);
+    assert_eq!((&made.status, made.failure_count), (&EndpointStatus::Active, 0));
     assert_eq!(app.endpoints().list().await.unwrap().data, std::slice::from_ref(&made));
     let endpoint = app.endpoint("books");
     assert_eq!(endpoint.get().await.unwrap(), made);
@@ -134,6 +135,7 @@ async fn messages(client: &Client) {
         event_id: Some("paid-17".into()),
         tags: Some(vec!["year".into()]),
         channels: Some(vec!["paid".into()]),
+        payload_retention_hours: Some(48),
         ..NewMessage::new("invoice.paid", payload.clone())
     };
     let sent = messages.send(&new).await.unwrap();
@@ -181,14 +183,19 @@ async fn messages(client: &Client) {
     assert_eq!(message.destinations().filter(all).await.unwrap().data[0].uid.as_deref(), Some("books"));
     assert_eq!(endpoint.messages().await.unwrap().data.len(), 3);
     assert_eq!(app.attempt_stats(&AttemptStatsFilter::default()).await.unwrap().total_success, 0);
+    let destination = message.destinations().await.unwrap().data.remove(0);
+    assert_eq!(destination.retry_count.map(|retries| retries >= 1), Some(true), "{destination:?}");
     // An attempt that is just being made is waited for.
+    let sent_id = sent.id.clone();
     for attempt in 1.. {
         match message.resend("books").await {
             Err(error) if error.status() == Some(409) && attempt < 100 => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             sent => {
-                sent.unwrap();
+                let made = sent.unwrap().attempt.expect("it does not take long");
+                assert_eq!((made.msg_id.as_str(), made.status), (sent_id.as_str(), Status::Fail));
+                assert_eq!(made.trigger_type, Trigger::Manual);
                 break;
             }
         }

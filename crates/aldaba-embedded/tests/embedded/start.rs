@@ -45,6 +45,11 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
             "is built in",
         ),
         (fresh().overrides(Overrides { job_attempts: 0, ..Overrides::default() }), "overrides: "),
+        (
+            fresh()
+                .overrides(Overrides { job_max_delay: Duration::from_millis(999), ..Overrides::default() }),
+            "overrides: ",
+        ),
         (fresh().overrides(sweeping(Duration::ZERO)), "overrides: sweep_interval must be 1 ms to 30 days"),
         (fresh().overrides(sweeping(Duration::MAX)), "overrides: sweep_interval must be 1 ms to 30 days"),
     ] {

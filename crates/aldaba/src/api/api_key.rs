@@ -5,7 +5,7 @@ use super::body::Pending;
 use super::ids::Ids;
 use super::json::{self, Fields};
 use super::page::PageQuery;
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{ApiKeyId, AppId, Timestamp};
@@ -45,6 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// A key to be made.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ApiKeyIn {
     #[schema(min_length = 1, max_length = 256)]
@@ -59,14 +60,19 @@ struct ApiKeyIn {
     expires_at: Option<String>,
 }
 
+example!(ApiKeyIn, {"name": "The shop's backend", "scope": "send"});
+
 /// What of a key can change.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ApiKeyPatch {
     #[schema(min_length = 1, max_length = 256)]
     name: String,
 }
+
+example!(ApiKeyPatch, {"name": "The shop's new backend"});
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -114,6 +120,10 @@ fn render(key: &ApiKey) -> ApiKeyOut {
     }
 }
 
+const FIELDS: &[&str] = &["name", "scope", "appId", "expiresAt"];
+/// What a list shows besides.
+const READ_ONLY_FIELDS: [&str; 4] = ["id", "prefix", "createdAt", "lastUsedAt"];
+
 fn missing() -> Error {
     Error::not_found("There is no such API key; GET /api/v1/api-key lists them")
 }
@@ -133,6 +143,7 @@ fn name(fields: &mut Fields) -> Option<String> {
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
     let once = pending.once(caller.org(), &[]);
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    fields.refuse_others(FIELDS);
     let (name, scope) = (name(&mut fields), fields.required_string("scope"));
     let scope = scope.and_then(|scope| {
         let known = Scope::from_name(&scope);
@@ -174,6 +185,8 @@ async fn patch(
 ) -> Result<Response, Error> {
     let key = find(&api, &caller, &key)?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    fields.forget(&READ_ONLY_FIELDS);
+    fields.refuse_others(FIELDS);
     let name = name(&mut fields);
     for field in ["scope", "appId", "expiresAt"] {
         if fields.has(field) {

@@ -1,11 +1,12 @@
 use super::auth::{Access, Organization};
 use super::body::Pending;
+use super::conflict::Subject;
 use super::given;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::query::Query;
-use super::routes::{Form, Route};
+use super::routes::{Form, Route, example};
 use super::variant::Variant;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
@@ -66,6 +67,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// An application: a customer of yours.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 pub(super) struct ApplicationIn {
     #[schema(min_length = 1, max_length = 4096)]
@@ -79,6 +81,8 @@ pub(super) struct ApplicationIn {
     metadata: Option<std::collections::BTreeMap<String, String>>,
 }
 
+example!(ApplicationIn, {"name": "My first customer", "throttleRate": 100, "metadata": {"plan": "basic"}});
+
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct AlertEmailIn {
@@ -86,6 +90,8 @@ struct AlertEmailIn {
     #[schema(max_length = 254)]
     email: Option<String>,
 }
+
+example!(AlertEmailIn, {"email": "people@example.com"});
 
 struct ApplicationPatch;
 
@@ -98,6 +104,8 @@ impl PartialSchema for ApplicationPatch {
             .into()
     }
 }
+
+example!(ApplicationPatch, {"name": "My first customer, renamed"});
 
 const LONGEST_ADDRESS: usize = 254;
 
@@ -140,8 +148,24 @@ fn render(application: &Application) -> ApplicationOut<'_> {
     }
 }
 
+const FIELDS: &[&str] = &["name", "uid", "throttleRate", "rateLimit", "metadata"];
+/// What is shown besides. Whoever changes an application may send back all that they have read.
+const READ_ONLY_FIELDS: [&str; 4] = ["id", "alertEmail", "createdAt", "updatedAt"];
+
+/// A new one.
 pub(super) fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
+    read_fields(org, Fields::parse(body)?)
+}
+
+/// One that may be there already.
+fn read_change(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
     let mut fields = Fields::parse(body)?;
+    fields.forget(&READ_ONLY_FIELDS);
+    read_fields(org, fields)
+}
+
+fn read_fields(org: OrgId, mut fields: Fields) -> Result<NewApplication, Error> {
+    fields.refuse_others(FIELDS);
     let name = fields.required_string("name");
     let name = fields.checked("name", name, |name| match name {
         name if name.is_empty() => Err("must have at least one character".into()),
@@ -185,7 +209,7 @@ pub(super) async fn create(
             let there = api.application(&caller, uid).await?;
             Ok(json::answer(StatusCode::OK, &render(&there)))
         }
-        (Err(error), _) => Err(error.into()),
+        (Err(error), uid) => Err(api.refusal(error, Subject::Application(org), uid).await),
     }
 }
 
@@ -229,12 +253,13 @@ async fn put(
 ) -> Result<Response, Error> {
     let org = caller.org();
     let which = WhichApplication { org, key };
-    let may_be_made = || ids::may_be_made("app_", &which.key, "There is no such application");
+    let may_be_made =
+        || ids::may_be_made("app_", &which.key, "There is no such application; GET /api/v1/app lists them");
     if api.engine.store().application(which.clone()).await?.is_none() {
         may_be_made()?;
     }
     let (once, body) = (pending.once(org, &[which.key.as_bytes()]), pending.read().await?);
-    let mut new = read(org, &body.bytes)?;
+    let mut new = read_change(org, &body.bytes)?;
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = given::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
@@ -244,12 +269,12 @@ async fn put(
             may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(which.key.clone()));
             let is_named_so = uid.as_ref() == Some(&which.key);
-            match api.directory(&caller).create_application(NewApplication { uid, ..new.clone() }, once).await
-            {
+            let asked = NewApplication { uid: uid.clone(), ..new.clone() };
+            match api.directory(&caller).create_application(asked, once).await {
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
-                made => {
-                    let (Made::New(made) | Made::Before(made)) = made?;
+                Err(error) => return Err(api.refusal(error, Subject::Application(org), uid).await),
+                Ok(Made::New(made) | Made::Before(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }
@@ -260,7 +285,8 @@ async fn put(
         }
         match api.directory(&caller).update_application(&current, new.clone()).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+            Err(error) => return Err(api.refusal(error, Subject::Application(org), new.uid).await),
+            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
 }
@@ -289,10 +315,12 @@ async fn patch(
             }
             merged[name] = value;
         }
-        let new = read(current.org, merged.to_string().as_bytes())?;
+        let new = read_change(current.org, merged.to_string().as_bytes())?;
+        let uid = new.uid.clone();
         match api.directory(&caller).update_application(&current, new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+            Err(error) => return Err(api.refusal(error, Subject::Application(current.org), uid).await),
+            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
 }

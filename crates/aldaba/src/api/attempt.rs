@@ -81,6 +81,7 @@ pub(super) struct AttemptOut<'a> {
     error: Option<&'a str>,
     /// Which part of the request took too long, where the error is a timeout.
     error_detail: Option<&'a str>,
+    /// 0: it was its turn; 1: made by hand, or the first that a replay has made.
     trigger_type: u8,
     #[serde(serialize_with = "json::time")]
     #[schema(value_type = String, format = DateTime)]
@@ -114,7 +115,7 @@ pub(super) fn render_with<'a>(
         error_detail,
         trigger_type: match attempt.trigger {
             Trigger::Scheduled => 0,
-            Trigger::Manual => 1,
+            Trigger::Manual | Trigger::Replay => 1,
         },
         timestamp: attempt.started_at,
         msg,
@@ -166,7 +167,7 @@ async fn find(
         Ok(id) => api.engine.store().attempt(message.id, id).await?,
         Err(_) => None,
     };
-    Ok((message, found.ok_or_else(|| Error::not_found("The message has no such attempt"))?))
+    Ok((message, found.ok_or_else(|| Error::not_found("The message has no such attempt; GET /api/v1/app/{app_id}/attempt/msg/{msg_id} lists those that it has"))?))
 }
 
 /// Deleted or not.

@@ -7,21 +7,44 @@ use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AuditId, EndpointId, Timestamp};
-use aldaba_store::{ActorFilter, ActorKind, AuditEntry, AuditQuery, Order, Who};
+use aldaba_store::{ActorFilter, ActorKind, AuditEntry, AuditQuery, FieldChange, Order, Who};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// Rows that one request looks at. A filter that finds little goes on from there.
-const WALK: usize = 10_000;
+const MAX_ROWS_WALKED: usize = 10_000;
+
+/// What actions begin with.
+const RESOURCE_TYPES: [&str; 14] = [
+    "api_key",
+    "application",
+    "attempt",
+    "delivery",
+    "endpoint",
+    "event_type",
+    "host",
+    "message",
+    "policy",
+    "portal_access",
+    "profile",
+    "replay",
+    "source",
+    "token",
+];
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/audit", Access::Govern, list)
             .named("v1.audit.list", "Lists who changed what, the newest first")
             .query("app_id", Form::Text, "Only what was about this application")
+            .query("endpoint_id", Form::Text, "Only what was about this endpoint (its id)")
+            .query("resource_type", Form::OneOf(&RESOURCE_TYPES), "Only changes of this kind of thing")
+            .query("resource_id", Form::Text, "Only changes of the thing with this id or name, such as `ep_…` or `invoice.paid`")
+            .query("field", Form::Text, "Only changes of this field, such as `url`")
             .query("action", Form::Text, "Only this action, such as `endpoint.update`")
             .query(
                 "actor",
@@ -49,6 +72,8 @@ struct AuditOut<'a> {
     timestamp: Timestamp,
     actor: ActorOut<'a>,
     action: &'a str,
+    /// The kind of thing that was changed: what the action begins with.
+    resource_type: &'a str,
     #[serde(serialize_with = "json::optional_text")]
     #[schema(value_type = Option<String>)]
     app_id: Option<AppId>,
@@ -57,10 +82,34 @@ struct AuditOut<'a> {
     endpoint_id: Option<EndpointId>,
     /// The id or the name of what was changed; null where it was several things.
     resource_id: Option<&'a str>,
-    /// The fields that have another value now, where that is known. Values are not kept.
+    /// The fields that have another value now, where that is known.
     fields: &'a [String],
+    /// Their values before and after. Empty for changes from before this was kept, and where nothing has values.
+    changes: Vec<FieldChangeOut<'a>>,
     /// How many things were changed.
     count: u32,
+}
+
+/// A field that has another value now.
+#[derive(Serialize, ToSchema)]
+struct FieldChangeOut<'a> {
+    field: &'a str,
+    /// Null: there was none. Secrets are `***`.
+    #[schema(value_type = Value)]
+    before: &'a Value,
+    /// Null: there is none. Secrets are `***`.
+    #[schema(value_type = Value)]
+    after: &'a Value,
+    /// A value was too long to be kept: the beginning of its text stands for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<bool>,
+}
+
+impl<'a> From<&'a FieldChange> for FieldChangeOut<'a> {
+    fn from(change: &'a FieldChange) -> Self {
+        let FieldChange { field, before, after, cut } = change;
+        Self { field, before, after, cut: cut.then_some(true) }
+    }
 }
 
 /// Who changed it.
@@ -74,7 +123,7 @@ struct ActorOut<'a> {
     /// Of a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     prefix: Option<&'a str>,
-    /// Of a key, as it was at the time.
+    /// Of a key, as it was at the time; of an organization's token, if it was given one.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     /// Of a portal token.
@@ -92,7 +141,8 @@ fn render(entry: &AuditEntry) -> AuditOut<'_> {
         Who::PortalToken { app, session } => {
             ActorOut { session_id: session.as_deref(), ..nobody(app.to_string()) }
         }
-        Who::OrganizationToken | Who::CommandLine | Who::Program => nobody(org),
+        Who::OrganizationToken { name } => ActorOut { name: name.as_deref(), ..nobody(org) },
+        Who::CommandLine | Who::Program => nobody(org),
     };
     let deed = &entry.deed;
     AuditOut {
@@ -100,10 +150,12 @@ fn render(entry: &AuditEntry) -> AuditOut<'_> {
         timestamp: entry.at(),
         actor,
         action: &deed.action,
+        resource_type: deed.kind(),
         app_id: deed.app,
         endpoint_id: deed.endpoint,
         resource_id: Some(deed.resource.as_str()).filter(|resource| !resource.is_empty()),
         fields: &deed.fields,
+        changes: deed.changes.iter().map(Into::into).collect(),
         count: entry.count,
     }
 }
@@ -119,11 +171,42 @@ async fn list(State(api): State<Api>, query: PageQuery<AuditId>, caller: Caller)
             Err(_) => api.application(&caller, app.into_owned()).await?.id,
         }),
     };
+    let endpoint = query.query.get("endpoint_id").map(|id| read_endpoint(&id)).transpose()?;
+    let kind = query.query.get("resource_type").map(|kind| read_kind(&kind)).transpose()?;
+    let (resource, field) = (query.query.get("resource_id"), query.query.get("field"));
+    let (resource, field) = (resource.map(Into::into), field.map(Into::into));
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let action = query.query.get("action").map(Into::into);
-    let asked = AuditQuery { org: caller.org(), app, action, actor, after, before, page, order, walk: WALK };
+    let org = caller.org();
+    let asked = AuditQuery {
+        org,
+        app,
+        endpoint,
+        kind,
+        resource,
+        field,
+        action,
+        actor,
+        after,
+        before,
+        page,
+        order,
+        most: MAX_ROWS_WALKED,
+    };
     let found = api.engine.store().audit(asked).await?;
     Ok(query.list_walked(found.found, found.stopped, |entry| entry.id).render(render))
+}
+
+fn read_endpoint(text: &str) -> Result<EndpointId, Error> {
+    text.parse().map_err(|_| Error::query("endpoint_id", text, "the id of an endpoint (ep_…)"))
+}
+
+fn read_kind(text: &str) -> Result<String, Error> {
+    let expected = || format!("one of {}", RESOURCE_TYPES.join(", "));
+    match RESOURCE_TYPES.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(Error::query("resource_type", text, expected())),
+    }
 }
 
 fn read_actor(text: &str) -> Result<ActorFilter, Error> {

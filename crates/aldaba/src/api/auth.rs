@@ -1,5 +1,6 @@
 //! Who is asking, and what they may reach.
 
+use super::code::Code;
 use super::{Api, Error};
 use crate::token::{Caller, Refused};
 use aldaba_delivery::OrgId;
@@ -84,7 +85,7 @@ pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     let token = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
     match token {
         Some(token) => api.tokens.check(token, api.engine.clock().now()).map_err(refusal),
-        None => Err(Error::new(StatusCode::UNAUTHORIZED, "authentication_failed", NO_TOKEN)),
+        None => Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_TOKEN)),
     }
 }
 
@@ -140,26 +141,32 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 fn refusal(refused: Refused) -> Error {
     let (unauthorized, bad) = (StatusCode::UNAUTHORIZED, StatusCode::BAD_REQUEST);
     match refused {
-        Refused::Invalid => Error::new(unauthorized, "authentication_failed", "Invalid token"),
-        Refused::Expired => {
-            Error::new(unauthorized, "authentication_failed", "Invalid token: the API key has expired")
-        }
+        Refused::Invalid => Error::new(
+            unauthorized,
+            Code::AuthenticationFailed,
+            "Invalid token: it is no API key, and not signed with the secret of this server; `aldaba token create` makes one",
+        ),
+        Refused::Expired => Error::new(
+            unauthorized,
+            Code::AuthenticationFailed,
+            "Invalid token: the API key has expired; make another",
+        ),
         Refused::Ended => Error::new(
             unauthorized,
-            "authentication_failed",
-            "Invalid token: it has been ended before its time",
+            Code::AuthenticationFailed,
+            "Invalid token: it has been ended before its time; make another",
         ),
         Refused::IsTheSecret => Error::new(
             unauthorized,
-            "authentication_failed",
+            Code::AuthenticationFailed,
             "Invalid token: this is the secret that signs tokens; make a token with `aldaba token create`",
         ),
         Refused::NoOrganization => {
-            Error::new(bad, "bad_token", "The token's `sub` is not an organization's id (org_…)")
+            Error::new(bad, Code::BadToken, "The token's `sub` is not an organization's id (org_…)")
         }
         Refused::NoApplication => Error::new(
             bad,
-            "bad token",
+            Code::BadToken,
             "The token has an `org`, so that must be an organization's id (org_…) and `sub` an application's (app_…)",
         ),
     }

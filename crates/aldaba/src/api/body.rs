@@ -1,5 +1,6 @@
 //! A request's body, read only after the caller has been let in.
 
+use super::code::Code;
 use super::idempotency::RequestKey;
 use super::room::{Holder, Room, SMALL};
 use super::{Api, Error, message_batch};
@@ -31,9 +32,14 @@ pub(super) struct Pending {
     body: Body,
     key: Option<Box<RequestKey>>,
     limit: usize,
+    /// Where the limit comes from, and what to do at it.
+    about_limit: &'static str,
     progress: Duration,
     room: Room,
 }
+
+const OF_REQUESTS: &str = "the setting `payload_bytes` and 64 KiB. Send less, or raise the setting";
+const OF_PAYLOADS: &str = "the setting `payload_bytes`. Send less, or raise the setting";
 
 /// A body that has been read.
 #[derive(Debug)]
@@ -71,7 +77,7 @@ impl FromRequest<Api> for Pending {
         let key = RequestKey::of(&parts);
         let limit = api.limits.payload + ENVELOPE;
         let room = api.rooms.enter(parts.extensions.get::<Caller>().map(Holder::from));
-        Ok(Self { body, key, limit, progress: api.limits.progress, room })
+        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress: api.limits.progress, room })
     }
 }
 
@@ -80,7 +86,7 @@ impl Pending {
     pub(super) fn at_door(request: Request, api: &Api, holder: Holder) -> Self {
         let room = api.rooms.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
-        Self { body: request.into_body(), key: None, limit, progress, room }
+        Self { body: request.into_body(), key: None, limit, about_limit: OF_PAYLOADS, progress, room }
     }
 
     /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
@@ -89,9 +95,9 @@ impl Pending {
         self.key.as_ref().map(|key| key.digest(org, ids))
     }
 
-    /// For the few routes that take more than a message.
-    pub(super) fn up_to(self, limit: usize) -> Self {
-        Self { limit, ..self }
+    /// For the few routes that take more than a message. `about_limit` says where the limit comes from and what to do at it.
+    pub(super) fn up_to(self, limit: usize, about_limit: &'static str) -> Self {
+        Self { limit, about_limit, ..self }
     }
 
     pub(super) async fn read(self) -> Result<Received, Error> {
@@ -147,7 +153,10 @@ impl Pending {
 
     fn fits(&self, length: usize) -> Result<(), Error> {
         if length > self.limit {
-            return Err(Error::too_large(format!("The request's body is larger than {} bytes", self.limit)));
+            let Self { limit, about_limit, .. } = self;
+            return Err(Error::too_large(format!(
+                "The request's body may have {limit} bytes: {about_limit}"
+            )));
         }
         Ok(())
     }
@@ -163,8 +172,8 @@ impl Pending {
                     Err(_) => continue,
                 },
                 Some(Err(_)) => {
-                    let detail = "The request's body broke off";
-                    return Err(Error::new(StatusCode::BAD_REQUEST, "incomplete_body", detail));
+                    let detail = "The request's body ended before all of it had come. Nothing was stored; send it again";
+                    return Err(Error::new(StatusCode::BAD_REQUEST, Code::IncompleteBody, detail));
                 }
             }
         }
@@ -172,6 +181,7 @@ impl Pending {
 }
 
 fn too_slow(limit: Duration) -> Error {
-    let detail = format!("The request's body did not come within {limit:?}");
-    Error::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
+    let detail =
+        format!("The request's body did not come within {limit:?}. Nothing was stored; send it again");
+    Error::new(StatusCode::REQUEST_TIMEOUT, Code::BodyTimeout, detail)
 }

@@ -7,7 +7,7 @@ use super::ids::Ids;
 use super::json::{self, Fields};
 use super::page::PageQuery;
 use super::replay;
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::Timestamp;
@@ -43,6 +43,8 @@ struct ResumeIn {
     /// Also send again what has died in the outage.
     recover: Option<bool>,
 }
+
+example!(ResumeIn, {"recover": true});
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -177,7 +179,10 @@ pub(super) async fn resume(
         fields.finish()?;
     }
     if endpoint.config.disabled {
-        let detail = "The endpoint was turned off; set its `disabled` to false to turn it on and resume it";
+        let detail = format!(
+            "The endpoint {} was turned off; set its `disabled` to false to turn it on and resume it",
+            endpoint.id
+        );
         return Err(Error::conflict(detail));
     }
     let directory = api.directory(&caller);

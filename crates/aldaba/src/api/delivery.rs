@@ -89,6 +89,7 @@ struct DeliveryOut<'a> {
     reason_text: Option<&'static str>,
     explanation: &'a str,
     attempt_count: u32,
+    /// Retries that were planned: 1 after the first failure.
     retry_count: u32,
     #[serde(serialize_with = "json::optional_time")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -122,6 +123,35 @@ struct DeliveryOut<'a> {
     attempts: Option<Vec<attempt::AttemptOut<'a>>>,
 }
 
+/// What is shown of a delivery's retries where something else is listed.
+#[derive(Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RetriesOut {
+    /// Retries that were planned: 1 after the first failure. Null where there is no delivery, here and below.
+    retry_count: Option<u32>,
+    #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_retry_at: Option<Timestamp>,
+    /// Of the newest attempt.
+    status_code: Option<u16>,
+    response_duration_ms: Option<u64>,
+    /// The final reason for people; null unless it is dead.
+    reason_text: Option<&'static str>,
+}
+
+impl RetriesOut {
+    pub(super) fn of(view: &DeliveryView, next_attempt: Option<Timestamp>) -> Self {
+        let (status, last) = (&view.status, view.last.as_ref());
+        Self {
+            retry_count: Some(status.retries),
+            next_retry_at: next_attempt.filter(|_| status.attempts > 0),
+            status_code: last.and_then(|last| last.status_code),
+            response_duration_ms: last.map(|last| attempt::millis(last.duration)),
+            reason_text: status.state.reason().map(|reason| reason.text()),
+        }
+    }
+}
+
 /// A delivery with what is told about it.
 pub(super) struct Told {
     view: DeliveryView,
@@ -153,7 +183,7 @@ impl Told {
             reason_text: status.state.reason().map(|reason| reason.text()),
             explanation: &why.explanation,
             attempt_count: status.attempts,
-            retry_count: status.attempts.saturating_sub(1),
+            retry_count: status.retries,
             next_attempt: why.next_attempt,
             next_retry_at: why.next_attempt.filter(|_| status.attempts > 0),
             stop_date: *stop_date,
@@ -203,6 +233,7 @@ pub(super) async fn explained(
             policy: &policy,
             outlook: outlooks.get(&status.seq).copied().unwrap_or_default(),
             ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
+            delivered_by: view.delivered_by,
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
         };
         // What was let go again counts from then.
@@ -282,7 +313,11 @@ async fn pages(
 pub(super) async fn find(api: &Api, app: AppId, id: &str) -> Result<DeliveryView, Error> {
     let seq = api.delivery_ids.read(id)?;
     let found = api.engine.store().delivery_views(app, vec![seq]).await?.pop();
-    found.ok_or_else(|| Error::not_found("The application has no such delivery"))
+    found.ok_or_else(|| {
+        Error::not_found(
+            "The application has no such delivery; GET /api/v1/app/{app_id}/delivery lists those that it has",
+        )
+    })
 }
 
 pub(super) async fn show(

@@ -71,7 +71,11 @@ impl DeliveryIds {
 
     /// What is no id names nothing.
     pub(super) fn read(&self, text: &str) -> Result<Seq, Error> {
-        let missing = || Error::not_found("The application has no such delivery");
+        let missing = || {
+            Error::not_found(
+                "The application has no such delivery; GET /api/v1/app/{app_id}/delivery lists those that it has",
+            )
+        };
         let id = text.strip_prefix(PREFIX).and_then(parse).ok_or_else(missing)?;
         Ok(self.seq(DeliveryId(id)))
     }

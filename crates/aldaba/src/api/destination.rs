@@ -2,7 +2,7 @@
 
 use super::attempt::Status;
 use super::auth::Access;
-use super::delivery;
+use super::delivery::{self, RetriesOut};
 use super::delivery_id::DeliveryId;
 use super::endpoint::{reads_disabled, some_items};
 use super::explain::{self, Why};
@@ -64,6 +64,8 @@ struct DestinationOut<'a> {
     next_attempt: Option<Timestamp>,
     reason: &'static str,
     explanation: &'a str,
+    #[serde(flatten)]
+    retries: RetriesOut,
     #[serde(serialize_with = "json::optional_text")]
     #[schema(value_type = Option<String>)]
     delivery_id: Option<DeliveryId>,
@@ -108,6 +110,9 @@ fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destinatio
         next_attempt: why.next_attempt,
         reason: why.reason,
         explanation: &why.explanation,
+        retries: delivery
+            .as_ref()
+            .map_or_else(RetriesOut::default, |view| RetriesOut::of(view, why.next_attempt)),
         delivery_id: delivery.as_ref().map(|delivery| api.delivery_ids.id(delivery.status.seq)),
     }
 }

@@ -3,11 +3,12 @@
 
 use super::auth::Access;
 use super::body::Pending;
+use super::code::Code;
 use super::delivery::find;
 use super::delivery_query::{Owner, WALK, Written, phase};
 use super::ids::Ids;
 use super::json::{self, Fields};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error, endpoint, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::AppId;
@@ -43,14 +44,18 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct CancelIn {
     #[schema(value_type = String, format = DateTime)]
     created_before: String,
 }
 
+example!(CancelIn, {"createdBefore": "2025-01-31T12:00:00Z"});
+
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct DiscardIn {
     /// `dead` (default) or `pending`.
@@ -65,11 +70,15 @@ struct DiscardIn {
     iterator: Option<String>,
 }
 
+example!(DiscardIn, {"state": "dead", "eventType": "invoice.paid"});
+
 /// How many are discarded in one write, and how many reads and writes one request may take.
 const SLICE: usize = 250;
 const SLICES: usize = 8;
 /// The same for one that has no way to go on where it was.
 const MOST_SLICES: usize = 400;
+/// Of a request to discard many.
+const FIELDS: &[&str] = &["state", "endpoint", "eventType", "reason", "before", "after", "iterator"];
 
 fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
     Some(Cancel { app, endpoint: status.endpoint, waiting: status.waiting()? })
@@ -87,7 +96,9 @@ pub(super) async fn one(
         let DeliveryView { status, .. } = find(&api, app, &id).await?;
         let Some(waiting) = cancel(app, &status) else {
             if status.state.reason().is_none() {
-                return Err(Error::conflict("It was delivered, or skipped: there is nothing to discard"));
+                let detail =
+                    format!("The delivery {id} was delivered, or skipped: there is nothing to discard");
+                return Err(Error::conflict(detail));
             }
             api.engine.discard(entry("delivery.discard"), app, vec![status.seq]).await?;
             return Ok(StatusCode::NO_CONTENT);
@@ -96,7 +107,7 @@ pub(super) async fn one(
             [Cancelled::Done] => return Ok(StatusCode::NO_CONTENT),
             [Cancelled::InFlight] => {
                 let detail = "An attempt is being made at this moment; try again when it has ended";
-                return Err(Error::later(StatusCode::CONFLICT, "in_flight", detail, 1));
+                return Err(Error::later(StatusCode::CONFLICT, Code::InFlight, detail, 1));
             }
             _ => tries.again().await?,
         }
@@ -123,6 +134,7 @@ pub(super) async fn many(
 ) -> Result<Response, Error> {
     let app = api.application(&caller, app).await?.id;
     let mut fields = Fields::parse(&body.read().await?.bytes)?;
+    fields.refuse_others(FIELDS);
     let state = fields.string("state");
     let iterator = fields.string("iterator");
     let written = Written {
@@ -199,6 +211,7 @@ pub(super) async fn messages(
 ) -> Result<StatusCode, Error> {
     let endpoint = endpoint::find(&api, &caller, keys).await?;
     let mut fields = Fields::parse(&body.read().await?.bytes)?;
+    fields.refuse_others(&["createdBefore"]);
     let before = fields.moment("createdBefore");
     if before.is_none() && !fields.has_problem() {
         fields.problem("createdBefore", "this field is required: what was accepted before it is cancelled");
@@ -226,12 +239,12 @@ pub(super) async fn messages(
         from = page.stopped.or(last.filter(|_| full));
         if from.is_none() && left {
             let detail = "Some were being sent at this moment, and may be tried again. Ask again for them";
-            return Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, "in_flight", detail, 1));
+            return Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, Code::InFlight, detail, 1));
         }
         if from.is_none() {
             return Ok(StatusCode::NO_CONTENT);
         }
     }
     let detail = "Many were cancelled, and more wait. Ask again for the rest";
-    Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, "more", detail, 1))
+    Err(Error::later(StatusCode::SERVICE_UNAVAILABLE, Code::More, detail, 1))
 }

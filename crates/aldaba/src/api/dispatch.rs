@@ -11,7 +11,7 @@ use super::message::PAGE_BYTES;
 use super::message_in::{DEEPEST, MOST_TAGS, too_deep};
 use super::page::PageQuery;
 use super::query::Query;
-use super::routes::{Form, Route};
+use super::routes::{Form, Route, example};
 use super::secret::SecretOut;
 use super::{Api, Error};
 use crate::token::Caller;
@@ -97,6 +97,8 @@ struct DispatchIn {
     #[schema(min_items = 1, max_items = 10)]
     tags: Option<Vec<String>>,
 }
+
+example!(DispatchIn, {"url": "https://example.com/hooks", "eventType": "report.ready", "payload": {"report": 7}, "policy": "quick"});
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -198,7 +200,7 @@ fn render<'a>(api: &Api, org: OrgId, dispatch: &'a Dispatch) -> DispatchOut<'a> 
     DispatchOut {
         id: message.id,
         endpoint_id: dispatch.delivery.status.endpoint,
-        event_id: message.event_id.as_deref(),
+        event_id: message.content.event_id.as_deref(),
         event_type: &message.content.event_type,
         deliver_at: message.deliver_at,
         record: Record::of(api, org, dispatch),
@@ -243,7 +245,7 @@ fn read(
     fields.finish()?;
     let (url, credentials) = parts(target)?;
     let event = NewEvent {
-        event_id,
+        event_id: event_id.map(Into::into),
         deliver_at,
         tags,
         once,
@@ -257,8 +259,7 @@ fn read(
 pub(super) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload: &str) -> Result<(), Error> {
     let most = api.limits.payload;
     if payload.len() > most {
-        let detail = format!("The payload is {} bytes long; {most} are allowed", payload.len());
-        return Err(Error::too_large(detail));
+        return Err(Error::payload_too_large(payload.len(), most));
     }
     if too_deep(payload.as_bytes()) {
         fields.problem(name, format!("is nested more than {DEEPEST} levels deep"));

@@ -2,7 +2,7 @@
 //! else can be reached.
 
 use super::error::Error;
-use super::{Api, openapi};
+use super::{Api, guides, openapi};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -32,6 +32,8 @@ pub(super) fn router() -> Router<Api> {
         // Its files are named relative to it.
         .route("/docs", get(async || Redirect::temporary("/docs/index.html")))
         .route("/docs/{*file}", get(async move |Path(file): Path<String>| serve(&file, index)))
+        .route("/docs/guides", get(async || guides::list()))
+        .route("/docs/guides/{name}", get(async |Path(name): Path<String>| guides::show(&name)))
 }
 
 /// Most servers are never asked for the document, and making it takes ten times its size: it is made at the first request, off

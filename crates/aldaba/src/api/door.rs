@@ -2,6 +2,7 @@
 //! nothing is stored of what is refused.
 
 use super::body::Pending;
+use super::code::Code;
 use super::ids::Ids;
 use super::json;
 use super::rates;
@@ -11,7 +12,7 @@ use aldaba_engine::{Door, DoorError, Opened, ReceiveError, Reception, SendError}
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
-use http::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
@@ -27,12 +28,15 @@ pub(super) fn route() -> MethodRouter<Api> {
 }
 
 /// What a sender hears of an event that is safe.
-#[derive(Serialize)]
+#[derive(Clone, Copy, Default, Serialize)]
 struct ReceivedOut {
     received: bool,
     /// It came before.
     #[serde(skip_serializing_if = "is_false")]
     duplicate: bool,
+    /// It came before and could not be forwarded then; it is forwarded again.
+    #[serde(skip_serializing_if = "is_false")]
+    reopened: bool,
     /// The source does not want it.
     #[serde(skip_serializing_if = "is_false")]
     ignored: bool,
@@ -62,11 +66,7 @@ async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
         Err(error) => {
             let (status, said) = error.summary();
             api.engine.tally().refuse(door.id, api.engine.clock().now(), status, said);
-            let mut response = refusal(error);
-            if status == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static(door.methods()));
-            }
-            response
+            refusal(error)
         }
     }
 }
@@ -87,14 +87,13 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
         rates::admit_stranger(api, door.id)?;
         if challenge.status >= 400 {
             let detail = "`hub.verify_token` is not the `verifyToken` of this source";
-            return Err(Error::new(StatusCode::FORBIDDEN, "not_verified", detail));
+            return Err(Error::new(StatusCode::FORBIDDEN, Code::NotVerified, detail));
         }
         api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
         return Ok(text(challenge.status, challenge.content_type, challenge.body));
     }
     if method != Method::POST {
-        let detail = "A source takes POST";
-        return Err(Error::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail));
+        return Err(Error::method_not_allowed(method, door.methods()));
     }
     if !door.verifies() {
         rates::admit_sender(api, door.id)?;
@@ -123,21 +122,26 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
         }
         Opened::Ignored => {
             api.engine.tally().count(door.id, now(), |counts| counts.ignored += 1);
-            return Ok(received(door, false, true));
+            return Ok(received(door, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
         }
         Opened::Event(event) => event,
     };
     let (bytes, room) = (body.keep_all(), body.into_room());
     let reception = api.engine.receive(door, event, bytes, room).await?;
-    Ok(received(door, matches!(reception, Reception::Duplicate(_)), false))
+    let said = ReceivedOut {
+        duplicate: matches!(reception, Reception::Duplicate(_)),
+        reopened: matches!(reception, Reception::Reopened(_)),
+        ..ReceivedOut::default()
+    };
+    Ok(received(door, said))
 }
 
 /// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
 /// repeat it for ever.
-fn received(door: &Door, duplicate: bool, ignored: bool) -> Response {
+fn received(door: &Door, said: ReceivedOut) -> Response {
     match door.answer() {
         Some(own) => text(own.status, &own.content_type, own.body.clone()),
-        None => json::answer(StatusCode::OK, &ReceivedOut { received: true, duplicate, ignored }),
+        None => json::answer(StatusCode::OK, &ReceivedOut { received: true, ..said }),
     }
 }
 
@@ -153,10 +157,12 @@ fn text(status: u16, content_type: &str, body: String) -> Response {
 impl From<DoorError> for Error {
     fn from(error: DoorError) -> Self {
         let (status, code) = match &error {
-            error if error.is_unauthorized() => (StatusCode::UNAUTHORIZED, "not_verified"),
-            DoorError::HeadersTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large"),
-            DoorError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            _ => (StatusCode::BAD_REQUEST, "no_event"),
+            error if error.is_unauthorized() => (StatusCode::UNAUTHORIZED, Code::NotVerified),
+            DoorError::HeadersTooLarge => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Code::HeadersTooLarge)
+            }
+            DoorError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Code::Busy),
+            _ => (StatusCode::BAD_REQUEST, Code::NoEvent),
         };
         Self::new(status, code, error.to_string())
     }
@@ -165,12 +171,13 @@ impl From<DoorError> for Error {
 impl From<ReceiveError> for Error {
     fn from(error: ReceiveError) -> Self {
         match error {
-            ReceiveError::OtherBody(_) => Self::conflict(
-                "A former event has this id and another body. Nothing was stored; each event must have an id of its own",
-            ),
+            ReceiveError::OtherBody(message) => Self::conflict(format!(
+                "A former event has this id and another body: it is the message {message}. Nothing was stored; each event must \
+                 have an id of its own"
+            )),
             ReceiveError::Send(SendError::Late) => {
                 let detail = "The store takes long. The event may be stored yet; send it again, and it is told from a repeat";
-                Self::later(StatusCode::SERVICE_UNAVAILABLE, "late", detail, AGAIN)
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Late, detail, AGAIN)
             }
             ReceiveError::Send(error) => error.into(),
         }

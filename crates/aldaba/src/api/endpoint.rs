@@ -1,6 +1,7 @@
 use super::auth::Access;
 use super::body::Pending;
 use super::condition::{self, HealthOut};
+use super::conflict::Subject;
 use super::endpoint_in::{
     EndpointIn, EndpointPatch, EndpointUpdate, Offer, changes, merge, read, turns_off_again,
 };
@@ -84,6 +85,11 @@ pub(super) struct EndpointOut<'a> {
     blocked: bool,
     #[schema(value_type = Object)]
     metadata: &'a RawValue,
+    /// `failed` while its health is, else `active`.
+    #[schema(pattern = "^(active|failed)$")]
+    status: &'static str,
+    /// Failures since the last success.
+    failure_count: u32,
     health: HealthOut<'a>,
     #[serde(serialize_with = "json::time")]
     #[schema(value_type = String, format = DateTime)]
@@ -116,6 +122,8 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
         on_exhausted: endpoint.config.ordering.on_exhausted().map(OnExhausted::name),
         blocked: endpoint.is_blocked(),
         metadata: json::raw(&endpoint.config.metadata),
+        status: if endpoint.health.status == HealthStatus::Failed { "failed" } else { "active" },
+        failure_count: endpoint.health.failure_count,
         health: condition::render(endpoint),
         created_at: endpoint.created_at,
         updated_at: endpoint.updated_at,
@@ -149,9 +157,11 @@ pub(super) async fn create(
     let new = read(&api, &offer, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
     let which = WhichApplication { org, key: id.to_string() };
-    let (Made::New(made) | Made::Before(made)) =
-        api.directory(&caller).create_endpoint(which, new, once).await?;
-    Ok(json::answer(StatusCode::CREATED, &render(&made)))
+    let uid = new.config.uid.clone();
+    match api.directory(&caller).create_endpoint(which, new, once).await {
+        Ok(Made::New(made) | Made::Before(made)) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
+        Err(error) => Err(api.refusal(error, Subject::Endpoint { app: id, endpoint: None }, uid).await),
+    }
 }
 
 pub(super) async fn list(
@@ -203,9 +213,11 @@ pub(super) async fn patch(
         let new = read(&api, &offer, merged.as_bytes())?;
         let credentials = given.contains_key("url").then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
+        let uid = new.config.uid.clone();
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
+            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
 }
@@ -218,7 +230,13 @@ pub(super) async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
-    let may_be_made = || ids::may_be_made("ep_", &key, "The application has no such endpoint");
+    let may_be_made = || {
+        ids::may_be_made(
+            "ep_",
+            &key,
+            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
+        )
+    };
     if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
         may_be_made()?;
     }
@@ -236,11 +254,13 @@ pub(super) async fn put(
             let uid = new.config.uid.get_or_insert_with(|| key.clone());
             let is_named_so = *uid == key;
             let which = WhichApplication { org: application.org, key: application.id.to_string() };
+            let (uid, subject) =
+                (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
             match api.directory(&caller).create_endpoint(which, new, once).await {
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
-                made => {
-                    let (Made::New(made) | Made::Before(made)) = made?;
+                Err(error) => return Err(api.refusal(error, subject, uid).await),
+                Ok(Made::New(made) | Made::Before(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }
@@ -258,9 +278,11 @@ pub(super) async fn put(
         let same = new.config.url == current.config.url && new.credentials.is_none();
         let credentials = (!same).then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));
+        let uid = new.config.uid.clone();
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            changed => return Ok(json::answer(StatusCode::OK, &render(&changed?))),
+            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
+            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
 }

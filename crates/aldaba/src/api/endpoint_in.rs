@@ -3,6 +3,7 @@
 use super::endpoint::{reads_disabled, some_items};
 use super::ids;
 use super::json::{self, Fields};
+use super::routes::example;
 use super::variant::Variant;
 use super::{Api, Error, error::Problem, event_type, filter, given, headers, ordering};
 use crate::token::Caller;
@@ -39,7 +40,8 @@ const FIELDS: &[&str] = &[
     "headers",
 ];
 /// What only the server sets. Whoever changes an endpoint may send back all that they have read.
-const READ_ONLY_FIELDS: [&str; 5] = ["id", "blocked", "health", "createdAt", "updatedAt"];
+const READ_ONLY_FIELDS: [&str; 7] =
+    ["id", "blocked", "status", "failureCount", "health", "createdAt", "updatedAt"];
 const LONGEST_URL: usize = EndpointConfig::LONGEST_URL;
 
 /// An endpoint: a URL that wants messages.
@@ -90,6 +92,8 @@ pub(super) struct EndpointIn {
     headers: Option<BTreeMap<String, String>>,
 }
 
+example!(EndpointIn, {"url": "https://example.com/hooks", "description": "Their accounting", "policy": "quick"});
+
 pub(super) struct EndpointUpdate;
 
 impl ToSchema for EndpointUpdate {}
@@ -102,6 +106,8 @@ impl PartialSchema for EndpointUpdate {
     }
 }
 
+example!(EndpointUpdate, {"url": "https://example.com/other-hooks", "description": "Their accounting", "policy": "standard"});
+
 pub(super) struct EndpointPatch;
 
 impl ToSchema for EndpointPatch {}
@@ -113,6 +119,8 @@ impl PartialSchema for EndpointPatch {
             .into()
     }
 }
+
+example!(EndpointPatch, {"throttleRate": 10, "disabled": false});
 
 /// The event types that an endpoint can ask for.
 pub(super) struct Offer<'a> {

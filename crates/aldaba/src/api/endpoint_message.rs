@@ -2,6 +2,7 @@
 
 use super::attempt::Status;
 use super::auth::Access;
+use super::delivery::RetriesOut;
 use super::history_query::STATUSES;
 use super::ids::Ids;
 use super::json;
@@ -12,10 +13,11 @@ use super::routes::{Form, Route};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_store::{DeliveryState, EndpointMessage, EndpointMessagesQuery, Progress};
+use aldaba_store::{DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, Progress, Seq};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -53,9 +55,16 @@ struct EndpointMessageOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::optional_time")]
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
+    #[serde(flatten)]
+    retries: RetriesOut,
 }
 
-fn render(item: &EndpointMessage, content: WithContent, expanded: bool) -> EndpointMessageOut<'_> {
+fn render<'a>(
+    item: &'a EndpointMessage,
+    view: Option<&DeliveryView>,
+    content: WithContent,
+    expanded: bool,
+) -> EndpointMessageOut<'a> {
     let status = match item.delivery.progress() {
         Some(Progress::Delivered) => Status::SUCCESS,
         Some(Progress::Pending) => Status::PENDING,
@@ -67,7 +76,8 @@ fn render(item: &EndpointMessage, content: WithContent, expanded: bool) -> Endpo
         DeliveryState::Waiting { due_at } => Some(due_at),
         _ => None,
     };
-    EndpointMessageOut { message: message::render(&item.message, content), status, next_attempt }
+    let retries = view.map_or_else(RetriesOut::default, |view| RetriesOut::of(view, next_attempt));
+    EndpointMessageOut { message: message::render(&item.message, content), status, next_attempt, retries }
 }
 
 /// What a status stands for; nothing: for everything.
@@ -101,6 +111,9 @@ async fn list(
     let ask = EndpointMessagesQuery { app, endpoint, progress, filter, part, payloads };
     let _turn = api.turns.next_if(content.0).await?;
     let found = api.engine.store().endpoint_messages(ask).await?;
+    let seqs = found.items.iter().map(|item| item.delivery.seq).collect();
+    let views = api.engine.store().delivery_views(app, seqs).await?;
+    let views: BTreeMap<Seq, DeliveryView> = views.into_iter().map(|view| (view.status.seq, view)).collect();
     let listed = query.list_walked(found.items, found.stopped, |item| item.message.id);
-    Ok(listed.render(|item| render(item, content, expanded)))
+    Ok(listed.render(|item| render(item, views.get(&item.delivery.seq), content, expanded)))
 }

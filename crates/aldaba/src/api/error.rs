@@ -1,14 +1,16 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
+use super::code::Code;
 use super::json;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_engine::{ChangeError, DispatchError, EventTypes, ResendError, Rotation, SendError, Unfit};
+use aldaba_engine::{ChangeError, DispatchError, EventTypes, Rotation, SendError, Unfit};
 use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay, Source};
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::fmt::Display;
 
 /// Seconds: what has been ended is remembered for days.
 const REVOCATIONS_AGAIN: u32 = 3600;
@@ -23,18 +25,21 @@ pub(crate) struct Error {
     body: Body,
     /// Seconds after which it is worth trying again.
     retry_after: Option<u32>,
+    /// The methods that the route has.
+    allow: Option<HeaderValue>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Body {
-    Plain { code: &'static str, detail: Cow<'static, str> },
-    Problems { detail: Vec<Problem> },
+    Plain { code: Code, detail: Cow<'static, str> },
+    Problems { code: Code, detail: Vec<Problem> },
 }
 
 /// One thing that is wrong with a request, and where.
 #[derive(Debug, Serialize)]
 pub(crate) struct Problem {
+    /// SDKs read it as strings: an item of a list is `[0]`.
     loc: Vec<String>,
     msg: String,
     #[serde(rename = "type")]
@@ -75,8 +80,8 @@ impl From<Problems> for Error {
             let last = Problem::value(&[place], message);
             listed.push(last);
         }
-        let body = Body::Problems { detail: listed };
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None }
+        let body = Body::Problems { code: Code::Validation, detail: listed };
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None, allow: None }
     }
 }
 
@@ -119,8 +124,9 @@ impl From<Problem> for Error {
 }
 
 impl Error {
-    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, body: Body::Plain { code, detail: detail.into() }, retry_after: None }
+    pub(crate) fn new(status: StatusCode, code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        debug_assert!(code.comes_with(status), "docs/errors.md does not say {status} of {code:?}");
+        Self { status, body: Body::Plain { code, detail: detail.into() }, retry_after: None, allow: None }
     }
 
     pub(crate) fn problems(all: Vec<Problem>) -> Self {
@@ -131,7 +137,7 @@ impl Error {
 
     /// What is wrong with a part of the body, seen from the whole of it.
     pub(crate) fn in_field(mut self, field: &str) -> Self {
-        if let Body::Problems { detail } = &mut self.body {
+        if let Body::Problems { detail, .. } = &mut self.body {
             for problem in detail {
                 let place = problem.loc.len().min(1);
                 problem.loc.insert(place, field.to_owned());
@@ -141,40 +147,55 @@ impl Error {
     }
 
     pub(crate) fn not_found(what: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", what)
+        Self::new(StatusCode::NOT_FOUND, Code::NotFound, what)
     }
 
-    pub(crate) fn malformed_query(detail: String) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "generic_error", detail)
+    /// A parameter of the query string that cannot be read.
+    pub(crate) fn query(name: &str, given: &str, expected: impl Display) -> Self {
+        Problem::value(&["query", name], format!("expected {expected}, not `{given}`")).into()
+    }
+
+    /// `allowed` is as the header `Allow` has it: `GET, HEAD`.
+    pub(crate) fn method_not_allowed(method: &Method, allowed: &str) -> Self {
+        let detail = format!("This route does not take {method}; it takes {allowed}");
+        let refused = Self::new(StatusCode::METHOD_NOT_ALLOWED, Code::MethodNotAllowed, detail);
+        Self { allow: HeaderValue::from_str(allowed).ok(), ..refused }
     }
 
     pub(crate) fn forbidden(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+        Self::new(StatusCode::FORBIDDEN, Code::InsufficientAccess, detail)
     }
 
     pub(crate) fn conflict(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::CONFLICT, "conflict", detail)
+        Self::new(StatusCode::CONFLICT, Code::Conflict, detail)
+    }
+
+    /// A payload is larger than the setting allows.
+    pub(crate) fn payload_too_large(bytes: usize, limit: usize) -> Self {
+        Self::too_large(format!(
+            "The payload has {bytes} bytes, and may have {limit}. Send less, or raise the setting `payload_bytes`"
+        ))
     }
 
     pub(crate) fn too_large(detail: String) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail)
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::PayloadTooLarge, detail)
     }
 
     /// The cause is in the log; a caller can do nothing with it.
     pub(crate) fn server() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Something went wrong on the server")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::ServerError, "Something went wrong on the server")
     }
 
     pub(crate) fn busy() -> Self {
         let detail = "The server is busy. Nothing was stored; try again";
-        Self::later(StatusCode::SERVICE_UNAVAILABLE, "busy", detail, 1)
+        Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Busy, detail, 1)
     }
 
     /// For whoever keeps what was refused: the status, and what was said.
     pub(crate) fn summary(&self) -> (u16, String) {
         let said = match &self.body {
             Body::Plain { detail, .. } => detail.to_string(),
-            Body::Problems { detail } => {
+            Body::Problems { detail, .. } => {
                 let said: Vec<_> = detail.iter().map(|problem| problem.msg.as_str()).collect();
                 said.join("; ")
             }
@@ -187,11 +208,11 @@ impl Error {
         Self { retry_after: self.retry_after.or(Some(seconds)), ..self }
     }
 
-    pub(crate) fn later(status: StatusCode, code: &'static str, detail: &'static str, seconds: u32) -> Self {
+    pub(crate) fn later(status: StatusCode, code: Code, detail: &'static str, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..Self::new(status, code, detail) }
     }
 
-    pub(crate) fn too_many(code: &'static str, detail: String, seconds: u32) -> Self {
+    pub(crate) fn too_many(code: Code, detail: String, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
     }
 
@@ -207,7 +228,7 @@ impl Error {
              at {}",
             json::shown_time(until)
         );
-        Self::too_many("quota_exceeded", detail, seconds)
+        Self::too_many(Code::QuotaExceeded, detail, seconds)
     }
 }
 
@@ -218,22 +239,22 @@ impl From<StoreError> for Error {
             StoreError::Busy => Self::busy(),
             StoreError::Timeout => Self::later(
                 unavailable,
-                "timeout",
+                Code::Timeout,
                 "Reading took too long. Try again, with a smaller limit",
                 1,
             ),
             StoreError::Closed => {
-                Self::later(unavailable, "stopping", "The server is stopping. Try again", 1)
+                Self::later(unavailable, Code::Stopping, "The server is stopping. Try again", 1)
             }
             StoreError::Full => Self::later(
                 StatusCode::INSUFFICIENT_STORAGE,
-                "disk_full",
+                Code::DiskFull,
                 "The server's disk is full. Nothing was stored; try again once there is room",
                 10,
             ),
             StoreError::Failed(cause) => {
                 tracing::error!(cause, "a request met a failed store");
-                Self::new(unavailable, "store_failed", "The server's store has failed; see its log")
+                Self::new(unavailable, Code::StoreFailed, "The server's store has failed; see its log")
             }
         }
     }
@@ -242,7 +263,9 @@ impl From<StoreError> for Error {
 impl From<ChangeError> for Error {
     fn from(error: ChangeError) -> Self {
         match error {
-            ChangeError::NotFound => Self::not_found("There is no such application or endpoint"),
+            ChangeError::NotFound => Self::not_found(
+                "There is no such application or endpoint: it may have been deleted meanwhile",
+            ),
             ChangeError::UidTaken => Self::conflict("Another one already has this uid"),
             ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
             ChangeError::TooManyApiKeys => Self::conflict(format!(
@@ -254,7 +277,7 @@ impl From<ChangeError> for Error {
                 Source::MOST
             )),
             ChangeError::TooManyTokens { now, until } => Self::too_many(
-                "too_many_tokens",
+                Code::TooManyTokens,
                 format!(
                     "{} former tokens of this source still count, as many as there may be. The token was not changed; the first \
                      of them ends at {}",
@@ -267,19 +290,19 @@ impl From<ChangeError> for Error {
                 "The application belongs to the source {source}, and goes with it. Nothing was deleted; delete the source"
             )),
             ChangeError::TooManyRevocations(most) => Self::too_many(
-                "too_many_revocations",
+                Code::TooManyRevocations,
                 format!(
                     "{most} have been ended before their time, as many as are remembered. To end all portal tokens of an \
                      application, use expire-all without sessionIds and without expiry: that is never refused"
                 ),
                 REVOCATIONS_AGAIN,
             ),
-            ChangeError::Repeated => Self::conflict(
-                "This request has been made before. Its key was shown then, and cannot be shown again: revoke it, and make \
-                 another",
-            ),
+            ChangeError::Repeated(key) => Self::conflict(format!(
+                "This request has been made before, and has made the API key {key}. It was shown then, and cannot be shown again: \
+                 revoke it, and make another"
+            )),
             ChangeError::TooManyReplays => {
-                Self::too_many("too_many_replays", too_many_replays(), REPLAYS_AGAIN)
+                Self::too_many(Code::TooManyReplays, too_many_replays(), REPLAYS_AGAIN)
             }
             ChangeError::TooManyEventTypes => Self::conflict(format!(
                 "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
@@ -292,20 +315,20 @@ impl From<ChangeError> for Error {
             )),
             ChangeError::TooManyKeys => Self::new(
                 StatusCode::BAD_REQUEST,
-                "limit_reached",
+                Code::LimitReached,
                 format!(
                     "{} former keys of this endpoint still sign, as many as there may be. The key was not changed; wait \
                      until one has expired",
                     Rotation::MOST_OLD
                 ),
             ),
-            ChangeError::MadeAndGone => Self::conflict(
-                "A request with this idempotency-key has been made before, and what it made has been deleted since. Nothing \
-                 was made now; to make another one, send another key",
-            ),
+            ChangeError::MadeAndGone(id) => Self::conflict(format!(
+                "A request with this idempotency-key has made {id} before, and that has been deleted since. Nothing was made now; \
+                 to make another one, send another key"
+            )),
             ChangeError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "unsettled",
+                Code::Unsettled,
                 "Others keep changing this. Nothing was changed; try again",
                 1,
             ),
@@ -319,8 +342,8 @@ impl From<ChangeError> for Error {
             ChangeError::UnknownProfile(name) => {
                 Problem::value(&["body", "profile"], format!("`{name}` is no wire profile")).into()
             }
-            ChangeError::NotOrderable(obstacle) => Self::conflict(not_orderable(obstacle)),
-            ChangeError::InUse => Self::conflict("An endpoint uses it"),
+            ChangeError::NotOrderable(obstacle) => not_orderable(obstacle, "the endpoint"),
+            ChangeError::InUse(endpoint) => Self::conflict(format!("{} uses it", user(endpoint))),
             ChangeError::Vault(cause) => {
                 tracing::error!(%cause, "a stored secret cannot be opened");
                 Self::server()
@@ -328,6 +351,11 @@ impl From<ChangeError> for Error {
             ChangeError::Store(error) => error.into(),
         }
     }
+}
+
+/// Who uses a policy or a profile.
+pub(super) fn user(endpoint: Option<EndpointId>) -> String {
+    endpoint.map_or_else(|| "An endpoint".to_owned(), |endpoint| format!("The endpoint {endpoint}"))
 }
 
 /// A filter is refused when it is given, so that no message has to be.
@@ -343,18 +371,16 @@ fn too_costly(whose: &str, work: u64, most: u64) -> Error {
 impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         match error {
-            SendError::NotFound => Self::not_found("There is no such application"),
-            SendError::EventIdTaken(_) => {
-                Self::conflict("The application already has a message with this eventId")
-            }
+            SendError::NotFound => Self::not_found("There is no such application; GET /api/v1/app lists them"),
+            SendError::EventIdTaken(message) => Self::conflict(format!(
+                "The message {message} of the application has this eventId. Nothing was stored; give each message an eventId \
+                 of its own"
+            )),
             SendError::TooFarAhead => {
                 Problem::value(&["body", "deliverAt"], "may be 366 days ahead at most").into()
             }
-            SendError::Ordered(endpoints) => {
-                Problem::value(&["body", "deliverAt"], ordered_endpoints(&endpoints)).into()
-            }
             SendError::Unfit(Unfit::Unchecked) => Self::too_many(
-                "batch_too_costly",
+                Code::BatchTooCostly,
                 "The messages before this one took the time that a request has for checking payloads against schemas. This \
                  one was not stored; send it alone, or in a smaller batch"
                     .to_owned(),
@@ -365,7 +391,7 @@ impl From<SendError> for Error {
             SendError::UnknownProfile(name) => ChangeError::UnknownProfile(name).into(),
             SendError::Unsettled => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "unsettled",
+                Code::Unsettled,
                 "The application's configuration keeps changing. Nothing was stored; try again",
                 1,
             ),
@@ -376,7 +402,7 @@ impl From<SendError> for Error {
             )),
             SendError::Late => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "late",
+                Code::Late,
                 "The store takes long, and what you sent may be stored yet. Send it again with the same idempotency-key or \
                  eventId: then it is told from a repeat",
                 LATE_AGAIN,
@@ -396,51 +422,6 @@ impl From<DispatchError> for Error {
     }
 }
 
-impl From<ResendError> for Error {
-    fn from(error: ResendError) -> Self {
-        let later = |code, detail| Self::later(StatusCode::SERVICE_UNAVAILABLE, code, detail, 1);
-        match error {
-            ResendError::InFlight => Self::conflict(
-                "An attempt of this delivery is being made right now. Look at its result first",
-            ),
-            ResendError::InOrder => Self::conflict(
-                "The endpoint gets its messages in order, and this one still waits for its turn. Nothing was sent",
-            ),
-            ResendError::Disabled => {
-                Self::conflict("The endpoint is disabled. Nothing was sent; enable it first")
-            }
-            ResendError::NoEndpoint => Self::not_found("The application has no such endpoint"),
-            ResendError::NoPayload => Self::new(
-                StatusCode::BAD_REQUEST,
-                "missing_payload",
-                "The message's payload is not kept any more; it cannot be sent again",
-            ),
-            ResendError::ForAnother => Self::conflict(
-                "The message was dispatched with headers of its own, and they go to its own address alone. Nothing was sent",
-            ),
-            ResendError::TooMany => {
-                later("busy", "Many messages are being sent again by hand. Nothing was sent; try again")
-            }
-            ResendError::Paused => later("paused", "Nothing can be sent now. Nothing was sent; try again"),
-            ResendError::Store(error) => error.into(),
-        }
-    }
-}
-
-/// How many endpoints a message names.
-const NAMED: usize = 3;
-
-fn ordered_endpoints(endpoints: &[EndpointId]) -> String {
-    let names: Vec<_> = endpoints.iter().take(NAMED).map(ToString::to_string).collect();
-    let more = if endpoints.len() > NAMED { " and others" } else { "" };
-    format!(
-        "the message would go to {}{more}, which get their messages in order, and all that come later \
-         would have to wait for it. Nothing was stored, for other endpoints neither. Leave deliverAt out, \
-         or give the message an event type or channels that only endpoints without ordering want",
-        names.join(", ")
-    )
-}
-
 fn too_many_replays() -> String {
     format!(
         "The application has {} replays running, as many as it may have. None was started; wait until one is \
@@ -449,17 +430,14 @@ fn too_many_replays() -> String {
     )
 }
 
-fn not_orderable(obstacle: Obstacle) -> String {
-    match obstacle {
+pub(super) fn not_orderable(obstacle: Obstacle, endpoint: impl Display) -> Error {
+    Error::conflict(match obstacle {
         Obstacle::TooManyWait => format!(
-            "More than {} deliveries wait for this endpoint, too many to put them in order. Nothing was \
-             changed; try again when fewer wait",
+            "More than {} deliveries wait for {endpoint}, too many to put them in order. Nothing was changed; try again when \
+             fewer wait",
             Obstacle::MOST_WAITING
         ),
-        Obstacle::OneIsDelayed => "A message with deliverAt waits for this endpoint, and in order all that \
-             come later would have to wait for it. Nothing was changed; try again when it is delivered"
-            .to_owned(),
-    }
+    })
 }
 
 /// An error as a part of an answer about several things.
@@ -472,7 +450,7 @@ pub(crate) struct Part {
 }
 
 impl From<Error> for Part {
-    fn from(Error { status, body, retry_after }: Error) -> Self {
+    fn from(Error { status, body, retry_after, .. }: Error) -> Self {
         Self { status: status.as_u16(), error: body, retry_after }
     }
 }
@@ -485,6 +463,9 @@ impl IntoResponse for Error {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, allow);
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

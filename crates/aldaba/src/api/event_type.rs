@@ -2,6 +2,7 @@
 
 use super::auth::Access;
 use super::body::Pending;
+use super::code::Code;
 use super::endpoint::some_items;
 use super::event_type_in::{EventTypeIn, EventTypePatch, EventTypeUpdate, merge, read};
 use super::ids::{self, Ids};
@@ -156,7 +157,8 @@ pub(super) fn is_operational(caller: &Caller, name: &str) -> bool {
 
 fn missing_or_own(caller: &Caller, name: &str) -> Error {
     if is_operational(caller, name) {
-        return Error::conflict("It is an event of the server itself. PUT describes it in your own words");
+        let detail = format!("`{name}` is an event of the server itself. PUT describes it in your own words");
+        return Error::conflict(detail);
     }
     missing()
 }
@@ -226,7 +228,7 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
             |error| match error {
                 ChangeError::UidTaken => {
                     let detail = format!("There is an event type `{name}` already; PUT or PATCH changes it");
-                    Error::new(StatusCode::CONFLICT, "event_type_exists", detail)
+                    Error::new(StatusCode::CONFLICT, Code::EventTypeExists, detail)
                 }
                 ChangeError::NotFound => missing(),
                 error => error.into(),

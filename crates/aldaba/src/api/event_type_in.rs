@@ -2,6 +2,7 @@
 
 use super::ids;
 use super::json::Fields;
+use super::routes::example;
 use super::variant::Variant;
 use super::{Error, given};
 use aldaba_engine::{NewEventType, Schemas};
@@ -41,6 +42,17 @@ pub(super) struct EventTypeIn {
     group_name: Option<String>,
 }
 
+example!(EventTypeIn, {
+    "name": "invoice.paid",
+    "description": "An invoice was paid in full",
+    "schemas": {"1": {
+        "type": "object",
+        "required": ["invoice"],
+        "properties": {"invoice": {"type": "integer"}},
+        "examples": [{"invoice": 42}],
+    }},
+});
+
 /// A kind of event as it is to be; what is not given is set to its default.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
@@ -60,6 +72,8 @@ pub(super) struct EventTypeUpdate {
     group_name: Option<String>,
 }
 
+example!(EventTypeUpdate, {"description": "An invoice was paid, in full or in part", "groupName": "invoices"});
+
 pub(super) struct EventTypePatch;
 
 impl ToSchema for EventTypePatch {}
@@ -71,6 +85,8 @@ impl PartialSchema for EventTypePatch {
             .into()
     }
 }
+
+example!(EventTypePatch, {"deprecated": true});
 
 /// `name`: from the path, where that names it.
 pub(super) fn read(body: &[u8], name: Option<&str>) -> Result<NewEventType, Error> {

@@ -2,11 +2,12 @@
 
 use super::auth::Access;
 use super::body::Pending;
+use super::code::Code;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::message::{self, MessageOut};
 use super::query::WithContent;
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::OrgId;
@@ -34,6 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// Which example is to be sent.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct EventExampleIn {
     /// Or `svix.ping`, which needs no event type.
@@ -43,8 +45,11 @@ struct EventExampleIn {
     example_index: Option<u64>,
 }
 
+example!(EventExampleIn, {"eventType": "svix.ping"});
+
 fn read(body: &[u8]) -> Result<(String, usize), Error> {
     let mut fields = Fields::parse(body)?;
+    fields.refuse_others(&["eventType", "exampleIndex"]);
     let event_type = fields.required_string("eventType");
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
     let index = fields.number("exampleIndex", 0, u32::MAX.into()).unwrap_or(0);
@@ -53,7 +58,7 @@ fn read(body: &[u8]) -> Result<(String, usize), Error> {
 }
 
 fn no_example(detail: String) -> Error {
-    Error::new(StatusCode::BAD_REQUEST, "invalid_scheme", detail)
+    Error::new(StatusCode::BAD_REQUEST, Code::InvalidScheme, detail)
 }
 
 /// The payload of an example.
@@ -89,19 +94,16 @@ async fn send(
     let endpoint = api.endpoint(application.id, key).await?;
     if endpoint.direct {
         // An address gets what is dispatched to it, and nothing else.
-        return Err(Error::not_found("The application has no such endpoint"));
+        return Err(Error::not_found(
+            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
+        ));
     }
     let org = application.org;
     let once = pending.once(org, &[endpoint.id.as_bytes()]);
     let (event_type, index) = read(&pending.read().await?.bytes)?;
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
-    let content = Content {
-        event_type: event.event_type.clone(),
-        payload: event.payload.clone(),
-        version: None,
-        sealed_headers: None,
-    };
+    let content = Content::new(&event.event_type, event.payload.clone());
     let which = WhichApplication { org, key: application.id.to_string() };
     let sent = api.engine.send(&which, event).await.map_err(|error| match error {
         SendError::Unfit(_) => no_example(format!(
@@ -127,9 +129,9 @@ async fn send(
         channels: Vec::new(),
         tags: Vec::new(),
         headers: Vec::new(),
-        event_id: None,
         created_at,
         deliver_at: None,
+        payload_until: None,
         job: None,
         only_for: Some(endpoint.id),
     };

@@ -34,6 +34,8 @@ pub(super) struct Known<'a> {
     pub(super) outlook: Outlook,
     /// The first that waits for an ordered endpoint, if it is another one.
     pub(super) ahead: Option<Waiting>,
+    /// Which attempt has delivered it, if that is kept.
+    pub(super) delivered_by: Option<u32>,
     /// Of the newest attempt.
     pub(super) error: Option<&'a str>,
 }
@@ -48,7 +50,8 @@ pub(super) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
             Why::new(reason.name(), text)
         }
         DeliveryState::Delivered { at } => {
-            Why::new("delivered", format!("Delivered by attempt {attempts} at {}", shown_time(at)))
+            let attempt = known.delivered_by.unwrap_or(attempts);
+            Why::new("delivered", format!("Delivered by attempt {attempt} at {}", shown_time(at)))
         }
         DeliveryState::Dead { at, reason } => {
             let error = known.error.map(|error| format!("; the last error: {error}")).unwrap_or_default();
@@ -69,6 +72,12 @@ fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     let longest = holds.into_iter().flatten().filter(|why| why.next_attempt.as_ref().is_none_or(later));
     if let Some(why) = longest.max_by_key(|why| why.next_attempt.unwrap_or(Timestamp::MIN)) {
         return why;
+    }
+    let is_outside = known.endpoint.config.ordering.is_fifo() && known.delivery.place.is_none();
+    if is_outside && due_at > now {
+        let text =
+            format!("Is for later: it takes its place in the endpoint's order at {}", shown_time(due_at));
+        return Why::new("scheduled", text).at(known.ahead.map_or(due_at, |ahead| ahead.due_at.max(due_at)));
     }
     if let Some(ahead) = known.ahead {
         let text = "Waits for an earlier message: the endpoint gets them in order";

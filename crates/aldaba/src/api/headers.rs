@@ -6,7 +6,7 @@ use super::endpoint::find;
 use super::error::Problem;
 use super::ids::Ids;
 use super::json::{self, Fields};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::{EndpointHeaders, HeaderProblem};
@@ -43,6 +43,8 @@ pub(super) struct HeadersIn {
     headers: BTreeMap<String, String>,
 }
 
+example!(HeadersIn, {"headers": {"X-Team": "billing"}});
+
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
@@ -51,6 +53,8 @@ struct HeadersPatch {
     /// The names of headers to take away.
     delete_headers: Option<Vec<String>>,
 }
+
+example!(HeadersPatch, {"headers": {"X-Team": "support", "X-Region": "eu"}, "deleteHeaders": ["X-Former"]});
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct HeadersOut<'a> {

@@ -31,6 +31,21 @@ struct HealthReport {
     background: BackgroundHealth,
     /// What the server thinks of the machine's clock.
     clock: Option<ClockHealth>,
+    tokens: TokensHealth,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document")]
+struct TokensHealth {
+    /// `ok`, or `expiring` while there are any.
+    status: String,
+    /// How many API keys and organization tokens were used within the last day and expire within 30 days. Those issued for
+    /// 30 days or less do not count. The log has their names.
+    expiring: u64,
+    /// When the first of them expires.
+    #[schema(format = DateTime)]
+    first_expires_at: Option<String>,
 }
 
 #[derive(ToSchema)]
@@ -87,8 +102,16 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
         "cache": {"status": "ok"},
         "background": background(&api.engine.restarted_tasks()),
         "clock": clock(&api),
+        "tokens": tokens(&api),
     });
     json::answer(status, &body)
+}
+
+/// Without names and organizations, because anybody may ask for this.
+fn tokens(api: &Api) -> Value {
+    let (expiring, first) = api.tokens.expiring().count(api.engine.clock().now());
+    let status = if expiring == 0 { "ok" } else { "expiring" };
+    json!({"status": status, "expiring": expiring, "firstExpiresAt": first.map(json::shown_time)})
 }
 
 /// It changes nothing about the answer's status: a task that is restarted is no reason to send requests elsewhere. Why it

@@ -8,7 +8,7 @@ use super::error::Problem;
 use super::ids::Ids;
 use super::json::{self, Fields};
 use super::page::PageQuery;
-use super::routes::{Form, Route};
+use super::routes::{Form, Route, example};
 use super::{Api, Error, unfit};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, OrgId};
@@ -80,6 +80,14 @@ struct JobIn {
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<String>,
 }
+
+example!(JobIn, {
+    "jobId": "report-7",
+    "jobType": "report",
+    "status": "completed",
+    "result": {"pages": 12},
+    "webhookUrl": "https://example.com/jobs",
+});
 
 /// The job has no URL: there is nobody to tell.
 #[derive(Serialize, ToSchema)]

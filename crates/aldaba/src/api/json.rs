@@ -152,8 +152,13 @@ impl Fields {
     /// Refuses fields that mean nothing, for bodies in which one that is left out means something: a name that is
     /// misspelt would be taken for that.
     pub(super) fn refuse_others(&mut self, known: &[&str]) {
-        let unknown: Vec<_> =
-            self.fields.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+        self.refuse_others_but(known, &[]);
+    }
+
+    /// The same, but for names of which the caller says something else.
+    pub(super) fn refuse_others_but(&mut self, known: &[&str], apart: &[&str]) {
+        let is_known = |name: &str| known.contains(&name) || apart.contains(&name);
+        let unknown: Vec<_> = self.fields.keys().filter(|name| !is_known(name)).cloned().collect();
         for (place, name) in unknown.iter().enumerate() {
             // No more than so many problems are listed, and looking for the nearest name takes time.
             let message = if place <= Problems::MOST { unknown_field(name, known) } else { String::new() };
@@ -464,36 +469,13 @@ impl Fields {
         }
         text
     }
-
-    /// A field that may be left out but not be null.
-    pub(super) fn not_null(&mut self, name: &str) {
-        if self.fields.get(name).is_some_and(|value| is_null(value)) {
-            self.problem(name, "cannot be null; leave it out");
-        }
-    }
-
-    /// A field of which one value is supported.
-    pub(super) fn only(&mut self, name: &str, supported: u64, what: &str) {
-        if self.optional(name).is_some_and(|value| whole(&value) != Some(supported)) {
-            self.problem(name, format!("{supported} is the only supported value ({what}); or leave it out"));
-        }
-    }
-
-    /// Refuses fields that belong to the API but are not served yet: taking them and doing nothing
-    /// would be a lie.
-    pub(super) fn not_yet(&mut self, names: &[&str]) {
-        for name in names {
-            if self.optional(name).is_some() {
-                self.problem(name, "is not supported yet; leave it out");
-            }
-        }
-    }
 }
 
 /// What is said of a field that means nothing.
 pub(super) fn unknown_field(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(meant) => format!("unknown field; did you mean \"{meant}\"?"),
+        None if known.is_empty() => "unknown field; this request takes none".to_owned(),
         None => format!("unknown field; there are: {}", known.join(", ")),
     }
 }

@@ -4,6 +4,7 @@
 //! at a time, and all of it together has a rate: it cannot take anything from others.
 
 use super::auth::Access;
+use super::code::Code;
 use super::ids::Ids;
 use super::routes::Route;
 use super::{Api, Error};
@@ -152,7 +153,7 @@ fn refusal(wait: Duration) -> Error {
         "Public keys are asked for more than {A_SECOND} times a second, by all together. Keep what you have read, and \
          try again in {seconds} s"
     );
-    Error::too_many("rate_limited", detail, seconds)
+    Error::too_many(Code::RateLimited, detail, seconds)
 }
 
 /// Public, as keys for verifying are; an application is named by its id alone here, because names are an
@@ -177,7 +178,7 @@ async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Re
 }
 
 fn missing() -> Error {
-    Error::not_found("There is no such application")
+    Error::not_found("There is no such application; GET /api/v1/app lists them")
 }
 
 fn answer(body: Bytes) -> Response {

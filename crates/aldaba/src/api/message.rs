@@ -107,7 +107,7 @@ pub(super) fn render(message: &Message, content: WithContent) -> MessageOut<'_> 
     };
     MessageOut {
         id: message.id,
-        event_id: message.event_id.as_deref(),
+        event_id: message.content.event_id.as_deref(),
         event_type: &message.content.event_type,
         payload,
         version: message.content.version.as_deref(),
@@ -151,8 +151,9 @@ pub(super) async fn create(
         channels: input.channels.clone(),
         tags: input.tags.clone(),
         headers: input.headers.clone(),
-        event_id: input.event_id.clone(),
+        event_id: input.event_id.as_deref().map(Into::into),
         deliver_at: input.deliver_at,
+        payload_kept: input.payload_kept,
         direct: None,
         source: None,
         only_for: None,

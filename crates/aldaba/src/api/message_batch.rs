@@ -7,7 +7,7 @@ use super::given::{AtMost, First};
 use super::ids::Ids;
 use super::json::Fields;
 use super::message_in::{MessageDocument, MessageIn};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error, idempotency, json, rates};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
@@ -44,6 +44,11 @@ struct MessageBatchIn {
     #[schema(min_items = 1, max_items = 1000)]
     messages: Vec<MessageDocument>,
 }
+
+example!(MessageBatchIn, {"messages": [
+    {"eventType": "invoice.paid", "payload": {"invoice": 43}},
+    {"eventType": "invoice.paid", "payload": {"invoice": 44}},
+]});
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +101,8 @@ async fn create(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
     let once = pending.once(application.org, &[]);
-    let body = pending.up_to(MOST_BYTES).read().await?;
+    let body =
+        pending.up_to(MOST_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
     let messages = messages(&body.bytes)?;
     rates::charge(&api, application.org, application.id, messages.len() - 1);
     let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
@@ -167,8 +173,9 @@ fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
         channels: input.channels,
         tags: input.tags,
         headers: input.headers,
-        event_id: input.event_id,
+        event_id: input.event_id.map(Into::into),
         deliver_at: input.deliver_at,
+        payload_kept: input.payload_kept,
         direct: None,
         source: None,
         only_for: None,

@@ -1,6 +1,7 @@
 //! What a message says: its exact bytes, and their end.
 
 use super::auth::Access;
+use super::code::Code;
 use super::ids::Ids;
 use super::json;
 use super::routes::Route;
@@ -40,7 +41,7 @@ async fn raw(
     let message = api.message(application.id, key).await?;
     if message.expunged {
         let detail = "The message's payload was deleted";
-        return Err(Error::new(StatusCode::NOT_FOUND, "missing_payload", detail));
+        return Err(Error::new(StatusCode::NOT_FOUND, Code::MissingPayload, detail));
     }
     let payload = String::from_utf8_lossy(&message.content.payload);
     Ok(json::sized_answer(StatusCode::OK, &RawOut { payload: &payload }, payload.len() + 64))

@@ -8,13 +8,15 @@ use super::given::{self, AtMost, First};
 use super::ids;
 use super::json::{self, Fields};
 use super::message_headers;
+use super::routes::example;
 use aldaba_delivery::Timestamp;
 use aldaba_store::NewMessage;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// An event.
@@ -43,10 +45,19 @@ pub(super) struct MessageDocument {
     /// Nothing goes out before this moment.
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<String>,
+    /// Days after which the payload is removed, counted from when the message was accepted. The message itself stays, and
+    /// a payload that a delivery waits for stays until that has ended.
+    #[schema(minimum = 1, maximum = 90)]
+    payload_retention_period: Option<u64>,
+    /// The same in hours. Only one of the two can be given; beside hours the default of 90 days counts as not given.
+    #[schema(minimum = 1, maximum = 2160)]
+    payload_retention_hours: Option<u64>,
     /// Makes the application, if the one in the path is not there; its `uid` must be the name in the path.
     application: Option<super::application::ApplicationIn>,
     transformations_params: Option<ParametersDocument>,
 }
+
+example!(MessageDocument, {"eventType": "invoice.paid", "payload": {"invoice": 42}, "channels": ["billing"]});
 
 /// The body that is sent.
 #[derive(ToSchema)]
@@ -60,12 +71,12 @@ struct ParametersDocument {
 
 pub(super) const MOST_CHANNELS: usize = NewMessage::MOST_CHANNELS;
 pub(super) const MOST_TAGS: usize = NewMessage::MOST_TAGS;
-/// Part of the API, not served yet.
-const NOT_YET: [&str; 1] = ["payloadRetentionHours"];
 const PARAMETERS: &str = "transformationsParams";
 const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
-/// Days. SDKs of the first generation send it unasked, and nothing is deleted sooner.
-const RETENTION: u64 = 90;
+const RETENTION_DAYS: &str = "payloadRetentionPeriod";
+const RETENTION_HOURS: &str = "payloadRetentionHours";
+const MOST_RETENTION_HOURS: u64 = NewMessage::PAYLOAD_RETENTION.end().as_secs() / 3600;
+const MOST_RETENTION_DAYS: u64 = MOST_RETENTION_HOURS / 24;
 
 /// Those of [`Body`].
 const FIELDS: &[&str] = &[
@@ -79,8 +90,8 @@ const FIELDS: &[&str] = &[
     "deliverAt",
     "tags",
     "headers",
-    "payloadRetentionPeriod",
-    "payloadRetentionHours",
+    RETENTION_DAYS,
+    RETENTION_HOURS,
     "transformationsParams",
 ];
 
@@ -109,18 +120,13 @@ struct Body<'a> {
     #[serde(default)]
     #[serde(borrow)]
     headers: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "given")]
-    payload_retention_period: Option<&'a RawValue>,
     #[serde(default)]
-    payload_retention_hours: Option<IgnoredAny>,
+    payload_retention_period: Option<u64>,
+    #[serde(default)]
+    payload_retention_hours: Option<u64>,
     #[serde(default)]
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
-}
-
-/// A field that is there, null too.
-fn given<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl MessageIn<'_> {
@@ -172,6 +178,8 @@ pub(super) struct MessageIn<'a> {
     /// By name, in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) deliver_at: Option<Timestamp>,
+    /// How long its payload is kept.
+    pub(super) payload_kept: Option<Duration>,
 }
 
 impl<'a> MessageIn<'a> {
@@ -182,9 +190,7 @@ impl<'a> MessageIn<'a> {
                 let raw_payload = parsed.transformations_params.map(raw_payload).transpose()?.flatten();
                 let length = raw_payload.as_ref().map_or(0, |raw| raw.len()).max(payload.len());
                 if length > most_payload {
-                    return Err(Error::too_large(format!(
-                        "The payload is {length} bytes long; {most_payload} are allowed"
-                    )));
+                    return Err(Error::payload_too_large(length, most_payload));
                 }
                 if too_deep(payload.as_bytes()) {
                     let message = format!("is nested more than {DEEPEST} levels deep");
@@ -197,6 +203,7 @@ impl<'a> MessageIn<'a> {
                     None => Vec::new(),
                 };
                 let Body { event_type, payload, event_id, channels, tags, application, .. } = parsed;
+                let Body { payload_retention_period, payload_retention_hours, .. } = parsed;
                 Ok(Self {
                     event_type,
                     payload,
@@ -208,6 +215,7 @@ impl<'a> MessageIn<'a> {
                     tags: set(tags),
                     headers,
                     deliver_at,
+                    payload_kept: payload_kept(payload_retention_period, payload_retention_hours),
                 })
             }
             Ok(_) => Err(explain(body, None)),
@@ -217,8 +225,9 @@ impl<'a> MessageIn<'a> {
 }
 
 fn acceptable(body: &Body<'_>) -> bool {
-    body.payload_retention_hours.is_none()
-        && body.payload_retention_period.is_none_or(|days| days.get().parse() == Ok(RETENTION))
+    body.payload_retention_hours.is_none_or(|hours| (1..=MOST_RETENTION_HOURS).contains(&hours))
+        && body.payload_retention_period.is_none_or(|days| (1..=MOST_RETENTION_DAYS).contains(&days))
+        && !is_ambiguous(body.payload_retention_period, body.payload_retention_hours)
         && body.deliver_at.as_ref().is_none_or(|text| moment(text).is_ok())
         && ids::name(&body.event_type).is_ok()
         && body.payload.get().starts_with('{')
@@ -230,6 +239,16 @@ fn acceptable(body: &Body<'_>) -> bool {
         && body.tags.as_ref().is_none_or(|AtMost(First { items, count })| {
             (1..=MOST_TAGS).contains(count) && items.iter().all(|tag| ids::tag(tag).is_ok())
         })
+}
+
+/// SDKs of the first generation send the 90 days unasked: hours beside them are what is meant.
+fn payload_kept(days: Option<u64>, hours: Option<u64>) -> Option<Duration> {
+    hours.or(days.map(|days| days * 24)).map(|hours| Duration::from_secs(hours * 3600))
+}
+
+/// Both were given, and somebody has asked for each.
+fn is_ambiguous(days: Option<u64>, hours: Option<u64>) -> bool {
+    hours.is_some() && days.is_some_and(|days| days != MOST_RETENTION_DAYS)
 }
 
 /// The body that is to be sent in the place of the payload.
@@ -292,9 +311,12 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     message_headers::read(&mut fields);
     let deliver_at = fields.string("deliverAt");
     fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
-    fields.not_null("payloadRetentionPeriod");
-    fields.only("payloadRetentionPeriod", RETENTION, "days; payloads are not deleted sooner");
-    fields.not_yet(&NOT_YET);
+    let days = fields.number(RETENTION_DAYS, 1, MOST_RETENTION_DAYS);
+    let hours = fields.number(RETENTION_HOURS, 1, MOST_RETENTION_HOURS);
+    if is_ambiguous(days, hours) {
+        fields
+            .problem(RETENTION_HOURS, "cannot be given beside payloadRetentionPeriod; leave one of them out");
+    }
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
     fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
 }
@@ -338,15 +360,31 @@ mod tests {
     }
 
     #[test]
-    fn the_retention_that_sdks_send_unasked_is_taken_and_others_are_refused() {
-        let body = |days: &str| {
-            format!("{{\"eventType\":\"a\",\"payload\":{{}},\"payloadRetentionPeriod\":{days}}}")
-        };
-        for days in ["90", " 90 "] {
-            assert_eq!(status(&body(days)), None, "{days}");
+    fn a_payload_is_kept_for_days_or_for_hours_within_their_ranges() {
+        let body = |fields: &str| format!("{{\"eventType\":\"a\",\"payload\":{{}},{fields}}}");
+        let (days, hours) = ("\"payloadRetentionPeriod\":", "\"payloadRetentionHours\":");
+        for (fields, kept) in [
+            (format!("{days}90"), Some(90 * 24)),
+            (format!("{days} 1 "), Some(24)),
+            (format!("{days}null"), None),
+            (format!("{hours}1"), Some(1)),
+            (format!("{hours}2160"), Some(2160)),
+            (format!("{hours}null,{days}7"), Some(7 * 24)),
+            (format!("{hours}5,{days}null"), Some(5)),
+            // What SDKs send unasked is no second wish.
+            (format!("{hours}5,{days}90"), Some(5)),
+        ] {
+            let body = body(&fields);
+            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            assert_eq!(parsed.payload_kept.map(|kept| kept.as_secs() / 3600), kept, "{fields}");
         }
-        for days in ["5", "91", "-90", "90.5", "\"90\"", "[90]", "true", "null"] {
-            assert_eq!(status(&body(days)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{days}");
+        for wrong in ["0", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
+            let status = status(&body(&format!("{days}{wrong}")));
+            assert_eq!(status, Some(StatusCode::UNPROCESSABLE_ENTITY), "{wrong}");
+        }
+        for wrong in ["0", "2161", "-1", "1.5", "\"1\"", "5,\"payloadRetentionPeriod\":1"] {
+            let status = status(&body(&format!("{hours}{wrong}")));
+            assert_eq!(status, Some(StatusCode::UNPROCESSABLE_ENTITY), "{wrong}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::json::Fields;
 use super::message::{self, MessageOut};
 use super::page::{self, DEFAULT_LIMIT, PageQuery};
 use super::query::{Query, WithContent};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
@@ -44,6 +44,8 @@ struct SearchIn {
     /// Whether payloads are shown; no, if not given.
     with_content: Option<bool>,
 }
+
+example!(SearchIn, {"eventTypes": ["invoice.paid"], "after": "2025-01-31T12:00:00Z", "limit": 10, "withContent": true});
 
 async fn search(
     State(api): State<Api>,

@@ -11,7 +11,9 @@ mod attempt_list;
 mod audit;
 mod auth;
 mod body;
+mod code;
 mod condition;
+mod conflict;
 mod delivery;
 mod delivery_id;
 mod delivery_query;
@@ -30,6 +32,7 @@ mod example;
 mod explain;
 mod filter;
 mod given;
+mod guides;
 mod headers;
 mod health;
 mod history_query;
@@ -50,6 +53,7 @@ mod message_search;
 mod mtls;
 mod named;
 mod nearest;
+mod nearest_route;
 mod openapi;
 mod operational;
 mod ordering;
@@ -80,6 +84,7 @@ pub(crate) use auth::Access;
 pub(crate) use delivery_id::DeliveryIds;
 pub(crate) use error::Error;
 pub(crate) use jwks::KeySets;
+pub(crate) use nearest::nearest;
 pub(crate) use portal::PublicUrl;
 pub(crate) use rates::Rates;
 pub(crate) use room::Rooms;
@@ -91,7 +96,9 @@ use aldaba_engine::wire::Guard;
 use aldaba_engine::{Directory, Engine};
 use aldaba_store::{Application, Endpoint, Message, WhichApplication};
 use axum::Router;
-use http::StatusCode;
+use axum::extract::MatchedPath;
+use http::{Method, Uri};
+use nearest_route::KnownRoutes;
 use routes::Route;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -137,7 +144,7 @@ impl Api {
     async fn application(&self, caller: &Caller, key: String) -> Result<Application, Error> {
         let found = self.engine.store().application(WhichApplication { org: caller.org(), key }).await?;
         let reached = found.filter(|application| caller.speaks_for(application.org, application.id));
-        reached.ok_or_else(|| Error::not_found("There is no such application"))
+        reached.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))
     }
 
     /// How to find the application that a message is for. Whoever is for one application alone finds no other.
@@ -159,12 +166,16 @@ impl Api {
 
     async fn endpoint(&self, app: AppId, key: String) -> Result<Endpoint, Error> {
         let found = self.engine.store().endpoint(app, key).await?;
-        found.ok_or_else(|| Error::not_found("The application has no such endpoint"))
+        found.ok_or_else(|| Error::not_found("The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has"))
     }
 
     async fn message(&self, app: AppId, key: String) -> Result<Message, Error> {
         let found = self.engine.store().message(app, key).await?;
-        found.ok_or_else(|| Error::not_found("The application has no such message"))
+        found.ok_or_else(|| {
+            Error::not_found(
+                "The application has no such message; GET /api/v1/app/{app_id}/msg lists those that are kept",
+            )
+        })
     }
 }
 
@@ -214,14 +225,17 @@ fn routes() -> Vec<Route> {
 }
 
 pub(crate) fn router(api: Api) -> Router {
+    let routes = routes();
+    let known = Arc::new(KnownRoutes::of(&routes));
+    let there = known.clone();
     Router::new()
-        .nest("/api/v1", routes::router(&api, routes()))
+        .nest("/api/v1", routes::router(&api, routes))
         .route(door::PATH, door::route())
         .merge(docs::router())
-        .fallback(async || Error::not_found("There is no such route; the API is under /api/v1"))
-        .method_not_allowed_fallback(async || {
-            let detail = "The route exists, but not with this method";
-            Error::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+        .fallback(async move |method: Method, uri: Uri| known.missing(&method, uri.path()))
+        .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {
+            let path = path.as_ref().map_or("", MatchedPath::as_str);
+            Error::method_not_allowed(&method, &there.methods_of(path))
         })
         .with_state(api)
 }

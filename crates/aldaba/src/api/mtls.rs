@@ -5,7 +5,7 @@ use super::body::Pending;
 use super::endpoint::find;
 use super::ids::Ids;
 use super::json::{self, Fields};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::wire::Identity;
@@ -43,6 +43,8 @@ struct IdentityIn {
     /// Certificate chain and private key, as PEM.
     identity: String,
 }
+
+example!(IdentityIn, {"identity": include_str!("mtls_example.pem")});
 
 /// What may be told of a certificate.
 #[derive(Serialize, ToSchema)]

@@ -1,8 +1,9 @@
 //! What policies and wire profiles have in common: an organization has its own beside the built-in ones, and
 //! calls them by their names.
 
+use super::error::{Problem, user};
 use super::json;
-use super::{Error, error::Problem, given};
+use super::{Error, given};
 use aldaba_engine::ChangeError;
 use axum::response::Response;
 use http::StatusCode;
@@ -62,7 +63,8 @@ impl Kind {
         }
         let Self { plural, most, .. } = self;
         Err(Error::conflict(format!(
-            "The organization has {most} {plural} of its own, as many as it may have"
+            "The organization has {most} {plural} of its own, as many as it may have. Nothing was stored; delete those that nobody \
+             uses"
         )))
     }
 
@@ -79,9 +81,10 @@ impl Kind {
             ChangeError::UidTaken => {
                 Error::conflict(format!("There is a {word} `{name}` already; PUT replaces it"))
             }
-            ChangeError::InUse => {
-                Error::conflict(format!("Endpoints use this {word}; give them another one first"))
-            }
+            ChangeError::InUse(endpoint) => Error::conflict(format!(
+                "{} uses the {word} `{name}`. Nothing was changed; give each endpoint that uses it another one first",
+                user(endpoint)
+            )),
             error => error.into(),
         }
     }

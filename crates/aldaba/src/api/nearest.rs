@@ -4,7 +4,7 @@
 const MAX_NAME_BYTES: usize = 64;
 
 /// The known name that differs from `name` in case and separators alone, or else in few letters.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     if name.len() > MAX_NAME_BYTES {
         return None;
     }
@@ -15,12 +15,12 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Without what differs between `dry_run`, `dry-run` and `dryRun`.
-fn letters(name: &str) -> Vec<char> {
+pub(super) fn letters(name: &str) -> Vec<char> {
     name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// How many letters must be added, removed, replaced or swapped with their neighbour.
-fn distance(one: &[char], other: &[char]) -> usize {
+pub(super) fn distance(one: &[char], other: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
     for (i, letter) in one.iter().enumerate() {

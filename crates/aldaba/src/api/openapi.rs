@@ -2,13 +2,24 @@
 
 use super::auth::Access;
 use super::door;
+use super::guides::{self, Guide};
 use super::routes::{Answer, Form, Parameter, Route, Shape};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 const ABOUT: &str = "Accepts events and delivers each to every subscribed endpoint, with retries, until it is delivered \
 or lies in the dead letter with its whole history.\n\nWhere a path has an id, the caller's own name for the thing (`uid`, `eventId`) \
-does as well. Errors have a `code` and a `detail`; what is wrong with a request is listed under `detail` with its place.";
+does as well. Errors have a `code` and a `detail`; what is wrong with a request is listed under `detail` with its place: \
+[errors](/docs/guides/errors).\n\nTo try a route out here, make a token with `aldaba token create` and give it to *Authorize*. Every body \
+has an example that works as it stands; ids in paths are those of your own things, from the answers to what you have made. Begin \
+with `POST /api/v1/app`, then an endpoint, then a message.";
+
+/// What the page begins with.
+fn introduction() -> String {
+    let link = |guide: &Guide| format!("- [{}](/docs/guides/{})", guide.title, guide.name);
+    let links: Vec<_> = guides::ALL.iter().map(link).collect();
+    format!("{ABOUT}\n\n### Guides\n\n{}", links.join("\n"))
+}
 
 pub(super) fn document(routes: &[Route]) -> Value {
     let mut schemas = Map::new();
@@ -37,7 +48,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
         "info": {
             "title": "Aldaba",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": ABOUT,
+            "description": introduction(),
             "license": {"name": "MIT OR Apache-2.0"},
         },
         "paths": paths,
@@ -124,7 +135,10 @@ fn operation(route: &Route) -> Value {
     if let Some(shape) = &route.body {
         operation["requestBody"] = json!({
             "required": !route.bodiless,
-            "content": {"application/json": {"schema": reference(&shape.name)}},
+            "content": {"application/json": {
+                "schema": reference(&shape.name),
+                "example": route.example.map(|example| example()),
+            }},
         });
     }
     operation["security"] = match route.access {
@@ -279,19 +293,22 @@ fn error_schema() -> Value {
     json!({
         "type": "object",
         "required": ["code", "detail"],
-        "properties": {"code": {"type": "string"}, "detail": {"type": "string"}},
+        "properties": {
+            "code": {"type": "string", "description": "For programs; docs/errors.md lists all codes"},
+            "detail": {"type": "string", "description": "For people: what was wrong, and what to do"},
+        },
     })
 }
 
 fn problems_schema() -> Value {
     json!({
         "type": "object",
-        "required": ["detail"],
-        "properties": {"detail": {"type": "array", "items": {
+        "required": ["code", "detail"],
+        "properties": {"code": {"type": "string", "const": "validation"}, "detail": {"type": "array", "items": {
             "type": "object",
             "required": ["loc", "msg", "type"],
             "properties": {
-                "loc": {"type": "array", "items": {"type": "string"}, "description": "Where: `body`, `query` or `path`, then the field"},
+                "loc": {"type": "array", "items": {"type": "string"}, "description": "Where: `body`, `query` or `path`, then the field; an item of a list is `[0]`"},
                 "msg": {"type": "string"},
                 "type": {"type": "string"},
             },

@@ -36,10 +36,7 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
             None => None,
             Some("ascending") => Some(Order::Ascending),
             Some("descending") => Some(Order::Descending),
-            Some(other) => {
-                let detail = format!("order={other}: expected ascending or descending");
-                return Err(Error::malformed_query(detail));
-            }
+            Some(other) => return Err(Error::query("order", other, "ascending or descending")),
         };
         Ok(Self { limit, beside, backwards, order, query })
     }
@@ -58,12 +55,8 @@ pub(super) fn iterator<Id: FromStr<Err: Display>>(
 
 pub(super) fn limit(query: &Query) -> Result<usize, Error> {
     let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
-    let malformed = |_| Error::malformed_query(format!("limit={text}: expected a whole number"));
-    let limit = text.parse::<u64>().map_err(malformed)?;
-    let fits = usize::try_from(limit).ok().filter(|limit| (1..=MOST).contains(limit));
-    let problem =
-        || Problem::value(&["query", "limit"], format!("must be between 1 and {MOST}; it is {limit}"));
-    fits.ok_or_else(|| problem().into())
+    let limit = text.parse::<usize>().ok().filter(|limit| (1..=MOST).contains(limit));
+    limit.ok_or_else(|| Error::query("limit", &text, format!("a whole number from 1 to {MOST}")))
 }
 
 impl<Id: Clone + Display> PageQuery<Id> {

@@ -6,7 +6,8 @@ use super::ids::Ids;
 use super::json;
 use super::named::{self, Kind};
 use super::query::Query;
-use super::routes::{Form, Route};
+use super::routes::{Form, Route, example};
+use super::variant::Variant;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Chances, Preview};
@@ -18,7 +19,8 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -35,7 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<PolicyOut>(StatusCode::OK),
         Route::put("/policy/{policy_name}", Access::Administer, replace)
             .named("v1.policy.update", "Puts another policy in its place")
-            .takes::<PolicyIn>()
+            .takes::<PolicyUpdate>()
             .answers::<PolicyOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/policy/{policy_name}", Access::Administer, delete)
@@ -93,6 +95,27 @@ struct PolicyIn {
     retention: Value,
 }
 
+/// The same, under the name in the path.
+struct PolicyUpdate;
+
+impl ToSchema for PolicyUpdate {}
+
+impl PartialSchema for PolicyUpdate {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<PolicyIn>("A policy as it is to be; its name is the one in the path.")
+            .optional("name")
+            .into()
+    }
+}
+
+example!(PolicyUpdate, {"schedule": {"type": "exponential", "base": "1s", "factor": 2, "cap": "1h"}, "limit": {"attempts": 8}});
+
+example!(PolicyIn, {
+    "name": "patient",
+    "schedule": {"type": "list", "delays": ["10s", "5m", "1h", "1h"]},
+    "limit": {"attempts": 5, "stopAfter": "1d"},
+});
+
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
@@ -143,11 +166,17 @@ fn find(api: &Api, caller: &Caller, name: &str) -> Result<Policy, Error> {
     api.engine.policies().get(caller.org(), name).ok_or_else(|| KIND.missing())
 }
 
+/// Where a field such as `schedule.delays[1]` stands in a body.
+fn place(field: &str) -> Vec<&str> {
+    let parts = field.split('.').flat_map(|part| {
+        let (name, index) = part.split_at(part.find('[').unwrap_or(part.len()));
+        [name, index]
+    });
+    ["body"].into_iter().chain(parts.filter(|part| !part.is_empty())).collect()
+}
+
 fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
-    let problem = |error: &PolicyError| {
-        let place: Vec<_> = ["body"].into_iter().chain(error.field.split('.')).collect();
-        Problem::value(&place, error.why.clone())
-    };
+    let problem = |error: &PolicyError| Problem::value(&place(&error.field), error.why.clone());
     Policy::from_json(&KIND.read(body, name)?)
         .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
 }

@@ -1,11 +1,12 @@
 //! Tokens for an application's portal, and their ends.
 
+use super::application::ApplicationIn;
 use super::auth::Access;
 use super::body::Pending;
 use super::ids::{self, Ids};
 use super::inline::Inline;
 use super::json::{self, Fields};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::{Caller, Capabilities, Capability, NewPortalToken};
 use aldaba_store::Application;
@@ -26,6 +27,9 @@ const LONGEST_DELAY_SECONDS: u64 = 3 * 24 * 3600;
 const MOST_FLAGS: usize = 25;
 const MOST_SESSIONS: usize = 1000;
 const LONGEST_SESSION_ID: usize = 64;
+const ACCESS_FIELDS: &[&str] =
+    &["application", "capabilities", "expiry", "featureFlags", "readOnly", "sessionId"];
+const EXPIRE_FIELDS: &[&str] = &["expiry", "sessionIds"];
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -50,11 +54,11 @@ pub(super) fn routes() -> Vec<Route> {
 /// What somebody may do in the portal, and for how long.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct AppPortalAccessIn {
     /// The application, to be made if the one of the path is not there. Its `uid` is the one of the path.
-    #[schema(value_type = Option<Object>)]
-    application: Option<()>,
+    application: Option<ApplicationIn>,
     /// All of them if absent; `ViewBase` is always among them.
     #[schema(value_type = Option<Vec<String>>)]
     capabilities: Option<Vec<String>>,
@@ -71,8 +75,11 @@ struct AppPortalAccessIn {
     session_id: Option<String>,
 }
 
+example!(AppPortalAccessIn, {"expiry": 3600, "sessionId": "user_42", "readOnly": true});
+
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ApplicationTokenExpireIn {
     /// How many seconds they still count; 0 if absent.
@@ -82,6 +89,8 @@ struct ApplicationTokenExpireIn {
     #[schema(max_items = 1000)]
     session_ids: Option<Vec<String>>,
 }
+
+example!(ApplicationTokenExpireIn, {"sessionIds": ["user_42"]});
 
 #[derive(Serialize, ToSchema)]
 struct AppPortalAccessOut {
@@ -178,6 +187,7 @@ async fn app_portal_access(
     pending: Pending,
 ) -> Result<Response, Error> {
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    fields.refuse_others(ACCESS_FIELDS);
     let inline = fields.take("application");
     let asked = Asked::read(&mut fields);
     fields.finish()?;
@@ -226,6 +236,7 @@ async fn expire_all(
     let (mut delay, mut sessions) = (0, Vec::new());
     if !body.bytes.trim_ascii().is_empty() {
         let mut fields = Fields::parse(&body.bytes)?;
+        fields.refuse_others(EXPIRE_FIELDS);
         fields.drop_empty_list("sessionIds");
         delay = fields.number("expiry", 0, LONGEST_DELAY_SECONDS).unwrap_or(0);
         sessions = fields.set("sessionIds", MOST_SESSIONS, session_id);

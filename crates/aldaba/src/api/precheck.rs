@@ -5,7 +5,7 @@ use super::body::Pending;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::message_in::MOST_CHANNELS;
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_store::WhichApplication;
@@ -34,6 +34,8 @@ struct MessagePrecheckIn {
     channels: Option<Vec<String>>,
 }
 
+example!(MessagePrecheckIn, {"eventType": "invoice.paid", "channels": ["billing"]});
+
 #[derive(Serialize, ToSchema)]
 struct MessagePrecheckOut {
     /// An endpoint that is not turned off wants such messages, or has a filter that may.
@@ -54,6 +56,7 @@ async fn active(
     fields.finish()?;
     let which = WhichApplication { org: application.org, key: application.id.to_string() };
     let found = api.engine.has_subscriber(&which, &event_type.unwrap_or_default(), &channels).await?;
-    let active = found.ok_or_else(|| Error::not_found("There is no such application"))?;
+    let active =
+        found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;
     Ok(json::answer(StatusCode::OK, &MessagePrecheckOut { active }))
 }

@@ -5,7 +5,8 @@ use super::body::Pending;
 use super::ids::Ids;
 use super::json;
 use super::named::{self, Kind};
-use super::routes::Route;
+use super::routes::{Route, example};
+use super::variant::Variant;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::BUILTIN_PROFILES;
@@ -14,7 +15,8 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -31,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<ProfileOut>(StatusCode::OK),
         Route::put("/profile/{profile_name}", Access::Administer, replace)
             .named("v1.profile.update", "Puts another wire profile in its place")
-            .takes::<ProfileIn>()
+            .takes::<ProfileUpdate>()
             .answers::<ProfileOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/profile/{profile_name}", Access::Administer, delete)
@@ -53,6 +55,29 @@ struct ProfileIn {
     #[schema(value_type = Option<Object>)]
     signature: Value,
 }
+
+/// The same, under the name in the path.
+struct ProfileUpdate;
+
+impl ToSchema for ProfileUpdate {}
+
+impl PartialSchema for ProfileUpdate {
+    fn schema() -> RefOr<Schema> {
+        let about = "A wire profile as it is to be; its name is the one in the path.";
+        Variant::of::<ProfileIn>(about).optional("name").into()
+    }
+}
+
+example!(ProfileUpdate, {
+    "headers": {"X-Acme-Event": "{type}", "X-Acme-Signature": "sha256={signature}"},
+    "signature": {"scheme": "hex", "hash": "sha256"},
+});
+
+example!(ProfileIn, {
+    "name": "acme",
+    "headers": {"X-Acme-Delivery": "{id}", "X-Acme-Signature": "sha512={signature}"},
+    "signature": {"scheme": "hex", "hash": "sha512"},
+});
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]

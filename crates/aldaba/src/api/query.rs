@@ -1,7 +1,10 @@
-//! Query strings. What cannot be understood is a 400, what is out of bounds a 422, and a parameter
-//! that nobody knows is ignored: SDKs send some that belong to newer servers.
+//! Query strings. A value that cannot be read or is out of bounds is a 422. A parameter that nobody knows is
+//! ignored by requests that only read, because SDKs send some that belong to newer servers, and refused by requests that
+//! change something.
 
+use super::error::{Problem, Problems};
 use super::json;
+use super::nearest::nearest;
 use super::{Api, Error};
 use aldaba_delivery::Timestamp;
 use aldaba_store::Within;
@@ -23,6 +26,19 @@ impl Query {
         Self(uri.query().unwrap_or_default().to_owned())
     }
 
+    /// Refuses parameters that mean nothing.
+    pub(super) fn refuse_others(&self, known: &[&str]) -> Result<(), Error> {
+        let mut problems = Problems::default();
+        for (key, _) in form_urlencoded::parse(self.0.as_bytes()) {
+            // A list may be written as `name[]` or `name[0]`.
+            let name = key.split_once('[').map_or(&*key, |(name, _)| name);
+            if !known.contains(&name) {
+                problems.push(Problem::value(&["query", &key], unknown_parameter(name, known)));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems.into()) }
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         form_urlencoded::parse(self.0.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
     }
@@ -32,7 +48,7 @@ impl Query {
             None => Ok(default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
-            Some(other) => Err(Error::malformed_query(format!("{name}={other}: expected true or false"))),
+            Some(other) => Err(Error::query(name, other, "true or false")),
         }
     }
 
@@ -56,9 +72,8 @@ impl Query {
 
     pub(super) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Error> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        let expected = "expected a date and time with an offset, such as 2026-01-31T12:00:00Z";
-        let malformed = || Error::malformed_query(format!("{name}={text}: {expected}"));
-        json::read_moment(&text).map(Some).ok_or_else(malformed)
+        let expected = "a date and time with an offset, such as 2026-01-31T12:00:00Z";
+        json::read_moment(&text).map(Some).ok_or_else(|| Error::query(name, &text, expected))
     }
 
     /// `before` and `after`.
@@ -70,9 +85,18 @@ impl Query {
     pub(super) fn one_of(&self, name: &str, numbers: &[i64]) -> Result<Option<i64>, Error> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let number = text.parse().ok().filter(|number| numbers.contains(number));
-        let expected = || numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let malformed = || Error::malformed_query(format!("{name}={text}: expected one of {}", expected()));
-        number.map(Some).ok_or_else(malformed)
+        let known = || numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        number.map(Some).ok_or_else(|| Error::query(name, &text, format!("one of {}", known())))
+    }
+}
+
+fn unknown_parameter(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("unknown parameter; did you mean \"{meant}\"?"),
+        None if known.is_empty() => {
+            "unknown parameter; this request takes none. Fields belong into the JSON body".to_owned()
+        }
+        None => format!("unknown parameter; there are: {}", known.join(", ")),
     }
 }
 

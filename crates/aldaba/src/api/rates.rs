@@ -1,5 +1,6 @@
 //! How many requests a second an organization, and each of its applications, may make.
 
+use super::code::Code;
 use super::{Api, Error};
 use crate::config::RequestRates;
 use crate::token::Caller;
@@ -212,7 +213,7 @@ fn refusal(rates: &Rates, owner: &Owner, wait: Duration) -> Error {
         "The {whose} may make {a_second} requests a second, of which reads count a quarter, and has made them. \
          Nothing was done; try again in {seconds} s"
     );
-    Error::too_many("rate_limited", detail, seconds)
+    Error::too_many(Code::RateLimited, detail, seconds)
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
 
+use super::attempt::{self, AttemptOut};
 use super::auth::{Access, Organization};
 use super::body::Pending;
 use super::ids::{self, Ids};
 use super::json::{self, Fields};
 use super::page::PageQuery;
-use super::routes::{Form, Route};
+use super::query::WithContent;
+use super::routes::{Form, Route, example};
 use super::variant::Variant;
-use super::{Api, Error, endpoint};
+use super::{Api, Error, conflict, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
-use aldaba_engine::{MOST_OPENED, NewReplay, NewResend};
+use aldaba_engine::{ByHand, MOST_OPENED, NewReplay, NewResend};
 use aldaba_store::{Deed, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -61,7 +63,7 @@ pub(super) fn routes() -> Vec<Route> {
             .may_conflict(),
         resend
             .named("v1.message-attempt.resend", "Makes one attempt by hand")
-            .answers::<Nothing>(StatusCode::ACCEPTED)
+            .answers::<ResentOut<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]
 }
@@ -71,9 +73,12 @@ fn started(route: Route) -> Route {
     route.answers::<TaskOut>(StatusCode::ACCEPTED).answers::<CountOut>(StatusCode::OK)
 }
 
-/// An empty object.
 #[derive(Serialize, ToSchema)]
-struct Nothing {}
+struct ResentOut<'a> {
+    /// The attempt that was made; a repeat of the request shows the one that the first has made. Null where it is still
+    /// under way: it is on the list of the message's attempts once it has ended.
+    attempt: Option<AttemptOut<'a>>,
+}
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
@@ -96,6 +101,8 @@ struct ReplayIn {
     dry_run: Option<bool>,
 }
 
+example!(ReplayIn, {"since": "2025-01-31T12:00:00Z"});
+
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
@@ -117,6 +124,8 @@ impl PartialSchema for BulkReplayIn {
         Variant::of::<ReplayIn>("Which messages are sent again.").with_fields_of::<BulkReplayFields>().into()
     }
 }
+
+example!(BulkReplayIn, {"since": "2025-01-31T12:00:00Z", "eventTypes": ["invoice.paid"], "dryRun": true});
 
 /// What a replay would send.
 #[derive(Serialize, ToSchema)]
@@ -314,7 +323,7 @@ fn progress(replay: &Replay) -> f64 {
 }
 
 fn missing() -> Error {
-    Error::not_found("There is no such background task")
+    Error::not_found("There is no such background task; GET /api/v1/background-task lists them")
 }
 
 pub(super) async fn show(
@@ -337,19 +346,16 @@ pub(super) async fn list(
         Some("running") => Some(ReplayEnd::NotYet),
         Some("finished") => Some(ReplayEnd::Well),
         Some("failed") => Some(ReplayEnd::Early),
-        Some(other) => {
-            let detail = format!("status={other}: expected running, finished or failed");
-            return Err(Error::malformed_query(detail));
-        }
+        Some(other) => return Err(Error::query("status", other, "running, finished or failed")),
     };
     let kinds = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
-    let kind = match query.query.get("task").as_deref() {
-        None => None,
-        Some(task) => Some(kinds.into_iter().find(|kind| name(*kind) == task).ok_or_else(|| {
-            let known = kinds.map(name).join(", ");
-            Error::malformed_query(format!("task={task}: expected one of {known}"))
-        })?),
-    };
+    let kind =
+        match query.query.get("task").as_deref() {
+            None => None,
+            Some(task) => Some(kinds.into_iter().find(|kind| name(*kind) == task).ok_or_else(|| {
+                Error::query("task", task, format!("one of {}", kinds.map(name).join(", ")))
+            })?),
+        };
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let found = api.engine.store().replays(ReplaysQuery { org, ended, kind, page, order }).await?;
     Ok(query.list(found, false, |replay| replay.id).render(render))
@@ -364,7 +370,7 @@ pub(super) async fn cancel(
     let id: ReplayId = id.parse().map_err(|_| missing())?;
     let there = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
     if !api.engine.replays().cancel(caller.actor(), &there).await? {
-        let detail = format!("The task is over already: it {}", render(&there).status);
+        let detail = format!("The task {id} is over already: its status is `{}`", render(&there).status);
         return Err(Error::conflict(detail));
     }
     let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
@@ -385,9 +391,15 @@ pub(super) async fn resend(
     let deed = Deed::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
     let audit = api.engine.entry(caller.actor(), deed);
     let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
-    let asked = NewResend { endpoint, message, audit, once };
-    if let Ok(ended) = tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {
-        ended?;
-    }
-    Ok(json::answer(StatusCode::ACCEPTED, &json!({})))
+    let asked = NewResend { endpoint: endpoint.clone(), message: message.clone(), audit, once };
+    let attempt = match tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {
+        Err(_) => None,
+        Ok(ended) => match ended.map_err(|error| conflict::of_resend(error, &message, &endpoint))? {
+            ByHand::Made(attempt) => Some(*attempt),
+            ByHand::Before(attempt) => api.engine.store().attempt(message.id, attempt).await?,
+        },
+    };
+    let url = &endpoint.config.url;
+    let attempt = attempt.as_ref().map(|attempt| attempt::render(attempt, url, WithContent(true)));
+    Ok(json::answer(StatusCode::ACCEPTED, &ResentOut { attempt }))
 }

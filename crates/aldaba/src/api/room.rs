@@ -2,6 +2,7 @@
 //! for each organization and for each application's own callers, and a part that is left to small bodies of those
 //! who hold little.
 
+use super::code::Code;
 use super::{Error, body};
 use crate::config::Limits;
 use crate::token::Caller;
@@ -278,7 +279,7 @@ fn share_is_taken(of: What, owner: &Owner) -> Error {
 }
 
 fn no_room(detail: &'static str) -> Error {
-    Error::later(StatusCode::SERVICE_UNAVAILABLE, "busy", detail, 1)
+    Error::later(StatusCode::SERVICE_UNAVAILABLE, Code::Busy, detail, 1)
 }
 
 #[cfg(test)]

@@ -2,17 +2,41 @@
 //! checks of access and the API's document are all made from this one declaration.
 
 use super::auth::{self, Access};
+use super::body::Pending;
+use super::json::Fields;
+use super::query::Query;
 use super::room::Holder;
 use super::{Api, Error, answer, rates};
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::HttpBody;
+use axum::extract::{FromRequest, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::{Method, StatusCode};
+use serde_json::Value;
+use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+/// What a request has as its body.
+pub(super) trait Body: ToSchema {
+    /// One that is accepted as it stands. The document shows it, and whoever tries out the route sends it.
+    fn example() -> Value;
+}
+
+/// Says what an example of a body is, beside its declaration.
+macro_rules! example {
+    ($body:ty, $($json:tt)+) => {
+        impl $crate::api::routes::Body for $body {
+            fn example() -> serde_json::Value {
+                serde_json::json!($($json)+)
+            }
+        }
+    };
+}
+pub(super) use example;
 
 /// One operation of the API.
 pub(super) struct Route {
@@ -25,6 +49,8 @@ pub(super) struct Route {
     pub(super) access: Access,
     pub(super) query: Vec<Parameter>,
     pub(super) body: Option<Shape>,
+    /// Only the document needs it, so it is made for that.
+    pub(super) example: Option<fn() -> Value>,
     /// A request without the body is one with an empty body.
     pub(super) bodiless: bool,
     pub(super) answers: Vec<(StatusCode, Answer)>,
@@ -97,6 +123,7 @@ impl Route {
             access,
             query: Vec::new(),
             body: None,
+            example: None,
             bodiless: false,
             answers: Vec::new(),
             handler: on(filter, handler),
@@ -171,12 +198,13 @@ impl Route {
         self.query("with_content", Form::Boolean, about)
     }
 
-    pub(super) fn takes<T: ToSchema>(mut self) -> Self {
+    pub(super) fn takes<T: Body>(mut self) -> Self {
         self.body = Some(Shape::of::<T>());
+        self.example = Some(T::example);
         self
     }
 
-    pub(super) fn may_take<T: ToSchema>(self) -> Self {
+    pub(super) fn may_take<T: Body>(self) -> Self {
         Self { bodiless: true, ..self.takes::<T>() }
     }
 
@@ -212,43 +240,93 @@ impl Route {
     }
 }
 
+/// What stands before a route's handler.
+#[derive(Clone)]
+struct Entry {
+    api: Api,
+    access: Access,
+    of_app: bool,
+    /// Of a route that changes something: the parameters that it takes.
+    parameters: Option<Arc<[&'static str]>>,
+    /// It changes something, and takes no body.
+    takes_nothing: bool,
+}
+
+impl Route {
+    /// Whether it refuses what it does not know: a request that asks for less than all, in a word that is passed over,
+    /// would destroy, send or open more than was meant.
+    fn is_strict(&self) -> bool {
+        let reads = self.access.only_reads() && self.access != Access::Known;
+        self.method != Method::GET && !reads
+    }
+}
+
 /// Where the routes of an API are.
 pub(super) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
+        let strict = route.is_strict();
         let checked = match route.access {
             Access::Open => route.handler,
             access => {
                 let of_app = route.path.starts_with("/app/{app_id}");
-                route.handler.layer(from_fn_with_state((api.clone(), access, of_app), admit))
+                let parameters = strict.then(|| route.query.iter().map(|known| known.name).collect());
+                let takes_nothing = strict && route.body.is_none();
+                let entry = Entry { api: api.clone(), access, of_app, parameters, takes_nothing };
+                route.handler.layer(from_fn_with_state(entry, admit))
             }
         };
         router.route(route.path, checked)
     })
 }
 
-/// Nobody reaches a handler whose token does not allow it, or who makes too many requests.
-async fn admit(
-    State((api, access, of_app)): State<(Api, Access, bool)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    match auth::caller(&api, request.headers()).and_then(|caller| auth::allow(caller, access)) {
+/// Nobody reaches a handler whose token does not allow it, who makes too many requests, or who asks a route that changes
+/// something for what it does not know.
+async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> Response {
+    let Entry { api, access, of_app, .. } = &entry;
+    match auth::caller(api, request.headers()).and_then(|caller| auth::allow(caller, *access)) {
         Ok(caller) => {
             let app = of_app.then(|| request.uri());
-            if let Err(refusal) = rates::admit(&api, &caller, request.method(), app).await {
+            if let Err(refusal) = rates::admit(api, &caller, request.method(), app).await {
                 return refusal.into_response();
             }
-            if let Err(refusal) = auth::still_counts(&api, &caller).await {
+            if let Err(refusal) = auth::still_counts(api, &caller).await {
                 return refusal.into_response();
             }
             let holder = Holder::from(&caller);
             request.extensions_mut().insert(caller);
+            let request = match entry.understood(request).await {
+                Ok(request) => request,
+                Err(refusal) => return refusal.into_response(),
+            };
             let response = next.run(request).await;
             if answer::is_small(&response) {
                 return response;
             }
-            answer::held(&api, holder, access, response).await
+            answer::held(api, holder, *access, response).await
         }
         Err(refusal) => Error::into_response(refusal),
+    }
+}
+
+impl Entry {
+    /// The request, if it has nothing that its route would pass over.
+    async fn understood(&self, request: Request) -> Result<Request, Error> {
+        if let Some(known) = &self.parameters
+            && request.uri().query().is_some()
+        {
+            Query::of_uri(request.uri()).refuse_others(known)?;
+        }
+        if !self.takes_nothing || request.body().is_end_stream() {
+            return Ok(request);
+        }
+        let (parts, body) = request.into_parts();
+        let pending = Request::from_parts(parts.clone(), body);
+        let body = Pending::from_request(pending, &self.api).await?.read().await?;
+        if !matches!(body.bytes.trim_ascii(), b"" | b"null") {
+            let mut fields = Fields::parse(&body.bytes)?;
+            fields.refuse_others(&[]);
+            fields.finish()?;
+        }
+        Ok(Request::from_parts(parts, axum::body::Body::empty()))
     }
 }

@@ -5,7 +5,7 @@ use super::body::Pending;
 use super::endpoint::find;
 use super::ids::Ids;
 use super::json::{self, Fields};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::Rotation;
@@ -44,6 +44,7 @@ pub(super) struct SecretOut {
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 pub(super) struct RotateIn {
     /// `whsec_…` or `whsk_…`; one of the same kind is made, if not given.
@@ -52,6 +53,8 @@ pub(super) struct RotateIn {
     #[schema(maximum = 604800)]
     grace_period_seconds: Option<u32>,
 }
+
+example!(RotateIn, {"gracePeriodSeconds": 3600});
 
 pub(super) async fn show(
     State(api): State<Api>,
@@ -72,6 +75,7 @@ pub(super) async fn rotate(
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    fields.refuse_others(&["key", "gracePeriodSeconds"]);
     let key = fields.signing_key("key");
     let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);
     fields.finish()?;

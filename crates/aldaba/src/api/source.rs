@@ -2,12 +2,13 @@
 
 use super::auth::Access;
 use super::body::Pending;
+use super::conflict::Subject;
 use super::ids::{self, Ids};
 use super::json;
 use super::page::PageQuery;
 use super::portal::Base;
 use super::routes::Route;
-use super::source_in::{SourceIn, SourcePatch, may_change, read};
+use super::source_in::{SourceIn, SourcePatch, may_change, read, read_change};
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, SourceId, Timestamp};
@@ -117,6 +118,8 @@ struct SourceCountersOut {
     since: Timestamp,
     received: u64,
     duplicates: u64,
+    /// Repeats of events that had failed; they are forwarded again.
+    reopened: u64,
     ignored: u64,
     conflicts: u64,
     refused: u64,
@@ -125,8 +128,9 @@ struct SourceCountersOut {
 
 impl From<SourceCounts> for SourceCountersOut {
     fn from(counts: SourceCounts) -> Self {
-        let SourceCounts { since, received, duplicates, ignored, conflicts, refused, challenges } = counts;
-        Self { since, received, duplicates, ignored, conflicts, refused, challenges }
+        let SourceCounts { since, received, duplicates, reopened, ignored, conflicts, refused, challenges } =
+            counts;
+        Self { since, received, duplicates, reopened, ignored, conflicts, refused, challenges }
     }
 }
 
@@ -228,7 +232,7 @@ impl Api {
     /// Another organization's source is not there, as far as the caller can tell.
     pub(super) async fn source(&self, caller: &Caller, key: String) -> Result<Source, Error> {
         let found = self.engine.store().source(caller.org(), key).await?;
-        found.ok_or_else(|| Error::not_found("There is no such source"))
+        found.ok_or_else(|| Error::not_found("There is no such source; GET /api/v1/ingest/source lists them"))
     }
 }
 
@@ -252,9 +256,14 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let once = pending.once(caller.org(), &[]);
-    let new = read(caller.org(), &pending.read().await?.bytes, None)?;
-    let (Made::New(made) | Made::Before(made)) = api.directory(&caller).create_source(new, once).await?;
-    Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED))
+    let new = read(caller.org(), &pending.read().await?.bytes)?;
+    let uid = new.uid.clone();
+    match api.directory(&caller).create_source(new, once).await {
+        Ok(Made::New(made) | Made::Before(made)) => {
+            Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED))
+        }
+        Err(error) => Err(api.refusal(error, Subject::Source(caller.org()), uid).await),
+    }
 }
 
 async fn show(
@@ -276,12 +285,13 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let may_be_made = || ids::may_be_made("src_", &key, "There is no such source");
+    let may_be_made =
+        || ids::may_be_made("src_", &key, "There is no such source; GET /api/v1/ingest/source lists them");
     if api.engine.store().source(org, key.clone()).await?.is_none() {
         may_be_made()?;
     }
     let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
-    let new = read(org, &body.bytes, None)?;
+    let new = read_change(org, &body.bytes, None)?;
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = super::given::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
@@ -291,11 +301,12 @@ async fn put(
             may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(key.clone()));
             let is_named_so = uid.as_ref() == Some(&key);
-            match api.directory(&caller).create_source(NewSource { uid, ..new.clone() }, once).await {
+            let asked = NewSource { uid: uid.clone(), ..new.clone() };
+            match api.directory(&caller).create_source(asked, once).await {
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
-                made => {
-                    let (Made::New(made) | Made::Before(made)) = made?;
+                Err(error) => return Err(api.refusal(error, Subject::Source(org), uid).await),
+                Ok(Made::New(made) | Made::Before(made)) => {
                     return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
                 }
             }
@@ -306,9 +317,11 @@ async fn put(
         if names_none && current.config.uid.as_ref() == Some(&key) {
             new.uid.clone_from(&current.config.uid);
         }
+        let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            changed => return Ok(Shown::new(&api, &caller, &base, changed?)?.answer(StatusCode::OK)),
+            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
+            Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
     }
 }
@@ -326,11 +339,13 @@ async fn patch(
     loop {
         let current = api.source(&caller, key.clone()).await?;
         let before = before(&api, &current)?;
-        let new = read(caller.org(), &body.bytes, Some(&before))?;
+        let new = read_change(caller.org(), &body.bytes, Some(&before))?;
         may_change(&body.bytes, &before, &new)?;
+        let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            changed => return Ok(Shown::new(&api, &caller, &base, changed?)?.answer(StatusCode::OK)),
+            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
+            Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
     }
 }

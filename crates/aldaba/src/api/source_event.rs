@@ -16,9 +16,11 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
+const DELETED: &str = "The endpoint was deleted before it had the event";
 const STATES: &[&str] = &["processing", "processed", "failed"];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -64,7 +66,7 @@ struct SourceEventOut<'a> {
     #[schema(value_type = Option<String>, format = DateTime)]
     failed_at: Option<Timestamp>,
     /// Of the last attempt, or why there was none.
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
     /// Endpoints that it goes, or went, to.
     deliveries: usize,
 }
@@ -78,12 +80,16 @@ fn render(event: &SourceEvent) -> SourceEventOut<'_> {
     };
     let error = failure.map(|(delivery, _)| {
         let last = delivery.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty());
-        let reason = delivery.status.state.reason();
-        last.unwrap_or_else(|| reason.map_or("", |reason| reason.text()))
+        match (event.deleted.contains(&delivery.status.endpoint), last) {
+            (true, Some(last)) => format!("{DELETED}. Its last attempt: {last}").into(),
+            (true, None) => DELETED.into(),
+            (false, Some(last)) => last.into(),
+            (false, None) => delivery.status.state.reason().map_or("", |reason| reason.text()).into(),
+        }
     });
     SourceEventOut {
         id: message.id,
-        event_id: message.event_id.as_deref(),
+        event_id: message.content.event_id.as_deref(),
         event_type: &message.content.event_type,
         status,
         received_at: message.created_at,
@@ -130,7 +136,7 @@ async fn show(
 ) -> Result<Response, Error> {
     let source = api.source(&caller, source).await?;
     let found = api.engine.store().source_event(source.app, event).await?;
-    let found = found.ok_or_else(|| Error::not_found("The source has no such event"))?;
+    let found = found.ok_or_else(|| Error::not_found("The source has no such event; GET /api/v1/ingest/source/{source_id}/event lists those that are kept"))?;
     Ok(json::answer(StatusCode::OK, &render(&found)))
 }
 

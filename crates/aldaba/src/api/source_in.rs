@@ -2,18 +2,22 @@
 
 use super::given;
 use super::ids;
-use super::json::Fields;
+use super::json::{Fields, unknown_field};
+use super::routes::example;
+use super::variant::Variant;
 use super::{Error, error::Problem, source_config};
 use aldaba_delivery::{OrgId, names};
 use aldaba_engine::{HeaderCondition, NewSource, SOURCE_TYPES, SourceAnswer, SourceSecrets, SourceSettings};
 use aldaba_store::Source;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// An inbound door: what takes in the webhooks of another sender.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 pub(super) struct SourceIn {
     #[schema(min_length = 1, max_length = 256)]
@@ -27,34 +31,6 @@ pub(super) struct SourceIn {
     #[schema(value_type = Option<Object>)]
     config: Option<()>,
     metadata: Option<BTreeMap<String, String>>,
-    #[serde(flatten)]
-    settings: SettingsDocument,
-}
-
-/// Fields of a source that change; null clears one.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(super) struct SourcePatch {
-    #[schema(min_length = 1, max_length = 256)]
-    name: Option<String>,
-    /// Your own name for it.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!src_)[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<String>,
-    /// Another sender needs another `config`.
-    r#type: Option<String>,
-    /// In the place of all that it was.
-    #[schema(value_type = Option<Object>)]
-    config: Option<()>,
-    metadata: Option<BTreeMap<String, String>>,
-    #[serde(flatten)]
-    settings: SettingsDocument,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", as = SourceSettings)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct SettingsDocument {
     /// Where the id of an event is: `header:x-event-id`, `$.data.id` or `body-digest`; the first place that has one
     /// counts.
     #[schema(max_items = 10)]
@@ -83,9 +59,51 @@ struct SettingsDocument {
     on_other_body: Option<String>,
 }
 
+example!(SourceIn, {"name": "Our repositories", "type": "github", "config": {"secret": "the secret that GitHub was given"}});
+
+pub(super) struct SourcePatch;
+
+example!(SourcePatch, {"name": "All our repositories"});
+
+impl ToSchema for SourcePatch {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        SourceIn::schemas(schemas);
+    }
+}
+
+impl PartialSchema for SourcePatch {
+    fn schema() -> RefOr<Schema> {
+        let about = "Fields of a source that change; null clears one. Another `type` needs another `config`, which \
+                     stands in the place of all that it was.";
+        Variant::of::<SourceIn>(about).optional("name").optional("type").into()
+    }
+}
+
+const FIELDS: &[&str] = &[
+    "name",
+    "uid",
+    "type",
+    "config",
+    "metadata",
+    "eventIdFrom",
+    "eventTypeFrom",
+    "filterTypes",
+    "filterHeaders",
+    "forwardHeaders",
+    "answer",
+    "toleranceSeconds",
+    "duplicateWindowDays",
+    "onOtherBody",
+];
+/// What is shown besides. Whoever changes a source may send back all that they have read.
+const READ_ONLY_FIELDS: [&str; 7] =
+    ["id", "verified", "ingestUrl", "appId", "counters", "createdAt", "updatedAt"];
+const CONDITION_FIELDS: &[&str] = &["name", "values"];
+
 /// A header that must be there.
 #[derive(ToSchema)]
 #[schema(as = HeaderCondition)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct ConditionDocument {
     name: String,
@@ -97,6 +115,7 @@ struct ConditionDocument {
 /// What the sender hears once an event is safe.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", as = SourceAnswer)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct AnswerDocument {
     /// 200, if not given.
@@ -109,9 +128,21 @@ struct AnswerDocument {
     body: Option<String>,
 }
 
-/// `before`: what it is now, where only some of its fields are given.
-pub(super) fn read(org: OrgId, body: &[u8], before: Option<&NewSource>) -> Result<NewSource, Error> {
+/// A new one.
+pub(super) fn read(org: OrgId, body: &[u8]) -> Result<NewSource, Error> {
+    read_fields(org, Fields::parse(body)?, None)
+}
+
+/// One that may be there already. `before`: what it is now, where only some of its fields are given.
+pub(super) fn read_change(org: OrgId, body: &[u8], before: Option<&NewSource>) -> Result<NewSource, Error> {
     let mut fields = Fields::parse(body)?;
+    fields.forget(&READ_ONLY_FIELDS);
+    read_fields(org, fields, before)
+}
+
+fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Result<NewSource, Error> {
+    // Those of the second list are refused below, with a word on where they belong.
+    fields.refuse_others_but(FIELDS, &source_config::KNOWN_BY);
     let keeps = |fields: &Fields, name: &str| before.filter(|_| !fields.has(name));
     let name = match keeps(&fields, "name") {
         Some(before) => Some(before.name.clone()),
@@ -303,6 +334,13 @@ fn texts(fields: &mut Fields, name: &str, most: usize) -> Option<Vec<String>> {
 fn conditions(fields: &mut Fields) -> Vec<HeaderCondition> {
     let field = "filterHeaders";
     let Some(given) = fields.take(field) else { return Vec::new() };
+    for (number, condition) in given.as_array().into_iter().flatten().enumerate() {
+        let names = condition.as_object().into_iter().flat_map(|condition| condition.keys());
+        for name in names.filter(|name| !CONDITION_FIELDS.contains(&name.as_str())) {
+            let place = [field, &format!("[{number}]"), name];
+            fields.problem_at(&place, unknown_field(name, CONDITION_FIELDS));
+        }
+    }
     let read: Result<Vec<HeaderCondition>, _> = serde_json::from_value(given);
     let conditions = match read {
         Ok(conditions) => conditions,
@@ -368,7 +406,7 @@ fn answer(fields: &mut Fields) -> Option<SourceAnswer> {
         wrong("contentType", "cannot stand in a header: it must be visible ASCII".into());
     }
     if let Some(unknown) = given.keys().next() {
-        wrong(unknown, "is no field of an answer".into());
+        wrong(unknown, unknown_field(unknown, &["status", "contentType", "body"]));
     }
     Some(SourceAnswer { status: u16::try_from(status).unwrap_or(200), content_type, body })
 }

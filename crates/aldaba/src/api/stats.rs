@@ -1,6 +1,7 @@
 //! Numbers of attempts. They are counted when results are written, never when somebody asks.
 
 use super::auth::Access;
+use super::code::Code;
 use super::history_query::wrong_types;
 use super::ids::Ids;
 use super::json;
@@ -71,7 +72,7 @@ impl Range {
     fn bounds(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), Error> {
         let until = self.until.unwrap_or(now);
         let since = self.since.unwrap_or_else(|| until.before(LONGEST));
-        let wrong = |detail| Err(Error::new(StatusCode::BAD_REQUEST, "invalid_range", detail));
+        let wrong = |detail| Err(Error::new(StatusCode::BAD_REQUEST, Code::InvalidRange, detail));
         if until > now + LEEWAY {
             return wrong("`until` lies in the future");
         }
@@ -162,7 +163,7 @@ async fn of_application(
     let ask = ApplicationAttemptsQuery { app, first, last, event_types, most: MOST_COUNTERS };
     let Some(types) = api.engine.store().application_attempts(ask).await? else {
         let detail = "There are too many event types in this range for one answer; ask for a shorter one";
-        return Err(Error::new(StatusCode::BAD_REQUEST, "invalid_range", detail));
+        return Err(Error::new(StatusCode::BAD_REQUEST, Code::InvalidRange, detail));
     };
     let mut total = AttemptCounts::default();
     types.values().for_each(|counts| total += *counts);

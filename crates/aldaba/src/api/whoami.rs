@@ -65,7 +65,7 @@ async fn whoami(caller: Caller) -> Response {
     let (key_name, session_id) = match &caller.actor().who {
         Who::Key { name, .. } => (Some(name.as_str()), None),
         Who::PortalToken { session, .. } => (None, session.as_deref()),
-        Who::OrganizationToken | Who::CommandLine | Who::Program => (None, None),
+        Who::OrganizationToken { .. } | Who::CommandLine | Who::Program => (None, None),
     };
     let out = WhoamiOut {
         env_id: caller.org(),

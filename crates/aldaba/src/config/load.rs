@@ -1,6 +1,7 @@
 //! From flags, variables, file and defaults to a configuration.
 
 use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting};
+use crate::api::nearest;
 use crate::reach;
 use aldaba_delivery::policy::{OverrideError, Overrides};
 use std::collections::BTreeMap;
@@ -26,9 +27,9 @@ pub struct Loaded {
 /// Why the server does not start: which setting, its value, and what is expected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{place}: expected {expected}")]
-    Value { place: String, expected: String },
-    #[error("{file}: there is no setting `{key}`; the settings are: {}", keys().collect::<Vec<_>>().join(", "))]
+    #[error("{place}: expected {expected}{}", did_you_mean(*suggestion))]
+    Value { place: String, expected: String, suggestion: Option<&'static str> },
+    #[error("{file}: there is no setting `{key}`; {}", instead(key))]
     UnknownKey { file: String, key: String },
     #[error("cannot read the configuration file {file}: {source}")]
     Unreadable { file: String, source: std::io::Error },
@@ -40,6 +41,19 @@ pub enum Error {
     Lanes { start: usize, most: usize },
     #[error(transparent)]
     Override(#[from] OverrideError),
+}
+
+fn did_you_mean(suggestion: Option<&str>) -> String {
+    suggestion.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
+}
+
+/// What to write in place of an unknown key.
+fn instead(key: &str) -> String {
+    let keys: Vec<_> = keys().collect();
+    match nearest(key, &keys.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the settings are: {}", keys.join(", ")),
+    }
 }
 
 fn keys() -> impl Iterator<Item = String> {
@@ -58,6 +72,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
         setting.apply(&mut config, &value).ok_or_else(|| Error::Value {
             place: place.replace("{}", shown),
             expected: setting.expected(),
+            suggestion: setting.suggestion(&value),
         })?;
     }
     config.overrides = Overrides::read(|name| {
@@ -132,5 +147,15 @@ fn warnings(variables: &BTreeMap<String, String>) -> Vec<String> {
             || SETTINGS.iter().any(|s| s.variable() == name)
     };
     let unread = variables.keys().filter(|name| name.starts_with(PREFIX) && !known(name));
-    unread.map(|name| format!("no setting reads the variable {name}")).collect()
+    unread.map(|name| format!("no setting reads the variable {name}{}", meant_variable(name))).collect()
+}
+
+/// The variable that an unknown one was probably meant to be.
+fn meant_variable(name: &str) -> String {
+    let settings: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+    let known = settings.iter().map(String::as_str).chain([CONFIG_VARIABLE]).chain(reach::VARIABLES);
+    // Without what all begin with, which would make all alike.
+    let known: Vec<_> = known.map(|known| known.trim_start_matches(PREFIX)).collect();
+    let near = nearest(name.trim_start_matches(PREFIX), &known);
+    near.map(|near| format!("; did you mean {PREFIX}{near}?")).unwrap_or_default()
 }

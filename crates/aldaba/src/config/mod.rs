@@ -9,6 +9,7 @@ mod values;
 
 pub use load::{Error, Loaded, Sources, load};
 pub use settings::{Kind, SETTINGS, Setting};
+pub(crate) use values::address;
 
 use crate::JwtSecret;
 use aldaba_delivery::policy::Overrides;
@@ -25,10 +26,12 @@ const PREFIX: &str = "ALDABA_";
 /// Names the file, so it cannot be in it.
 const CONFIG_VARIABLE: &str = "ALDABA_CONFIG";
 /// Read by name, without our prefix: documents that people already run by name them so.
-pub const OVERRIDES: [&str; 4] = [
+pub const OVERRIDES: [&str; 6] = [
     "RETRY_STOP_DATE_AFTER_MINUTES",
     "WEBHOOK_TIMEOUT_MS",
     "WEBHOOK_MAX_ATTEMPTS",
+    "WEBHOOK_BASE_DELAY_MS",
+    "WEBHOOK_MAX_DELAY_MS",
     "WEBHOOK_RETRY_INTERVAL_MS",
 ];
 

@@ -1,12 +1,12 @@
 //! The table of settings.
 
-use super::values::{days, encryption_key, networks, size};
+use super::values::{LOG_WORDS, address, days, encryption_key, is_log_filter, networks, size};
 use super::{Config, LogFormat, PREFIX, Secret};
 use crate::JwtSecret;
+use crate::api::nearest;
 use crate::api_client::api_url;
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct Setting {
     pub kind: Kind,
     /// Its value is not shown in messages.
     pub secret: bool,
+    /// Words that a misspelt value, or a part of it, may have been meant to be.
+    pub words: &'static [&'static str],
 }
 
 #[derive(Debug)]
@@ -38,6 +40,17 @@ impl Setting {
             Kind::Number { least, most, .. } => format!("a whole number from {least} to {most}"),
             Kind::Text { expected, .. } => expected.to_owned(),
         }
+    }
+
+    /// The word that a value which is not taken was probably meant to have.
+    pub(super) fn suggestion(&self, value: &str) -> Option<&'static str> {
+        let parts = value.split([',', '=']).map(str::trim);
+        parts.filter(|part| !self.words.contains(part)).find_map(|part| nearest(part, self.words))
+    }
+
+    /// The same setting with words to suggest.
+    const fn knowing(self, words: &'static [&'static str]) -> Self {
+        Self { words, ..self }
     }
 
     pub(super) fn apply(&self, config: &mut Config, value: &str) -> Option<()> {
@@ -59,7 +72,7 @@ const fn text(
     about: &'static str,
     set: fn(&mut Config, &str) -> Option<()>,
 ) -> Setting {
-    Setting { key, default, about, kind: Kind::Text { expected, set }, secret: false }
+    Setting { key, default, about, kind: Kind::Text { expected, set }, secret: false, words: &[] }
 }
 
 const fn secret(
@@ -68,7 +81,7 @@ const fn secret(
     about: &'static str,
     set: fn(&mut Config, &str) -> Option<()>,
 ) -> Setting {
-    Setting { key, default: "", about, kind: Kind::Text { expected, set }, secret: true }
+    Setting { key, default: "", about, kind: Kind::Text { expected, set }, secret: true, words: &[] }
 }
 
 const fn number(
@@ -78,16 +91,17 @@ const fn number(
     about: &'static str,
     set: fn(&mut Config, u64),
 ) -> Setting {
-    Setting { key, default, about, kind: Kind::Number { least, most, set }, secret: false }
+    Setting { key, default, about, kind: Kind::Number { least, most, set }, secret: false, words: &[] }
 }
 
 pub const SETTINGS: &[Setting] = &[
     text(
         "listen",
         "127.0.0.1:8071",
-        "an address and a port, such as 127.0.0.1:8071 or [::]:8071",
-        "Where the API is served. Port 0 takes a free one; the address is printed at the start.",
-        |c, v| v.parse().ok().map(|address| c.listen = address),
+        "an address and a port, such as 127.0.0.1:8071, [::]:8071 or localhost:8071",
+        "Where the API is served. Port 0 takes a free one; the address is printed at the start. A name is resolved at the \
+         start, by the machine's own resolver: of several addresses the first IPv4 one is taken, else the first.",
+        |c, v| address(v).map(|address| c.listen = address),
     ),
     text(
         "data",
@@ -156,7 +170,8 @@ pub const SETTINGS: &[Setting] = &[
         "a built-in wire profile: branded, job-status, standard, svix or x-webhook",
         "The headers of deliveries to endpoints that name no profile; [profiles.md](profiles.md) has them.",
         |c, v| BUILTIN_PROFILES.contains(&v).then(|| c.engine.profile = v.to_owned()),
-    ),
+    )
+    .knowing(&BUILTIN_PROFILES),
     text(
         "brand",
         "Aldaba",
@@ -169,8 +184,9 @@ pub const SETTINGS: &[Setting] = &[
         "info",
         "a level (error, warn, info, debug, trace) or a filter such as info,aldaba_engine=debug",
         "What is logged, on standard error. Logs hold no secret, token, payload or URL query.",
-        |c, v| (!v.is_empty() && EnvFilter::try_new(v).is_ok()).then(|| c.log = v.to_owned()),
-    ),
+        |c, v| is_log_filter(v).then(|| c.log = v.to_owned()),
+    )
+    .knowing(LOG_WORDS),
     text(
         "log_format",
         "text",
@@ -185,7 +201,8 @@ pub const SETTINGS: &[Setting] = &[
             c.log_format = format;
             Some(())
         },
-    ),
+    )
+    .knowing(&["text", "json"]),
     number(
         "max_connections",
         "4096",

@@ -89,6 +89,8 @@ fn a_wrong_value_stops_the_start_and_names_setting_value_and_expectation() {
         ("ALDABA_RETENTION_DAYS", "0"),
         ("ALDABA_DEAD_LETTER_DAYS", "-1"),
         ("WEBHOOK_MAX_ATTEMPTS", "0"),
+        ("WEBHOOK_BASE_DELAY_MS", "300001"),
+        ("WEBHOOK_MAX_DELAY_MS", "999"),
     ] {
         let message = with_variables(&[(name, value)]).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{name}={value}: expected ")), "{message}");
@@ -129,7 +131,9 @@ fn postgresql_is_refused_by_name_for_now() {
 #[test]
 fn an_unknown_key_or_a_broken_file_stops_the_start() {
     let message = with_file("lissten = '127.0.0.1:1'", &[]).unwrap_err().to_string();
-    assert!(message.contains("there is no setting `lissten`; the settings are: listen, data"), "{message}");
+    assert!(message.ends_with("there is no setting `lissten`; did you mean `listen`?"), "{message}");
+    let message = with_file("colour = 'red'", &[]).unwrap_err().to_string();
+    assert!(message.contains("there is no setting `colour`; the settings are: listen, data"), "{message}");
     let message = with_file("in_flight = 3\nlisten = \n", &[]).unwrap_err().to_string();
     assert!(message.contains("aldaba.toml, line 2: "), "{message}");
     let missing = Sources { file: Some("no/such/file.toml".into()), ..Sources::default() };
@@ -139,7 +143,14 @@ fn an_unknown_key_or_a_broken_file_stops_the_start() {
 #[test]
 fn a_variable_that_no_setting_reads_is_a_warning() {
     let loaded = with_variables(&[("ALDABA_LISTENS", "x"), ("HOME", "/")]).unwrap();
-    assert_eq!(loaded.warnings, ["no setting reads the variable ALDABA_LISTENS"]);
+    assert_eq!(
+        loaded.warnings,
+        ["no setting reads the variable ALDABA_LISTENS; did you mean ALDABA_LISTEN?"]
+    );
+    let warnings = |name: &str| with_variables(&[(name, "x")]).unwrap().warnings.join("");
+    assert_eq!(warnings("ALDABA_COLOUR"), "no setting reads the variable ALDABA_COLOUR");
+    assert!(warnings("ALDABA_ALLOWED_NETWORKS").ends_with("did you mean ALDABA_ALLOW_NETWORKS?"));
+    assert!(warnings("ALDABA_TOKENS").ends_with("did you mean ALDABA_TOKEN?"));
 }
 
 #[test]
@@ -174,4 +185,54 @@ fn a_proxy_is_read_and_its_password_never_shown() {
     // The environment's own proxies are for others.
     let loaded = with_variables(&[("HTTP_PROXY", "http://p:1"), ("ALL_PROXY", "http://p:1")]).unwrap();
     assert!(loaded.config.egress_proxy.is_none() && loaded.warnings.is_empty());
+}
+
+#[test]
+fn a_log_filter_that_would_log_nothing_is_refused_with_what_was_probably_meant() {
+    for (value, meant) in [
+        ("inof", "info"),
+        ("wran", "warn"),
+        ("info,aldaba_enigne=debug", "aldaba_engine"),
+        ("info,aldaba_engine=debgu", "debug"),
+        ("aldaba-engine=debug", "aldaba_engine"),
+    ] {
+        let message = with_variables(&[("ALDABA_LOG", value)]).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("ALDABA_LOG={value}: expected a level")), "{message}");
+        assert!(message.ends_with(&format!("; did you mean `{meant}`?")), "{message}");
+    }
+    for value in ["hyper", "aldaba_shop=info", ",", "info;debug"] {
+        assert!(with_variables(&[("ALDABA_LOG", value)]).is_err(), "{value}");
+    }
+    for value in [
+        "info",
+        "WARN",
+        "off",
+        "info,",
+        "info,aldaba_engine=debug",
+        "warn,aldaba_engine::wire=trace,hyper=debug",
+    ] {
+        assert_eq!(with_variables(&[("ALDABA_LOG", value)]).unwrap().config.log, value);
+    }
+}
+
+#[test]
+fn a_misspelt_word_of_a_setting_is_suggested() {
+    for (name, value, meant) in
+        [("ALDABA_LOG_FORMAT", "jsno", "json"), ("ALDABA_WIRE_PROFILE", "standart", "standard")]
+    {
+        let message = with_variables(&[(name, value)]).unwrap_err().to_string();
+        assert!(message.ends_with(&format!("did you mean `{meant}`?")), "{message}");
+    }
+    let message = with_variables(&[("ALDABA_LOG_FORMAT", "xml")]).unwrap_err().to_string();
+    assert!(message.ends_with("expected text or json"), "{message}");
+}
+
+#[test]
+fn a_name_to_listen_on_is_resolved_and_ipv4_comes_first() {
+    let listen = |value| with_variables(&[("ALDABA_LISTEN", value)]).map(|loaded| loaded.config.listen);
+    assert_eq!(listen("localhost:8071").unwrap().to_string(), "127.0.0.1:8071");
+    assert_eq!(listen("[::1]:8071").unwrap().to_string(), "[::1]:8071");
+    for wrong in ["localhost", ":8071", "localhost:http", "localhost:99999", "no.such.name.invalid:8071"] {
+        assert!(listen(wrong).is_err(), "{wrong}");
+    }
 }

@@ -1,10 +1,14 @@
 //! From the text of a setting to its value.
 
+use crate::api::nearest;
 use aldaba_engine::key_from_hex;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ipnet::IpNet;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 pub(super) fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
@@ -21,4 +25,49 @@ pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
 pub(super) fn networks(text: &str) -> Option<Vec<IpNet>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| part.parse().ok()).collect()
+}
+
+/// An address, or a name that the machine resolves to one. Of several the first IPv4 one is taken: who asks for
+/// `localhost` reaches it, whichever of its addresses is tried first, and so does who asks for 127.0.0.1.
+pub(crate) fn address(text: &str) -> Option<SocketAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let (name, port) = text.rsplit_once(':')?;
+    if name.is_empty() {
+        return None;
+    }
+    let found: Vec<SocketAddr> = (name, port.parse::<u16>().ok()?).to_socket_addrs().ok()?.collect();
+    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
+}
+
+/// The crates of the server, as the log names them.
+const CRATES: [&str; 5] = ["aldaba", "aldaba_delivery", "aldaba_engine", "aldaba_signature", "aldaba_store"];
+/// Levels and crates, which most filters are made of.
+pub(super) const LOG_WORDS: &[&str] = &[
+    "error",
+    "warn",
+    "info",
+    "debug",
+    "trace",
+    "off",
+    "aldaba",
+    "aldaba_delivery",
+    "aldaba_engine",
+    "aldaba_signature",
+    "aldaba_store",
+];
+
+/// Whether a filter says what it seems to say. The library takes any word for the name of a module, so that `inof` would
+/// log nothing; here a module has a level (`hyper=debug`), and one of ours is known.
+pub(super) fn is_log_filter(text: &str) -> bool {
+    let is_part = |part: &str| match part.split_once('=') {
+        None => part.parse::<LevelFilter>().is_ok() || part.contains('['),
+        Some((module, _)) => {
+            let name = module.split(['[', ':']).next().unwrap_or_default();
+            CRATES.contains(&name) || !(name.starts_with("aldaba") || nearest(name, &CRATES).is_some())
+        }
+    };
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
+    parts.peek().is_some() && parts.all(is_part) && EnvFilter::try_new(text).is_ok()
 }

@@ -17,7 +17,8 @@ mod terminal;
 mod watch;
 
 use crate::cli::quoted;
-use crate::config::Config;
+use crate::config::{Config, address};
+use crate::installed::full_path;
 use crate::runtimes::Threads;
 use crate::server::{Failed, Server, StartError};
 use crate::{DEFAULT_ORGANIZATION, issue_token, keys};
@@ -62,12 +63,16 @@ pub(crate) struct Options {
     /// End after so many seconds [default: when Ctrl-C is pressed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
-    /// Address and port of the API; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    /// Address or name, and port of the API; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = listen)]
     listen: SocketAddr,
     /// A new or empty folder for the data, which is kept [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+}
+
+fn listen(text: &str) -> Result<SocketAddr, &'static str> {
+    address(text).ok_or("expected an address and a port, such as 127.0.0.1:8071 or localhost:8071")
 }
 
 /// Why the demo did not run, or did not end well.
@@ -146,7 +151,7 @@ async fn play(
     let mut running = Running::start(config(options, folder.path()), &*stage.clock, &*stage.entropy).await?;
     let endpoints = stream::set_up(&running.door, &receiver.addresses, &signing).await;
     let endpoints = endpoints.map_err(|error| Error::SetUp(error.to_string()))?;
-    let token_command = format!("{} token create --data {}", quoted(program), shown(folder.path()));
+    let token_command = format!("{} token create --data {}", quoted(program), full_path(folder.path()));
     let mut show = Show::new(stops, stage.clone(), options.rate, running.door.address, variables);
     show.say(&greeting(&running.door, folder, &token_command));
     show.hint = format!("token:  {token_command}");
@@ -242,17 +247,15 @@ fn flatten(ended: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<
     }
 }
 
-fn shown(path: &Path) -> String {
-    quoted(&path.display().to_string())
-}
-
 fn greeting(door: &Door, folder: &Folder, token_command: &str) -> String {
     let Door { address, token } = door;
-    let data = shown(folder.path());
+    let data = full_path(folder.path());
     let fate = if folder.stays() { "kept" } else { "removed at the end" };
     let app = scene::APPLICATION;
     format!(
         "The whole server, {} endpoints that misbehave by turns, and a stream of events.\n\
+         \n\
+         {}\n\
          \n\
          API    http://{address}/api/v1\n\
          data   {data} ({fate}; the log is {LOG_FILE} in it)\n\
@@ -263,13 +266,14 @@ fn greeting(door: &Door, folder: &Folder, token_command: &str) -> String {
          curl --oauth2-bearer $TOKEN http://{address}/api/v1/app/{app}/msg \\\n  \
          --json '{{\"eventType\": \"order.created\", \"payload\": {{\"mine\": true}}}}'\n\
          \n",
-        scene::LANES
+        scene::LANES,
+        screen::LEGEND.join("\n")
     )
 }
 
 fn how_to_go_on(folder: &Folder, program: &str) -> String {
     let program = quoted(program);
-    let data = if folder.stays() { format!(" --data {}", shown(folder.path())) } else { String::new() };
+    let data = if folder.stays() { format!(" --data {}", full_path(folder.path())) } else { String::new() };
     format!(
         "\nTo go on with a server of your own, and a token for it:\n  \
          {program} serve{data}\n  \

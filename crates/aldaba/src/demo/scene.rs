@@ -100,13 +100,13 @@ pub(super) const CAST: [Actor; LANES] = [
         policy: "job-status",
         wants: &[Kind::ParcelShipped, Kind::CustomerUpdated],
         script: &[
-            (10, Mood::Well),
+            (4, Mood::Well),
+            (5, Mood::Closes),
+            (6, Mood::Well),
             (2, Mood::Closes),
             (6, Mood::Well),
             (3, Mood::Silent),
-            (6, Mood::Well),
-            (5, Mood::Closes),
-            (8, Mood::Well),
+            (14, Mood::Well),
         ],
     },
 ];

@@ -4,7 +4,7 @@
 use super::LATELY;
 use super::lately::Line;
 use super::scene::{CAST, LANES, Mood};
-use super::tally::{BARS, Closing, Row, Standing, Totals};
+use super::tally::{BARS, Closing, Ended, Row, Standing, Totals};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -50,12 +50,22 @@ enum Tone {
     Bad,
 }
 
-/// The widths at which the table has room for more.
+/// The width at which the table has room for the policies.
 const WITH_POLICY: usize = 92;
-const WITH_ALL_BARS: usize = 112;
-const FEW_BARS: usize = 10;
+const POLICY_WIDTH: usize = 12;
+/// The table without policies and bars.
+const TABLE_WIDTH: usize = 75;
+/// As many bars as there is room for.
+const BAR_COUNTS: [usize; 3] = [BARS, 10, 5];
 /// Title, totals, heads, endpoints, hint, the empty lines between them, and one that stays free.
 const FIXED_ROWS: usize = 10 + LANES;
+/// What the columns mean, where there is room for it.
+pub(super) const LEGEND: [&str; 4] = [
+    "deliveries = delivered + waiting + dead: one for each event and endpoint that wants it",
+    "now what it does   deliv delivered   wait on disk for the next attempt   dead given up",
+    "retry attempts after the first   last newest answer   p50, p99 from sending to arrival",
+    "health what the server makes of it   last 30 s arrivals in each second, the newest right",
+];
 /// The narrowest that still makes sense; what is narrower is cut off by the terminal.
 const NARROWEST: usize = 80;
 
@@ -85,12 +95,15 @@ impl Picture {
             lines.push(self.row(lane, width, style));
         }
         lines.push(String::new());
-        let room = size.rows.saturating_sub(FIXED_ROWS).min(LATELY);
+        let room = size.rows.saturating_sub(FIXED_ROWS);
+        let legend = if room > LATELY + LEGEND.len() { &LEGEND[..] } else { &[] };
+        let room = room.min(LATELY);
         let told = &self.lately[self.lately.len().saturating_sub(room)..];
         lines.extend(told.iter().map(|line| news(line, width, style)));
         // The same height each time, so that nothing jumps.
         lines.resize(lines.len() + room - told.len(), String::new());
         lines.push(String::new());
+        lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, &cut(line, width))));
         lines.push(style.paint(Tone::Faint, &cut(&self.hint, width)));
         lines.truncate(size.rows.saturating_sub(1).max(1));
         if !style.blocks {
@@ -116,17 +129,18 @@ impl Picture {
     fn totals(&self, style: Style) -> [String; 2] {
         let totals = &self.totals;
         let shown = [
-            ("accepted", totals.accepted, Tone::Strong),
+            ("events", totals.accepted, Tone::Strong),
+            ("deliveries", totals.expected, Tone::Strong),
             ("delivered", totals.delivered, Tone::Good),
             ("waiting", totals.waiting, Tone::Warning),
+            ("dead", totals.dead, Tone::Bad),
             ("attempts", totals.attempts, Tone::Plain),
             ("failed", totals.failed, Tone::Plain),
-            ("dead", totals.dead, Tone::Bad),
         ];
-        let names = shown.map(|(name, ..)| format!("{name:>12}")).concat();
+        let names = shown.map(|(name, ..)| format!("{name:>11}")).concat();
         let numbers = shown.map(|(_, number, tone)| {
             let tone = if number == 0 { Tone::Plain } else { tone };
-            style.paint(tone, &format!("{:>12}", grouped(number)))
+            style.paint(tone, &format!("{:>11}", grouped(number)))
         });
         [style.paint(Tone::Faint, &names), numbers.concat()]
     }
@@ -152,25 +166,38 @@ impl Picture {
             let _ = write!(line, "{} ", style.paint(Tone::Faint, &format!("{:<11}", actor.policy)));
         }
         line += &style.paint(mood_tone, &format!("{mood_words:<11}"));
-        let _ = write!(line, " {:>6} ", short(row.delivered));
+        let _ = write!(line, " {:>5} ", short(row.delivered));
         let waiting_tone = if row.waiting >= 10 { Tone::Warning } else { Tone::Plain };
         line += &style.paint(waiting_tone, &format!("{:>5}", short(row.waiting)));
+        let dead_tone = if row.dead > 0 { Tone::Bad } else { Tone::Plain };
+        let _ = write!(line, " {}", style.paint(dead_tone, &format!("{:>5}", short(row.dead))));
         let _ = write!(line, " {:>5} {:>7}", short(row.retries), row.last);
         let _ = write!(line, " {:>5} {:>5} ", time(row.p50), time(row.p99));
         line += &style.paint(standing_tone, &format!("{standing:<8}"));
-        let cells = if width >= WITH_ALL_BARS { BARS } else { FEW_BARS };
-        let _ = write!(line, " {}", style.paint(Tone::Good, &bars(&row.bars, cells, style.blocks)));
+        let _ =
+            write!(line, " {}", style.paint(Tone::Good, &bars(&row.bars, bar_count(width), style.blocks)));
         line
     }
 }
 
 fn heads(width: usize) -> String {
     let policy = if width >= WITH_POLICY { format!("{:<11} ", "policy") } else { String::new() };
-    let bars = if width >= WITH_ALL_BARS { "arrivals of the last 30 s" } else { "last 30 s" };
+    let bars = match bar_count(width) {
+        BARS => "arrivals of the last 30 s",
+        10 => "last 30 s",
+        _ => "30 s",
+    };
     format!(
-        "{:<9} {policy}{:<11} {:>6} {:>5} {:>5} {:>7} {:>5} {:>5} {:<8} {bars}",
-        "endpoint", "now", "deliv.", "wait", "retry", "last", "p50", "p99", "health"
+        "{:<9} {policy}{:<11} {:>5} {:>5} {:>5} {:>5} {:>7} {:>5} {:>5} {:<8} {bars}",
+        "endpoint", "now", "deliv", "wait", "dead", "retry", "last", "p50", "p99", "health"
     )
+}
+
+/// How many bars fit beside the rest of the table.
+fn bar_count(width: usize) -> usize {
+    let table = if width >= WITH_POLICY { TABLE_WIDTH + POLICY_WIDTH } else { TABLE_WIDTH };
+    let fits = |count: &usize| table + count <= width;
+    BAR_COUNTS.into_iter().find(fits).unwrap_or(BAR_COUNTS[BAR_COUNTS.len() - 1])
 }
 
 fn news(line: &Line, width: usize, style: Style) -> String {
@@ -252,14 +279,15 @@ impl Picture {
     pub(super) fn plain(&self) -> String {
         let totals = &self.totals;
         let mut line = format!(
-            "{:>4} s  accepted {}  delivered {}  waiting {}  attempts {}  failed {}  dead {}",
+            "{:>4} s  events {}  deliveries {} = delivered {} + waiting {} + dead {}  attempts {}, failed {}",
             self.elapsed.as_secs(),
             totals.accepted,
+            totals.expected,
             totals.delivered,
             totals.waiting,
+            totals.dead,
             totals.attempts,
             totals.failed,
-            totals.dead
         );
         let moods = self.moods.iter().zip(&CAST).filter(|((mood, _), _)| *mood != Mood::Well);
         let moods: Vec<_> =
@@ -274,7 +302,7 @@ impl Picture {
 impl Closing {
     /// The account at the end. `first_due`: how long until the first of those that wait is tried.
     pub(super) fn summary(&self, ran: Duration, first_due: Option<Duration>) -> String {
-        let Self { totals, waiting, dead, lost } = self;
+        let Self { totals, lost, .. } = self;
         let mut text = String::new();
         let mut line = |name: &str, number: u64, words: &str| {
             let line = format!("  {name:<11}{:>9}   {words}", grouped(number));
@@ -282,15 +310,15 @@ impl Closing {
             text.push('\n');
         };
         line("accepted", totals.accepted, "events, each on disk before its 202");
-        line("deliveries", totals.expected, "one for every endpoint that wanted the event");
+        line("deliveries", totals.expected, "one for every endpoint that wanted the event, namely");
         line("delivered", totals.delivered, "taken by the receiver, signature verified");
-        let next = match first_due.filter(|_| *waiting > 0).map(|due| due.as_millis().div_ceil(1000)) {
+        let next = match first_due.filter(|_| totals.waiting > 0).map(|due| due.as_millis().div_ceil(1000)) {
             None => String::new(),
             Some(0) => ", the first now".into(),
             Some(seconds) => format!(", the first in {seconds} s"),
         };
-        line("waiting", *waiting, &format!("on disk, for their next attempt{next}"));
-        line("dead", *dead, "in the dead letter, with every attempt");
+        line("waiting", totals.waiting, &format!("on disk, for their next attempt{next}"));
+        line("dead", totals.dead, "in the dead letter, with every attempt");
         line("attempts", totals.attempts, &format!("of which {} failed", grouped(totals.failed)));
         for (name, number, words) in [
             ("refused", totals.refused, "events that the server did not accept"),
@@ -303,9 +331,26 @@ impl Closing {
         }
         let seconds = ran.as_secs();
         format!(
-            "After {seconds} s:\n\n{text}\nlost: {lost}   (accepted events × endpoints, against the receiver \
-             and the store)\n"
+            "After {seconds} s:\n\n{text}\n{}\nlost: {lost}   (deliveries, less what the receiver and the store \
+             have of them)\n",
+            self.table()
         )
+    }
+
+    /// The same for each endpoint.
+    fn table(&self) -> String {
+        let mut text = format!(
+            "  {:<9} {:>10} {:>10} {:>10} {:>10}\n",
+            "endpoint", "deliveries", "delivered", "waiting", "dead"
+        );
+        for (actor, ended) in CAST.iter().zip(&self.lanes) {
+            let Ended { deliveries, delivered, waiting, dead } = ended;
+            let [deliveries, delivered, waiting, dead] =
+                [deliveries, delivered, waiting, dead].map(|n| grouped(*n));
+            let name = actor.name;
+            let _ = writeln!(text, "  {name:<9} {deliveries:>10} {delivered:>10} {waiting:>10} {dead:>10}");
+        }
+        text
     }
 }
 

@@ -131,6 +131,7 @@ pub(super) struct Totals {
 pub(super) struct Row {
     pub(super) delivered: u64,
     pub(super) waiting: u64,
+    pub(super) dead: u64,
     pub(super) retries: u64,
     pub(super) last: String,
     pub(super) p50: Option<Duration>,
@@ -141,14 +142,22 @@ pub(super) struct Row {
 }
 
 /// How it all ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Closing {
     pub(super) totals: Totals,
+    pub(super) lanes: [Ended; LANES],
+    /// Accepted, and neither arrived nor waiting nor in the dead letter.
+    pub(super) lost: u64,
+}
+
+/// How the deliveries of one endpoint ended, or did not yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) deliveries: u64,
+    pub(super) delivered: u64,
     /// Confirmed by the store: they have a next attempt.
     pub(super) waiting: u64,
     pub(super) dead: u64,
-    /// Accepted, and neither arrived nor waiting nor in the dead letter.
-    pub(super) lost: u64,
 }
 
 impl Tally {
@@ -171,18 +180,16 @@ impl Tally {
         self.numbers.insert(message, number);
         for (lane, part) in self.lanes.iter_mut().zip(open.parts) {
             lane.expected += u64::from(part.is_some());
+            lane.delivered += u64::from(part.is_some_and(|part| part.arrived));
             lane.most_waiting = lane.most_waiting.max(lane.waiting());
         }
+        self.forget_if_settled(number);
     }
 
     /// The server did not take it.
     pub(super) fn refused(&mut self, number: u64) {
-        let Some(open) = self.open.remove(&number) else { return };
-        self.refused += 1;
-        // One that arrived all the same, because only the answer was lost, must not make up for
-        // one that did not.
-        for (lane, part) in self.lanes.iter_mut().zip(open.parts) {
-            lane.delivered -= u64::from(part.is_some_and(|part| part.arrived));
+        if self.open.remove(&number).is_some() {
+            self.refused += 1;
         }
     }
 
@@ -198,14 +205,18 @@ impl Tally {
     /// The receiver has taken an event that `came` a while ago, and is about to say so.
     pub(super) fn arrived(&mut self, lane: usize, number: u64, came: Duration, now: Duration) {
         let open = self.open.get_mut(&number);
-        let part = open.and_then(|open| Some((open.sent, open.parts[lane].as_mut()?)));
-        let Some((sent, part)) = part.filter(|(_, part)| !part.arrived) else {
+        let part =
+            open.and_then(|open| Some((open.sent, open.message.is_some(), open.parts[lane].as_mut()?)));
+        let Some((sent, accepted, part)) = part.filter(|(_, _, part)| !part.arrived) else {
             self.lanes[lane].again += 1;
             return;
         };
         part.arrived = true;
         let account = &mut self.lanes[lane];
-        account.delivered += 1;
+        // One that was sent again out of the dead letter is there no longer.
+        account.dead -= u64::from(std::mem::take(&mut part.dead));
+        // One that is ahead of the answer to its sender counts with that answer: until then it is not expected either.
+        account.delivered += u64::from(accepted);
         account.arrival(came.saturating_sub(sent), now);
         if account.waiting() == 0 && account.most_waiting >= CROWD {
             let caught_up = format!("has caught up: {} had been waiting", account.most_waiting);
@@ -289,27 +300,33 @@ impl Tally {
 
     /// Closes the account with what the store says about [`open_messages`](Self::open_messages).
     /// Whatever neither side can vouch for is lost.
-    pub(super) fn close(&self, store: &HashMap<MessageId, [Fate; LANES]>) -> Closing {
-        let totals = self.totals();
-        let (mut waiting, mut dead) = (0, totals.dead);
-        for open in self.open.values() {
-            let Some(fates) = open.message.and_then(|message| store.get(&message)) else { continue };
-            for (part, fate) in open.parts.iter().zip(fates) {
-                match (part, fate) {
-                    (Some(Part { arrived: false, dead: false, .. }), Fate::Waiting) => waiting += 1,
-                    (Some(Part { arrived: false, dead: false, .. }), Fate::Dead) => dead += 1,
-                    _ => {}
-                }
+    pub(super) fn close(&mut self, store: &HashMap<MessageId, [Fate; LANES]>) -> Closing {
+        // Not every end was looked for while the demo ran.
+        for (message, fates) in store {
+            for (lane, _) in fates.iter().enumerate().filter(|(_, fate)| **fate == Fate::Dead) {
+                self.died(lane, *message);
             }
         }
-        let lost = totals.expected.saturating_sub(totals.delivered + waiting + dead);
-        Closing { totals, waiting, dead, lost }
+        let mut waiting = [0; LANES];
+        for open in self.open.values() {
+            let Some(fates) = open.message.and_then(|message| store.get(&message)) else { continue };
+            for (lane, (part, fate)) in open.parts.iter().zip(fates).enumerate() {
+                let waits = part.is_some_and(|part| !part.arrived && !part.dead) && *fate == Fate::Waiting;
+                waiting[lane] += u64::from(waits);
+            }
+        }
+        let lanes = std::array::from_fn(|lane| {
+            let Lane { expected, delivered, dead, .. } = self.lanes[lane];
+            Ended { deliveries: expected, delivered, waiting: waiting[lane], dead }
+        });
+        let confirmed: u64 = lanes.iter().map(|lane: &Ended| lane.delivered + lane.waiting + lane.dead).sum();
+        let totals = Totals { waiting: waiting.iter().sum(), ..self.totals() };
+        Closing { lost: totals.expected.saturating_sub(confirmed), totals, lanes }
     }
 }
 
 impl Lane {
     fn waiting(&self) -> u64 {
-        // An arrival may be ahead of the answer that it was accepted.
         self.expected.saturating_sub(self.delivered + self.dead)
     }
 
@@ -345,6 +362,7 @@ impl Lane {
         Row {
             delivered: self.delivered,
             waiting: self.waiting(),
+            dead: self.dead,
             retries: self.retries,
             last: self.last.clone(),
             p50: percentile(&sorted, 50),

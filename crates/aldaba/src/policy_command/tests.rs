@@ -43,7 +43,13 @@ fn an_unknown_name_says_which_there_are() {
     let error = find(&policies, "eager").expect_err("no such policy");
     assert_eq!(
         error.to_string(),
-        "there is no policy `eager`; there are job-status, persistent, public-api, quick, standard"
+        "there is no policy `eager`; there are job-status, persistent, public-api, quick, standard. --url names a running \
+         server, whose own policies are known then; `policy preview` takes a file too (./FILE)"
+    );
+    let error = find(&policies, "quik").expect_err("no such policy").to_string();
+    assert!(
+        error.starts_with("there is no policy `quik`; did you mean `quick`? There are job-status, "),
+        "{error}"
     );
 }
 
@@ -53,4 +59,26 @@ fn the_list_has_a_line_for_each() {
     assert_eq!(shown.lines().count(), 6);
     let line = shown.lines().find(|line| line.starts_with("public-api")).expect("a line");
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["public-api", "6", "1h", "8m", "15s"]);
+}
+
+#[test]
+fn the_axis_names_moments_where_they_are_and_what_it_measures() {
+    let shown = persistent(Some(Duration::from_secs(90)));
+    let lines: Vec<_> = shown.lines().collect();
+    let axis = lines.iter().position(|line| line.starts_with("0s ")).expect("the numbers of the axis");
+    assert_eq!(
+        lines[axis].split_whitespace().collect::<Vec<_>>(),
+        ["0s", "1s", "5s", "15s", "1m", "2m", "6s"]
+    );
+    assert_eq!(lines[axis].len(), WIDTH, "{shown}");
+    assert_eq!(lines[axis + 1], AXIS);
+    // A minute is just before the attempt after 1m 2s.
+    let picture = lines.iter().find(|line| line.contains('✓')).expect("a picture");
+    let attempts: Vec<_> = picture.chars().enumerate().filter(|(_, c)| *c == '×').map(|(at, _)| at).collect();
+    let minute = lines[axis].find("1m").expect("a minute");
+    assert!(attempts[5].abs_diff(minute) <= 1, "{shown}");
+    // A plan of less than a second has an axis too.
+    let brief = r#"{"name": "brief", "schedule": {"type": "list", "delays": ["100ms"]}}"#;
+    let shown = preview(&import::read(brief).expect("a policy")[0], None, 0);
+    assert!(shown.contains("\n0s ") && shown.contains(AXIS), "{shown}");
 }

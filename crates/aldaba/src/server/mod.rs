@@ -87,21 +87,7 @@ impl Server {
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
         // A secret that cannot be used is refused before the data folder is touched.
         keys::check_jwt_secret(&config)?;
-        let setup = Setup {
-            store: config.store.clone(),
-            clock,
-            entropy: entropy.clone(),
-            encryption_key: keys::encryption_key(&config),
-            wire: WireOptions {
-                allow_networks: config.allow_networks.clone(),
-                extra_roots: roots(&config)?,
-                egress_proxy: config.egress_proxy.clone(),
-                pool: config.pool,
-                ..WireOptions::default()
-            },
-            overrides: config.overrides,
-            engine: config.engine.clone(),
-        };
+        let setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         let Installation { engine, store, wire } = Installation::start(setup).await?;
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
@@ -167,6 +153,25 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// How the engine of a server is to run, on the machine's clock.
+pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
+    Ok(Setup {
+        store: config.store.clone(),
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy::new()),
+        encryption_key: keys::encryption_key(config),
+        wire: WireOptions {
+            allow_networks: config.allow_networks.clone(),
+            extra_roots: roots(config)?,
+            egress_proxy: config.egress_proxy.clone(),
+            pool: config.pool,
+            ..WireOptions::default()
+        },
+        overrides: config.overrides,
+        engine: config.engine.clone(),
+    })
 }
 
 /// Ends a task with whoever holds it.

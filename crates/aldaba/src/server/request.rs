@@ -76,7 +76,9 @@ impl Requests {
         match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {
             // `PUT /app/` is about an application without a name, not about all of them.
             Ok(Ok(response)) if may_lack_an_id && response.status() == StatusCode::METHOD_NOT_ALLOWED => {
-                Error::not_found("There is nothing without a name").into_response()
+                let detail =
+                    "The path ends with a slash where an id is missing; give the id, or leave the slash out";
+                Error::not_found(detail).into_response()
             }
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},

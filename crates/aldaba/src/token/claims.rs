@@ -2,10 +2,11 @@
 
 use super::caller::{Caller, Shown};
 use super::capability::{Capabilities, Capability};
+use super::expiring::Validity;
 use super::issue::COMMAND_LINE;
 use super::{LEEWAY_SECONDS, Refused};
 use aldaba_delivery::{AppId, Timestamp};
-use aldaba_engine::{LONGEST_SESSION, Revocations};
+use aldaba_engine::{LONGEST_SESSION, Revocations, check_key_name};
 use aldaba_store::{Actor, Who};
 use serde::Deserialize;
 use serde_json::{Number, Value};
@@ -22,6 +23,7 @@ pub(super) struct Claims {
     feature_flags: Option<Value>,
     capabilities: Option<Value>,
     session_id: Option<Value>,
+    name: Option<Value>,
     by: Option<Value>,
 }
 
@@ -32,13 +34,13 @@ pub(super) struct Checked {
     from: f64,
     until: f64,
     mark: [u8; 32],
+    issued_at: Option<Timestamp>,
     portal: Option<Portal>,
 }
 
 #[derive(Clone, Debug)]
 struct Portal {
     app: AppId,
-    issued_at: Option<Timestamp>,
     session: Option<String>,
 }
 
@@ -52,11 +54,12 @@ impl Claims {
             let org = sub.parse().map_err(|_| Refused::NoOrganization)?;
             let who = match self.by {
                 Some(Value::String(by)) if by == COMMAND_LINE => Who::CommandLine,
-                _ => Who::OrganizationToken,
+                _ => Who::OrganizationToken { name: self.name.as_ref().and_then(token_name) },
             };
+            let issued_at = self.iat.as_ref().and_then(Value::as_f64).and_then(moment);
             let shown = Shown::Token { mark, expires_at: moment(until) };
             let caller = Caller::of_organization(Actor { org, who }, shown);
-            return Ok(Checked { caller, from, until, mark, portal: None });
+            return Ok(Checked { caller, from, until, mark, issued_at, portal: None });
         };
         let (Ok(org), Ok(app)) = (org.parse(), sub.parse::<AppId>()) else {
             return Err(Refused::NoApplication);
@@ -75,8 +78,9 @@ impl Claims {
         let actor = Actor { org, who: Who::PortalToken { app, session: session.clone() } };
         let shown = Shown::Token { mark, expires_at: moment(until) };
         let caller = Caller::of_portal(actor, app, capabilities, flags, shown);
-        let portal = Some(Portal { app, issued_at: issued.and_then(moment), session });
-        Ok(Checked { caller, from, until, mark, portal })
+        let issued_at = issued.and_then(moment);
+        let portal = Some(Portal { app, session });
+        Ok(Checked { caller, from, until, mark, issued_at, portal })
     }
 }
 
@@ -87,14 +91,31 @@ impl Checked {
         if !(self.from - LEEWAY_SECONDS..=self.until + LEEWAY_SECONDS).contains(&seconds) {
             return Err(Refused::Invalid);
         }
-        let ended = self.portal.as_ref().is_some_and(|Portal { app, issued_at, session }| {
-            revocations.has_ended(*app, session.as_deref(), *issued_at, now)
+        let ended = self.portal.as_ref().is_some_and(|Portal { app, session }| {
+            revocations.has_ended(*app, session.as_deref(), self.issued_at, now)
         });
         if ended || revocations.is_revoked(&self.mark) {
             return Err(Refused::Ended);
         }
         Ok(&self.caller)
     }
+
+    /// From when to when it is valid, where both are known. Portal tokens are not counted: they are valid for a few
+    /// days, and whoever makes them makes the next ones too.
+    pub(super) fn validity(&self) -> Option<Validity> {
+        let Shown::Token { expires_at, .. } = self.caller.shown() else { return None };
+        let both = Validity { issued_at: self.issued_at?, expires_at: expires_at? };
+        self.portal.is_none().then_some(both)
+    }
+
+    pub(super) fn mark(&self) -> [u8; 32] {
+        self.mark
+    }
+}
+
+/// A name that the API would not take is none: it only decides what the audit log shows.
+fn token_name(claim: &Value) -> Option<String> {
+    claim.as_str().filter(|name| check_key_name(name).is_ok()).map(str::to_owned)
 }
 
 /// `None`: it is too far away to be one.

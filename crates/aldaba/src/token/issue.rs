@@ -6,9 +6,10 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde::Serialize;
 use std::time::Duration;
 
-const LIFETIME_SECONDS: i64 = 10 * 365 * 24 * 3600;
+/// How long a token of [`issue_token`] is valid.
+const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How long a token counts that a command makes for itself.
-const COMMAND_SECONDS: i64 = 600;
+const COMMAND_LIFETIME: Duration = Duration::from_secs(600);
 /// What such a token says of itself, for the audit log.
 pub(super) const COMMAND_LINE: &str = "command_line";
 
@@ -16,34 +17,65 @@ pub(super) const COMMAND_LINE: &str = "command_line";
 struct Organization {
     sub: String,
     iat: i64,
-    exp: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exp: Option<i64>,
     iss: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
 }
 
-/// A token for everything in one organization. It names no first moment: a clock that is set back must
-/// not make a fresh token invalid.
+/// A token for everything in one organization, valid for ten years. It names no first moment: a clock that is
+/// set back must not make a fresh token invalid.
 pub fn issue_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
-    organization(secret, org, now, LIFETIME_SECONDS, None)
+    issue_organization_token(secret, NewOrganizationToken { org, name: None, now, lifetime: Some(LIFETIME) })
+}
+
+/// A token for everything in one organization.
+#[derive(Debug)]
+pub(crate) struct NewOrganizationToken {
+    pub(crate) org: OrgId,
+    /// For the audit log.
+    pub(crate) name: Option<String>,
+    pub(crate) now: Timestamp,
+    /// `None`: it does not expire.
+    pub(crate) lifetime: Option<Duration>,
+}
+
+impl NewOrganizationToken {
+    /// When it expires, to the second as the token has it.
+    pub(crate) fn expires_at(&self) -> Option<Timestamp> {
+        let issued_at = Timestamp::from_millis(seconds(self.now).saturating_mul(1000));
+        Some(issued_at + self.lifetime?)
+    }
+}
+
+pub(crate) fn issue_organization_token(secret: &JwtSecret, new: NewOrganizationToken) -> String {
+    organization(secret, new, None)
 }
 
 /// The same, for the requests of a command that has the secret.
 pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
-    organization(secret, org, now, COMMAND_SECONDS, Some(COMMAND_LINE))
+    let new = NewOrganizationToken { org, name: None, now, lifetime: Some(COMMAND_LIFETIME) };
+    organization(secret, new, Some(COMMAND_LINE))
 }
 
-fn organization(
-    secret: &JwtSecret,
-    org: OrgId,
-    now: Timestamp,
-    lifetime: i64,
-    by: Option<&'static str>,
-) -> String {
-    let iat = now.millis().div_euclid(1000);
-    let claims =
-        Organization { sub: org.to_string(), iat, exp: iat.saturating_add(lifetime), iss: ISSUER, by };
+fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'static str>) -> String {
+    let exp = new.expires_at().map(seconds);
+    let claims = Organization {
+        sub: new.org.to_string(),
+        iat: seconds(new.now),
+        exp,
+        iss: ISSUER,
+        name: new.name,
+        by,
+    };
     sign(&EncodingKey::from_secret(secret.as_bytes()), &claims)
+}
+
+fn seconds(moment: Timestamp) -> i64 {
+    moment.millis().div_euclid(1000)
 }
 
 /// A token for an application's portal.

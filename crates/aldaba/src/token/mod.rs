@@ -3,19 +3,22 @@
 mod caller;
 mod capability;
 mod claims;
+mod expiring;
 mod issue;
 mod secret;
 
 pub use aldaba_engine::DEFAULT_ORGANIZATION;
 pub(crate) use caller::{Caller, Rights, Shown};
 pub(crate) use capability::{Capabilities, Capability};
+pub(crate) use expiring::ExpiringTokens;
 pub use issue::issue_token;
-pub(crate) use issue::{NewPortalToken, issue_command_token};
+pub(crate) use issue::{NewOrganizationToken, NewPortalToken, issue_command_token, issue_organization_token};
 pub use secret::{JwtSecret, SecretTooShort};
 
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{Credentials, KEY_PREFIX, digest_of};
 use claims::{Checked, Claims};
+use expiring::Validity;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -52,6 +55,7 @@ pub(crate) struct Tokens {
     validation: Validation,
     passed: RwLock<HashMap<[u8; 32], Checked>>,
     credentials: Credentials,
+    expiring: ExpiringTokens,
 }
 
 impl Tokens {
@@ -70,6 +74,7 @@ impl Tokens {
             validation,
             passed: RwLock::default(),
             credentials,
+            expiring: ExpiringTokens::default(),
         }
     }
 
@@ -81,20 +86,37 @@ impl Tokens {
                 return Err(Refused::Expired);
             }
             held.used(now);
-            return Ok(Caller::of_key(&held));
+            let caller = Caller::of_key(&held);
+            if let Some(expires_at) = held.key().expires_at {
+                let validity = Validity { issued_at: held.key().created_at, expires_at };
+                self.expiring.used(digest, validity, caller.actor(), now);
+            }
+            return Ok(caller);
         }
-        let revocations = &self.credentials.revocations;
         if let Some(checked) = self.passed.read().get(&digest) {
-            return checked.at(now, revocations).cloned();
+            return self.let_in(checked, now);
         }
         let checked = self.decode(token, &digest)?;
-        let caller = checked.at(now, revocations).cloned();
+        let caller = self.let_in(&checked, now);
         let mut passed = self.passed.write();
         if passed.len() >= REMEMBERED {
             passed.clear();
         }
         passed.insert(digest, checked);
         caller
+    }
+
+    fn let_in(&self, checked: &Checked, now: Timestamp) -> Result<Caller, Refused> {
+        let caller = checked.at(now, &self.credentials.revocations)?;
+        if let Some(validity) = checked.validity() {
+            self.expiring.used(checked.mark(), validity, caller.actor(), now);
+        }
+        Ok(caller.clone())
+    }
+
+    /// Those that are in use and expire soon.
+    pub(crate) fn expiring(&self) -> &ExpiringTokens {
+        &self.expiring
     }
 
     pub(crate) fn issue_portal(&self, new: &NewPortalToken) -> String {

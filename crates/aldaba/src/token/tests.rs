@@ -51,7 +51,7 @@ fn an_issued_token_speaks_for_its_organization() {
     let caller = tokens().check(issue_token(&secret(), org(), NOW).as_bytes(), NOW).unwrap();
     assert_eq!((caller.org(), caller.app()), (org(), None));
     assert_eq!(caller.rights(), Rights::Scope(Scope::Admin));
-    assert_eq!(caller.actor().who, Who::OrganizationToken);
+    assert_eq!(caller.actor().who, Who::OrganizationToken { name: None });
 }
 
 #[test]

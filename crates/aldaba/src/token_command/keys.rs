@@ -4,6 +4,7 @@ use super::Failure;
 use super::list::Listed;
 use crate::api_client::{ApiClient, ApiError};
 use crate::config::Config;
+use crate::installed;
 use crate::reach::{self, Reach};
 use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_engine::{Clock, Entropy, NewKey, SystemClock, SystemEntropy, make_key};
@@ -37,30 +38,21 @@ pub(super) enum Keys {
     Server(ApiClient),
     /// Nobody else has it open.
     Store(SqliteStore, OrgId),
-    /// The same as the first, found by the data folder.
-    Holder(ApiClient, String),
 }
 
 impl Keys {
-    pub(super) async fn open(
+    pub(super) fn open(
         reach: Reach,
-        org: OrgId,
         config: &Config,
         variables: &BTreeMap<String, String>,
-        make: bool,
     ) -> Result<Self, Failure> {
         if reach.is_given(variables) {
-            return Ok(Self::Server(reach.client(variables, config, org)?));
+            return Ok(Self::Server(reach.client(variables, config)?));
         }
-        let folder = config.data().display().to_string();
-        if !make && !config.data().is_dir() {
-            let what =
-                format!("there is no data folder {folder}: --data names another, --url a running server");
-            return Err(Failure::Asked(what));
-        }
+        installed::check_database(config)?;
         match SqliteStore::open(&config.store) {
-            Ok(store) => Ok(Self::Store(store, org)),
-            Err(OpenError::Locked { .. }) => Ok(Self::Holder(reach::holder(config, org)?, folder)),
+            Ok(store) => Ok(Self::Store(store, reach.org)),
+            Err(OpenError::Locked { .. }) => Ok(Self::Server(reach::holder(config, reach.org)?)),
             Err(error) => Err(error.into()),
         }
     }
@@ -79,7 +71,7 @@ impl Keys {
                 let (key, text) = create_in_store(store, *org, wanted, expires_at).await?;
                 (text, Listed::of(&key))
             }
-            Self::Server(_) | Self::Holder(..) => {
+            Self::Server(_) => {
                 let body = json!({
                     "name": wanted.name,
                     "scope": wanted.scope.name(),
@@ -137,14 +129,6 @@ impl Keys {
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         match self {
             Self::Server(server) => Ok(server.ask(method, path, body).await?),
-            Self::Holder(server, folder) => {
-                server.ask(method, path, body).await.map_err(|error| match error {
-                    ApiError::Unreachable { url, why } => {
-                        Failure::Silent { folder: folder.clone(), url, why }
-                    }
-                    other => other.into(),
-                })
-            }
             Self::Store(..) => Err(Failure::Asked("a bug: the store was asked as a server".into())),
         }
     }

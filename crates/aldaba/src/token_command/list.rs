@@ -57,7 +57,7 @@ impl Listed {
 }
 
 /// To the minute, which is enough for a list.
-fn minute(moment: &str) -> String {
+pub(super) fn minute(moment: &str) -> String {
     match moment.get(..16) {
         Some(minute) => format!("{}Z", minute.replace('T', " ")),
         None => moment.to_owned(),

@@ -98,8 +98,10 @@ impl Drop for Server {
     }
 }
 
-/// A token, as an operator makes one.
+/// A token, as an operator's script makes one, before or after the first start.
 pub(crate) fn token(data: &Path) -> String {
+    let made = Command::new(BINARY).args(["init", "--data"]).arg(data).output().expect("the command runs");
+    assert!(made.status.success(), "init: {}", String::from_utf8_lossy(&made.stderr));
     let output = Command::new(BINARY)
         .args(["token", "create", "--data"])
         .arg(data)

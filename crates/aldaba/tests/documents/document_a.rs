@@ -3,7 +3,10 @@
 use crate::stage::{HOUR, Stage, assert_gaps, play, retry_after, status};
 use aldaba_delivery::{FailureKind, Outcome};
 use http::Method;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 const URL: &str = "https://receiver.example/hook";
@@ -29,7 +32,7 @@ fn a2_a_request_has_30_s() {
         stage.wait(HOUR).await;
         let wire = stage.wire();
         assert_eq!(wire.len(), 6);
-        assert!(wire.iter().all(|arrival| arrival.timeout == Duration::from_secs(30)));
+        assert!(wire.iter().all(|arrival| arrival.timeouts.total == Duration::from_secs(30)));
         // A timeout is retried, and its 30 s come on top of the delay.
         let gap = (wire[1].at - wire[0].at).as_secs_f64();
         assert!((31.0..32.1).contains(&gap), "{gap}");
@@ -102,6 +105,42 @@ fn a4_after_the_sixth_attempt_it_is_failed_and_stays_so() {
 }
 
 #[test]
+fn a4_each_failed_attempt_is_a_warning_in_the_log_and_the_last_one_says_that_no_retry_follows() {
+    let log = Log::default();
+    play(async {
+        let writer = log.clone();
+        let to_log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        let _until_the_end = tracing::subscriber::set_default(to_log.finish());
+        let stage = Stage::new(|_| status(500)).await;
+        stage.one_message(URL, "quick").await;
+        stage.wait(HOUR).await;
+    });
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.contains("Webhook delivery failed")).collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    for (line, attempt) in lines.iter().zip(1..) {
+        assert!(line.contains(" WARN "), "{line}");
+        let (retry, error) = (attempt < 6, "HTTP 500: Internal Server Error");
+        let fields = format!("attempt={attempt} maxAttempts=6 willRetry={retry} error={error}");
+        assert!(line.contains(&fields), "{line} has not {fields}");
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
 fn a5_the_state_of_a_delivery_is_visible_while_it_waits_and_after() {
     play(async {
         let stage = Stage::new(|_| status(500)).await;
@@ -137,6 +176,34 @@ fn a8_another_tenants_failures_change_nothing() {
         }
         let arrived = stage.wire().iter().filter(|arrival| arrival.url == well).count();
         assert_eq!(arrived, 50, "each within the tenth of a second before the next");
+    });
+}
+
+#[test]
+fn a8_another_tenants_backlog_delays_nothing() {
+    play(async {
+        let quiet = "https://well.example/hook";
+        let stage = Stage::new(move |arrival| {
+            if arrival.url == quiet { status(200) } else { Outcome::failed(FailureKind::Timeout, "silent") }
+        })
+        .await;
+        let (loud, fine) = (stage.application().await, stage.application().await);
+        for number in 0..50 {
+            let url = format!("https://slow-{number}.example/hook");
+            stage.endpoint(&loud, &url, json!({"policy": "quick"})).await;
+        }
+        stage.endpoint(&fine, quiet, json!({"policy": "quick"})).await;
+        let messages = vec![json!({"eventType": "invoice.paid", "payload": {}}); 100];
+        stage.post(&format!("/app/{loud}/msg/batch"), json!({"messages": messages}), 202).await;
+        stage.wait(Duration::from_secs(1)).await;
+        let pending = stage.get(&format!("/app/{loud}/delivery?state=pending&limit=250")).await;
+        assert_eq!(pending["data"].as_array().unwrap().len(), 250, "of 5,000");
+        for sent in 1..=20 {
+            stage.message(&fine).await;
+            stage.wait(Duration::from_millis(100)).await;
+            let arrived = stage.wire().iter().filter(|arrival| arrival.url == quiet).count();
+            assert_eq!(arrived, sent, "each before the next is sent");
+        }
     });
 }
 

@@ -53,11 +53,51 @@ fn b2_while_a_host_looks_down_nothing_goes_to_it_but_a_probe_and_others_are_not_
         let held: Vec<_> = since.iter().filter(|arrival| down(arrival)).collect();
         assert!(held.is_empty(), "{} requests to a held host", held.len());
         assert_eq!(since.iter().filter(|arrival| arrival.url == other).count(), 1);
-        // The host comes back: one probe goes first, and then all of it arrives.
-        stage.answers(|_| status(200));
+        // The host comes back, slowly: one probe goes first, and nothing leaves while it is under way. Then all of it arrives.
+        let mut probed = false;
+        stage.answers(move |_| match std::mem::replace(&mut probed, true) {
+            false => Outcome::failed(FailureKind::Timeout, "Request timeout"),
+            true => status(200),
+        });
+        stage.wait(HOUR * 4).await;
+        let sent: Vec<_> = stage.wire().into_iter().skip(before).filter(down).collect();
+        assert_eq!(sent.len(), 1 + 100, "the probe, and two messages to each of the fifty endpoints");
+        let under_way = sent[0].at..sent[0].at + sent[0].timeouts.total;
+        assert!(!under_way.contains(&sent[1].at), "{:?} left beside the probe of {under_way:?}", sent[1].at);
+    });
+}
+
+#[test]
+fn b2_quick_job_status_and_public_api_neither_set_nor_obey_a_hold() {
+    play(async {
+        let apart = ["quick", "job-status", "public-api"];
+        let stage = Stage::new(|_| Outcome::failed(FailureKind::Connect, "refused")).await;
+        let app = stage.application().await;
+        let url = |policy: &str| format!("https://down.example/{policy}");
+        for policy in apart {
+            stage.endpoint(&app, &url(policy), json!({"policy": policy})).await;
+        }
+        stage.message(&app).await;
         stage.wait(HOUR * 2).await;
-        let answered: Vec<_> = stage.wire().into_iter().skip(before).filter(down).collect();
-        assert_eq!(answered.len(), 100, "two messages to each of the fifty endpoints");
+        assert_eq!(stage.get("/host").await["data"], json!([]), "they set none");
+        // Another endpoint there has the host held, for more than an hour in the end.
+        stage.endpoint(&app, &url("persistent"), json!({"policy": "persistent"})).await;
+        stage.message(&app).await;
+        stage.wait(HOUR * 24).await;
+        assert_ne!(stage.get("/host").await["data"], json!([]), "the host is held");
+        let before = stage.wire().len();
+        // What `public-api` has given up waits for its owner, held or not.
+        let endpoints = stage.get(&format!("/app/{app}/endpoint")).await;
+        let failed = endpoints["data"].as_array().unwrap().iter().find(|one| one["url"] == url("public-api"));
+        let failed = failed.unwrap()["id"].as_str().unwrap();
+        stage.post(&format!("/app/{app}/endpoint/{failed}/resume"), json!({}), 200).await;
+        stage.message(&app).await;
+        stage.wait(Duration::from_secs(60)).await;
+        let since: Vec<_> = stage.wire().drain(before..).collect();
+        let count = |policy: &str| since.iter().filter(|arrival| arrival.url == url(policy)).count();
+        // Of `public-api` three for this message, and three for the one that was released.
+        assert_eq!(apart.map(count), [6, 3, 6], "what their schedules have in a minute");
+        assert_eq!(count("persistent"), 0, "it is held");
     });
 }
 
@@ -108,7 +148,34 @@ fn b5_and_b7_only_200_is_success_and_all_else_is_retried() {
 }
 
 #[test]
-fn b_everything_holds_after_a_crash_in_the_middle() {
+fn b7_every_network_error_is_retried_and_a_request_has_30_s_of_them_5_to_connect() {
+    play(async {
+        for failure in [
+            FailureKind::Dns,
+            FailureKind::Connect,
+            FailureKind::ConnectTimeout,
+            FailureKind::Timeout,
+            FailureKind::Broken,
+            FailureKind::Malformed,
+        ] {
+            let first = Duration::from_millis(500);
+            let stage = Stage::new(move |arrival| {
+                if arrival.at < first { Outcome::failed(failure, "on purpose") } else { status(200) }
+            })
+            .await;
+            let (app, _, message) = stage.one_message(URL, "persistent").await;
+            stage.wait(HOUR).await;
+            let wire = stage.wire();
+            assert_eq!(wire.len(), 2, "{failure:?}");
+            assert_eq!(stage.destination(&app, &message).await["status"], 0, "{failure:?}");
+            let timeouts = wire[0].timeouts;
+            assert_eq!((timeouts.total.as_secs(), timeouts.connect.as_secs()), (30, 5));
+        }
+    });
+}
+
+#[test]
+fn b1_and_b4_everything_holds_after_a_crash_in_the_middle() {
     play(async {
         let mut stage = Stage::new(|_| status(500)).await;
         stage.one_message(URL, "persistent").await;

@@ -9,24 +9,27 @@ use std::time::Duration;
 const URL: &str = "https://receiver.example/hook";
 
 #[test]
-fn c3_ten_seconds_and_three_attempts_unless_they_are_set() {
+fn c3_timeout_attempts_and_delays_are_the_documents_unless_they_are_set() {
     play(async {
         let stage = Stage::new(|_| status(500)).await;
         stage.one_message(URL, "job-status").await;
         stage.wait(HOUR).await;
         let wire = stage.wire();
-        assert_eq!((wire.len(), wire[0].timeout), (3, Duration::from_secs(10)));
+        assert_eq!((wire.len(), wire[0].timeouts.total), (3, Duration::from_secs(10)));
 
         let set = |name: &str| match name {
             "WEBHOOK_TIMEOUT_MS" => Some("2500".into()),
             "WEBHOOK_MAX_ATTEMPTS" => Some("5".into()),
+            "WEBHOOK_BASE_DELAY_MS" => Some("3000".into()),
+            "WEBHOOK_MAX_DELAY_MS" => Some("10000".into()),
             _ => None,
         };
         let stage = Stage::with(Overrides::read(set).unwrap(), |_| status(500)).await;
         stage.one_message(URL, "job-status").await;
         stage.wait(HOUR).await;
         let wire = stage.wire();
-        assert_eq!((wire.len(), wire[0].timeout), (5, Duration::from_millis(2500)));
+        assert_eq!((wire.len(), wire[0].timeouts.total), (5, Duration::from_millis(2500)));
+        assert_gaps(&stage.seconds(URL), &[3.0, 6.0, 10.0, 10.0].map(|s| (s, s)));
     });
 }
 
@@ -92,6 +95,7 @@ fn c2_the_headers_of_a_jobs_webhook() {
         let wire = stage.wire();
         let headers = ["content-type", "x-webhook-event", "x-job-id"].map(|name| wire[0].header(name));
         assert_eq!(headers, ["application/json", "job.status", "job-7"]);
+        assert!(wire[0].header("webhook-signature").starts_with("v1,"), "signed like all others");
         assert_eq!(serde_json::from_slice::<Value>(&wire[0].body).unwrap(), payload);
     });
 }

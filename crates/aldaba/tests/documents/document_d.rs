@@ -2,7 +2,7 @@
 
 use crate::stage::{HOUR, Stage, assert_gaps, play, retry_after, status};
 use aldaba_delivery::{FailureKind, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const URL: &str = "https://receiver.example/hook";
@@ -128,13 +128,17 @@ fn d4_and_d5_a_failed_endpoint_holds_what_comes_until_it_is_resumed() {
         let path = format!("/app/{app}/endpoint/{endpoint}");
         for (span, count) in [(1, 1), (10, 2), (30, 3)] {
             stage.wait(Duration::from_secs(span)).await;
-            let health = stage.get(&path).await["health"].clone();
+            let shown = stage.get(&path).await;
+            assert_eq!((&shown["status"], &shown["failureCount"]), (&json!("active"), &json!(count)));
+            let health = &shown["health"];
             assert_eq!((&health["status"], &health["failureCount"]), (&json!("degraded"), &json!(count)));
             assert_eq!(health["text"], "Recent delivery failures (retrying)");
         }
         stage.wait(HOUR * 3).await;
-        let health = stage.get(&path).await["health"].clone();
-        assert_eq!(health["status"], "failed");
+        let shown = stage.get(&path).await;
+        assert_eq!((&shown["status"], &shown["health"]["status"]), (&json!("failed"), &json!("failed")));
+        assert_eq!(shown["failureCount"], shown["health"]["failureCount"]);
+        let health = &shown["health"];
         assert_eq!(health["text"], "Webhook failed (requires manual intervention)");
         // Nothing is sent by itself, over a crash too, and nothing is dropped.
         stage.answers(|_| status(200));
@@ -144,13 +148,76 @@ fn d4_and_d5_a_failed_endpoint_holds_what_comes_until_it_is_resumed() {
         assert_eq!(stage.wire().len(), 6);
         stage.post(&format!("{path}/resume"), json!({}), 200).await;
         stage.wait(HOUR).await;
-        let health = stage.get(&path).await["health"].clone();
+        let shown = stage.get(&path).await;
+        assert_eq!((&shown["status"], &shown["failureCount"]), (&json!("active"), &json!(0)));
+        let health = &shown["health"];
         assert_eq!((&health["status"], &health["failureCount"]), (&json!("active"), &json!(0)));
         for message in &held {
+            // There the status is that of the message, a number.
             assert_eq!(stage.destination(&app, message).await["status"], 0);
         }
         assert_eq!(stage.destination(&app, &exhausted).await["reason"], "exhausted", "it stays where it is");
         assert_eq!(stage.wire().len(), 8);
+    });
+}
+
+#[test]
+fn d4_a_success_sets_the_count_to_zero_and_a_rejection_ends_its_delivery_only() {
+    play(async {
+        let stage = Stage::new(|_| status(503)).await;
+        let (app, endpoint, _) = stage.one_message(URL, "public-api").await;
+        let path = format!("/app/{app}/endpoint/{endpoint}");
+        let health = async || {
+            let health = stage.get(&path).await["health"].clone();
+            (health["status"].as_str().unwrap().to_owned(), health["failureCount"].as_u64().unwrap())
+        };
+        stage.wait(Duration::from_secs(10)).await;
+        assert_eq!(health().await, ("degraded".into(), 2));
+        stage.answers(|_| status(404));
+        let rejected = stage.message(&app).await;
+        stage.wait(Duration::from_secs(1)).await;
+        assert_eq!(stage.destination(&app, &rejected).await["reason"], "rejected");
+        assert_eq!(health().await, ("degraded".into(), 2));
+        stage.answers(|_| status(200));
+        stage.message(&app).await;
+        stage.wait(Duration::from_secs(1)).await;
+        assert_eq!(health().await, ("active".into(), 0));
+    });
+}
+
+#[test]
+fn d5_what_waited_for_a_retry_when_its_endpoint_failed_keeps_its_count_of_retries() {
+    play(async {
+        let stage = Stage::new(|_| status(500)).await;
+        let app = stage.application().await;
+        let more = json!({"policy": "public-api", "profile": "x-webhook"});
+        let endpoint = stage.endpoint(&app, URL, more).await;
+        let path = format!("/app/{app}/endpoint/{endpoint}");
+        stage.message(&app).await;
+        // The second one has made five attempts when the first one uses up its retries.
+        stage.wait(Duration::from_secs(1500)).await;
+        let second = stage.message(&app).await;
+        stage.wait(HOUR * 24).await;
+        assert_eq!(stage.get(&path).await["health"]["status"], "failed");
+        assert_eq!(stage.attempts(&app, &second).await.len(), 5);
+        let sent = stage.wire().len();
+        stage.post(&format!("{path}/resume"), json!({}), 200).await;
+        stage.wait(HOUR * 24).await;
+        let wire = stage.wire();
+        assert_eq!((wire.len(), wire[sent].header("x-webhook-retry")), (sent + 1, "5"));
+        assert_eq!(stage.destination(&app, &second).await["reason"], "exhausted");
+        assert_eq!(stage.attempts(&app, &second).await.len(), 6);
+    });
+}
+
+#[test]
+fn d6_a_request_has_5_s_to_connect_and_10_s_for_its_answer() {
+    play(async {
+        let stage = Stage::new(|_| status(200)).await;
+        stage.one_message(URL, "public-api").await;
+        stage.wait(Duration::from_secs(1)).await;
+        let timeouts = stage.wire()[0].timeouts;
+        assert_eq!((timeouts.connect.as_secs(), timeouts.answer.as_secs()), (5, 10));
     });
 }
 
@@ -179,15 +246,32 @@ fn d8_an_endpoint_recovers_by_itself_where_the_policy_probes() {
 fn d11_a_delivery_shows_its_retries_and_its_reason() {
     play(async {
         let stage = Stage::new(|_| status(503)).await;
-        let (app, ..) = stage.one_message(URL, "public-api").await;
-        stage.wait(Duration::from_secs(10)).await;
-        let page = stage.get(&format!("/app/{app}/delivery?state=pending")).await;
-        let one = &page["data"][0];
-        assert_eq!((&one["retryCount"], &one["statusCode"]), (&json!(1), &json!(503)), "{one}");
-        assert!(one["nextRetryAt"].is_string(), "{one}");
+        let (app, endpoint, message) = stage.one_message(URL, "public-api").await;
+        // In every list that tells of deliveries: raised when a retry is planned, not when it is made.
+        let lists = [
+            format!("/app/{app}/delivery"),
+            format!("/app/{app}/msg/{message}/endpoint"),
+            format!("/app/{app}/endpoint/{endpoint}/msg"),
+        ];
+        for (span, retries) in [(1, 1), (9, 2)] {
+            stage.wait(Duration::from_secs(span)).await;
+            for list in &lists {
+                let one = stage.get(list).await["data"][0].clone();
+                assert_eq!(
+                    (&one["retryCount"], &one["statusCode"]),
+                    (&json!(retries), &json!(503)),
+                    "{list} {one}"
+                );
+                assert!(one["nextRetryAt"].is_string() && one["responseDurationMs"].is_u64(), "{list} {one}");
+                assert_eq!(one["reasonText"], Value::Null, "{list} {one}");
+            }
+        }
         stage.wait(HOUR * 3).await;
-        let page = stage.get(&format!("/app/{app}/delivery?state=dead")).await;
-        assert_eq!(page["data"][0]["reasonText"], "Max retries exhausted", "{page}");
+        for list in lists.iter().chain(&[format!("/dead-letter?app={app}")]) {
+            let one = stage.get(list).await["data"][0].clone();
+            assert_eq!(one["reasonText"], "Max retries exhausted", "{list} {one}");
+            assert_eq!((&one["retryCount"], &one["nextRetryAt"]), (&json!(5), &Value::Null), "{list} {one}");
+        }
 
         let stage = Stage::new(|_| status(404)).await;
         let (app, ..) = stage.one_message(URL, "public-api").await;

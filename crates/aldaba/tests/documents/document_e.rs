@@ -35,6 +35,24 @@ fn e1_event_id_and_type_are_in_headers_and_the_id_is_the_same_on_retries_and_rep
 }
 
 #[test]
+fn e1_the_id_is_the_senders_where_it_gave_one_on_retries_and_replays_alike() {
+    play(async {
+        let stage = Stage::new(|_| status(500)).await;
+        let app = stage.application().await;
+        let endpoint = stage.endpoint(&app, URL, json!({"policy": "quick", "profile": "branded"})).await;
+        let event = json!({"eventType": "invoice.paid", "eventId": "evt-42", "payload": {}});
+        stage.post(&format!("/app/{app}/msg"), event, 202).await;
+        stage.wait(HOUR).await;
+        let recover = json!({"since": "2020-01-01T00:00:00Z"});
+        stage.post(&format!("/app/{app}/endpoint/{endpoint}/recover"), recover, 202).await;
+        stage.wait(HOUR).await;
+        let wire = stage.wire();
+        assert_eq!(wire.len(), 12, "two rounds of six attempts");
+        assert!(wire.iter().all(|arrival| arrival.header("aldaba-event-id") == "evt-42"));
+    });
+}
+
+#[test]
 fn e8_what_has_died_can_be_sent_again_from_the_dead_letter() {
     play(async {
         let stage = Stage::new(|_| status(400)).await;

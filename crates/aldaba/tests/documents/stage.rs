@@ -2,7 +2,7 @@
 
 use aldaba::config::Config;
 use aldaba::{DEFAULT_ORGANIZATION, JwtSecret, issue_token};
-use aldaba_delivery::policy::Overrides;
+use aldaba_delivery::policy::{Overrides, Timeouts};
 use aldaba_delivery::{Answer, FailureKind, Outcome, RetryAfter, Timestamp};
 use aldaba_engine::{Engine, Options, Parts, Policies, Sending, Transport, Vault, WireRequest, WireResponse};
 use axum::Router;
@@ -35,7 +35,7 @@ pub(crate) struct Arrival {
     pub(crate) url: String,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) timeout: Duration,
+    pub(crate) timeouts: Timeouts,
 }
 
 impl Arrival {
@@ -68,7 +68,7 @@ impl Transport for Line {
             url: request.url.to_string(),
             headers: request.headers,
             body: request.body,
-            timeout: request.timeouts.total,
+            timeouts: request.timeouts,
         };
         let outcome = (self.receivers.script.lock())(&arrival);
         self.receivers.log.lock().push(arrival);

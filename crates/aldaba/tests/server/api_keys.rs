@@ -170,7 +170,7 @@ async fn a_key_is_refused_on_every_route_that_is_not_in_its_scope() {
             let refused = reply.status == 403;
             assert_eq!(refused, !allowed.contains(&access.as_str()), "{scope}: {method} {path} ({access})");
             if refused {
-                assert_eq!(reply.json()["code"], "insufficient access", "{method} {path}");
+                assert_eq!(reply.json()["code"], "insufficient_access", "{method} {path}");
             }
             // Some have their questions in a body.
             let asks = path.ends_with("/msg/search") || path.ends_with("/msg/precheck/active");
@@ -310,7 +310,7 @@ async fn an_expired_key_counts_no_longer() {
     tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it counts for ever");
     assert!(clock.now().millis() >= soon.as_millisecond(), "it ended before its time");
     let refused = client.get("/app").await.expect(401);
-    assert_eq!(refused["detail"], "Invalid token: the API key has expired");
+    assert_eq!(refused["detail"], "Invalid token: the API key has expired; make another");
     server.client.get(&format!("/api-key/{}", id(&made))).await.expect(200);
 }
 

@@ -51,12 +51,13 @@ async fn health_lists_tasks_that_are_restarted_and_stays_well() {
         serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
     };
     process.sleep_until(START + Duration::from_millis(1500)).await;
-    let restarting = ["operational-webhooks", "orphans", "stop-dates", "sweep"];
+    let restarting = ["operational-webhooks", "orphans", "places", "stop-dates", "sweep"];
     let restarting = restarting.map(|name| json!({"name": name, "restarts": 2}));
     let ok = json!({"status": "ok"});
     let expected = json!({
         "database": ok, "queue": ok, "cache": ok,
         "background": {"status": "error", "restarting": restarting},
+        "tokens": {"status": "ok", "expiring": 0, "firstExpiresAt": null},
     });
     let mut found = health().await;
     assert_eq!(found.as_object_mut().unwrap().remove("clock").unwrap()["status"], "ok");

@@ -120,6 +120,25 @@ async fn a_start_400_days_ahead_removes_nothing_until_the_operator_trusts_the_cl
 }
 
 #[tokio::test]
+async fn no_payload_goes_by_a_clock_that_is_not_trusted() {
+    let server = start(tempfile::tempdir().unwrap(), 0).await;
+    let app = server.application().await;
+    let body = json!({"eventType": "a", "payload": {"a": 1}, "payloadRetentionHours": 1});
+    let sent = server.client.post(&format!("/app/{app}/msg"), body.to_string()).await.expect(202);
+    let path = format!("/app/{app}/msg/{}", sent["id"].as_str().unwrap());
+
+    let server = start(server.stop().await, DAYS_400).await;
+    tokio::time::sleep(ROUNDS).await;
+    assert_eq!(clock_status(&server).await, "not_trusted");
+    assert_eq!(server.client.get(&path).await.expect(200)["payload"], json!({"a": 1}));
+
+    let server = start(server.stop().await, 2 * HOUR).await;
+    assert_eq!(clock_status(&server).await, "ok");
+    let gone = json!({"expired": true});
+    until("its time is over", async || server.client.get(&path).await.expect(200)["payload"] == gone).await;
+}
+
+#[tokio::test]
 async fn a_clock_that_leaps_while_the_server_runs_is_not_trusted_and_one_that_is_mended_is() {
     let clock = clock(0);
     let server = Running::on_clock(tempfile::tempdir().unwrap(), clock.clone(), tidy).await;
@@ -193,6 +212,38 @@ async fn tokens_that_expire_all_has_ended_stay_ended_when_the_clock_goes_back_25
 }
 
 #[tokio::test]
+async fn expire_all_ends_new_tokens_after_one_on_a_clock_that_was_ahead() {
+    for offset in [HOUR, 23 * HOUR, DAYS_400] {
+        let server = start(tempfile::tempdir().unwrap(), 0).await;
+        let app = server.application().await;
+        let server = start(server.stop().await, offset).await;
+        let (access, expire) =
+            (format!("/auth/app-portal-access/{app}"), format!("/auth/app/{app}/expire-all"));
+        server.client.post(&expire, "{}").await.expect(204);
+
+        let server = start(server.stop().await, 0).await;
+        let token = async |body: &'static str| {
+            let given = server.client.post(&access, body).await.expect(200);
+            server.client.with_token(given["token"].as_str().unwrap())
+        };
+        let (of_all, of_session) = (token("{}").await, token(r#"{"sessionId": "s"}"#).await);
+        let path = format!("/app/{app}");
+        of_session.get(&path).await.expect(200);
+        server.client.post(&expire, r#"{"sessionIds": ["s"]}"#).await.expect(204);
+        of_session.get(&path).await.expect(401);
+        of_all.get(&path).await.expect(200);
+        let again = token(r#"{"sessionId": "s"}"#).await;
+        again.get(&path).await.expect(200);
+        server.client.post(&expire, r#"{"expiry": 3600}"#).await.expect(204);
+        again.get(&path).await.expect(200);
+        server.client.post(&expire, "{}").await.expect(204);
+        of_all.get(&path).await.expect(401);
+        again.get(&path).await.expect(401);
+        token("{}").await.get(&path).await.expect(200);
+    }
+}
+
+#[tokio::test]
 async fn tokens_can_be_ended_on_a_clock_that_is_behind() {
     let server = start(tempfile::tempdir().unwrap(), 0).await;
     let app = server.application().await;
@@ -245,6 +296,86 @@ async fn what_was_accepted_while_the_clock_was_ahead_leaves_at_once_when_it_is_r
             receiver.next().await;
         }
     }
+}
+
+/// Seconds from now, by a clock that is right, until the one waiting delivery of an application is due.
+async fn due_in(server: &Running, app: &str) -> i64 {
+    let list = server.client.get(&format!("/app/{app}/delivery")).await.expect(200);
+    let next: jiff::Timestamp = list["data"][0]["nextAttempt"].as_str().unwrap().parse().unwrap();
+    (next.as_millisecond() - SystemClock::new().now().millis()) / 1000
+}
+
+async fn failing_delivery(server: &Running, policy: &str) -> String {
+    let mut receiver = Receiver::answering(503, "no").await;
+    let app = server.application().await;
+    server.endpoint(&app, json!({"url": receiver.url("/"), "policy": policy})).await;
+    server.message(&app, "a").await;
+    receiver.next().await;
+    let path = format!("/app/{app}/delivery");
+    until("it waits for a retry", async || {
+        server.client.get(&path).await.expect(200)["data"][0]["attemptCount"] == 1
+    })
+    .await;
+    app
+}
+
+#[tokio::test]
+async fn retries_that_were_planned_400_days_ahead_come_within_the_longest_delay_of_their_policy() {
+    let server = start(tempfile::tempdir().unwrap(), DAYS_400).await;
+    let mut apps = Vec::new();
+    for (policy, longest) in [("standard", 12 * 3600), ("persistent", 4096), ("public-api", 3438)] {
+        apps.push((failing_delivery(&server, policy).await, policy, longest));
+    }
+    let data = server.data();
+    let folder = server.stop().await;
+    // Only the operator can say that this clock is right: the folder has seen no other.
+    assert_eq!(
+        aldaba(&data).arg("clock").arg("trust").arg("--data").arg(&data).status().unwrap().code(),
+        Some(0)
+    );
+    let server = start(folder, 0).await;
+    for (app, policy, longest) in apps {
+        until(policy, async || due_in(&server, &app).await <= longest).await;
+    }
+}
+
+#[tokio::test]
+async fn a_retry_keeps_its_moment_over_a_restart_though_its_policy_has_become_a_faster_one() {
+    let server = start(tempfile::tempdir().unwrap(), 0).await;
+    for (name, delay) in [("long", "5h"), ("short", "10s")] {
+        let policy = json!({
+            "name": name, "schedule": {"type": "list", "delays": [delay, delay]}, "gate": {"type": "apart"}
+        });
+        server.client.post("/policy", policy.to_string()).await.expect(201);
+    }
+    let app = failing_delivery(&server, "long").await;
+    let endpoints = server.client.get(&format!("/app/{app}/endpoint")).await.expect(200);
+    let endpoint = endpoints["data"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/app/{app}/endpoint/{endpoint}");
+    server.client.patch(&path, r#"{"policy": "short"}"#).await.expect(200);
+    let server = start(server.stop().await, 0).await;
+    tokio::time::sleep(ROUNDS).await;
+    assert!(due_in(&server, &app).await > 4 * 3600);
+}
+
+#[tokio::test]
+async fn starts_that_are_each_within_a_day_are_not_trusted_when_they_add_up_to_more() {
+    let mut folder = tempfile::tempdir().unwrap();
+    for (hours, status) in [(0, "ok"), (23, "ok"), (46, "not_trusted"), (69, "not_trusted"), (1, "ok")] {
+        let server = start(folder, hours * HOUR).await;
+        assert_eq!(clock_status(&server).await, status, "{hours} h");
+        folder = server.stop().await;
+    }
+}
+
+#[test]
+fn the_clock_command_makes_nothing_in_an_empty_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    let output = aldaba(data).arg("clock").arg("--data").arg(data).output().unwrap();
+    assert!(!output.status.success(), "there is no installation: {}", text(&output.stdout));
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(std::fs::read_dir(data).unwrap().count(), 0);
 }
 
 #[tokio::test]

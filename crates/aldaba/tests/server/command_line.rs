@@ -44,8 +44,13 @@ impl Started {
 
     fn greeted(command: &mut Command) -> (Self, Vec<String>) {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(2);
-        let lines = lines.map(Result::unwrap).collect();
+        let mut lines = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            lines.push(line.unwrap());
+            if lines.last().is_some_and(|line| line.starts_with("For an API token: ")) {
+                break;
+            }
+        }
         (Self(child), lines)
     }
 
@@ -68,10 +73,15 @@ pub(crate) fn create_token(folder: &Path, arguments: &[&str]) -> String {
 #[tokio::test]
 async fn a_fresh_folder_serves_with_a_token_made_before_or_beside_it() {
     let folder = tempfile::tempdir().unwrap();
+    let made = aldaba(folder.path()).arg("init").output().unwrap();
+    assert!(made.status.success(), "{}", text(&made.stderr));
     let before = create_token(folder.path(), &[]);
     let (mut server, hello) = Started::serve(folder.path(), &[]);
     let address = hello[0].strip_prefix("Aldaba listens on http://").expect("the address").parse().unwrap();
-    assert!(hello[1].ends_with(" token create --data ./aldaba-data"), "{}", hello[1]);
+    let data = folder.path().canonicalize().unwrap().join("aldaba-data");
+    assert!(hello.contains(&format!("Data folder: {}", data.display())), "{hello:?}");
+    assert!(hello.contains(&format!("API documentation: http://{address}/docs")), "{hello:?}");
+    assert!(hello[4].ends_with(&format!(" token create --data {}", data.display())), "{}", hello[4]);
     let beside = create_token(folder.path(), &["--data", "aldaba-data"]);
     let other = create_token(folder.path(), &["--org", "org_23rb8YdGqMT0qIzpgGwdXfHirMv"]);
     let nobody = Client { address, authorization: None };
@@ -93,7 +103,16 @@ fn a_wrong_setting_stops_the_start_with_a_message() {
             Some(("ALDABA_IN_FLIGHT", "many")),
             "aldaba: ALDABA_IN_FLIGHT=many: expected a whole number",
         ),
-        (&["serve", "--config", "a.toml"], None, "aldaba: a.toml: there is no setting `lissten`"),
+        (
+            &["serve", "--config", "a.toml"],
+            None,
+            "aldaba: a.toml: there is no setting `lissten`; did you mean `listen`?",
+        ),
+        (
+            &["serve"],
+            Some(("ALDABA_LOG", "inof")),
+            "aldaba: ALDABA_LOG=inof: expected a level (error, warn, ",
+        ),
         (
             &["serve", "--database-url", "postgres://x"],
             None,
@@ -101,7 +120,7 @@ fn a_wrong_setting_stops_the_start_with_a_message() {
         ),
     ] {
         let output = aldaba(folder.path()).args(arguments).envs(variable).output().unwrap();
-        assert_eq!(output.status.code(), Some(78));
+        assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).starts_with(message), "{}", text(&output.stderr));
         assert!(output.stdout.is_empty());
     }
@@ -226,4 +245,119 @@ fn a_start_with_too_few_open_files_is_refused_and_says_what_to_do() {
         assert!(message.contains("`ulimit -n 128`") && message.contains("LimitNOFILE=128"), "{message}");
         assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
     }
+}
+
+#[tokio::test]
+async fn a_name_can_be_listened_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = aldaba(folder.path());
+    let (_server, hello) = Started::say_hello(command.args(["serve", "--listen", "localhost:0"]));
+    let address: std::net::SocketAddr =
+        hello[0].strip_prefix("Aldaba listens on http://").expect("the address").parse().unwrap();
+    assert!(address.ip().is_loopback(), "{address}");
+    // By the address that is shown, and by the name.
+    Client { address, authorization: None }.get("/health").await.expect(200);
+    tokio::net::TcpStream::connect(("localhost", address.port())).await.unwrap();
+    assert!(hello[1].contains(&format!("http://{address}/ (it leads to /docs")), "{}", hello[1]);
+    let root = Client { address, authorization: None }.get("//").await;
+    assert_eq!(root.headers["location"], "/docs", "what the banner says");
+}
+
+#[test]
+fn an_installation_can_be_made_before_the_first_start_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = || {
+        let output = aldaba(folder.path()).args(["init", "--data", "data"]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(init().contains("/data is made."));
+    let secret = || std::fs::read(folder.path().join("data/jwt.secret")).unwrap();
+    let first = secret();
+    assert!(init().contains("/data was there already."));
+    assert_eq!(secret(), first);
+    create_token(folder.path(), &["--data", "data"]);
+}
+
+/// Runs a command and returns its exit code.
+fn exit_code(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> i32 {
+    let output = aldaba(folder).args(arguments).envs(variables.iter().copied()).output().unwrap();
+    output.status.code().unwrap_or_else(|| panic!("{arguments:?}: {}", text(&output.stderr)))
+}
+
+#[tokio::test]
+async fn one_kind_of_mistake_has_one_exit_code_in_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("wrong.json"), "[{}]").unwrap();
+    std::fs::write(path.join("wrong.toml"), "in_flight = 0").unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let (_server, _) = Started::serve(path, &[]);
+    let code = |arguments: &[&str], variables: &[(&str, &str)], expected: i32| {
+        assert_eq!(exit_code(path, arguments, variables), expected, "{arguments:?} {variables:?}");
+    };
+    let nobody = ["--url", "http://127.0.0.1:1", "--token", "x"];
+    let with = |before: &[&'static str]| [before, &nobody].concat();
+    // 0: done.
+    for arguments in [&["--help"][..], &["policy", "list"], &["init"], &["token", "list"], &["clock"]] {
+        code(arguments, &[], 0);
+    }
+    // 2: a wrong command line or setting.
+    for arguments in [
+        &["sevre"][..],
+        &["serve", "--lissten", "x"],
+        &["serve", "--listen", "here"],
+        &["serve", "--listen", "no.such.name.invalid:1"],
+        &["serve", "--config", "wrong.toml"],
+        &["serve", "--config", "none.toml"],
+        &["init", "--config", "wrong.toml"],
+        &["demo", "--listen", "here"],
+        &["demo", "--rate", "0"],
+        &["token", "create", "--expires", "soon"],
+        &["token", "create", "--signed", "--scope", "send"],
+        &["token", "create", "--url", "http://127.0.0.1:1"],
+        &["token", "list", "--url", "here"],
+        &["policy", "list", "--url", "here"],
+        &["policy", "preview", "quick", "--outage", "soon"],
+        &["clock", "--config", "wrong.toml"],
+    ] {
+        code(arguments, &[], 2);
+    }
+    for variable in [("ALDABA_LOG", "inof"), ("ALDABA_IN_FLIGHT", "0"), ("WEBHOOK_MAX_ATTEMPTS", "0")] {
+        for arguments in [&["serve"][..], &["token", "create"], &["policy", "list"], &["clock"], &["init"]] {
+            code(arguments, &[variable], 2);
+        }
+    }
+    code(&["serve", "--data", "new"], &[("ALDABA_CA_FILE", "none.pem")], 2);
+    code(
+        &["policy", "list", "--url", "https://127.0.0.1:1", "--token", "x"],
+        &[("ALDABA_CA_FILE", "none.pem")],
+        2,
+    );
+    // 1: it cannot be done.
+    for arguments in [
+        &["serve", "--listen", &taken, "--data", "new"][..],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["token", "create", "--data", "nowhere"],
+        &["token", "create", "--name", "a", "--data", "nowhere"],
+        &["token", "list", "--data", "nowhere"],
+        &["token", "revoke", "nothing"],
+        &["token", "create", "--app", "nowhere"],
+        &["policy", "show", "nothing"],
+        &["policy", "import", "none.json"],
+        &["policy", "preview", "none.json"],
+        &["clock", "--data", "nowhere"],
+    ] {
+        code(arguments, &[], 1);
+    }
+    // 65: what is in a file is wrong.
+    code(&["policy", "import", "wrong.json"], &[], 65);
+    code(&["policy", "preview", "wrong.json"], &[], 65);
+    // 69: a server cannot be reached, or does not take the token.
+    for arguments in [with(&["token", "list"]), with(&["policy", "list"]), with(&["token", "revoke", "a"])] {
+        code(&arguments, &[], 69);
+    }
+    code(&["token", "list", "--token", "wrong"], &[], 69);
+    assert!(!path.join("nowhere").exists(), "nothing is made");
 }

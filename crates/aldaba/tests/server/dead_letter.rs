@@ -131,7 +131,7 @@ async fn b3_b6_pending_and_history_are_lists_of_their_own() {
     assert_eq!((&one["endpointId"], &one["msgId"]), (&slow["id"], &json!(message)));
     assert_eq!(
         (&one["state"], &one["retryCount"], &one["statusCode"]),
-        (&json!("pending"), &json!(0), &json!(500))
+        (&json!("pending"), &json!(1), &json!(500))
     );
     assert!(one["nextAttempt"].is_string() && one["nextAttempt"] == one["nextRetryAt"], "{one}");
     let moment = |text: &Value| text.as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond();

@@ -24,7 +24,9 @@ async fn a_dead_delivery_is_discarded_and_its_history_stays() {
     let (delivered, dead) = (of("delivered"), of("dead"));
     let path = |one: &Value| format!("/app/{app}/delivery/{}", id(one));
     let refused = server.client.delete(&path(delivered)).await.expect(409);
-    assert_eq!(refused["detail"], "It was delivered, or skipped: there is nothing to discard");
+    let detail =
+        format!("The delivery {} was delivered, or skipped: there is nothing to discard", id(delivered));
+    assert_eq!(refused["detail"], detail);
     assert_eq!(dead["discarded"], false);
     server.client.delete(&path(dead)).await.expect(204);
     server.client.delete(&path(dead)).await.expect(204);

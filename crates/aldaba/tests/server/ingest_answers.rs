@@ -27,7 +27,7 @@ async fn knock(door: &Door<'_>, id: &str, body: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn ten_copies_at_once_are_one_message_and_nine_duplicates() {
+async fn e4_ten_copies_at_once_are_one_message_and_nine_duplicates() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let door = door(&server, json!({})).await.forwarding(&receiver, json!({})).await;
@@ -45,7 +45,7 @@ async fn ten_copies_at_once_are_one_message_and_nine_duplicates() {
 }
 
 #[tokio::test]
-async fn bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
+async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let door = door(&server, json!({})).await.forwarding(&receiver, json!({})).await;
@@ -70,6 +70,9 @@ async fn bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
         ("too large", door.knock(&[], Bytes::from(vec![b'x'; (1 << 20) + 1])).await, 413),
     ] {
         let said = reply.expect(status);
+        if what == "no id" {
+            assert_eq!(said["detail"], "the event has no id: there is none in `header:webhook-id`");
+        }
         assert!(said["code"].is_string() && said["detail"].is_string(), "{what}: {said}");
         assert!(!reply.headers.contains_key("www-authenticate"), "{what}");
         let said = said.to_string();

@@ -89,7 +89,7 @@ async fn endpoints_filter_what_is_json_and_what_is_none() {
 }
 
 #[tokio::test]
-async fn an_event_is_processing_then_failed_and_after_a_replay_processed() {
+async fn e10_an_event_is_processing_then_failed_and_after_a_replay_processed() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(400, "no thanks").await;
     let door = Door::new(&server, "generic-webhook", json!({"eventIdFrom": ["$.id"]})).await;
@@ -145,6 +145,99 @@ async fn an_event_is_processing_then_failed_and_after_a_replay_processed() {
     let first = server.client.get(&door.path("/event?limit=1")).await.expect(200);
     let next = format!("/event?limit=1&iterator={}", first["iterator"].as_str().unwrap());
     assert_eq!(server.client.get(&door.path(&next)).await.expect(200)["data"][0]["eventId"], "for-nobody");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn e10_a_repeat_of_an_event_that_has_failed_opens_it_again() {
+    let server = Running::delivering().await;
+    let mut receiver = Receiver::answering(400, "no thanks").await;
+    let door = Door::new(&server, "generic-webhook", json!({"eventIdFrom": ["$.id"]})).await;
+    let policy =
+        json!({"name": "once", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 1}});
+    server.client.post("/policy", policy.to_string()).await.expect(201);
+    let door = door.forwarding(&receiver, json!({"policy": "once"})).await;
+    let body = r#"{"id": "evt-1", "n": 1}"#;
+    assert_eq!(door.knock(&[], body).await.expect(200), json!({"received": true}));
+    let id = receiver.next().await.headers["webhook-id"].clone();
+    let failed = door.event("evt-1", "failed").await;
+    assert_eq!(failed["error"], "HTTP 400: Bad Request");
+    // Another body under its id is a conflict, whatever became of it.
+    door.knock(&[], r#"{"id": "evt-1", "n": 2}"#).await.expect(409);
+    // It fails again, and the next repeat opens it again.
+    for _ in 0..2 {
+        let said = door.knock(&[], body).await.expect(200);
+        assert_eq!(said, json!({"received": true, "reopened": true}));
+        let arrival = receiver.next().await;
+        assert_eq!((&arrival.headers["webhook-id"], &arrival.body[..]), (&id, body.as_bytes()));
+        door.event("evt-1", "failed").await;
+    }
+    receiver.answer(200);
+    let said = door.knock(&[], body).await.expect(200);
+    assert_eq!(said, json!({"received": true, "reopened": true}));
+    receiver.next().await;
+    let processed = door.event("evt-1", "processed").await;
+    assert_eq!((&processed["error"], &processed["failedAt"]), (&Value::Null, &Value::Null));
+    assert_eq!(processed["receivedAt"], failed["receivedAt"]);
+    // From now on it is a duplicate like any other.
+    let said = door.knock(&[], body).await.expect(200);
+    assert_eq!(said, json!({"received": true, "duplicate": true}));
+    receiver.nothing_more().await;
+    let counters = door.counters().await;
+    assert_eq!(
+        (&counters["received"], &counters["reopened"], &counters["duplicates"]),
+        (&json!(1), &json!(3), &json!(1))
+    );
+    assert_eq!(door.messages().await.len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn e10_of_ten_repeats_at_once_one_opens_a_failed_event() {
+    let server = Running::delivering().await;
+    let mut receiver = Receiver::answering(410, "").await;
+    let door = Door::new(&server, "generic-webhook", json!({"eventIdFrom": ["$.id"]})).await;
+    let door = door.forwarding(&receiver, json!({"policy": "quick"})).await;
+    let body = r#"{"id": "evt-1"}"#;
+    door.knock(&[], body).await.expect(200);
+    receiver.next().await;
+    door.event("evt-1", "failed").await;
+    receiver.answer(200);
+    let said = futures_util::future::join_all((0..10).map(|_| door.knock(&[], body))).await;
+    let reopened = said.iter().filter(|reply| reply.expect(200)["reopened"] == true).count();
+    let duplicates = said.iter().filter(|reply| reply.expect(200)["duplicate"] == true).count();
+    assert_eq!((reopened, duplicates), (1, 9));
+    receiver.next().await;
+    receiver.nothing_more().await;
+    door.event("evt-1", "processed").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn e10_an_event_whose_only_endpoint_was_deleted_says_so_and_goes_to_the_next_one() {
+    let server = Running::delivering().await;
+    let receiver = Receiver::answering(503, "").await;
+    let door = Door::new(&server, "generic-webhook", json!({"eventIdFrom": ["$.id"]})).await;
+    let door = door.forwarding(&receiver, json!({"policy": "standard"})).await;
+    let body = r#"{"id": "evt-1"}"#;
+    door.knock(&[], body).await.expect(200);
+    door.event("evt-1", "processing").await;
+    let endpoints = server.client.get(&door.path("/endpoint")).await.expect(200);
+    let endpoint = endpoints["data"][0]["id"].as_str().unwrap().to_owned();
+    server.client.delete(&door.path(&format!("/endpoint/{endpoint}"))).await.expect(204);
+    let failed = door.event("evt-1", "failed").await;
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.starts_with("The endpoint was deleted before it had the event"), "{failed}");
+    // There is nobody to send it to, and it stays what it is.
+    let said = door.knock(&[], body).await.expect(200);
+    assert_eq!(said, json!({"received": true, "duplicate": true}));
+    door.event("evt-1", "failed").await;
+    let mut next = Receiver::answering(200, "").await;
+    let door = door.forwarding(&next, json!({})).await;
+    let said = door.knock(&[], body).await.expect(200);
+    assert_eq!(said, json!({"received": true, "reopened": true}));
+    assert_eq!(next.next().await.body, body);
+    assert_eq!(door.event("evt-1", "processed").await["error"], Value::Null);
     server.stop().await;
 }
 

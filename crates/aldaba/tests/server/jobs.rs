@@ -5,6 +5,7 @@ use crate::receiver::Receiver;
 use crate::running::{Running, token};
 use crate::tokens::OTHER_ORGANIZATION;
 use aldaba::config::Config;
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -64,7 +65,7 @@ fn fields(record: &Value, names: [&str; 5]) -> [Value; 5] {
 const STATE: [&str; 5] = ["status", "attempts", "maxAttempts", "lastStatusCode", "lastError"];
 
 #[tokio::test]
-async fn without_a_url_nothing_happens_and_nothing_is_wrong() {
+async fn c1_without_a_url_nothing_happens_and_nothing_is_wrong() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let job = json!({"jobId": "job-1", "jobType": "email.send", "status": "completed"});
@@ -81,8 +82,56 @@ async fn without_a_url_nothing_happens_and_nothing_is_wrong() {
     assert_eq!(server.stored(&app).await, [1, 0, 0]);
 }
 
+/// The program in `docs/jobs.md` that checks a signature, as it stands there.
+fn documented_check() -> String {
+    let page = include_str!("../../../../docs/jobs.md");
+    let (_, program) = page.split_once("```python\n").expect("docs/jobs.md has a program in Python");
+    program.split_once("```").expect("it has an end").0.to_owned()
+}
+
+/// What the documented program says of a request: the last line that it prints.
+fn checked(program: &str, secret: &str, arrival: &crate::receiver::Arrival, body: &[u8]) -> String {
+    let header = |name: &str| arrival.headers[name].to_str().unwrap().to_owned();
+    let request = json!({
+        "webhook-id": header("webhook-id"), "webhook-timestamp": header("webhook-timestamp"),
+        "webhook-signature": header("webhook-signature"),
+    });
+    let call = format!(
+        "{program}\nimport base64\nprint(is_genuine({secret:?}, {request}, base64.b64decode({body:?})))\n",
+        body = BASE64_STANDARD.encode(body)
+    );
+    let ended = std::process::Command::new("python3").args(["-c", &call]).output().unwrap();
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+    text(&ended.stdout).trim().to_owned()
+}
+
 #[tokio::test]
-async fn a_success_goes_out_at_once_with_its_payload_headers_and_record() {
+async fn c2_a_jobs_webhook_is_signed_with_the_key_that_the_application_shows() {
+    let server = Running::delivering().await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(503, "").await;
+    tell(&server, &app, json!({"webhookUrl": receiver.url("/jobs")})).await;
+    let secret = server.client.get(&format!("/app/{app}/dispatch/secret")).await.expect(200);
+    let secret = secret["key"].as_str().unwrap();
+    // Signed anew at each attempt, under one id.
+    let (first, retry) = (receiver.next().await, receiver.next().await);
+    for arrival in [&first, &retry] {
+        standardwebhooks::Webhook::new(secret).unwrap().verify(&arrival.body, &arrival.headers).unwrap();
+    }
+    assert_eq!(first.headers["webhook-id"], retry.headers["webhook-id"]);
+    let program = documented_check();
+    let other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDQUFB";
+    assert_eq!(checked(&program, secret, &first, &first.body), "True");
+    assert_eq!(checked(&program, other, &first, &first.body), "False");
+    assert_eq!(checked(&program, secret, &first, b"{}"), "False");
+    // Another application has another key.
+    let others = server.application().await;
+    let others = server.client.get(&format!("/app/{others}/dispatch/secret")).await.expect(200);
+    assert_ne!(others["key"], secret);
+}
+
+#[tokio::test]
+async fn c2_and_c4_a_success_goes_out_at_once_with_its_payload_headers_and_record() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(201, "thanks").await;
@@ -96,9 +145,7 @@ async fn a_success_goes_out_at_once_with_its_payload_headers_and_record() {
     let headers = ["content-type", "x-webhook-event", "x-job-id"];
     let headers = headers.map(|name| arrival.headers[name].to_str().unwrap());
     assert_eq!(headers, ["application/json", "job.status", "job-1"]);
-    for absent in ["webhook-signature", "webhook-id", "svix-id"] {
-        assert!(!arrival.headers.contains_key(absent), "{absent}");
-    }
+    assert_eq!(arrival.headers["webhook-id"], told["id"].as_str().unwrap());
     let payload: Value = serde_json::from_slice(&arrival.body).unwrap();
     let completed_at = payload["completedAt"].as_str().unwrap();
     assert_eq!((completed_at.len(), &completed_at[10..11], &completed_at[23..]), (24, "T", "Z"));
@@ -140,7 +187,7 @@ async fn a_success_goes_out_at_once_with_its_payload_headers_and_record() {
 }
 
 #[tokio::test]
-async fn an_http_failure_is_retried_with_growing_delays_until_the_attempts_are_used_up() {
+async fn c4_and_c6_an_http_failure_is_retried_with_growing_delays_until_the_attempts_are_used_up() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(503, "down").await;
@@ -173,7 +220,7 @@ async fn an_http_failure_is_retried_with_growing_delays_until_the_attempts_are_u
 }
 
 #[tokio::test]
-async fn a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_were() {
+async fn c5_a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_were() {
     let server = Running::with(|config| {
         local(config);
         config.overrides.job_timeout = Duration::from_millis(200);
@@ -206,7 +253,7 @@ async fn a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_wer
 }
 
 #[tokio::test]
-async fn records_are_found_by_status_and_by_job() {
+async fn c4_records_are_found_by_status_and_by_job() {
     let server = Running::with(|config| {
         local(config);
         config.overrides.job_attempts = 1;
@@ -291,7 +338,7 @@ async fn a_repeat_under_its_key_is_one_webhook_and_another_time_is_another() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_and_each_hop_is_vetted() {
+async fn c8_redirects_are_followed_and_each_hop_is_vetted() {
     let server = Running::with(|config| {
         local(config);
         config.overrides.job_attempts = 1;
@@ -436,12 +483,18 @@ async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request()
 #[test]
 fn a_bad_value_of_a_variable_stops_the_start_and_says_what_is_expected() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["WEBHOOK_TIMEOUT_MS", "WEBHOOK_MAX_ATTEMPTS", "WEBHOOK_RETRY_INTERVAL_MS"] {
+    for name in [
+        "WEBHOOK_TIMEOUT_MS",
+        "WEBHOOK_MAX_ATTEMPTS",
+        "WEBHOOK_RETRY_INTERVAL_MS",
+        "WEBHOOK_BASE_DELAY_MS",
+        "WEBHOOK_MAX_DELAY_MS",
+    ] {
         for value in ["ten", "0", "-5", "1.5", "1e3", "99999999999999999999"] {
             let mut command = aldaba(folder.path());
             command.args(["serve", "--listen", "127.0.0.1:0"]).env(name, value);
             let ended = command.output().unwrap();
-            assert_eq!(ended.status.code(), Some(78), "{name}={value}");
+            assert_eq!(ended.status.code(), Some(2), "{name}={value}");
             let said = text(&ended.stderr);
             assert!(said.contains(&format!("{name}={value}: expected a whole number from 1 to ")), "{said}");
             assert_eq!(text(&ended.stdout), "");

@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod audit;
+mod audit_values;
 mod background;
 mod bad_input;
 mod batches;
@@ -16,8 +17,10 @@ mod delivery;
 mod discard;
 mod dispatch;
 mod docs;
+mod document_examples;
 mod egress;
 mod embedded;
+mod errors;
 mod event_types;
 mod examples;
 mod explain;

@@ -9,21 +9,23 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// One operation of the document.
-struct Operation {
-    method: Method,
+pub(crate) struct Operation {
+    pub(crate) method: Method,
     /// Below `/api/v1`, with names in braces.
-    path: String,
+    pub(crate) path: String,
     /// The word for who may use it.
-    access: String,
-    has_body: bool,
+    pub(crate) access: String,
+    pub(crate) has_body: bool,
+    /// As the document has it.
+    pub(crate) described: Value,
 }
 
 impl Operation {
-    fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    fn filled(&self, ids: &BTreeMap<&str, String>) -> String {
+    pub(crate) fn filled(&self, ids: &BTreeMap<&str, String>) -> String {
         self.names().fold(self.path.clone(), |path, name| {
             let id =
                 ids.get(name).unwrap_or_else(|| panic!("the matrix knows no {{{name}}} for {}", self.path));
@@ -31,13 +33,13 @@ impl Operation {
         })
     }
 
-    async fn call(&self, client: &Client, path: &str) -> Reply {
+    pub(crate) async fn call(&self, client: &Client, path: &str) -> Reply {
         let body = if self.method == Method::GET { "" } else { "{}" };
         client.send(self.method.clone(), path, &[], body.into()).await
     }
 }
 
-async fn operations(server: &Running) -> Vec<Operation> {
+pub(crate) async fn operations(server: &Running) -> Vec<Operation> {
     let document = server.client.anonymous().get("/openapi.json").await.expect(200);
     let mut found = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -50,7 +52,7 @@ async fn operations(server: &Running) -> Vec<Operation> {
             let access = operation["security"][0]["token"][0].as_str().unwrap_or("open").to_owned();
             let method = method.to_uppercase().parse().unwrap();
             let (path, has_body) = (path.into(), operation["requestBody"].is_object());
-            found.push(Operation { method, path, access, has_body });
+            found.push(Operation { method, path, access, has_body, described: operation.clone() });
         }
     }
     assert!(found.len() > 50, "the document has {} operations", found.len());
@@ -58,7 +60,7 @@ async fn operations(server: &Running) -> Vec<Operation> {
 }
 
 /// A tenant that has one of everything, by the names that paths have for it.
-async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'static str, String> {
+pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'static str, String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let app = text(&client.post("/app", r#"{"name": "a"}"#).await.expect(201)["id"]);
     let endpoint = json!({"url": receiver.url("/"), "policy": "job-status"}).to_string();
@@ -118,7 +120,10 @@ async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'static str, 
 }
 
 /// The ids for a path: its `{endpoint_id}` may be an operational one.
-fn ids_for<'a>(operation: &Operation, ids: &BTreeMap<&'a str, String>) -> BTreeMap<&'a str, String> {
+pub(crate) fn ids_for<'a>(
+    operation: &Operation,
+    ids: &BTreeMap<&'a str, String>,
+) -> BTreeMap<&'a str, String> {
     let mut ids = ids.clone();
     if operation.path.starts_with("/operational-webhook")
         && let Some(ear) = ids.get("operational").cloned()

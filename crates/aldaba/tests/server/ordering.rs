@@ -163,7 +163,7 @@ async fn an_endpoint_becomes_ordered_while_deliveries_wait() {
 }
 
 #[tokio::test]
-async fn a_replay_opens_nothing_for_later_and_holds_up_nobody() {
+async fn what_a_replay_opens_for_later_holds_up_nobody() {
     let mut receiver = refusing(|_| 0).await;
     let server = Running::delivering().await;
     let app = server.application().await;
@@ -177,14 +177,17 @@ async fn a_replay_opens_nothing_for_later_and_holds_up_nobody() {
     let made = server.endpoint(&app, json!({"url": receiver.url("/"), "ordering": "fifo"})).await;
     let path = format!("/app/{app}/endpoint/{}/replay-missing", made["id"].as_str().unwrap());
     let counted = json!({"since": "2020-01-01T00:00:00Z", "dryRun": true}).to_string();
-    assert_eq!(server.client.post(&path, counted).await.expect(200)["count"], 1);
+    assert_eq!(server.client.post(&path, counted).await.expect(200)["count"], 2);
     let replay = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     let task = server.client.post(&path, replay).await.expect(202);
     let task = format!("/background-task/{}", task["id"].as_str().unwrap());
     let ended = until(&server, &task, |task| task["status"] == "finished").await;
-    assert_eq!((&ended["data"]["messagesSent"], &ended["data"]["messagesSeen"]), (&json!(1), &json!(2)));
+    assert_eq!((&ended["data"]["messagesSent"], &ended["data"]["messagesSeen"]), (&json!(2), &json!(2)));
     send(&server, &app, 3).await;
     assert_eq!(numbers(&mut receiver, 2).await, [2, 3]);
+    let pending = format!("/app/{app}/delivery?state=pending");
+    let waits = until(&server, &pending, |page| page["data"].as_array().unwrap().len() == 1).await;
+    assert_eq!(waits["data"][0]["reason"], "scheduled", "{waits}");
 }
 
 #[tokio::test]

@@ -238,7 +238,7 @@ async fn what_is_announced_takes_no_room_before_it_comes() {
 }
 
 #[tokio::test]
-async fn slow_bodies_of_an_application_and_of_an_organization_fill_a_share_and_no_more() {
+async fn a8_slow_bodies_of_an_application_and_of_an_organization_fill_a_share_and_no_more() {
     const KIB: usize = 1024;
     // The memory of a body grows by doubling, so these hold 4 MiB each.
     let hang = async |server: &Running, app: &str, token: &str| {

@@ -140,6 +140,8 @@ fn what_is_wrong_in_a_file_is_named_and_nothing_is_asked_of_a_server() {
          b: schedule.delays[0]: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"\n\
          quick: is built in and cannot be changed; give it another name\n"
     );
+    let (code, _, same) = run(aldaba(folder.path()).args(["policy", "preview", "p.json"]));
+    assert_eq!((code, same), (65, err.replace("imported", "previewed")));
     let (code, _, err) = run(aldaba(folder.path()).args(["policy", "import", "none.json"]));
     assert_eq!(code, 1);
     assert!(err.starts_with("aldaba: cannot read none.json: "), "{err}");
@@ -160,7 +162,7 @@ fn a_server_that_is_not_there_and_a_token_that_is_not_good_are_named() {
     assert_eq!(code, 1);
     assert!(err.starts_with("aldaba: there is no token: give one with ALDABA_TOKEN or --token"), "{err}");
     let (code, _, err) = import(&["--url", "here"]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert_eq!(err, "aldaba: --url here: expected http://host:port or https://host\n");
     assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
 
@@ -176,11 +178,13 @@ fn a_server_that_is_not_there_and_a_token_that_is_not_good_are_named() {
     assert!(err.starts_with("aldaba: there is no token"), "{err}");
 }
 
-const DOCUMENTED: [(&str, &str); 4] = [
+const DOCUMENTED: [(&str, &str); 6] = [
     ("RETRY_STOP_DATE_AFTER_MINUTES", "3"),
     ("WEBHOOK_TIMEOUT_MS", "2500"),
     ("WEBHOOK_MAX_ATTEMPTS", "5"),
     ("WEBHOOK_RETRY_INTERVAL_MS", "45000"),
+    ("WEBHOOK_BASE_DELAY_MS", "250"),
+    ("WEBHOOK_MAX_DELAY_MS", "1500"),
 ];
 
 #[tokio::test]
@@ -201,6 +205,8 @@ async fn b3_c3_the_documents_variables_hold_in_the_server_and_on_the_command_lin
         assert_eq!(job_status["limit"], json!({"attempts": 5, "stopAfter": null}));
         let timeouts = json!({"connect": "2500ms", "answer": "2500ms", "total": "2500ms"});
         assert_eq!(job_status["timeouts"], timeouts);
+        let schedule = json!({"type": "exponential", "base": "250ms", "factor": 2, "cap": "1500ms"});
+        assert_eq!(job_status["schedule"], schedule);
     }
     let preview = api.get("/policy/persistent/preview").await.expect(200);
     assert_eq!(preview["attempts"].as_array().unwrap().len(), 7, "at 0, 2, 6 … 126 s");
@@ -219,11 +225,73 @@ fn b3_c3_a_value_that_is_no_whole_number_of_at_least_1_stops_the_start() {
         for value in ["soon", "0", "-5", "1.5", "99999999999999999999"] {
             for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["policy", "list"]] {
                 let (code, out, err) = run(aldaba(folder.path()).args(command).env(name, value));
-                assert_eq!((code, out.as_str()), (78, ""), "{name}={value}");
+                assert_eq!((code, out.as_str()), (2, ""), "{name}={value}");
                 let message = format!("aldaba: {name}={value}: expected a whole number from 1 to ");
                 assert!(err.starts_with(&message), "{err}");
             }
         }
     }
+    // Each is a number, and they do not fit together.
+    let delays = [("WEBHOOK_BASE_DELAY_MS", "2000"), ("WEBHOOK_MAX_DELAY_MS", "1999")];
+    let (code, _, err) = run(aldaba(folder.path()).args(["serve", "--listen", "127.0.0.1:0"]).envs(delays));
+    let message = "aldaba: WEBHOOK_MAX_DELAY_MS=1999: expected a whole number from 2000 to 2592000000 \
+                   (it must not be below WEBHOOK_BASE_DELAY_MS)\n";
+    assert_eq!((code, err.as_str()), (2, message));
+    assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
+}
+
+#[tokio::test]
+async fn an_import_finds_the_server_of_the_data_folder_and_speaks_for_the_organization_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.json"), policy("a", &["1s"]).to_string()).unwrap();
+    let import = |more: &[&str]| run(aldaba(folder.path()).args(["policy", "import", "p.json"]).args(more));
+    let (code, _, err) = import(&[]);
+    assert_eq!(code, 1);
+    assert!(err.starts_with("aldaba: there is no Aldaba installation in "), "{err}");
+    assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
+    // On a port that no setting names: the folder knows it.
+    let (server, url) = serve(folder.path(), &[]);
+    let (code, out, err) = import(&[]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.ends_with("1 created, 0 replaced, 0 unchanged\n"), "{out}");
+    client(folder.path(), &url).get("/policy/a").await.expect(200);
+    let other = ["--org", "org_23rb8YdGqMT0qIzpgGwdXfHirMv"];
+    let (_, out, _) = import(&other);
+    assert!(out.ends_with("1 created, 0 replaced, 0 unchanged\n"), "another organization has its own: {out}");
+    drop(server);
+    let (code, _, err) = import(&[]);
+    assert_eq!(code, 69);
+    assert!(err.contains("aldaba-data does not answer at http://127.0.0.1:"), "{err}");
+    assert!(err.contains("aldaba serve --data ") && err.contains("--url"), "what to do: {err}");
+}
+
+#[test]
+fn a_file_of_own_policies_is_previewed_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let write =
+        |name: &str, value: Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+    write("p.json", json!([policy("patient", &["10s", "1h"]), policy("brief", &["1s"])]));
+    write("mine", policy("mine", &["2s"]));
+    let preview = |arguments: &[&str]| run(aldaba(folder.path()).args(["policy", "preview"]).args(arguments));
+    let (code, out, err) = preview(&["p.json", "--outage", "15s"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(
+        out.starts_with("patient: the receiver goes down for 15s") && out.contains("Arrives after 1h, "),
+        "{out}"
+    );
+    assert!(out.contains("\nbrief: ") && out.contains("dead letter after 2 attempts"), "{out}");
+    assert!(
+        out.contains("time since the event was accepted, on a logarithmic scale"),
+        "the axis is labelled: {out}"
+    );
+    let (code, out, _) = preview(&["./mine"]);
+    assert_eq!((code, out.starts_with("mine: ")), (0, true), "{out}");
+    // A name is a name, whatever lies here.
+    let (code, _, err) = preview(&["mine"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("there is no policy `mine`") && err.contains("./FILE"), "{err}");
+    let (code, _, err) = preview(&["quik"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("did you mean `quick`?"), "{err}");
     assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
 }

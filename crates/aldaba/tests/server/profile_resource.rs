@@ -17,7 +17,7 @@ async fn the_built_in_profiles_are_listed_and_shown() {
         "name": "branded",
         "builtIn": true,
         "headers": {
-            "Aldaba-Event-Id": "{id}",
+            "Aldaba-Event-Id": "{eventId}",
             "Aldaba-Event-Type": "{type}",
             "Aldaba-Signature": "{signature}",
         },
@@ -47,7 +47,8 @@ async fn a_profile_is_made_changed_and_deleted() {
     let app = server.application().await;
     let endpoint = server.endpoint(&app, json!({"profile": "mine"})).await;
     let in_use = server.client.delete("/profile/mine").await.expect(409);
-    assert_eq!(in_use["detail"], "Endpoints use this wire profile; give them another one first");
+    let user = format!("The endpoint {} uses the wire profile `mine`.", endpoint["id"].as_str().unwrap());
+    assert!(in_use["detail"].as_str().unwrap().starts_with(&user), "{in_use}");
     let mut changed = made.clone();
     changed["headers"]["X-Kind"] = json!("{type}");
     assert_eq!(server.client.put("/profile/mine", changed.to_string()).await.expect(200), changed);
@@ -129,7 +130,7 @@ async fn an_organization_has_as_many_profiles_as_it_may_have() {
         server.client.post("/profile", plain(&format!("p{number}")).to_string()).await.expect(201);
     }
     let refused = server.client.post("/profile", plain("one-more").to_string()).await.expect(409);
-    let detail = "The organization has 100 wire profiles of its own, as many as it may have";
+    let detail = "The organization has 100 wire profiles of its own, as many as it may have. Nothing was stored; delete those that nobody uses";
     assert_eq!(refused["detail"], detail);
     server.client.put("/profile/p7", plain("p7").to_string()).await.expect(200);
     server.client.delete("/profile/p7").await.expect(204);

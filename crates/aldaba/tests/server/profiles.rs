@@ -6,6 +6,7 @@ use crate::running::Running;
 use aldaba_engine::{Clock, SystemClock};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
 const PAYLOAD: &str = r#"{ "jobId": "job-7", "n":1.0 }"#;
@@ -124,12 +125,17 @@ async fn d9_x_webhook_counts_retries_and_sends_the_version_a_message_was_accepte
 }
 
 #[tokio::test]
-async fn c2_job_status_names_the_event_and_the_job() {
+async fn c2_job_status_names_the_event_and_the_job_and_is_signed() {
+    const SIGNED: [&str; 3] = ["webhook-id", "webhook-signature", "webhook-timestamp"];
     let mut stage = Stage::new(json!("job-status")).await;
-    stage.send(PAYLOAD, None).await;
+    let id = stage.send(PAYLOAD, None).await;
     for _ in 0..2 {
         let arrival = stage.receiver.next().await;
-        assert_eq!(names(&arrival), ["x-job-id", "x-webhook-event"]);
+        assert_eq!(names(&arrival), [&SIGNED[..], &["x-job-id", "x-webhook-event"]].concat());
+        let time = header(&arrival, "webhook-timestamp");
+        let signed = sha256(&key(), format!("{id}.{time}.{PAYLOAD}").as_bytes());
+        assert!(is_now(time) && header(&arrival, "webhook-id") == id);
+        assert_eq!(header(&arrival, "webhook-signature"), format!("v1,{}", BASE64_STANDARD.encode(signed)));
         assert_eq!(
             (header(&arrival, "x-webhook-event"), header(&arrival, "x-job-id")),
             ("job.status", "job-7")
@@ -140,7 +146,7 @@ async fn c2_job_status_names_the_event_and_the_job() {
     let arrival = stage.receiver.next().await;
     assert_eq!(
         (arrival.body.as_ref(), names(&arrival)),
-        (br#"{"job": "none"}"#.as_ref(), vec!["x-webhook-event"])
+        (br#"{"job": "none"}"#.as_ref(), [&SIGNED[..], &["x-webhook-event"]].concat())
     );
 }
 
@@ -164,6 +170,70 @@ async fn e1_branded_sends_id_and_type_under_the_brand_and_a_dated_signature() {
         assert!(is_now(time));
         assert_eq!(signed, hex(&sha256(&key(), format!("{time}.{PAYLOAD}").as_bytes())));
     }
+}
+
+#[tokio::test]
+async fn e1_branded_and_own_templates_send_the_event_id_that_the_sender_gave() {
+    let server = Running::delivering().await;
+    let own = json!({"name": "own", "headers": {"X-Event": "{type}/{eventId}", "X-Id": "{id}"}});
+    server.client.post("/profile", own.to_string()).await.expect(201);
+    for (profile, name, before) in [("branded", "aldaba-event-id", ""), ("own", "x-event", "invoice.paid/")] {
+        let mut receiver = Receiver::answering(503, "not now").await;
+        let app = server.application().await;
+        let endpoint = json!({"url": receiver.url("/"), "policy": "quick", "profile": profile});
+        let endpoint = server.endpoint(&app, endpoint).await;
+        let event = json!({"eventType": "invoice.paid", "eventId": "order-7.paid_1", "payload": {"n": 1}});
+        let sent = server.client.post(&format!("/app/{app}/msg"), event.to_string()).await.expect(202);
+        let id = sent["id"].as_str().unwrap();
+        // The first attempt, a retry, and one by hand: the same id each time.
+        let expected = format!("{before}order-7.paid_1");
+        for _ in 0..2 {
+            assert_eq!(header(&receiver.next().await, name), expected);
+        }
+        receiver.answer(200);
+        let resend = format!("/app/{app}/msg/{id}/endpoint/{}/resend", endpoint["id"].as_str().unwrap());
+        // The retry may still be on its way to the disk.
+        let mut resent = server.client.post(&resend, "{}").await;
+        for _ in 0..200 {
+            if resent.status != 409 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            resent = server.client.post(&resend, "{}").await;
+        }
+        resent.expect(202);
+        assert_eq!(header(&receiver.next().await, name), expected);
+        // What is shown of an attempt is made again, and says the same.
+        let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{id}")).await.expect(200);
+        for attempt in attempts["data"].as_array().unwrap() {
+            let path = format!("/app/{app}/msg/{id}/attempt/{}/headers", attempt["id"].as_str().unwrap());
+            let shown = server.client.get(&path).await.expect(200);
+            assert_eq!(shown["sentHeaders"][name], expected, "{shown}");
+        }
+        // Without one it is the message's.
+        let event = json!({"eventType": "invoice.paid", "payload": {"n": 2}});
+        let sent = server.client.post(&format!("/app/{app}/msg"), event.to_string()).await.expect(202);
+        let arrival = receiver.next().await;
+        assert_eq!(header(&arrival, name), format!("{before}{}", sent["id"].as_str().unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn e1_an_event_id_that_no_header_could_hold_is_refused_at_the_door() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let long = "x".repeat(257);
+    for id in ["a\r\nX-Evil: 1", "a b", "a\tb", "ñ", "\u{0}", "", " a", &long] {
+        for (path, body) in [
+            ("msg", json!({"eventType": "a", "eventId": id, "payload": {}})),
+            ("dispatch", json!({"url": "https://example.com/", "eventId": id, "payload": {}})),
+        ] {
+            let refused =
+                server.client.post(&format!("/app/{app}/{path}"), body.to_string()).await.expect(422);
+            assert_eq!(refused["detail"][0]["loc"], json!(["body", "eventId"]), "{refused}");
+        }
+    }
+    assert_eq!(server.stored(&app).await, [1, 0, 0]);
 }
 
 fn acme() -> Value {

@@ -244,7 +244,7 @@ async fn what_makes_no_sense_is_refused_with_its_reason() {
     }
     server.client.get("/background-task/qtask_000000000000000000000000000").await.expect(404);
     server.client.get("/background-task/nonsense").await.expect(404);
-    server.client.get("/background-task?status=odd").await.expect(400);
+    server.client.get("/background-task?status=odd").await.expect(422);
     server.stop().await;
 }
 
@@ -277,6 +277,43 @@ async fn history(server: &Running, app: &str, message: &str) -> Vec<(u64, u64)> 
     attempts.map(|one| (number(&one["triggerType"]), number(&one["status"]))).collect()
 }
 
+/// Asks until a message has so many attempts: by hand or not, and how they ended, the oldest first.
+async fn history_of(server: &Running, app: &str, message: &str, count: usize) -> Vec<(u64, u64)> {
+    for _ in 0..400 {
+        let attempts = history(server, app, message).await;
+        if attempts.len() >= count {
+            return attempts;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{message} does not come to {count} attempts");
+}
+
+#[tokio::test]
+async fn the_first_attempts_of_recover_and_replays_are_manual_and_their_retries_are_not() {
+    let server = Running::delivering().await;
+    let policy =
+        json!({"name": "two", "schedule": {"type": "list", "delays": ["100ms"]}, "jitter": {"type": "none"}});
+    server.client.post("/policy", policy.to_string()).await.expect(201);
+    let app = server.application().await;
+    let missing = send(&server, &app, json!({})).await;
+    let bad = Receiver::answering(500, "no").await;
+    let id = endpoint(&server, &app, &bad.url("/"), "two").await;
+    let dead = send(&server, &app, json!({})).await;
+    assert_eq!(history_of(&server, &app, &dead, 2).await, [(0, 2), (0, 2)]);
+    assert_eq!(settled(&server, &app, &dead).await, [2]);
+    let path = format!("/app/{app}/endpoint/{id}");
+    let since = json!({"since": LONG_AGO}).to_string();
+    server.client.post(&format!("{path}/recover"), since.clone()).await.expect(202);
+    assert_eq!(history_of(&server, &app, &dead, 4).await[2..], [(1, 2), (0, 2)]);
+    server.client.post(&format!("{path}/replay-missing"), since.clone()).await.expect(202);
+    assert_eq!(history_of(&server, &app, &missing, 2).await, [(1, 2), (0, 2)]);
+    assert_eq!(settled(&server, &app, &dead).await, [2]);
+    server.client.post(&format!("{path}/bulk-replay"), since).await.expect(202);
+    assert_eq!(history_of(&server, &app, &dead, 6).await[4..], [(1, 2), (0, 2)]);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() {
     let server = Running::delivering().await;
@@ -290,7 +327,18 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
     let resend = |message: &str| format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
     // Failure changes nothing but the history.
     apart().await;
-    assert_eq!(server.client.post(&resend(&dead), "").await.expect(202), json!({}));
+    let answer = server.client.post(&resend(&dead), "").await.expect(202);
+    let made = &answer["attempt"];
+    assert_eq!((&made["msgId"], &made["endpointId"]), (&json!(dead), &json!(id)));
+    assert_eq!((&made["responseStatusCode"], &made["response"]), (&json!(400), &json!("no")));
+    assert_eq!(
+        (&made["status"], &made["statusText"], &made["triggerType"]),
+        (&json!(2), &json!("fail"), &json!(1))
+    );
+    assert!(made["responseDurationMs"].is_u64() && made["error"].as_str().unwrap().contains("400"), "{made}");
+    let shown =
+        server.client.get(&format!("/app/{app}/msg/{dead}/attempt/{}", made["id"].as_str().unwrap())).await;
+    assert_eq!(shown.expect(200), *made, "it is the one that is on disk");
     assert_eq!(bad.next().await.headers["webhook-id"], dead);
     assert_eq!(history(&server, &app, &dead).await, [(0, 2), (1, 2)]);
     assert_eq!(settled(&server, &app, &dead).await, [2]);
@@ -299,11 +347,17 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
     let mut good = Receiver::at(address, 200, "").await;
     for message in [&dead, &never, &dead] {
         apart().await;
-        server.client.post(&resend(message), "").await.expect(202);
+        let answer = server.client.post(&resend(message), "").await.expect(202);
+        assert_eq!((&answer["attempt"]["status"], &answer["attempt"]["error"]), (&json!(0), &Value::Null));
         assert_eq!(good.next().await.headers["webhook-id"], **message);
         assert_eq!(settled(&server, &app, message).await, [0]);
     }
     assert_eq!(history(&server, &app, &dead).await, [(0, 2), (1, 2), (1, 0), (1, 0)]);
+    // The third attempt has delivered it; that there was another one since changes nothing.
+    let path = format!("/app/{app}/msg/{dead}/endpoint");
+    let shown = server.client.get(&path).await.expect(200)["data"][0].clone();
+    let text = shown["explanation"].as_str().unwrap();
+    assert!(text.starts_with("Delivered by attempt 3 at "), "{text}");
     assert_eq!(history(&server, &app, &never).await, [(1, 0)]);
     server.client.post(&resend("msg_000000000000000000000000000"), "").await.expect(404);
     good.nothing_more().await;

@@ -51,7 +51,7 @@ async fn one_key_is_one_message_whoever_of_the_organization_sends_it_and_however
     let mut made = BTreeSet::new();
     for client in callers(&server, &app).await {
         for name in [app.as_str(), "sol", "s%6Fl"] {
-            for query in ["", "?with_content=false", "?with_content=true&x=1"] {
+            for query in ["", "?with_content=false", "?with_content=true"] {
                 let sent = client.post_once(&format!("/app/{name}/msg{query}"), "k", MESSAGE).await;
                 made.insert(id(&sent.expect(202)));
             }

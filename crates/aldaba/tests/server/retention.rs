@@ -3,13 +3,21 @@
 use crate::receiver::Receiver;
 use crate::running::Running;
 use aldaba::config::Config;
+use aldaba_engine::{SteppedClock, SystemClock};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Delivers to this machine, and looks often.
 fn tidy(config: &mut Config) {
     config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     config.engine.retention.interval = Duration::from_millis(50);
+}
+
+/// The same, where a clock that was far ahead of the last one is trusted soon.
+fn tidy_and_trusting(config: &mut Config) {
+    tidy(config);
+    config.engine.clock_trusted_after = Duration::from_millis(100);
 }
 
 /// A policy that keeps delivered ones as told.
@@ -42,7 +50,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn delivered_ones_go_after_their_time_and_failed_ones_stay_also_over_a_restart() {
+async fn a5_delivered_ones_go_after_their_time_and_failed_ones_stay_also_over_a_restart() {
     let server = Running::with(tidy).await;
     let (mut good, mut bad) = (Receiver::answering(200, "ok").await, Receiver::answering(404, "no").await);
     policy(&server, "brief", json!({"for": "1s"})).await;
@@ -172,4 +180,74 @@ async fn a5_a_discarded_failed_one_goes_with_its_attempts_and_its_message_also_w
     // What nobody has discarded stays, with its attempt.
     assert_eq!(ids(&server, &format!("/app/{app}/msg")).await, [sent[1].clone()]);
     assert_eq!(ids(&server, &format!("/app/{app}/attempt/msg/{}", sent[1])).await.len(), 1);
+}
+
+async fn payload(server: &Running, app: &str, message: &str) -> Value {
+    server.client.get(&format!("/app/{app}/msg/{message}")).await.expect(200)["payload"].clone()
+}
+
+#[tokio::test]
+async fn a_payload_goes_after_its_time_unless_something_waits_for_it_and_its_message_stays() {
+    let clock = |hours: i64| Arc::new(SteppedClock::new(Arc::new(SystemClock::new()), hours * 3_600_000));
+    let server = Running::on_clock(tempfile::tempdir().unwrap(), clock(0), tidy).await;
+    let mut receiver = Receiver::answering(200, "ok").await;
+    let app = server.application().await;
+    let endpoint = |uid: &str, more: Value| {
+        let mut endpoint = json!({"url": receiver.url("/"), "uid": uid, "filterTypes": [uid]});
+        endpoint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        endpoint
+    };
+    server.endpoint(&app, endpoint("sent", json!({}))).await;
+    server.endpoint(&app, endpoint("held", json!({"disabled": true, "whenDisabled": "hold"}))).await;
+    let message = |kind: &str, more: Value| {
+        let mut body = json!({"eventType": kind, "payload": {"a": 1}});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let path = format!("/app/{app}/msg");
+    let mut ids = Vec::new();
+    for (kind, more) in [
+        ("sent", json!({"payloadRetentionHours": 1})),
+        ("sent", json!({"payloadRetentionHours": 30, "payloadRetentionPeriod": 90})),
+        ("sent", json!({"payloadRetentionPeriod": 1, "payloadRetentionHours": null})),
+        ("sent", json!({"payloadRetentionPeriod": null})),
+        ("held", json!({"payloadRetentionHours": 1})),
+    ] {
+        let sent = server.client.post(&path, message(kind, more).to_string()).await.expect(202);
+        ids.push(sent["id"].as_str().unwrap().to_owned());
+    }
+    let batch = json!({"messages": [message("sent", json!({"payloadRetentionHours": 1}))]}).to_string();
+    let batch = server.client.post(&format!("{path}/batch"), batch).await.expect(202);
+    let in_batch = batch["results"][0]["id"].as_str().unwrap().to_owned();
+    for _ in 0..5 {
+        receiver.next().await;
+    }
+    let attempts = format!("/app/{app}/attempt/endpoint/sent");
+    until("the attempts are recorded", async || self::ids(&server, &attempts).await.len() == 5).await;
+
+    let folder = server.stop().await;
+    let server = Running::on_clock(folder, clock(2), tidy).await;
+    let (gone, whole) = (json!({"expired": true}), json!({"a": 1}));
+    for message in [&ids[0], &in_batch] {
+        until("the payload is gone", async || payload(&server, &app, message).await == gone).await;
+    }
+    for kept in &ids[1..] {
+        assert_eq!(payload(&server, &app, kept).await, whole);
+    }
+    let resend = format!("/app/{app}/msg/{}/endpoint/sent/resend", ids[0]);
+    assert_eq!(server.client.post(&resend, "").await.expect(400)["code"], "missing_payload");
+    let all = json!({"since": "2020-01-01T00:00:00Z", "status": 0, "dryRun": true}).to_string();
+    let counted = server.client.post(&format!("/app/{app}/endpoint/sent/bulk-replay"), all).await.expect(200);
+    assert_eq!(counted["count"], 3, "a replay passes over what has no payload");
+    // What was held goes out as it came in; then nothing needs it any more.
+    server.client.patch(&format!("/app/{app}/endpoint/held"), r#"{"disabled": false}"#).await.expect(200);
+    assert_eq!(&receiver.next().await.body[..], br#"{"a":1}"#);
+    until("it is gone, too", async || payload(&server, &app, &ids[4]).await == gone).await;
+
+    let folder = server.stop().await;
+    let server = Running::on_clock(folder, clock(25), tidy_and_trusting).await;
+    until("a day is over", async || payload(&server, &app, &ids[2]).await == gone).await;
+    assert_eq!(payload(&server, &app, &ids[1]).await, whole);
+    assert_eq!(payload(&server, &app, &ids[3]).await, whole);
+    server.stop().await;
 }

@@ -87,18 +87,15 @@ async fn a_range_has_28_days_at_most_and_lies_in_the_past() {
         let refused = server.client.get(&format!("{path}?since={}", moment(-29 * DAY))).await.expect(400);
         assert_eq!(refused["code"], "invalid_range");
         for bad in ["since=yesterday", "until=2026-01-01", "since=", "until=%00"] {
-            let refused = server.client.get(&format!("{path}?{bad}")).await.expect(400);
-            assert_eq!(
-                (&refused["code"], refused["detail"].is_string()),
-                (&json!("generic_error"), true),
-                "{bad}"
-            );
+            let refused = server.client.get(&format!("{path}?{bad}")).await.expect(422);
+            let name = bad.split('=').next();
+            assert_eq!(refused["detail"][0]["loc"], json!(["query", name]), "{bad}");
         }
         for far in
             ["since=-009999-01-01T00:00:00Z", "until=9999-12-31T00:00:00Z", "until=-009999-01-02T00:00:00Z"]
         {
             let status = server.client.get(&format!("{path}?{far}")).await.status.as_u16();
-            assert!(matches!(status, 200 | 400), "{far}: {status}");
+            assert!(matches!(status, 200 | 400 | 422), "{far}: {status}");
         }
     }
     let refused =

@@ -34,6 +34,7 @@ fn prefix(key: &str) -> &str {
 #[tokio::test]
 async fn keys_are_made_listed_and_revoked_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
+    assert!(aldaba(folder.path()).arg("init").status().unwrap().success());
     let (key, about) = made(folder.path(), &["--name", "the shop", "--scope", "send", "--expires", "30d"]);
     assert!(about.contains("`the shop`") && about.contains("scope send"), "{about}");
     let (plain, _) = made(folder.path(), &["--scope", "read"]);
@@ -83,6 +84,7 @@ async fn keys_are_made_listed_and_revoked_beside_a_running_server() {
     let (code, _, err) = run(folder.path(), &["create", "--app", "nowhere"]);
     assert_ne!(code, 0);
     assert!(err.contains("There is no such application"), "{err}");
+    assert_eq!(code, 1, "as without a server");
     let audit = admin.get("/audit?actor=command_line").await.expect(200);
     let actions: Vec<_> =
         audit["data"].as_array().unwrap().iter().filter_map(|row| row["action"].as_str()).collect();
@@ -104,6 +106,7 @@ async fn without_options_a_signed_token_is_printed_as_ever() {
 #[test]
 fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
+    assert!(aldaba(folder.path()).arg("init").status().unwrap().success());
     for (arguments, said) in [
         (&["create", "--scope", "root"][..], "admin, send or read"),
         (&["create", "--expires", "soon"][..], "30d"),
@@ -112,7 +115,9 @@ fn what_cannot_be_done_is_said() {
         (&["create", "--name", "a\nb"][..], "control characters"),
         (&["create", "--app", "nowhere"][..], "there is no application `nowhere`"),
         (&["create", "--url", "http://127.0.0.1:1"][..], "--name"),
-        (&["list", "--data", "nowhere"][..], "there is no data folder nowhere"),
+        (&["list", "--data", "nowhere"][..], "there is no Aldaba installation in "),
+        (&["create", "--expires", "forever"][..], "never"),
+        (&["create", "--signed", "--app", "a"][..], "cannot be used with"),
         (&["revoke", "../etc"][..], "there is no API key"),
         (&["list", "--url", "http://127.0.0.1:1", "--token", "x"][..], "cannot reach"),
     ] {
@@ -147,4 +152,122 @@ async fn no_log_holds_a_key_or_a_token() {
     for secret in [last(&key, '_'), last(token, '.'), last(&signed, '.')] {
         assert!(secret.len() >= 40 && !logged.contains(&secret), "the log holds {secret}");
     }
+}
+
+#[test]
+fn a_token_for_a_folder_without_an_installation_is_refused_and_nothing_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    for data in ["aldaba-data", "empty", "a/b"] {
+        for options in [&[][..], &["--name", "a"]] {
+            let (code, out, err) = run(folder.path(), &[&["create", "--data", data], options].concat());
+            assert_eq!((code, out.as_str()), (1, ""), "{err}");
+            let full = folder.path().canonicalize().unwrap().join(data).display().to_string();
+            assert!(
+                err.contains(&format!("there is no Aldaba installation in {full}: it has no aldaba.db")),
+                "{err}"
+            );
+            for advice in
+                [&format!("`aldaba serve --data {full}`"), "`aldaba init --data", "--data or ALDABA_DATA"]
+            {
+                assert!(err.contains(advice), "{advice}: {err}");
+            }
+        }
+    }
+    assert!(!folder.path().join("aldaba-data").exists() && !folder.path().join("a").exists());
+    assert_eq!(std::fs::read_dir(folder.path().join("empty")).unwrap().count(), 0);
+    // With the secret at hand no folder is needed: it may be another machine's.
+    let mut command = aldaba(folder.path());
+    command.args(["token", "create"]).env("ALDABA_JWT_SECRET", "a secret that is long enough for tokens");
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn a_server_with_a_secret_of_its_own_does_not_get_tokens_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = ("ALDABA_JWT_SECRET", "a secret that is long enough for tokens");
+    assert!(aldaba(folder.path()).arg("init").env(secret.0, secret.1).status().unwrap().success());
+    let (code, out, err) = run(folder.path(), &["create"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("has no jwt.secret") && err.contains("set ALDABA_JWT_SECRET"), "{err}");
+    assert!(!folder.path().join("aldaba-data/jwt.secret").exists());
+}
+
+/// What an organization token says, and what was said of it.
+fn signed(folder: &Path, arguments: &[&str]) -> (String, Value, String) {
+    use base64::Engine as _;
+    let (code, out, err) = run(folder, &[&["create"], arguments].concat());
+    assert_eq!(code, 0, "{err}");
+    let token = out.strip_suffix('\n').expect("one line").to_owned();
+    assert!(!token.contains(char::is_whitespace) && !err.contains(&token), "alone on standard output");
+    let claims = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    (token, serde_json::from_slice(&claims).unwrap(), err)
+}
+
+#[tokio::test]
+async fn an_organization_token_says_what_it_is_and_expires_after_a_year_unless_told_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, hello) = Started::serve(folder.path(), &[]);
+    let lifetime = |claims: &Value| Some(claims["exp"].as_i64()? - claims["iat"].as_i64()?);
+    let (_, claims, err) = signed(folder.path(), &[]);
+    assert_eq!(lifetime(&claims), Some(365 * 86_400));
+    assert!(err.starts_with("Organization token for org_23rb8YdGqMT0qIzpgGwdXfHirMu: scope admin "), "{err}");
+    let whoami = client(&hello, &signed(folder.path(), &[]).0).get("/auth/whoami").await.expect(200);
+    let end = whoami["expiresAt"].as_str().unwrap()[..16].replace('T', " ");
+    assert!(err.contains(&format!("expires {}", &end[..10])), "{end}: {err}");
+    let (_, claims, _) = signed(folder.path(), &["--signed", "--expires", "90d"]);
+    assert_eq!(lifetime(&claims), Some(90 * 86_400));
+    let (endless, claims, err) = signed(folder.path(), &["--signed", "--expires", "never"]);
+    assert_eq!(claims.get("exp"), None);
+    assert!(err.contains("never expires"), "{err}");
+    let whoami = client(&hello, &endless).get("/auth/whoami").await.expect(200);
+    assert_eq!((&whoami["expiresAt"], &whoami["scope"]), (&Value::Null, &Value::from("admin")));
+}
+
+#[tokio::test]
+async fn the_name_of_an_organization_token_is_in_the_audit_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, hello) = Started::serve(folder.path(), &[]);
+    let (named, _, err) = signed(folder.path(), &["--signed", "--name", "the deploy script"]);
+    assert!(err.starts_with("Organization token `the deploy script` for "), "{err}");
+    client(&hello, &named).post("/app", r#"{"name":"a"}"#).await.expect(201);
+    let nameless = client(&hello, &create_token(folder.path(), &[]));
+    nameless.post("/app", r#"{"name":"b"}"#).await.expect(201);
+    let audit = nameless.get("/audit?actor=organization_token").await.expect(200);
+    let names: Vec<_> = audit["data"].as_array().unwrap().iter().map(|row| &row["actor"]["name"]).collect();
+    assert_eq!(names, [&Value::Null, &Value::from("the deploy script")]);
+}
+
+#[tokio::test]
+async fn a_token_in_use_that_expires_soon_is_in_the_log_and_in_health() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = aldaba(folder.path());
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    let (server, hello) = Started::logging(&mut command, &log);
+    let (fresh, _, _) = signed(folder.path(), &["--signed", "--name", "fresh"]);
+    let health = async || client(&hello, &fresh).get("/health").await.expect(200)["tokens"].clone();
+    client(&hello, &fresh).get("/app").await.expect(200);
+    let (brief, _, _) = signed(folder.path(), &["--signed", "--name", "brief", "--expires", "30d"]);
+    client(&hello, &brief).get("/app").await.expect(200);
+    assert_eq!(health().await, serde_json::json!({"status": "ok", "expiring": 0, "firstExpiresAt": null}));
+    // Made a year ago but for ten days.
+    let secret = std::fs::read_to_string(folder.path().join("aldaba-data/jwt.secret")).unwrap();
+    let key = jsonwebtoken::EncodingKey::from_secret(secret.trim().as_bytes());
+    let now = i64::try_from(jsonwebtoken::get_current_timestamp()).unwrap();
+    let claims = serde_json::json!({
+        "sub": aldaba::DEFAULT_ORGANIZATION, "name": "the old one", "iat": now - 355 * 86_400, "exp": now + 10 * 86_400,
+    });
+    let old = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).unwrap();
+    for _ in 0..3 {
+        client(&hello, &old).get("/app").await.expect(200);
+    }
+    let tokens = health().await;
+    assert_eq!((&tokens["status"], &tokens["expiring"]), (&Value::from("expiring"), &Value::from(1)));
+    assert!(tokens["firstExpiresAt"].is_string(), "{tokens}");
+    drop(server);
+    let logged = std::fs::read_to_string(&log).unwrap();
+    let warnings: Vec<_> = logged.lines().filter(|line| line.contains("expires soon")).collect();
+    assert_eq!(warnings.len(), 1, "once, and none for the others: {logged}");
+    assert!(warnings[0].contains("WARN") && warnings[0].contains("the old one"), "{}", warnings[0]);
 }

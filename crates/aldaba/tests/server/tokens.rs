@@ -97,7 +97,7 @@ async fn without_a_valid_token_nothing_is_reached_and_nothing_stored() {
     for (claims, code) in [
         (json!({"sub": "admin"}), "bad_token"),
         (json!({"sub": "app_23rb8YdGqMT0qIzpgGwdXfHirMu"}), "bad_token"),
-        (json!({"sub": "app_x", "org": aldaba::DEFAULT_ORGANIZATION}), "bad token"),
+        (json!({"sub": "app_x", "org": aldaba::DEFAULT_ORGANIZATION}), "bad_token"),
     ] {
         let caller = server.client.with_token(&signed(&claims));
         assert_eq!(caller.get("/app").await.expect(400)["code"], code, "{claims}");
@@ -186,7 +186,7 @@ async fn an_application_token_reaches_its_own_application_and_no_other() {
     }
     caller.post(&format!("/app/{other}/endpoint"), r#"{"url":"https://example.com/"}"#).await.expect(404);
     let forbidden = caller.get("/app").await.expect(403);
-    assert_eq!(forbidden["code"], "insufficient access");
+    assert_eq!(forbidden["code"], "insufficient_access");
     caller.post("/app", r#"{"name":"a"}"#).await.expect(403);
     caller.delete(&format!("/app/{mine}")).await.expect(403);
     caller.post(&format!("/app/{mine}/msg"), r#"{"eventType":"a","payload":{}}"#).await.expect(403);

@@ -1,6 +1,6 @@
 use super::*;
 use aldaba_delivery::policy::{Overrides, builtin};
-use aldaba_delivery::{AppId, EndpointId, Health, MessageId, OrgId, Reason};
+use aldaba_delivery::{AppId, EndpointId, Health, MessageId, OnExhausted, Ordering, OrgId, Reason};
 use aldaba_store::{Content, Seq};
 
 const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
@@ -30,19 +30,32 @@ fn endpoint() -> Endpoint {
 
 fn delivery_that(state: DeliveryState, attempts: u32) -> DeliveryStatus {
     let (endpoint, message) = (EndpointId::from_bytes([1; 20]), MessageId::from_bytes([4; 20]));
-    DeliveryStatus { seq: Seq(1), endpoint, message, attempts, clock_start: NOW, replayed: false, state }
+    let (replayed, retries, place) = (false, attempts.saturating_sub(1), Some(Seq(1)));
+    DeliveryStatus {
+        seq: Seq(1),
+        endpoint,
+        message,
+        attempts,
+        clock_start: NOW,
+        replayed,
+        retries,
+        place,
+        state,
+    }
 }
 
 struct Case {
     delivery: DeliveryStatus,
     endpoint: Endpoint,
     outlook: Outlook,
+    delivered_by: Option<u32>,
 }
 
 impl Case {
     fn waiting(due_in: i64, attempts: u32) -> Self {
         let state = DeliveryState::Waiting { due_at: seconds(due_in) };
-        Self { delivery: delivery_that(state, attempts), endpoint: endpoint(), outlook: Outlook::default() }
+        let delivery = delivery_that(state, attempts);
+        Self { delivery, endpoint: endpoint(), outlook: Outlook::default(), delivered_by: None }
     }
 
     fn why(&self) -> Why {
@@ -53,6 +66,7 @@ impl Case {
             policy: &policy,
             outlook: self.outlook,
             ahead: None,
+            delivered_by: self.delivered_by,
             error: Some("HTTP 503: Service Unavailable").filter(|_| self.delivery.attempts > 0),
         };
         delivery(&known, NOW)
@@ -70,6 +84,10 @@ fn what_has_ended_says_how() {
     let mut case = Case::waiting(0, 2);
     case.delivery.state = DeliveryState::Delivered { at: NOW };
     case.says("delivered", None);
+    assert!(case.why().explanation.starts_with("Delivered by attempt 2 at "), "{:?}", case.why());
+    // One by hand is not among those that the policy counts.
+    case.delivered_by = Some(3);
+    assert!(case.why().explanation.starts_with("Delivered by attempt 3 at "), "{:?}", case.why());
     for reason in Reason::ALL {
         case.delivery.state = DeliveryState::Dead { at: NOW, reason };
         case.says(reason.name(), None);
@@ -105,6 +123,15 @@ fn what_waits_says_what_for() {
 }
 
 #[test]
+fn what_is_for_later_says_that_it_takes_its_place_then() {
+    let mut case = Case::waiting(60, 0);
+    case.endpoint.config.ordering = Ordering::Fifo(OnExhausted::Skip);
+    case.delivery.place = None;
+    case.says("scheduled", Some(60));
+    assert!(case.why().explanation.contains("takes its place"), "{:?}", case.why());
+}
+
+#[test]
 fn a_hold_counts_where_it_lasts_longer_than_the_wait() {
     let hold = |until| Some(HostHold { scope: GateScope::Host, until });
     let mut case = Case::waiting(60, 1);
@@ -135,24 +162,19 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
 
 #[test]
 fn an_absent_delivery_says_why() {
-    let content = Content {
-        event_type: "paid".into(),
-        payload: r#"{"amount":5}"#.into(),
-        version: None,
-        sealed_headers: None,
-    };
+    let content = Content::new("paid", r#"{"amount":5}"#);
     let message = Message {
         expunged: false,
         tags: Vec::new(),
         headers: Vec::new(),
         deliver_at: None,
+        payload_until: None,
         job: None,
         only_for: None,
         id: MessageId::from_bytes([4; 20]),
         app: AppId::from_bytes([2; 20]),
         content,
         channels: vec!["c1".into()],
-        event_id: None,
         created_at: NOW,
     };
     let why = |endpoint: Endpoint| told(&endpoint, &message).reason;

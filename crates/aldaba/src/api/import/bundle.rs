@@ -68,8 +68,25 @@ impl<'d> Document<'d> {
             ));
         };
         let found = self.root.pointer(pointer).ok_or_else(|| flaw("is not in this document"))?;
-        let unescaped = |token: &str| token.replace("~1", "/").replace("~0", "~");
-        Ok((found, pointer.split('/').skip(1).map(unescaped).collect()))
+        Ok((found, self.place(pointer)))
+    }
+
+    /// What a pointer goes through, as `loc` has it.
+    fn place(&self, pointer: &str) -> Vec<String> {
+        let mut value = Some(self.root);
+        let step = |token: &str| {
+            let name = token.replace("~1", "/").replace("~0", "~");
+            let (next, shown) = match value {
+                Some(Value::Array(items)) => {
+                    (name.parse().ok().and_then(|n: usize| items.get(n)), format!("[{name}]"))
+                }
+                Some(other) => (other.get(&name), name),
+                None => (None, name),
+            };
+            value = next;
+            shown
+        };
+        pointer.split('/').skip(1).map(step).collect()
     }
 
     pub(super) fn bundle(&self, schema: &'d Value, place: &[String]) -> Result<Bundle, Flaw> {

@@ -8,10 +8,11 @@ mod yaml;
 
 use super::auth::Access;
 use super::body::Pending;
+use super::code::Code;
 use super::endpoint::some_items;
 use super::event_type::apart;
 use super::json::{self, Fields};
-use super::routes::Route;
+use super::routes::{Route, example};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_engine::{NewEventType, Once};
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// An OpenAPI document, as `spec` or as `specRaw`.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct EventTypeImportOpenApiIn {
     #[schema(value_type = Option<Object>)]
@@ -53,6 +55,22 @@ struct EventTypeImportOpenApiIn {
     /// Archive all event types that are not in the document.
     replace_all: Option<bool>,
 }
+
+example!(EventTypeImportOpenApiIn, {
+    "spec": {
+        "openapi": "3.1.0",
+        "info": {"title": "Our events", "version": "1"},
+        "webhooks": {"report.ready": {"post": {
+            "description": "A report can be fetched",
+            "requestBody": {"content": {"application/json": {"schema": {
+                "type": "object",
+                "required": ["report"],
+                "properties": {"report": {"type": "integer"}},
+            }}}},
+        }}},
+    },
+    "dryRun": true,
+});
 
 #[derive(Serialize, ToSchema)]
 struct EventTypeImportOpenApiOut<'a> {
@@ -103,6 +121,7 @@ struct Import {
 
 fn read(body: &[u8]) -> Result<Import, Error> {
     let mut fields = Fields::parse(body)?;
+    fields.refuse_others(&["spec", "specRaw", "dryRun", "replaceAll"]);
     let dry_run = fields.boolean_or("dryRun", false);
     let replace_all = fields.boolean_or("replaceAll", false);
     let (spec, raw) = (fields.object_value("spec"), fields.string("specRaw"));
@@ -117,7 +136,7 @@ fn read(body: &[u8]) -> Result<Import, Error> {
         _ => {
             let detail =
                 "Give the document as `spec` (JSON) or as `specRaw` (a text of YAML or JSON): one of the two";
-            return Err(Error::new(StatusCode::BAD_REQUEST, "generic_error", detail));
+            return Err(Error::new(StatusCode::BAD_REQUEST, Code::GenericError, detail));
         }
     };
     let problem = |Flaw { place, why }: Flaw| {

@@ -14,6 +14,7 @@ fn picture() -> Picture {
     let row = Row {
         delivered: 123_456,
         waiting: 98_765,
+        dead: 12_345,
         retries: 9999,
         last: "refused".into(),
         p50: Some(Duration::from_millis(999)),
@@ -27,6 +28,7 @@ fn picture() -> Picture {
         rate: 1000,
         totals: Totals {
             accepted: 999_999,
+            expected: 1_109_997,
             delivered: 999_999,
             waiting: 99_999,
             attempts: 999_999,
@@ -51,7 +53,9 @@ fn visible(line: &str) -> String {
 
 #[test]
 fn a_picture_fits_every_terminal_from_80_by_24_on() {
-    for (columns, rows) in [(80, 24), (91, 30), (92, 30), (111, 24), (112, 40), (200, 60)] {
+    for (columns, rows) in
+        [(80, 24), (84, 24), (85, 24), (91, 30), (92, 30), (97, 24), (116, 40), (117, 40), (200, 60)]
+    {
         for style in [PLAIN, COLOUR] {
             let lines = picture().lines(Size { columns, rows }, style);
             assert!(lines.len() < rows, "{columns}×{rows}: {} lines", lines.len());
@@ -117,10 +121,11 @@ fn bars_scale_to_the_fullest_and_show_the_least() {
     let mut seconds = [0; BARS];
     seconds[BARS - 1] = 100;
     seconds[BARS - 4] = 1;
-    assert_eq!(bars(&seconds, FEW_BARS, true), "        ▁█");
-    assert_eq!(bars(&seconds, FEW_BARS, false), "        .#");
+    assert_eq!(bars(&seconds, 10, true), "        ▁█");
+    assert_eq!(bars(&seconds, 10, false), "        .#");
+    assert_eq!(bars(&seconds, 5, false), "    #");
     assert_eq!(bars(&seconds, BARS, true).chars().count(), BARS);
-    assert_eq!(bars(&[0; BARS], FEW_BARS, true).trim(), "");
+    assert_eq!(bars(&[0; BARS], 10, true).trim(), "");
 }
 
 #[test]
@@ -135,7 +140,10 @@ fn numbers_and_times_are_short() {
 #[test]
 fn the_plain_line_has_the_totals_and_who_misbehaves() {
     let line = picture().plain();
-    assert!(line.contains("accepted 999999  delivered 999999  waiting 99999"), "{line}");
+    assert!(
+        line.contains("events 999999  deliveries 1109997 = delivered 999999 + waiting 99999 + dead 9999"),
+        "{line}"
+    );
     assert!(line.contains("warehouse slow") && line.contains("partner down"), "{line}");
     assert!(!line.contains("shop"), "{line}");
 }
@@ -144,11 +152,39 @@ fn the_plain_line_has_the_totals_and_who_misbehaves() {
 fn the_summary_says_what_became_of_everything() {
     let totals =
         Totals { accepted: 600, expected: 1920, delivered: 1880, attempts: 2001, ..Totals::default() };
-    let closing = Closing { totals, waiting: 36, dead: 4, lost: 0 };
+    let totals = Totals { waiting: 36, dead: 4, ..totals };
+    let legacy = Ended { deliveries: 90, delivered: 50, waiting: 36, dead: 4 };
+    let lanes =
+        std::array::from_fn(|lane| if CAST[lane].name == "legacy" { legacy } else { Ended::default() });
+    let closing = Closing { totals, lanes, lost: 0 };
     let text = closing.summary(Duration::from_secs(30), Some(Duration::from_millis(2100)));
     for part in ["accepted         600", "1,880", "next attempt, the first in 3 s", "\nlost: 0 "] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(!text.contains("refused") && !text.contains("forged"), "{text}");
+    let legacy = text.lines().find(|line| line.trim_start().starts_with("legacy ")).expect("its line");
+    assert_eq!(legacy.split_whitespace().collect::<Vec<_>>(), ["legacy", "90", "50", "36", "4"]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn every_column_has_a_head_and_an_explanation_where_there_is_room() {
+    let row = |size| {
+        let lines = picture().lines(size, PLAIN);
+        let head = lines.iter().position(|line| line.starts_with("endpoint")).unwrap();
+        (lines.clone(), lines[head].clone(), lines[head + 1].clone())
+    };
+    let (lines, head, shop) = row(Size { columns: 200, rows: 60 });
+    // Dead ones of each endpoint stand under their head.
+    let end = head.find("dead").unwrap() + 4;
+    assert_eq!(&shop[end - 3..end], "12k", "{head}\n{shop}");
+    let explained = LEGEND.join(" ");
+    for column in ["now", "deliv", "wait", "dead", "retry", "last", "p50", "p99", "health"] {
+        assert!(head.contains(column) && explained.contains(column), "{column}");
+    }
+    for line in LEGEND {
+        assert!(lines.contains(&line.to_owned()), "{line}");
+    }
+    let (lines, _, _) = row(Size { columns: 80, rows: 24 });
+    assert!(!lines.iter().any(|line| line.starts_with("deliveries =")), "there is no room");
 }

@@ -68,17 +68,20 @@ fn nothing_is_lost_that_waits_or_lies_in_the_dead_letter() {
     tally.arrived(SHOP, ORDER, ms(110), ms(110));
     let says = |fate| HashMap::from([(message(1), [fate; LANES])]);
     let closing = tally.close(&says(Fate::Waiting));
-    assert_eq!((closing.totals.delivered, closing.waiting, closing.dead, closing.lost), (1, 1, 0, 0));
+    let totals = closing.totals;
+    assert_eq!((totals.delivered, totals.waiting, totals.dead, closing.lost), (1, 1, 0, 0));
     let closing = tally.close(&says(Fate::Dead));
-    assert_eq!((closing.waiting, closing.dead, closing.lost), (0, 1, 0));
+    assert_eq!((closing.totals.waiting, closing.totals.dead, closing.lost), (0, 1, 0));
+    assert_eq!(closing.lanes[PARTNER], Ended { deliveries: 1, dead: 1, ..Ended::default() });
+    assert_eq!(tally.totals().dead, 1, "the last picture shows it too");
     tally.died(PARTNER, message(1));
     tally.died(PARTNER, message(1));
-    assert_eq!(tally.close(&says(Fate::Dead)).dead, 1, "counted once");
+    assert_eq!(tally.close(&says(Fate::Dead)).totals.dead, 1, "counted once");
 }
 
 #[test]
 fn what_the_store_calls_delivered_but_nobody_saw_is_lost() {
-    let tally = with_an_accepted_order();
+    let mut tally = with_an_accepted_order();
     for fate in [Fate::Delivered, Fate::Unknown] {
         assert_eq!(tally.close(&HashMap::from([(message(1), [fate; LANES])])).lost, 2);
     }
@@ -146,4 +149,31 @@ fn catching_up_after_a_crowd_is_told() {
     let told = tally.lately.lines(5);
     assert_eq!(told.len(), 1);
     assert!(told[0].text().contains("has caught up: 25"), "{}", told[0].text());
+}
+
+#[test]
+fn deliveries_are_the_delivered_the_waiting_and_the_dead_at_every_moment() {
+    let mut tally = Tally::default();
+    let check = |tally: &Tally, moment: &str| {
+        let totals = tally.totals();
+        assert_eq!(totals.expected, totals.delivered + totals.waiting + totals.dead, "{moment}: {totals:?}");
+        for row in tally.rows(ms(0)) {
+            assert!(row.delivered <= totals.delivered, "{moment}");
+        }
+        let rows: u64 = tally.rows(ms(0)).iter().map(|row| row.delivered + row.waiting + row.dead).sum();
+        assert_eq!(rows, totals.expected, "{moment}");
+    };
+    tally.begin(ORDER, ms(0));
+    tally.arrived(SHOP, ORDER, ms(1), ms(1));
+    check(&tally, "an arrival is ahead of the answer to the sender");
+    assert_eq!(tally.totals().delivered, 0);
+    tally.accepted(ORDER, message(1));
+    check(&tally, "the answer has come");
+    assert_eq!((tally.totals().delivered, tally.totals().waiting), (1, 1));
+    tally.recorded(PARTNER, attempt(1, false));
+    tally.died(PARTNER, message(1));
+    check(&tally, "one is dead");
+    tally.arrived(PARTNER, ORDER, ms(9), ms(9));
+    check(&tally, "it was sent again by hand, and arrives");
+    assert_eq!((tally.totals().delivered, tally.totals().dead), (2, 0));
 }

@@ -1,0 +1,50 @@
+//! Whether a folder holds an installation. Commands that work on one make none: a mistyped folder would become one.
+
+use crate::cli::quoted;
+use crate::config::Config;
+use crate::keys;
+use aldaba_store::sqlite::has_database;
+use std::path::Path;
+
+/// What is missing, where it was looked for, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotInstalled {
+    #[error(
+        "there is no Aldaba installation in {folder}: it has no aldaba.db. Start the server there first \
+         (`aldaba serve --data {folder}`), make the folder without a server (`aldaba init --data {folder}`), or name the folder \
+         of your server with --data or ALDABA_DATA"
+    )]
+    Database { folder: String },
+    #[error(
+        "the installation in {folder} has no jwt.secret, because its server was given the secret or has not started yet: \
+         set ALDABA_JWT_SECRET, or --config, as for the server; or start it once"
+    )]
+    Secret { folder: String },
+}
+
+/// A database that a server has made.
+pub(crate) fn check_database(config: &Config) -> Result<(), NotInstalled> {
+    match has_database(config.data()) {
+        true => Ok(()),
+        false => Err(NotInstalled::Database { folder: full_path(config.data()) }),
+    }
+}
+
+/// The same, and the secret that its server signs tokens with. With one in the settings no folder is needed.
+pub(crate) fn check_secret(config: &Config) -> Result<(), NotInstalled> {
+    if config.jwt_secret.is_some() {
+        return Ok(());
+    }
+    check_database(config)?;
+    match keys::has_jwt_secret(config.data()) {
+        true => Ok(()),
+        false => Err(NotInstalled::Secret { folder: full_path(config.data()) }),
+    }
+}
+
+/// A folder as it can be copied into a shell, wherever that is.
+pub(crate) fn full_path(folder: &Path) -> String {
+    let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    // Without `.` in the middle, which `./aldaba-data` would leave there.
+    quoted(&path.components().collect::<std::path::PathBuf>().display().to_string())
+}
