@@ -56,6 +56,9 @@ async function receive(request, response) {
   } catch (error) {
     // A connection that does not answer, or cannot even roll back, is thrown away, and the server rolls back by itself.
     broken = error.status === 503 ? error : await client.query("ROLLBACK").then(() => undefined, (error) => error);
+    if (!(error instanceof Refused)) {
+      note(id, event, error).catch((lost) => console.error(`the failure of event ${id} could not be noted:`, lost.message));
+    }
     throw error;
   } finally {
     connection.release(broken);
@@ -94,6 +97,17 @@ async function mark(client, id, event, text, body) {
   }
   console.error(`ALARM: event ${id} came again with another body; it was refused`);
   throw new Refused(409, "an event of this id came before with another body");
+}
+
+/** Notes why an event failed, beside its transaction and its answer. It is no mark: the next copy is handled. */
+async function note(id, event, error) {
+  await pool.query(
+    `INSERT INTO webhook_events_failures (event_id, event_type, error, failed_at)
+     VALUES ($1, $2, $3, timezone('utc', now()))
+     ON CONFLICT (event_id) DO UPDATE
+     SET event_type = EXCLUDED.event_type, error = EXCLUDED.error, failed_at = EXCLUDED.failed_at`,
+    [id, typeof event?.type === "string" ? event.type.slice(0, 100) : "", error.message.replaceAll("\0", "").slice(0, 4096)],
+  );
 }
 
 function read(body) {

@@ -18,7 +18,7 @@ export async function handle(client, event) {
 
   // The guard holds where the same payment comes as two events, which no mark can see.
   const paid = await client.query(
-    `UPDATE orders SET status = 'paid', paid_at = $2, transaction_id = $3, payment_method = $4
+    `UPDATE orders SET status = 'paid', paid_at = $2, transaction_id = $3, payment_method = $4, updated_at = NOW()
      WHERE id = $1 AND status != 'paid'`,
     [order, text(transaction.completedAt, "transaction.completedAt"), payment, transaction.paymentMethod],
   );

@@ -42,6 +42,7 @@ SECRET, BRAND = os.environ["WEBHOOK_SECRET"], os.environ.get("WEBHOOK_BRAND")
 verify = branded(SECRET, BRAND) if BRAND else standard(SECRET)
 
 mails = ThreadPoolExecutor(max_workers=4, thread_name_prefix="mail")
+notes = ThreadPoolExecutor(max_workers=2, thread_name_prefix="note")
 
 app = Flask(__name__)
 app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
@@ -53,10 +54,15 @@ def receive():
     event_id = verify(request.headers, body)
     text, event = read(body)
     # It commits at its end, and rolls back when anything is raised in it.
-    with transaction() as db:
-        is_new = mark(db, event_id, event, text, body)
-        if is_new:
-            handle(db, event)
+    try:
+        with transaction() as db:
+            is_new = mark(db, event_id, event, text, body)
+            if is_new:
+                handle(db, event)
+    except Exception as error:
+        if not isinstance(error, Refused):
+            notes.submit(note, event_id, event, error)
+        raise
     if not is_new:
         return jsonify(received=True, duplicate=True)
     mails.submit(after_commit, event_id, event)
@@ -97,6 +103,23 @@ def mark(db, event_id, event, text, body):
         logging.critical("ALARM: event %s came again with another body; it was refused", event_id)
         raise Refused(409, "an event of this id came before with another body")
     return False
+
+
+def note(event_id, event, error):
+    """Notes why an event failed, beside its transaction and its answer. It is no mark: the next copy is handled."""
+    event_type = event.get("type") if isinstance(event, dict) else None
+    why = f"{type(error).__name__}: {error}".replace("\0", "")[:4096]
+    try:
+        with transaction() as db:
+            db.execute(
+                """INSERT INTO webhook_events_failures (event_id, event_type, error, failed_at)
+                   VALUES (%s, %s, %s, timezone('utc', now()))
+                   ON CONFLICT (event_id) DO UPDATE
+                   SET event_type = EXCLUDED.event_type, error = EXCLUDED.error, failed_at = EXCLUDED.failed_at""",
+                (event_id, event_type[:100] if isinstance(event_type, str) else "", why),
+            )
+    except Exception as lost:
+        logging.error("the failure of event %s could not be noted: %s", event_id, lost)
 
 
 @contextmanager

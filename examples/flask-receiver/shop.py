@@ -26,7 +26,8 @@ def handle(db, event):
 
     # The guard holds where the same payment comes as two events, which no mark can see.
     paid = db.execute(
-        """UPDATE orders SET status = 'paid', paid_at = %s, transaction_id = %s, payment_method = %s
+        """UPDATE orders SET status = 'paid', paid_at = %s, transaction_id = %s, payment_method = %s,
+               updated_at = NOW()
            WHERE id = %s AND status != 'paid'""",
         (text(transaction, "completedAt"), text(transaction, "id"), transaction.get("paymentMethod"), order),
     )

@@ -55,11 +55,17 @@ app.post("/webhooks", bodyLimit({ maxSize: MAX_BODY, onError: tooLarge }), async
   }
   if (mark.status === "processed") return c.json({ received: true, duplicate: true });
 
-  await handle(id, event, body, c.env);
+  const record = { type: event?.type ?? "", digest };
+  const keep = (more) => within(STORE_PATIENCE, kv.put(key, JSON.stringify({ ...record, ...more }), { expirationTtl: KEEP }));
+  try {
+    await handle(id, event, body, c.env);
+  } catch (error) {
+    await note(kv, key, keep, error).catch((lost) => console.error(`the failure of event ${id} could not be noted:`, lost.message));
+    throw error;
+  }
 
-  const done = JSON.stringify({ status: "processed", processedAt: new Date().toISOString(), type: event?.type ?? "", digest });
   // The work is done. To answer with an error now would only make it run again.
-  await within(STORE_PATIENCE, kv.put(key, done, { expirationTtl: KEEP })).catch((error) => {
+  await keep({ status: "processed", processedAt: new Date().toISOString() }).catch((error) => {
     console.error(`event ${id} was handled and could not be marked; a copy of it would run again:`, error.message);
   });
   return c.json({ received: true });
@@ -78,6 +84,13 @@ app.onError((error, c) => {
   console.error("an event could not be processed:", error);
   return c.json({ received: false, error: "the event could not be processed" }, 500);
 });
+
+/** Notes what went wrong. It is no mark: the next copy is handled. A mark that a copy has made meanwhile stays. */
+async function note(kv, key, keep, error) {
+  const mark = recorded(await within(STORE_PATIENCE, kv.get(key)));
+  if (mark.status === "processed") return;
+  await keep({ status: "failed", failedAt: new Date().toISOString(), error: error.message });
+}
 
 /** What the events are for: put your own business here. What is thrown makes the sender try again. */
 async function handle(id, event, body, env) {

@@ -13,15 +13,26 @@ CREATE TABLE IF NOT EXISTS webhook_events (
 -- For the removal of old marks: clean.sql.
 CREATE INDEX IF NOT EXISTS idx_webhook_events_processed_at ON webhook_events (processed_at);
 
+-- The events whose work has failed, with the last error of each. A row here is no mark: the next copy is handled.
+CREATE TABLE IF NOT EXISTS webhook_events_failures (
+    event_id VARCHAR(255) PRIMARY KEY,
+    event_type VARCHAR(100) NOT NULL,
+    error TEXT NOT NULL,
+    failed_at TIMESTAMP NOT NULL DEFAULT timezone('utc', now())
+);
+CREATE INDEX IF NOT EXISTS idx_webhook_events_failures_failed_at ON webhook_events_failures (failed_at);
+
 CREATE TABLE IF NOT EXISTS orders (
     id VARCHAR(255) PRIMARY KEY,
     status VARCHAR(50) NOT NULL DEFAULT 'pending',
     amount INTEGER NOT NULL, -- in cents
     customer_email VARCHAR(255),
+    customer_name VARCHAR(255) NOT NULL,
     transaction_id VARCHAR(255),
     payment_method VARCHAR(50),
     paid_at TIMESTAMPTZ,
-    created_at TIMESTAMPTZ NOT NULL DEFAULT NOW()
+    created_at TIMESTAMPTZ NOT NULL DEFAULT NOW(),
+    updated_at TIMESTAMPTZ NOT NULL DEFAULT NOW()
 );
 
 -- One payment pays one order, whatever comes.

@@ -4,7 +4,9 @@ use crate::after_commit::{self, Action};
 use crate::clock::instant;
 use crate::opening::LEDGER_TIME;
 use crate::under_way::Running;
-use crate::{Answer, Event, Failure, Guarantee, Ledger, LedgerError, OnFailure, Outcome, Receiver, Work};
+use crate::{
+    Answer, Event, FailedEvent, Failure, Guarantee, Ledger, LedgerError, OnFailure, Outcome, Receiver, Work,
+};
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -81,6 +83,7 @@ impl<L: Ledger> Task<L> {
                     // One that does not come to its end is dropped, which abandons it too.
                     let _ = tokio::time::timeout(LEDGER_TIME, work.abandon()).await;
                 }
+                self.note(failure.logged.clone());
                 self.failed(&failure)
             }
         };
@@ -120,6 +123,21 @@ impl<L: Ledger> Task<L> {
                 Answer::unavailable()
             }
         }
+    }
+
+    /// Beside the answer, which does not wait for it: what has failed may be the database.
+    fn note(&self, error: String) {
+        let (receiver, event) = (self.receiver.clone(), self.event.clone());
+        let running = receiver.0.under_way.begin();
+        let note = async move {
+            let _running = running;
+            let noted = receiver.0.ledger.note_failure(&event, FailedEvent::kept(&error));
+            let noted = tokio::time::timeout(LEDGER_TIME, noted).await.unwrap_or_else(|_| Err(no_answer()));
+            if let Err(error) = noted {
+                tracing::warn!(event_id = event.id, %error, "the failure of an event could not be noted");
+            }
+        };
+        tokio::spawn(note.in_current_span());
     }
 
     fn failed(&self, failure: &Failure) -> Answer {

@@ -65,8 +65,49 @@ pub trait Ledger: Send + Sync + 'static {
         patience: Duration,
     ) -> impl Future<Output = Result<Claim<Self::Work>, LedgerError>> + Send;
 
-    /// Removes marks that are older than this, and says how many there were.
+    /// Keeps what a handler has failed with, after its work was abandoned. The note is no mark: the event is anybody's. The
+    /// answer does not wait for it, so that it may come after the next copy was handled; then it must change nothing.
+    ///
+    /// Where a ledger has no place for it, nothing is kept.
+    fn note_failure(
+        &self,
+        event: &Event,
+        error: &str,
+    ) -> impl Future<Output = Result<(), LedgerError>> + Send {
+        let _ = (event, error);
+        async { Ok(()) }
+    }
+
+    /// What was noted of an event whose handler has failed. `None`: nothing, or it was handled since.
+    fn failure(
+        &self,
+        event_id: &str,
+    ) -> impl Future<Output = Result<Option<FailedEvent>, LedgerError>> + Send {
+        let _ = event_id;
+        async { Ok(None) }
+    }
+
+    /// Removes marks that are older than this, and says how many there were. Notes of failures that are as old go too.
     fn clean(&self, older_than: Duration) -> impl Future<Output = Result<u64, LedgerError>> + Send;
+}
+
+/// An event whose handler has failed, and that was not handled since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedEvent {
+    pub event_type: String,
+    /// What the handler failed with the last time, up to [`FailedEvent::LONGEST_ERROR`] bytes of it.
+    pub error: String,
+    /// When that was, in UTC: `2026-01-31T12:30:45.678Z`.
+    pub failed_at: String,
+}
+
+impl FailedEvent {
+    pub const LONGEST_ERROR: usize = 4096;
+
+    /// As much of an error as is kept.
+    pub fn kept(error: &str) -> &str {
+        &error[..error.floor_char_boundary(Self::LONGEST_ERROR)]
+    }
 }
 
 /// An event that is being handled. Dropping it abandons it.
@@ -85,6 +126,14 @@ impl<L: Ledger> Ledger for Arc<L> {
 
     async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<Self::Work>, LedgerError> {
         (**self).claim(event, patience).await
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        (**self).note_failure(event, error).await
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        (**self).failure(event_id).await
     }
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {

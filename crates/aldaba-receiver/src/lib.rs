@@ -69,7 +69,7 @@ pub use event::Event;
 pub use failure::Failure;
 pub use held::{Held, Lease, Misplaced, Transaction};
 pub use layer::{ReceiverLayer, ReceiverService};
-pub use ledger::{Claim, Guarantee, Ledger, LedgerError, Work};
+pub use ledger::{Claim, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 pub use opening::Opening;
 pub use receiver::Receiver;
 pub use {bytes, http};

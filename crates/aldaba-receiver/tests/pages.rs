@@ -50,6 +50,21 @@ fn the_pages_show_what_can_be_built() {
     }
 }
 
+#[test]
+fn e13_the_guide_answers_the_five_problems_of_the_document() {
+    let (_, section) = RECEIVING.split_once("## When something is wrong").unwrap();
+    let rows = section.lines().skip_while(|line| !line.starts_with("| problem |")).skip(2);
+    let rows: Vec<_> = rows.take_while(|line| line.starts_with('|')).collect();
+    let problems =
+        ["duplicate records", "wait for locks", "grows without end", "duplicates that are none", "get lost"];
+    assert_eq!(rows.len(), problems.len());
+    for (row, problem) in rows.iter().zip(problems) {
+        let cells: Vec<_> = row.split(" | ").collect();
+        assert!(cells[0].contains(problem), "{row}");
+        assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "cause and solution: {row}");
+    }
+}
+
 struct Mailer;
 
 impl Mailer {

@@ -10,14 +10,17 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS orders (
         id TEXT PRIMARY KEY,
         status TEXT NOT NULL DEFAULT 'pending',
-        amount INTEGER NOT NULL
+        amount INTEGER NOT NULL,
+        customer_name TEXT NOT NULL,
+        updated_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
     );
     CREATE TABLE IF NOT EXISTS payments (
         id INTEGER PRIMARY KEY,
         transaction_id TEXT NOT NULL,
         order_id TEXT NOT NULL
     );
-    INSERT OR IGNORE INTO orders (id, amount) VALUES ('order-1', 1999), ('order-2', 4500);";
+    INSERT OR IGNORE INTO orders (id, amount, customer_name) VALUES
+        ('order-1', 1999, 'Ann'), ('order-2', 4500, 'Bert');";
 
 #[derive(Deserialize)]
 struct Payment {
@@ -61,6 +64,7 @@ fn record(shop: &Connection, order: &str, transaction: &str) -> rusqlite::Result
     shop.execute("INSERT INTO payments (transaction_id, order_id) VALUES (?1, ?2)", (transaction, order))?;
     let status: Option<String> =
         shop.query_row("SELECT status FROM orders WHERE id = ?1", [order], |row| row.get(0)).optional()?;
-    shop.execute("UPDATE orders SET status = 'paid' WHERE id = ?1 AND status != 'paid'", [order])?;
+    let paid = "UPDATE orders SET status = 'paid', updated_at = CURRENT_TIMESTAMP WHERE id = ?1 AND status != 'paid'";
+    shop.execute(paid, [order])?;
     Ok(status.is_some())
 }

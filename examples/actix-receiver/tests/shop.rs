@@ -145,7 +145,9 @@ fn what_failed_is_rolled_back_and_comes_again() {
     assert_eq!(shop.send("evt_early", &later), (500, told.into()));
     assert_eq!((shop.payments(), shop.marks()), (0, 0));
     let connection = Connection::open(shop.folder.path().join("shop.db")).unwrap();
-    connection.execute("INSERT INTO orders (id, amount) VALUES ('order-3', 100)", []).unwrap();
+    connection
+        .execute("INSERT INTO orders (id, amount, customer_name) VALUES ('order-3', 100, 'Cleo')", [])
+        .unwrap();
     assert_eq!(shop.send("evt_early", &later), (200, NEW.into()));
     assert_eq!((shop.payments(), shop.marks()), (1, 1));
 }

@@ -79,7 +79,7 @@ async fn pay(transaction: &PostgresTransaction, payment: &Payment) -> Result<(),
     }
     // The guard holds where the same payment comes as two events, which no mark can see.
     let update = "UPDATE orders SET status = 'paid', paid_at = $2::text::timestamptz, transaction_id = $3, \
-                  payment_method = $4 WHERE id = $1 AND status != 'paid'";
+                  payment_method = $4, updated_at = NOW() WHERE id = $1 AND status != 'paid'";
     let updated =
         transaction.execute(update, &[order, &paid.completed_at, &paid.id, &paid.payment_method]).await?;
     if updated == 0 {

@@ -23,6 +23,8 @@ impl Aldaba {
     /// With one application.
     pub async fn start(folder: &Path) -> Self {
         let (address, data) = (free_address(), folder.join("aldaba"));
+        let made = binary().args(["init", "--data"]).arg(&data).output().unwrap();
+        assert!(made.status.success(), "no installation: {}", String::from_utf8_lossy(&made.stderr));
         let mut command = binary();
         command.args(["serve", "--listen", &address.to_string(), "--data"]).arg(&data);
         command

@@ -18,6 +18,7 @@ pub enum Sample {
     Flask,
     Axum,
     Hono,
+    Edge,
 }
 
 /// What a sample is told by its environment.
@@ -39,24 +40,32 @@ impl Sample {
     /// Those whose mark and work are in one transaction.
     pub const TRANSACTIONAL: [Self; 3] = [Self::Express, Self::Flask, Self::Axum];
 
+    /// Those whose mark is a key beside the work.
+    pub const BY_KEY: [Self; 2] = [Self::Hono, Self::Edge];
+
+    pub fn marks_by_key(self) -> bool {
+        Self::BY_KEY.contains(&self)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Express => "express-receiver",
             Self::Flask => "flask-receiver",
             Self::Axum => "axum-shop",
             Self::Hono => "hono-receiver",
+            Self::Edge => "edge-worker",
         }
     }
 
     fn command(self) -> Command {
         let mut command = Command::new(match self {
-            Self::Express | Self::Hono => program("NODE_BIN"),
+            Self::Express | Self::Hono | Self::Edge => program("NODE_BIN"),
             Self::Flask => program("FLASK_PYTHON"),
             Self::Axum => program("AXUM_SHOP_BIN"),
         });
         match self {
             Self::Express => command.arg("server.mjs"),
-            Self::Hono => command.arg("node.mjs"),
+            Self::Hono | Self::Edge => command.arg("node.mjs"),
             Self::Flask => command.arg("app.py").env("PYTHONDONTWRITEBYTECODE", "1"),
             Self::Axum => &mut command,
         };

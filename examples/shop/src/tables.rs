@@ -16,6 +16,8 @@ pub struct Order {
     pub method: Option<String>,
     /// In UTC.
     pub paid_at: Option<String>,
+    /// Whether it was changed since it was made.
+    pub updated: bool,
 }
 
 impl Tables {
@@ -42,7 +44,7 @@ impl Tables {
     }
 
     pub async fn add_order(&self, id: &str) {
-        let insert = "INSERT INTO orders (id, amount) VALUES ($1, 2599)";
+        let insert = "INSERT INTO orders (id, amount, customer_name) VALUES ($1, 2599, 'Ann')";
         self.connect().await.execute(insert, &[&id]).await.unwrap();
     }
 
@@ -58,10 +60,17 @@ impl Tables {
     }
 
     pub async fn order(&self, id: &str) -> Order {
-        let select = "SELECT status, transaction_id, payment_method, (paid_at AT TIME ZONE 'UTC')::text \
+        let select = "SELECT status, transaction_id, payment_method, (paid_at AT TIME ZONE 'UTC')::text, \
+                      updated_at > created_at \
                       FROM orders WHERE id = $1";
         let row = self.one(select, id).await;
-        Order { status: row.get(0), transaction: row.get(1), method: row.get(2), paid_at: row.get(3) }
+        Order {
+            status: row.get(0),
+            transaction: row.get(1),
+            method: row.get(2),
+            paid_at: row.get(3),
+            updated: row.get(4),
+        }
     }
 
     pub async fn stock(&self, product: &str) -> i32 {
@@ -71,6 +80,13 @@ impl Tables {
     /// How many marks an event has.
     pub async fn marks(&self, event: &str) -> i64 {
         self.one("SELECT COUNT(*) FROM webhook_events WHERE event_id = $1", event).await.get(0)
+    }
+
+    /// Type and error of an event whose work has failed, if that was noted.
+    pub async fn failure(&self, event: &str) -> Option<(String, String)> {
+        let select = "SELECT event_type, error FROM webhook_events_failures WHERE event_id = $1";
+        let found = self.connect().await.query_opt(select, &[&event]).await.unwrap();
+        found.map(|row| (row.get(0), row.get(1)))
     }
 
     /// How many marks there are, of all events, beside what the shop has.

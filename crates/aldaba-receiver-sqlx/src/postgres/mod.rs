@@ -8,7 +8,7 @@ use crate::trouble::{has_code, in_table, lost, unavailable};
 use aldaba_receiver::transactional::{
     Deadline, InvalidTable, Keep, Payload, PostgresStatements, Table, Turn, Turns,
 };
-use aldaba_receiver::{Claim, Event, Guarantee, Ledger, LedgerError, Work};
+use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Transaction};
 use std::fmt;
@@ -157,22 +157,54 @@ impl Ledger for SqlxPostgresLedger {
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
         let seconds = older_than.min(OLDEST).as_secs_f64();
+        let removed = self.clean_all(&self.statements.clean, seconds).await?;
+        // A table of marks that somebody else has made may be without one for failures.
+        drop(self.clean_all(&self.statements.clean_failures, seconds).await);
+        Ok(removed)
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        let noted = async {
+            let mut transaction = self.pool.begin_with("BEGIN READ WRITE").await?;
+            sqlx::query(AssertSqlSafe(self.statements.note_failure.clone()))
+                .persistent(false)
+                .bind(&event.id)
+                .bind(Table::event_type(&event.event_type))
+                // PostgreSQL keeps no zeros in its texts.
+                .bind(error.replace('\0', ""))
+                .execute(&mut *transaction)
+                .await?;
+            transaction.commit().await
+        };
+        noted.await.map_err(|error| in_table(&error))
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        let find =
+            sqlx::query_as(AssertSqlSafe(self.statements.failure.clone())).persistent(false).bind(event_id);
+        let found: Option<(String, String, String)> =
+            find.fetch_optional(&self.pool).await.map_err(|error| in_table(&error))?;
+        Ok(found.map(|(event_type, error, failed_at)| FailedEvent { event_type, error, failed_at }))
+    }
+}
+
+impl SqlxPostgresLedger {
+    /// Of marks or of failures; how many there were.
+    async fn clean_all(&self, statement: &str, seconds: f64) -> Result<u64, LedgerError> {
         let mut removed = 0;
         loop {
-            let slice = self.clean_slice(seconds).await.map_err(|error| in_table(&error))?;
+            let slice = self.clean_slice(statement, seconds).await.map_err(|error| in_table(&error))?;
             removed += slice;
             if slice < SLICE as u64 {
                 return Ok(removed);
             }
         }
     }
-}
 
-impl SqlxPostgresLedger {
-    async fn clean_slice(&self, seconds: f64) -> sqlx::Result<u64> {
+    async fn clean_slice(&self, statement: &str, seconds: f64) -> sqlx::Result<u64> {
         // Transactions of this database may only read by themselves.
         let mut transaction = self.pool.begin_with("BEGIN READ WRITE").await?;
-        let clean = sqlx::query(AssertSqlSafe(self.statements.clean.clone())).persistent(false);
+        let clean = sqlx::query(AssertSqlSafe(statement.to_owned())).persistent(false);
         let removed = clean.bind(seconds).bind(SLICE).execute(&mut *transaction).await?.rows_affected();
         transaction.commit().await?;
         Ok(removed)

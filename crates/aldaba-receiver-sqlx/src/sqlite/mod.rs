@@ -8,7 +8,7 @@ use crate::trouble::{in_table, unavailable};
 use aldaba_receiver::transactional::{
     Deadline, InvalidTable, Keep, Payload, SqliteStatements, Table, Turn, Turns,
 };
-use aldaba_receiver::{Claim, Event, Guarantee, Ledger, LedgerError, Work};
+use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{
@@ -133,12 +133,23 @@ impl SqlxSqliteLedger {
         .await
     }
 
-    async fn clean_slice(&self, modifier: String) -> Result<u64, LedgerError> {
+    /// Of marks or of failures; how many there were.
+    async fn clean_all(&self, statement: &str, modifier: &str) -> Result<u64, LedgerError> {
+        let mut removed = 0;
+        loop {
+            let slice = self.clean_slice(statement.to_owned(), modifier.to_owned()).await?;
+            removed += slice;
+            if slice < SLICE as u64 {
+                return Ok(removed);
+            }
+        }
+    }
+
+    async fn clean_slice(&self, statement: String, modifier: String) -> Result<u64, LedgerError> {
         let ledger = self.clone();
         to_its_end(UPKEEP_PATIENCE + ANSWER_TIME, async move {
             let (mut transaction, _writer) = ledger.begin_upkeep().await?;
-            let clean =
-                sqlx::query(AssertSqlSafe(ledger.statements.clean.clone())).bind(modifier).bind(SLICE);
+            let clean = sqlx::query(AssertSqlSafe(statement)).bind(modifier).bind(SLICE);
             let removed = clean.execute(&mut *transaction).await.map_err(|error| in_table(&error))?;
             transaction.commit().await.map_err(|error| unavailable(&error))?;
             Ok(removed.rows_affected())
@@ -175,14 +186,30 @@ impl Ledger for SqlxSqliteLedger {
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
         let modifier = format!("-{:.3} seconds", older_than.min(OLDEST).as_secs_f64());
-        let mut removed = 0;
-        loop {
-            let slice = self.clean_slice(modifier.clone()).await?;
-            removed += slice;
-            if slice < SLICE as u64 {
-                return Ok(removed);
-            }
-        }
+        let removed = self.clean_all(&self.statements.clean, &modifier).await?;
+        // A table of marks that somebody else has made may be without one for failures.
+        drop(self.clean_all(&self.statements.clean_failures, &modifier).await);
+        Ok(removed)
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        let (ledger, id, error) = (self.clone(), event.id.clone(), error.to_owned());
+        let event_type = Table::event_type(&event.event_type).to_owned();
+        to_its_end(UPKEEP_PATIENCE + ANSWER_TIME, async move {
+            let (mut transaction, _writer) = ledger.begin_upkeep().await?;
+            let note = sqlx::query(AssertSqlSafe(ledger.statements.note_failure.clone()));
+            let noted = note.bind(id).bind(event_type).bind(error).execute(&mut *transaction).await;
+            noted.map_err(|error| in_table(&error))?;
+            transaction.commit().await.map_err(|error| unavailable(&error))
+        })
+        .await
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        let find = sqlx::query_as(AssertSqlSafe(self.statements.failure.clone())).bind(event_id);
+        let found: Option<(String, String, String)> =
+            find.fetch_optional(&self.pool).await.map_err(|error| in_table(&error))?;
+        Ok(found.map(|(event_type, error, failed_at)| FailedEvent { event_type, error, failed_at }))
     }
 }
 

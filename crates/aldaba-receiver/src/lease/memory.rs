@@ -2,8 +2,8 @@
 //! mark is gone.
 
 use crate::chance::owner_token;
-use crate::clock::instant;
-use crate::{Claim, Event, Guarantee, Ledger, LedgerError, Work};
+use crate::clock::{instant, timestamp};
+use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -47,8 +47,18 @@ struct Entry {
 
 #[derive(Debug)]
 enum State {
-    Held { owner: u128, until: Instant },
-    Done { at: Instant },
+    Held {
+        owner: u128,
+        until: Instant,
+    },
+    Done {
+        at: Instant,
+    },
+    /// The event is anybody's.
+    Failed {
+        at: Instant,
+        note: FailedEvent,
+    },
 }
 
 impl Entry {
@@ -133,6 +143,7 @@ impl Shared {
         if let Some(entry) = entries.get(&event.id) {
             match entry.state {
                 State::Held { until, .. } if until <= now => drop(self.expired.fetch_add(1, Relaxed)),
+                State::Failed { .. } => {}
                 _ if entry.digest != digest => return Ok(Standing::Ended(Claim::OtherBody)),
                 State::Done { .. } => return Ok(Standing::Ended(Claim::Duplicate)),
                 State::Held { until, .. } => return Ok(Standing::HeldUntil(until)),
@@ -229,9 +240,34 @@ impl Ledger for MemoryLeases {
         let before = entries.len();
         entries.retain(|_, entry| match entry.state {
             State::Done { at } => now.duration_since(at) <= older_than,
-            State::Held { .. } => true,
+            State::Held { .. } | State::Failed { .. } => true,
         });
-        Ok((before - entries.len()) as u64)
+        let removed = (before - entries.len()) as u64;
+        let is_young = |state: &State| !matches!(state, State::Failed { at, .. } if now.duration_since(*at) > older_than);
+        entries.retain(|_, entry| is_young(&entry.state));
+        Ok(removed)
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        self.0.available()?;
+        let mut entries = self.0.entries();
+        let (event_type, error) = (event.event_type.clone(), error.to_owned());
+        let note = FailedEvent { event_type, error, failed_at: timestamp() };
+        let is_free = entries.get(&event.id).is_none_or(|entry| matches!(entry.state, State::Failed { .. }));
+        // Room is for events that are handled, before all.
+        if is_free && entries.len() < MAX_EVENTS / 2 {
+            let state = State::Failed { at: instant(), note };
+            entries.insert(event.id.clone(), Entry { digest: event.digest(), state });
+        }
+        Ok(())
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        self.0.available()?;
+        Ok(match self.0.entries().get(event_id) {
+            Some(Entry { state: State::Failed { note, .. }, .. }) => Some(note.clone()),
+            _ => None,
+        })
     }
 }
 

@@ -19,7 +19,26 @@ pub struct PostgresStatements {
     pub migrate: String,
     /// Fails if a table that was there already has not the columns, or no unique id.
     pub check: String,
+    /// Notes that the event `$1` of the type `$2` has failed with the error `$3`.
+    pub note_failure: String,
+    /// Type, error and time of the last failure of the event `$1`, unless it is marked.
+    pub failure: String,
+    /// Removes up to `$2` failures that are older than `$1` seconds.
+    pub clean_failures: String,
 }
+
+const NOTE_FAILURE: &str = "INSERT INTO webhook_events_failures (event_id, event_type, error, failed_at)
+    VALUES ($1, $2, $3, timezone('utc', now()))
+    ON CONFLICT (event_id) DO UPDATE SET event_type = EXCLUDED.event_type, error = EXCLUDED.error,
+        failed_at = EXCLUDED.failed_at";
+
+const FAILURE: &str = "SELECT event_type, error, to_char(failed_at, 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')
+    FROM webhook_events_failures WHERE event_id = $1
+        AND NOT EXISTS (SELECT 1 FROM webhook_events WHERE event_id = $1)";
+
+const CLEAN_FAILURES: &str = "DELETE FROM webhook_events_failures WHERE event_id = ANY (ARRAY (
+    SELECT event_id FROM webhook_events_failures WHERE failed_at < timezone('utc', now()) - make_interval(secs => $1)
+    ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
 
 const MARK: &str = "INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
     VALUES ($1, $2, $3::text::jsonb, timezone('utc', now())) ON CONFLICT (event_id) DO NOTHING RETURNING txid_current()";
@@ -46,6 +65,9 @@ impl PostgresStatements {
             clean: table.statement(CLEAN),
             migrate: table.statement(&migrate),
             check: table.statement(CHECK),
+            note_failure: table.statement(NOTE_FAILURE),
+            failure: table.statement(FAILURE),
+            clean_failures: table.statement(CLEAN_FAILURES),
         }
     }
 
@@ -75,7 +97,27 @@ pub struct SqliteStatements {
     pub clean: String,
     /// Makes the table.
     pub migrate: String,
+    /// Notes that the event `?1` of the type `?2` has failed with the error `?3`.
+    pub note_failure: String,
+    /// Type, error and time of the last failure of the event `?1`, unless it is marked.
+    pub failure: String,
+    /// Removes up to `?2` failures that are older than `?1`, as in `-60 seconds`.
+    pub clean_failures: String,
 }
+
+const SQLITE_NOTE_FAILURE: &str =
+    "INSERT INTO webhook_events_failures (event_id, event_type, error, failed_at)
+    VALUES (?1, ?2, ?3, strftime('%Y-%m-%d %H:%M:%f', 'now'))
+    ON CONFLICT (event_id) DO UPDATE SET event_type = excluded.event_type, error = excluded.error,
+        failed_at = excluded.failed_at";
+
+const SQLITE_FAILURE: &str = "SELECT event_type, error, replace(failed_at, ' ', 'T') || 'Z'
+    FROM webhook_events_failures WHERE event_id = ?1
+        AND NOT EXISTS (SELECT 1 FROM webhook_events WHERE event_id = ?1)";
+
+const SQLITE_CLEAN_FAILURES: &str = "DELETE FROM webhook_events_failures WHERE event_id IN (
+    SELECT event_id FROM webhook_events_failures
+    WHERE failed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?1) ORDER BY failed_at LIMIT ?2)";
 
 const SQLITE_FIND: &str = "SELECT CAST(payload AS TEXT) FROM webhook_events WHERE event_id = ?1";
 
@@ -94,6 +136,9 @@ impl SqliteStatements {
             mark: table.statement(SQLITE_MARK),
             clean: table.statement(SQLITE_CLEAN),
             migrate: table.statement(SQLITE_MIGRATION),
+            note_failure: table.statement(SQLITE_NOTE_FAILURE),
+            failure: table.statement(SQLITE_FAILURE),
+            clean_failures: table.statement(SQLITE_CLEAN_FAILURES),
         }
     }
 }

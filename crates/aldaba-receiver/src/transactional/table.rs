@@ -3,11 +3,17 @@
 use std::fmt;
 use thiserror::Error;
 
-/// What makes the table in PostgreSQL. It may run again, and where the table is there already.
-pub const POSTGRES_MIGRATION: &str = include_str!("../../migrations/postgres/0001_webhook_events.sql");
+/// What makes the tables of marks and of failures in PostgreSQL. It may run again, and where the table is there already.
+pub const POSTGRES_MIGRATION: &str = concat!(
+    include_str!("../../migrations/postgres/0001_webhook_events.sql"),
+    include_str!("../../migrations/postgres/0002_webhook_events_failures.sql")
+);
 
-/// What makes the table in SQLite. It may run again, and where the table is there already.
-pub const SQLITE_MIGRATION: &str = include_str!("../../migrations/sqlite/0001_webhook_events.sql");
+/// What makes the tables of marks and of failures in SQLite. It may run again, and where the table is there already.
+pub const SQLITE_MIGRATION: &str = concat!(
+    include_str!("../../migrations/sqlite/0001_webhook_events.sql"),
+    include_str!("../../migrations/sqlite/0002_webhook_events_failures.sql")
+);
 
 /// The name of the table unless another one is chosen.
 const USUAL: &str = "webhook_events";
@@ -97,6 +103,7 @@ mod tests {
             assert_eq!(Table::default().statement(migration), migration);
             let ours = table.statement(migration);
             assert!(ours.contains("EXISTS stripe (") && ours.contains("idx_stripe_processed_at ON stripe ("));
+            assert!(ours.contains("EXISTS stripe_failures ("));
             assert!(!ours.contains("webhook_events"));
         }
     }

@@ -24,7 +24,7 @@ fn record(shelf: &Shelf) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_and_their_lives_are_those_of_the_document() {
+async fn e3_records_and_their_lives_are_those_of_the_document() {
     let (shelf, leases) = set();
     let lease = claimed(&leases, "a").await;
     let processing = record(&shelf);
@@ -266,7 +266,7 @@ async fn handled_of_ten<S: KeyValueStore>(store: S) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_far_a_store_can_be_trusted_is_said_and_true() {
+async fn e3_how_far_a_store_can_be_trusted_is_said_and_true() {
     let edge = || {
         let edge = Edge::default();
         edge.0.set_gap(Duration::from_millis(50));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use test_servers::Redis;
 
 #[tokio::test]
-async fn keys_and_their_lives_are_those_of_the_document() {
+async fn e3_keys_and_their_lives_are_those_of_the_document() {
     let mut scene = Scene::set().await;
     let lease = claimed(&scene.leases, "a").await;
     let lock: u64 = scene.command(&["PTTL", LOCK]).await;

@@ -1,12 +1,14 @@
 //! Leases in memory: owners, expiry and renewal. Time moves only when it is told to.
 
+use aldaba_receiver::inbound::{Inspector, Recipe};
 use aldaba_receiver::lease::{MemoryLease, MemoryLeases};
-use aldaba_receiver::{Claim, Event, Ledger, LedgerError, Work};
+use aldaba_receiver::{Claim, Cleanup, CleanupReport, Event, Ledger, LedgerError, Receiver, Work};
 use http::HeaderMap;
 use std::time::Duration;
 
 const LEASE: Duration = Duration::from_secs(30);
 const NO_TIME: Duration = Duration::ZERO;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn event(id: &str) -> Event {
     Event::new(id, "payment.success", "{}", HeaderMap::new())
@@ -93,6 +95,29 @@ async fn marks_are_cleaned_by_age_and_leases_never() {
     assert_eq!(leases.clean(Duration::from_secs(50)).await.unwrap(), 1);
     assert!(!leases.is_marked("old") && leases.is_marked("young"));
     assert!(matches!(leases.claim(&event("held"), NO_TIME).await.unwrap(), Claim::InProgress));
+}
+
+#[tokio::test(start_paused = true)]
+async fn e6_unless_told_otherwise_marks_of_30_days_are_removed_daily_and_the_number_is_reported() {
+    let leases = MemoryLeases::new();
+    let inspector = Inspector::new(Recipe::unsigned(), []).unwrap();
+    let receiver = Receiver::new(inspector, leases.clone());
+    claimed(&leases, "old").await.complete().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (reports, mut reported) = tokio::sync::mpsc::unbounded_channel();
+    let report = move |report: &CleanupReport| reports.send(*report.removed.as_ref().unwrap()).unwrap();
+    let cleanup = Cleanup::of(&receiver).report(report).start();
+    tokio::time::sleep(DAY * 29 + DAY / 2).await;
+    claimed(&leases, "young").await.complete().await.unwrap();
+    assert!(leases.is_marked("old"));
+    tokio::time::sleep(DAY).await;
+    assert!(!leases.is_marked("old") && leases.is_marked("young"));
+    cleanup.stop().await;
+    let mut days = Vec::new();
+    while let Some(removed) = reported.recv().await {
+        days.push(removed);
+    }
+    assert_eq!(days, [vec![0; 30], vec![1]].concat(), "one at the start, and one a day");
 }
 
 #[tokio::test(start_paused = true)]

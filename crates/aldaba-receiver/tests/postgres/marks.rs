@@ -193,7 +193,7 @@ async fn events_of_two_senders_have_tables_of_their_own() {
 }
 
 #[tokio::test]
-async fn old_marks_go_in_slices_by_the_index() {
+async fn e6_old_marks_go_in_slices_by_the_index() {
     let database = Database::set().await;
     let fill = "INSERT INTO webhook_events SELECT 'evt_' || n, '', '{}',
             NOW() - (CASE WHEN n <= 2500 THEN 40 ELSE 1 END) * interval '1 day', NOW()

@@ -32,7 +32,7 @@ async fn shape(database: &Database) -> String {
 }
 
 #[tokio::test]
-async fn the_table_is_the_one_of_the_guide() {
+async fn e11_the_table_is_the_one_of_the_guide() {
     let (ours, theirs) = (Database::set().await, bare().await);
     let index = "CREATE INDEX idx_webhook_events_processed_at ON webhook_events (processed_at)";
     // But for the zone: the guide has the session's.

@@ -142,7 +142,7 @@ fn what_is_no_file_is_refused() {
 }
 
 #[tokio::test]
-async fn old_marks_go_in_slices_by_the_index() {
+async fn e6_old_marks_go_in_slices_by_the_index() {
     let database = Database::set().await;
     database.run(
         "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5000)

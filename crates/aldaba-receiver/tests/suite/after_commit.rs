@@ -17,15 +17,15 @@ pub(crate) async fn an_action_runs_once_the_effect_is_committed<S: Stage>(stage:
     assert_eq!(scene.counted.sum(COUNTER, "done"), 1);
 }
 
-pub(crate) async fn an_action_that_fails_changes_no_answer<S: Stage>(stage: S) {
+pub(crate) async fn e5_an_action_that_fails_changes_no_answer<S: Stage>(stage: S) {
     changes_no_answer(stage, Sequel::Fails, "failed").await;
 }
 
-pub(crate) async fn an_action_that_panics_changes_no_answer<S: Stage>(stage: S) {
+pub(crate) async fn e5_an_action_that_panics_changes_no_answer<S: Stage>(stage: S) {
     changes_no_answer(stage, Sequel::Panics, "panicked").await;
 }
 
-pub(crate) async fn an_action_that_hangs_delays_no_answer_and_is_ended<S: Stage>(stage: S) {
+pub(crate) async fn e5_an_action_that_hangs_delays_no_answer_and_is_ended<S: Stage>(stage: S) {
     changes_no_answer(stage, Sequel::Hangs, "timed_out").await;
 }
 

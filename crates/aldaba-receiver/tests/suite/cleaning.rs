@@ -13,7 +13,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const OLD: Duration = Duration::from_secs(1);
 const LONG_ENOUGH: Duration = Duration::from_millis(2200);
 
-pub(crate) async fn old_marks_are_removed_and_counted<S: Stage>(stage: S) {
+pub(crate) async fn e6_old_marks_are_removed_and_counted<S: Stage>(stage: S) {
     if !S::CLEANS {
         return;
     }
@@ -38,7 +38,7 @@ pub(crate) async fn old_marks_are_removed_and_counted<S: Stage>(stage: S) {
     scene.send(&events[0]).await.is_new();
 }
 
-pub(crate) async fn a_cleanup_runs_by_itself_and_reports<S: Stage>(stage: S) {
+pub(crate) async fn e6_a_cleanup_runs_by_itself_and_reports<S: Stage>(stage: S) {
     if !S::CLEANS {
         return;
     }

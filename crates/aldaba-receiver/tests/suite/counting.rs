@@ -9,7 +9,7 @@ use metrics::Unit;
 use serde_json::json;
 use std::time::Duration;
 
-pub(crate) async fn every_outcome_is_counted<S: Stage>(stage: S) {
+pub(crate) async fn e7_every_outcome_is_counted<S: Stage>(stage: S) {
     let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(500))).await;
     assert_eq!(scene.receiver.duplicate_rate().ratio(), 0.0);
     let event = Sent::new("evt_counted");

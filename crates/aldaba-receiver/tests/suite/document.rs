@@ -5,7 +5,7 @@ use super::client::Sent;
 use super::scene::{Act, Scene};
 use futures_util::future::join_all;
 
-pub(crate) async fn the_first_event_is_processed<S: Stage>(stage: S) {
+pub(crate) async fn e2_the_first_event_is_processed<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_test_001");
     let reply = scene.send(&event).await;
@@ -15,7 +15,7 @@ pub(crate) async fn the_first_event_is_processed<S: Stage>(stage: S) {
     assert_eq!(scene.runs(), 1);
 }
 
-pub(crate) async fn a_repeat_is_answered_as_a_duplicate<S: Stage>(stage: S) {
+pub(crate) async fn e2_a_repeat_is_answered_as_a_duplicate<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_test_002");
     scene.send(&event).await.is_new();
@@ -24,7 +24,7 @@ pub(crate) async fn a_repeat_is_answered_as_a_duplicate<S: Stage>(stage: S) {
     assert_eq!(scene.runs(), 1);
 }
 
-pub(crate) async fn three_copies_leave_one_effect_and_one_mark<S: Stage>(stage: S) {
+pub(crate) async fn e13_three_copies_leave_one_effect_and_one_mark<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_test_003");
     for _ in 0..3 {
@@ -33,7 +33,7 @@ pub(crate) async fn three_copies_leave_one_effect_and_one_mark<S: Stage>(stage: 
     scene.left(&event, 1, 1).await;
 }
 
-pub(crate) async fn ten_copies_in_parallel_are_all_answered_and_one_is_processed<S: Stage>(stage: S) {
+pub(crate) async fn e4_ten_copies_in_parallel_are_all_answered_and_one_is_processed<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_race_001");
     scene.next([Act::WorkThenWait]);

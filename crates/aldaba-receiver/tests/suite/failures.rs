@@ -3,12 +3,12 @@
 use super::client::Sent;
 use super::scene::{Act, Scene};
 use super::{Stage, left_behind};
-use aldaba_receiver::OnFailure;
+use aldaba_receiver::{FailedEvent, Ledger, OnFailure};
 use http::StatusCode;
 use serde_json::json;
 use std::time::Duration;
 
-pub(crate) async fn a_failed_event_is_not_marked_and_its_retry_is_processed<S: Stage>(stage: S) {
+pub(crate) async fn e5_a_failed_event_is_not_marked_and_its_retry_is_processed<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_fails_once");
     scene.next([Act::Refuse]);
@@ -19,7 +19,7 @@ pub(crate) async fn a_failed_event_is_not_marked_and_its_retry_is_processed<S: S
     scene.left(&event, 1, 1).await;
 }
 
-pub(crate) async fn what_a_failed_handler_did_is_undone_where_there_is_a_transaction<S: Stage>(stage: S) {
+pub(crate) async fn e5_what_a_failed_handler_did_is_undone_where_there_is_a_transaction<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_half_done");
     scene.next([Act::WorkThenFail]);
@@ -29,7 +29,7 @@ pub(crate) async fn what_a_failed_handler_did_is_undone_where_there_is_a_transac
     scene.left(&event, left_behind::<S>() + 1, 1).await;
 }
 
-pub(crate) async fn a_failure_is_acknowledged_where_that_was_chosen<S: Stage>(stage: S) {
+pub(crate) async fn e5_a_failure_is_acknowledged_where_that_was_chosen<S: Stage>(stage: S) {
     let scene = Scene::set_with(stage, |builder| builder.on_failure(OnFailure::Acknowledge)).await;
     let event = Sent::new("evt_acknowledged");
     scene.next([Act::FailTelling("no such order")]);
@@ -38,6 +38,59 @@ pub(crate) async fn a_failure_is_acknowledged_where_that_was_chosen<S: Stage>(st
     scene.left(&event, 0, 0).await;
     scene.send(&event).await.is_new();
     scene.left(&event, 1, 1).await;
+}
+
+/// What the ledger has noted of an event's failure, once it has this error. The answer does not wait for the note.
+async fn noted<S: Stage>(scene: &Scene<S>, event: &Sent, error: &str) -> FailedEvent {
+    for _ in 0..400 {
+        let note = scene.receiver.ledger().failure(&event.id).await.unwrap();
+        if let Some(note) = note.filter(|note| note.error.contains(error)) {
+            return note;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("the failure of {} with `{error}` was not noted", event.id);
+}
+
+pub(crate) async fn e10_what_a_handler_failed_with_is_noted_and_the_note_is_no_mark<S: Stage>(stage: S) {
+    let scene = Scene::set(stage).await;
+    let event = Sent::new("evt_noted");
+    let failure = async || scene.receiver.ledger().failure(&event.id).await.unwrap();
+    assert_eq!(failure().await, None);
+    scene.next([Act::FailTelling("no such order"), Act::WorkThenPanic, Act::FailTelling("the last one")]);
+    for error in ["no such order", "panicked", "the last one"] {
+        scene.send(&event).await.is_refused(500);
+        let note = noted(&scene, &event, error).await;
+        assert!(note.failed_at.len() == 24 && note.failed_at.ends_with('Z'), "{note:?}");
+        assert_eq!(note.event_type, "payment.success");
+        assert_eq!(scene.stage.marks(&event.id).await, 0, "it is no mark");
+    }
+    scene.send(&event).await.is_new();
+    assert_eq!(failure().await, None, "it was handled");
+    scene.send(&event).await.is_duplicate();
+    // One that is acknowledged does not come again by itself: the note is all that is left of it.
+    let other = Sent::new("evt_long");
+    let long: &'static str = "é".repeat(FailedEvent::LONGEST_ERROR).leak();
+    scene.next([Act::FailTelling(long)]);
+    scene.send(&other).await.is_refused(500);
+    let note = noted(&scene, &other, "é").await;
+    assert_eq!(note.error.len(), FailedEvent::LONGEST_ERROR);
+}
+
+pub(crate) async fn e10_notes_of_failures_are_cleaned_like_marks<S: Stage>(stage: S) {
+    if !S::CLEANS {
+        return;
+    }
+    let scene = Scene::set(stage).await;
+    let event = Sent::new("evt_cleaned");
+    scene.next([Act::Refuse]);
+    scene.send(&event).await.is_refused(500);
+    noted(&scene, &event, "").await;
+    assert_eq!(scene.receiver.clean(Duration::from_secs(60)).await.unwrap(), 0);
+    noted(&scene, &event, "").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(scene.receiver.clean(Duration::ZERO).await.unwrap(), 0, "it was no mark");
+    assert_eq!(scene.receiver.ledger().failure(&event.id).await.unwrap(), None);
 }
 
 pub(crate) async fn a_panic_is_a_failure_like_any_other<S: Stage>(stage: S) {

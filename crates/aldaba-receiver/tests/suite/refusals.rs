@@ -14,7 +14,7 @@ fn without(mut request: Request<Body>, header: &str) -> Request<Body> {
     request
 }
 
-pub(crate) async fn bad_requests_are_refused_and_nothing_is_stored_or_run<S: Stage>(stage: S) {
+pub(crate) async fn e2_and_e9_bad_requests_are_refused_and_nothing_is_stored_or_run<S: Stage>(stage: S) {
     let scene = Scene::set_with(stage, |builder| builder.max_body(SMALL)).await;
     let event = Sent::new("evt_bad");
     let good = || event.request().body(event.whole()).unwrap();
@@ -129,7 +129,7 @@ pub(crate) async fn a_ledger_that_is_down_runs_nothing_and_asks_again<S: Stage>(
     scene.left(&event, 1, 1).await;
 }
 
-pub(crate) async fn the_ledger_is_not_asked_before_the_signature_held<S: Stage>(stage: S) {
+pub(crate) async fn e9_the_ledger_is_not_asked_before_the_signature_held<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_unsigned");
     scene.stage.take_down().await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Long enough for a request to have come to its wait.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-pub(crate) async fn a_copy_waits_for_the_end_and_is_then_a_duplicate<S: Stage>(stage: S) {
+pub(crate) async fn e4_a_copy_waits_for_the_end_and_is_then_a_duplicate<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_waits");
     scene.next([Act::WorkThenWait]);
@@ -23,7 +23,7 @@ pub(crate) async fn a_copy_waits_for_the_end_and_is_then_a_duplicate<S: Stage>(s
     scene.left(&event, 1, 1).await;
 }
 
-pub(crate) async fn a_copy_takes_over_when_the_first_one_fails<S: Stage>(stage: S) {
+pub(crate) async fn e4_a_copy_takes_over_when_the_first_one_fails<S: Stage>(stage: S) {
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_taken_over");
     scene.next([Act::WaitThenFail]);
@@ -39,7 +39,7 @@ pub(crate) async fn a_copy_takes_over_when_the_first_one_fails<S: Stage>(stage: 
     assert_eq!(scene.runs(), 2);
 }
 
-pub(crate) async fn past_the_patience_a_copy_is_told_to_come_again<S: Stage>(stage: S) {
+pub(crate) async fn e4_past_the_patience_a_copy_is_told_to_come_again<S: Stage>(stage: S) {
     let scene = Scene::set_with(stage, |builder| builder.patience(A_WHILE)).await;
     let event = Sent::new("evt_slow");
     scene.next([Act::WorkThenWait]);

@@ -72,7 +72,7 @@ macro_rules! trials {
             }
 
             #[tokio::test]
-            async fn a_ledger_that_marks_before_it_works_is_found_out() {
+            async fn e3_a_ledger_that_marks_before_it_works_is_found_out() {
                 $crate::trials::kills::find_out::<$trial>().await;
             }
         })+

@@ -6,7 +6,7 @@ use apalis::prelude::Status;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_job_that_succeeds_at_its_third_try_sends_one_webhook() {
+async fn c7_a_job_that_succeeds_at_its_third_try_sends_one_webhook() {
     let mut world = World::new().await;
     let id = world.send("third-time@example.com");
     let _worker = world.work();
@@ -23,7 +23,7 @@ async fn a_job_that_succeeds_at_its_third_try_sends_one_webhook() {
 }
 
 #[tokio::test]
-async fn a_job_that_fails_for_good_sends_one_webhook_with_its_last_error() {
+async fn c1_a_job_that_fails_for_good_sends_one_webhook_with_its_last_error() {
     let mut world = World::new().await;
     let id = world.send("nobody@example.com");
     let _worker = world.work();
@@ -50,7 +50,7 @@ async fn a_job_that_is_not_worth_another_try_sends_its_webhook_after_the_first()
 }
 
 #[tokio::test]
-async fn a_job_without_a_url_asks_nothing_of_aldaba() {
+async fn c1_a_job_without_a_url_asks_nothing_of_aldaba() {
     let mut world = World::new().await;
     let (done, failed) =
         (world.send_without_url("ann@example.com"), world.send_without_url("nobody@example.com"));
@@ -81,7 +81,7 @@ async fn a_job_ends_also_while_aldaba_is_down_and_tells_of_it_later() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_takes_it_does_not_repeat_the_job() {
+async fn c1_a_receiver_that_never_takes_it_does_not_repeat_the_job() {
     let mut world = World::with_receiver(Receiver::start(500).await).await;
     let id = world.send("ann@example.com");
     let _worker = world.work();
@@ -95,7 +95,7 @@ async fn a_receiver_that_never_takes_it_does_not_repeat_the_job() {
 }
 
 #[tokio::test]
-async fn a_url_that_aldaba_refuses_does_not_fail_the_job() {
+async fn c1_a_url_that_aldaba_refuses_does_not_fail_the_job() {
     let mut world = World::new().await;
     let id = world.send_with_url("ann@example.com", "ftp://example.com/not-a-webhook");
     let _worker = world.work();

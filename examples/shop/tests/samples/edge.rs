@@ -22,7 +22,7 @@ fn mark(world: &World, id: &str) -> Option<(PathBuf, Value)> {
     files.map(read).find(|(_, entry)| entry["key"] == format!("event:{id}"))
 }
 
-pub(crate) async fn a_first_event_is_handled_and_repeats_are_duplicates(world: Arc<World>) {
+pub(crate) async fn e13_a_first_event_is_handled_and_repeats_are_duplicates(world: Arc<World>) {
     let (payment, id) = (world.payment().await, fresh("evt"));
     let first = world.sender.deliver(&id, &payment.body()).await;
     assert!(first.is_new(), "{first:?}");
@@ -33,12 +33,20 @@ pub(crate) async fn a_first_event_is_handled_and_repeats_are_duplicates(world: A
     assert_eq!(world.backend.calls(&id), [payment.event()]);
 }
 
-pub(crate) async fn a_failure_is_not_marked_and_the_next_try_is_handled(world: Arc<World>) {
+/// E10: the record of an event that failed carries its error, and is no mark.
+pub(crate) async fn a_failure_is_noted_with_its_error_and_the_next_try_is_handled(world: Arc<World>) {
     let (payment, id) = (world.payment().await, fresh("evt"));
     world.backend.answers(Manner::Badly);
     let failed = world.sender.deliver(&id, &payment.body()).await;
     assert_eq!(failed.status, 500, "{failed:?}");
-    assert!(mark(&world, &id).is_none());
+    let (_, note) = eventually("the note", async || mark(&world, &id)).await;
+    let note: Value = serde_json::from_str(note["value"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&note["status"], &note["error"]),
+        (&json!("failed"), &json!("the backend answered 500")),
+        "{note}"
+    );
+    assert!(note["failedAt"].is_string() && note["processedAt"].is_null(), "{note}");
     world.backend.answers(Manner::Well);
     assert!(world.sender.deliver(&id, &payment.body()).await.is_new());
     assert!(world.sender.deliver(&id, &payment.body()).await.is_duplicate());
@@ -75,7 +83,7 @@ pub(crate) async fn parallel_copies_may_run_beside_each_other(world: Arc<World>)
     assert_eq!(world.backend.calls(&id).len(), ran);
 }
 
-pub(crate) async fn a_mark_is_kept_for_30_days(world: Arc<World>) {
+pub(crate) async fn e3_a_mark_is_kept_for_30_days(world: Arc<World>) {
     let (payment, id) = (world.payment().await, fresh("evt"));
     assert!(world.sender.deliver(&id, &payment.body()).await.is_new());
     let (path, mut entry) = mark(&world, &id).unwrap();

@@ -34,6 +34,17 @@ pub(crate) async fn a_failure_rolls_back_mark_and_work_and_the_next_try_has_its_
     assert!(world.sender.deliver(&id, &payment.body()).await.is_duplicate());
 }
 
+/// The note is made beside the answer, and names what was missing.
+pub(crate) async fn e10_an_event_that_failed_is_noted_with_its_error(world: Arc<World>) {
+    let (payment, id) = (Payment::of(&fresh("order"), &fresh("product")), fresh("evt"));
+    let answer = world.sender.deliver(&id, &payment.body()).await;
+    assert!(is_failure(&answer), "{answer:?}");
+    let (event_type, error) = eventually("the note", async || world.tables.failure(&id).await).await;
+    assert_eq!(event_type, "payment.success");
+    assert!(error.contains(&payment.order), "{error}");
+    assert_eq!(world.tables.marks(&id).await, 0, "it is no mark");
+}
+
 pub(crate) async fn an_event_that_comes_before_its_order_is_tried_again(world: Arc<World>) {
     let (payment, id) = (Payment::of(&fresh("order"), &fresh("product")), fresh("evt"));
     world.tables.add_product(&payment.product, STOCK).await;
@@ -45,7 +56,7 @@ pub(crate) async fn an_event_that_comes_before_its_order_is_tried_again(world: A
     world.is_paid_once(&payment).await;
 }
 
-pub(crate) async fn fields_of_wrong_types_fail_and_change_nothing(world: Arc<World>) {
+pub(crate) async fn e12_fields_of_wrong_types_fail_and_change_nothing(world: Arc<World>) {
     let payment = world.payment().await;
     let fields = [
         "/paymentLink",

@@ -31,14 +31,15 @@ macro_rules! claims {
 
 /// What holds where mark and work are in one transaction.
 const OF_TRANSACTIONS: &[Claim] = claims![
-    once::a_first_event_has_its_effect_and_a_repeat_is_a_duplicate,
-    once::three_copies_leave_one_mark_and_one_effect,
-    once::ten_parallel_copies_are_all_answered_200_and_one_of_them_is_new,
+    once::e13_a_first_event_has_its_effect_and_a_repeat_is_a_duplicate,
+    once::e12_an_order_has_the_name_of_its_customer,
+    once::e13_three_copies_leave_one_mark_and_one_effect,
+    once::e13_ten_parallel_copies_are_all_answered_200_and_one_of_them_is_new,
     once::a_repeat_does_not_run_where_no_guard_would_hold_it,
-    once::a_second_event_of_a_payment_has_no_second_effect,
-    once::the_stock_does_not_fall_below_zero,
+    once::e12_a_second_event_of_a_payment_has_no_second_effect,
+    once::e12_the_stock_does_not_fall_below_zero,
     once::an_event_that_nobody_handles_is_marked,
-    once::old_marks_are_cleaned_and_young_ones_stay,
+    once::e6_old_marks_are_cleaned_and_young_ones_stay,
     marks::a_mark_is_known_in_every_form_that_the_library_has_for_it,
     start::a_secret_with_which_anybody_could_sign_is_refused_at_the_start,
     start::a_patience_that_is_none_is_refused_at_the_start,
@@ -49,8 +50,9 @@ const OF_TRANSACTIONS: &[Claim] = claims![
     refusals::an_id_with_another_body_is_409,
     refusals::a_body_that_is_no_json_is_not_taken,
     failures::a_failure_rolls_back_mark_and_work_and_the_next_try_has_its_effect,
+    failures::e10_an_event_that_failed_is_noted_with_its_error,
     failures::an_event_that_comes_before_its_order_is_tried_again,
-    failures::fields_of_wrong_types_fail_and_change_nothing,
+    failures::e12_fields_of_wrong_types_fail_and_change_nothing,
     waiting::a_copy_waits_for_work_in_progress_and_is_a_duplicate_after_its_commit,
     waiting::a_copy_waits_for_work_in_progress_and_is_new_after_its_rollback,
     waiting::past_the_patience_a_copy_is_409_with_retry_after,
@@ -66,7 +68,7 @@ const OF_TRANSACTIONS: &[Claim] = claims![
 
 /// What depends on how deliveries are signed.
 const OF_SIGNATURES: &[Claim] = claims![
-    once::a_first_event_has_its_effect_and_a_repeat_is_a_duplicate,
+    once::e13_a_first_event_has_its_effect_and_a_repeat_is_a_duplicate,
     once::an_event_that_nobody_handles_is_marked,
     refusals::what_is_not_signed_well_is_401,
     refusals::an_event_without_a_fit_id_is_400,
@@ -76,11 +78,11 @@ const OF_SIGNATURES: &[Claim] = claims![
 
 /// What holds where the mark is a key beside the work.
 const OF_KEYS: &[Claim] = claims![
-    edge::a_first_event_is_handled_and_repeats_are_duplicates,
-    edge::a_failure_is_not_marked_and_the_next_try_is_handled,
+    edge::e13_a_first_event_is_handled_and_repeats_are_duplicates,
+    edge::a_failure_is_noted_with_its_error_and_the_next_try_is_handled,
     edge::a_crash_before_the_mark_loses_nothing,
     edge::parallel_copies_may_run_beside_each_other,
-    edge::a_mark_is_kept_for_30_days,
+    edge::e3_a_mark_is_kept_for_30_days,
     edge::a_store_that_is_away_is_503_with_retry_after,
     edge::a_store_that_hangs_is_503_with_retry_after,
     edge::a_record_counts_by_its_status_and_one_that_nobody_can_read_is_a_mark,
@@ -114,8 +116,10 @@ async fn run(words: &[String]) -> Vec<String> {
         failed.extend(test(&stage, sample, Signing::Standard, OF_TRANSACTIONS, words).await);
         failed.extend(test(&stage, sample, Signing::Branded, OF_SIGNATURES, words).await);
     }
-    for signing in Signing::BOTH {
-        failed.extend(test(&stage, Sample::Hono, signing, OF_KEYS, words).await);
+    for sample in Sample::BY_KEY {
+        for signing in Signing::BOTH {
+            failed.extend(test(&stage, sample, signing, OF_KEYS, words).await);
+        }
     }
     failed
 }

@@ -44,6 +44,7 @@ impl<S: KeyValueStore> Hold<S> {
             received_at: Some(timestamp()),
             processed_at: None,
             failed_at: None,
+            error: None,
             digest: Some(hex(event.digest())),
             owner: Some(format!("{owner:032x}")),
         };

@@ -11,8 +11,9 @@ use super::expired::Expired;
 use super::owned::OwnedLease;
 use super::times::{LeaseOptionError, LeaseTimes, check_prefix};
 use crate::chance::owner_token;
-use crate::{Claim, Event, Guarantee, Ledger, LedgerError};
+use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
 use hold::Hold;
+use record::{Record, Status};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use std::time::Duration;
 ///
 /// There is one record for an event, under `event:<id>`: `{"type": …, "status": "processing", "receivedAt": …}` while it
 /// is being handled, which lives for 30 seconds and is renewed; then `"status": "processed"` with `processedAt`, or
-/// `"status": "failed"` with `failedAt`, which live for 30 days. An event that has failed is anybody's again. A record of
+/// `"status": "failed"` with `failedAt` and `error`, which live for 30 days. An event that has failed is anybody's again. A record of
 /// another program that says no status is a mark.
 ///
 /// How far it can be trusted depends on the store: see [`KeyValueLeases::ATOMICITY`]. For when an event has its effect
@@ -60,6 +61,10 @@ impl<S: KeyValueStore> KeyValueLeases<S> {
         Ok(Self { store: Arc::new(store), options, expired: Expired::none("key_value") })
     }
 
+    fn key(&self, event_id: &str) -> String {
+        format!("{}:{event_id}", self.options.prefix)
+    }
+
     /// How many leases have ended while their events were being handled, since this was made.
     pub fn expired_leases(&self) -> u64 {
         self.expired.total()
@@ -72,9 +77,35 @@ impl<S: KeyValueStore> Ledger for KeyValueLeases<S> {
     const GUARANTEE: Guarantee = Guarantee::AtLeastOnce;
 
     async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
-        let key = format!("{}:{}", self.options.prefix, event.id);
+        let key = self.key(&event.id);
         let hold = Hold::new(Arc::clone(&self.store), self.options.times, key, event, owner_token()?);
         claim(Arc::new(hold), self.options.times, patience, &self.expired).await
+    }
+
+    /// Into the record that the abandoned lease has left. Where that is gone, or another has the event, there is none.
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        let key = self.key(&event.id);
+        let noting = async {
+            let Some(text) = self.store.get(&key).await? else { return Ok(()) };
+            let record = Record::read(&text);
+            if record.status == Status::Failed {
+                let noted = Record { error: Some(error.to_owned()), ..record }.text();
+                self.store.replace_if(&key, &text, &noted, self.options.times.marks).await?;
+            }
+            Ok(())
+        };
+        noting.await.map_err(|error: S::Error| LedgerError::Unavailable(error.into()))
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        let found = self.store.get(&self.key(event_id)).await;
+        let found = found.map_err(|error| LedgerError::Unavailable(error.into()))?;
+        let record = found.map(|text| Record::read(&text)).filter(|record| record.status == Status::Failed);
+        Ok(record.map(|record| FailedEvent {
+            event_type: record.r#type,
+            error: record.error.unwrap_or_default(),
+            failed_at: record.failed_at.unwrap_or_default(),
+        }))
     }
 
     /// The store forgets marks by itself when their life is over: there is nothing to remove, and so it is always 0.

@@ -14,6 +14,9 @@ pub(super) struct Record {
     pub(super) processed_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failed_at: Option<String>,
+    /// What its handler has failed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +47,7 @@ impl Record {
             received_at: None,
             processed_at: None,
             failed_at: None,
+            error: None,
             digest: None,
             owner: None,
         })

@@ -9,11 +9,13 @@ use super::expired::Expired;
 use super::owned::OwnedLease;
 use super::times::{LeaseOptionError, LeaseTimes, check_prefix};
 use crate::chance::owner_token;
-use crate::{Claim, Event, Guarantee, Ledger, LedgerError};
+use crate::clock::timestamp;
+use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
 use hold::Hold;
 use redis::aio::ConnectionLike;
 use redis::{Client, IntoConnectionInfo};
 use scripts::Scripts;
+use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,9 @@ use wire::Wire;
 /// as long as the handler works. When it was handled there is a mark under `webhook:processed:<id>`, which lives for 30
 /// days and holds `{"processedAt": …, "type": …, "digest": …, "owner": …}`. A mark that another program made, with or
 /// without the last two, is a mark as well, and a lock of another program is respected.
+///
+/// When its handler has failed there is a note under `webhook:failed:<id>`, which lives for 30 days and holds
+/// `{"failedAt": …, "type": …, "error": …}`. It is no mark: the next copy is handled.
 ///
 /// The lock holds a random token of its owner. Asking, renewing, completing and releasing are each one script, so that
 /// nobody gets in between, and nobody but the owner does the last three.
@@ -133,6 +138,28 @@ impl Ledger for RedisLeases {
     async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
         let hold = Hold::new(self, event, owner_token()?);
         claim(Arc::new(hold), self.options.times, patience, &self.expired).await
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        let note = json!({ "failedAt": timestamp(), "type": event.event_type, "error": error }).to_string();
+        let mut noting = self.scripts.note.key(self.options.key("failed", &event.id));
+        noting.key(self.options.key("processed", &event.id)).arg(note);
+        let marks = u64::try_from(self.options.times.marks.as_millis()).unwrap_or(u64::MAX);
+        let noted: Result<String, _> = self.wire.run(noting.arg(marks)).await;
+        noted.map(drop).map_err(LedgerError::Unavailable)
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        let mut asking = self.scripts.failure.key(self.options.key("failed", event_id));
+        asking.key(self.options.key("processed", event_id));
+        let note: Option<String> = self.wire.run(&asking).await.map_err(LedgerError::Unavailable)?;
+        let note: Option<Value> = note.and_then(|note| serde_json::from_str(&note).ok());
+        let text = |note: &Value, name: &str| note[name].as_str().unwrap_or_default().to_owned();
+        Ok(note.map(|note| FailedEvent {
+            event_type: text(&note, "type"),
+            error: text(&note, "error"),
+            failed_at: text(&note, "failedAt"),
+        }))
     }
 
     /// Redis removes marks by itself when their life is over: there is nothing to remove, and so it is always 0.

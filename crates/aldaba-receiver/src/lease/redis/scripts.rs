@@ -1,5 +1,5 @@
-//! The steps of a lease, each of them one script and so one step for everybody who looks. The keys are always the
-//! lock's and the mark's, the first argument is what the owner has written into the lock.
+//! The steps of a lease, each of them one script and so one step for everybody who looks. The keys are the
+//! lock's and the mark's, the first argument is what the owner has written into the lock; two more scripts note failures.
 
 use redis::Script;
 
@@ -9,6 +9,8 @@ pub(super) struct Scripts {
     pub(super) renew: Script,
     pub(super) complete: Script,
     pub(super) release: Script,
+    pub(super) note: Script,
+    pub(super) failure: Script,
 }
 
 pub(super) const GRANTED: &str = "granted";
@@ -26,6 +28,8 @@ impl Scripts {
             renew: Script::new(RENEW),
             complete: Script::new(COMPLETE),
             release: Script::new(RELEASE),
+            note: Script::new(NOTE),
+            failure: Script::new(FAILURE),
         }
     }
 }
@@ -68,6 +72,18 @@ redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 if not lock then return 'lapsed' end
 redis.call('DEL', KEYS[1])
 return 'ours'
+";
+
+/// KEYS: the note of a failure, the mark. ARGV: the note, its life in ms. What was handled has not failed.
+const NOTE: &str = r"
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return 'ok'
+";
+
+/// KEYS: the note of a failure, the mark.
+const FAILURE: &str = r"
+if redis.call('EXISTS', KEYS[2]) == 1 then return false end
+return redis.call('GET', KEYS[1])
 ";
 
 /// ARGV: lock.

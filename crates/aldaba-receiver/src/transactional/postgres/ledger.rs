@@ -2,12 +2,12 @@ use super::connection::Connection;
 use super::transaction::PostgresTransaction;
 use super::trouble::{in_table, unavailable};
 use crate::transactional::{InvalidTable, Keep, PostgresStatements, Table, Turns};
-use crate::{Claim, Event, Guarantee, Ledger, LedgerError};
+use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::config::SslMode;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, IsolationLevel, NoTls};
 
 /// How many connections a ledger has that was made from an address.
@@ -94,19 +94,40 @@ impl PostgresLedger {
         Ok(())
     }
 
-    async fn clean_slice(&self, seconds: f64) -> Result<u64, LedgerError> {
+    async fn clean_slice(&self, statement: &str, seconds: f64) -> Result<u64, LedgerError> {
+        let parameters = [(&seconds as _, Type::FLOAT8), (&SLICE as _, Type::INT8)];
+        self.execute(statement, &parameters).await
+    }
+
+    /// Of marks or of failures; how many there were.
+    async fn clean_all(&self, statement: &str, seconds: f64) -> Result<u64, LedgerError> {
+        let mut removed = 0;
+        loop {
+            let slice = self.clean_slice(statement, seconds).await?;
+            removed += slice;
+            if slice < SLICE as u64 {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// One statement of the ledger's own, with a commit of its own; how many rows it was about.
+    async fn execute(
+        &self,
+        statement: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<u64, LedgerError> {
         let connection = Connection::take(&self.pool).await?;
-        let cleaned = async {
+        let done = async {
             // Transactions of this database may only read by themselves.
             connection.batch_execute("BEGIN READ WRITE").await?;
-            let parameters = [(&seconds as _, Type::FLOAT8), (&SLICE as _, Type::INT8)];
-            let removed = connection.execute_typed(&self.statements.clean, &parameters).await?;
+            let rows = connection.execute_typed(statement, parameters).await?;
             connection.batch_execute("COMMIT").await?;
-            Ok(removed)
+            Ok(rows)
         };
-        let removed = cleaned.await.map_err(|error| in_table(&error))?;
+        let rows = done.await.map_err(|error| in_table(&error))?;
         connection.give_back();
-        Ok(removed)
+        Ok(rows)
     }
 }
 
@@ -125,14 +146,29 @@ impl Ledger for PostgresLedger {
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
         let seconds = older_than.min(OLDEST).as_secs_f64();
-        let mut removed = 0;
-        loop {
-            let slice = self.clean_slice(seconds).await?;
-            removed += slice;
-            if slice < SLICE as u64 {
-                return Ok(removed);
-            }
+        let removed = self.clean_all(&self.statements.clean, seconds).await?;
+        // A table of marks that somebody else has made may be without one for failures.
+        if let Err(error) = self.clean_all(&self.statements.clean_failures, seconds).await {
+            tracing::debug!(%error, "old failures were not removed");
         }
+        Ok(removed)
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        // PostgreSQL keeps no zeros in its texts.
+        let (event_type, error) = (Table::event_type(&event.event_type), error.replace('\0', ""));
+        let parameters =
+            [(&event.id as _, Type::TEXT), (&event_type as _, Type::TEXT), (&error as _, Type::TEXT)];
+        self.execute(&self.statements.note_failure, &parameters).await.map(drop)
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        let connection = Connection::take(&self.pool).await?;
+        let found =
+            connection.query_typed_opt(&self.statements.failure, &[(&event_id as _, Type::TEXT)]).await;
+        let found = found.map_err(|error| in_table(&error))?;
+        connection.give_back();
+        Ok(found.map(|row| FailedEvent { event_type: row.get(0), error: row.get(1), failed_at: row.get(2) }))
     }
 }
 

@@ -3,8 +3,8 @@ use super::file::{File, Setup};
 use super::transaction::SqliteTransaction;
 use super::trouble::unavailable;
 use crate::transactional::{Deadline, InvalidTable, Keep, SqliteStatements, Table, Turns};
-use crate::{Claim, Event, Guarantee, Ledger, LedgerError};
-use rusqlite::{Connection, TransactionBehavior};
+use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,14 +97,25 @@ impl SqliteLedger {
         .await
     }
 
-    async fn clean_slice(&self, modifier: String) -> Result<usize, LedgerError> {
-        let statements = Arc::clone(&self.statements);
+    async fn clean_slice(&self, statement: String, modifier: String) -> Result<usize, LedgerError> {
         let writer = self.writer(&Deadline::after(UPKEEP_PATIENCE)).await?;
         self.write(writer, move |connection| {
             connection.busy_timeout(UPKEEP_PATIENCE)?;
-            connection.execute(&statements.clean, (modifier, SLICE))
+            connection.execute(&statement, (modifier, SLICE))
         })
         .await
+    }
+
+    /// Of marks or of failures; how many there were.
+    async fn clean_all(&self, statement: &str, modifier: &str) -> Result<u64, LedgerError> {
+        let mut removed = 0;
+        loop {
+            let slice = self.clean_slice(statement.to_owned(), modifier.to_owned()).await?;
+            removed += slice as u64;
+            if slice < SLICE as usize {
+                return Ok(removed);
+            }
+        }
     }
 }
 
@@ -123,14 +134,36 @@ impl Ledger for SqliteLedger {
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
         let modifier = format!("-{:.3} seconds", older_than.min(OLDEST).as_secs_f64());
-        let mut removed = 0;
-        loop {
-            let slice = self.clean_slice(modifier.clone()).await?;
-            removed += slice as u64;
-            if slice < SLICE as usize {
-                return Ok(removed);
-            }
+        let removed = self.clean_all(&self.statements.clean, &modifier).await?;
+        // A table of marks that somebody else has made may be without one for failures.
+        if let Err(error) = self.clean_all(&self.statements.clean_failures, &modifier).await {
+            tracing::debug!(%error, "old failures were not removed");
         }
+        Ok(removed)
+    }
+
+    async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
+        let statements = Arc::clone(&self.statements);
+        let (id, error) = (event.id.clone(), error.to_owned());
+        let event_type = Table::event_type(&event.event_type).to_owned();
+        let writer = self.writer(&Deadline::after(UPKEEP_PATIENCE)).await?;
+        self.write(writer, move |connection| {
+            connection.busy_timeout(UPKEEP_PATIENCE)?;
+            connection.execute(&statements.note_failure, (id, event_type, error)).map(drop)
+        })
+        .await
+    }
+
+    async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
+        let (statements, id) = (Arc::clone(&self.statements), event_id.to_owned());
+        let writer = self.writer(&Deadline::after(UPKEEP_PATIENCE)).await?;
+        self.write(writer, move |connection| {
+            let read = |row: &Row<'_>| {
+                Ok(FailedEvent { event_type: row.get(0)?, error: row.get(1)?, failed_at: row.get(2)? })
+            };
+            connection.query_row(&statements.failure, [id], read).optional()
+        })
+        .await
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Aldaba {
 impl Aldaba {
     /// With one application.
     pub(crate) async fn start(folder: &Path) -> Self {
+        let made = binary().args(["init", "--data"]).arg(folder).output().unwrap();
+        assert!(made.status.success(), "no installation: {}", String::from_utf8_lossy(&made.stderr));
         let (process, address) = serve(folder);
         let output = binary().args(["token", "create", "--data"]).arg(folder).output().unwrap();
         assert!(output.status.success(), "no token: {}", String::from_utf8_lossy(&output.stderr));
