@@ -1,9 +1,14 @@
 //! The commands of this repository: `cargo xtask <command>`.
 
 mod background;
+#[cfg(test)]
+mod dependents;
+mod documents;
 mod examples;
 mod licences;
+mod markdown;
 mod readme;
+mod recipes;
 mod run;
 mod sdks;
 mod sqlx;
@@ -17,6 +22,7 @@ const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
+cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
 cargo xtask examples     the programs under examples/ against a server
 cargo xtask servers      installs the servers that tests start: PostgreSQL, Redis
@@ -38,6 +44,7 @@ fn main() -> ExitCode {
         Some("test") => stages::test(),
         Some("lint") => stages::lint(),
         Some("readme") => stages::readme(),
+        Some("recipes") => stages::recipes(&arguments[1..]),
         Some("sdks") => stages::sdks(&arguments[1..]),
         Some("examples") => stages::examples(),
         Some("servers") => tools::servers(),

@@ -2,7 +2,8 @@
 //! with a binary that is already built.
 
 use crate::background::{Background, Folder, PATIENT};
-use crate::run::{Outcome, root};
+use crate::markdown::{self, Fitting};
+use crate::run::{Outcome, read, root};
 use crate::tools;
 use std::fs;
 use std::net::TcpListener;
@@ -16,73 +17,86 @@ pub(crate) fn run(binary: &Path) -> Outcome {
         tools::install(&["curl"])?;
     }
     let folder = Folder::new()?;
-    let examples = Examples {
-        text,
-        binary: binary.to_owned(),
-        folder: folder.0.clone(),
-        ports: [free_port()?, free_port()?],
-    };
+    let fitting = Fitting { binary: binary.to_owned(), ports: [free_port()?, free_port()?] };
+    let examples = Examples { text, fitting, folder: folder.0.clone() };
 
     let mut server = Background::start(examples.in_shell(&examples.block("server")?))?;
-    server.wait_for("http://")?;
+    server.wait_for("token create")?;
     let mut client = Background::start(examples.in_shell(&examples.client_script()?))?;
     for text in [
         "verified: {\"invoice\": 42}",
-        "\"responseStatusCode\":204",
+        "\"responseStatusCode\":200",
+        // It was sent while the receiver was down.
+        "verified: {\"invoice\": 43}",
         "accepted msg_",
-        "verified: {\"invoice\":43}",
+        "verified: {\"invoice\":44}",
     ] {
         client.wait_for(text)?;
     }
-    println!("README: server, curl and Python examples work as written");
+    examples.outages_of_any_length()?;
+    println!("README: server, curl, outage and Python examples work as written");
     Ok(())
 }
 
+/// Outages that nobody waits for here, and that the README promises to outlast with the policy of its example: the walk has
+/// one of a few seconds, and the plan of the same policy says what the longer ones come to.
+const OUTAGES: [&str; 4] = ["35s", "10m", "1h", "6d"];
+
 struct Examples {
     text: String,
-    binary: PathBuf,
+    fitting: Fitting,
     folder: PathBuf,
-    ports: [u16; 2],
 }
 
 impl Examples {
     /// The code block after `<!-- run: name -->`, made to fit this run.
     fn block(&self, name: &str) -> Result<String, String> {
-        let mark = format!("<!-- run: {name} -->");
-        let rest = self.text.split_once(&mark).ok_or(format!("README.md has no `{mark}`"))?.1;
-        let body = rest.split_once("```").and_then(|(_, rest)| rest.split_once('\n')).map(|(_, body)| body);
-        let block = body.and_then(|body| body.split_once("```")).ok_or(format!("no code after `{mark}`"))?.0;
-        let [server, receiver] = self.ports;
-        let beside = self.binary.with_file_name("examples");
-        Ok(block
-            .replace(
-                "cargo run --release --example receiver --",
-                &beside.join("receiver").display().to_string(),
-            )
-            .replace("cargo run --release --", &self.binary.display().to_string())
-            .replace("-- serve", "serve")
-            .replace(" serve", &format!(" serve --listen 127.0.0.1:{server}"))
-            .replace("127.0.0.1:8071", &format!("127.0.0.1:{server}"))
-            .replace("127.0.0.1:9000", &format!("127.0.0.1:{receiver}")))
+        let block = markdown::block(&self.text, name).map_err(|why| format!("README.md: {why}"))?;
+        Ok(self.fitting.fit(&block))
+    }
+
+    /// Each outage ends with the message's arrival, under the policy that the curl example gives its endpoint.
+    fn outages_of_any_length(&self) -> Outcome {
+        let preview = self.block("preview")?;
+        let policy = preview.split_whitespace().skip_while(|word| *word != "preview").nth(1);
+        let policy = policy.ok_or("README.md previews no policy")?;
+        if !self.block("curl")?.contains(&format!("\"policy\": \"{policy}\"")) {
+            return Err(format!("README.md previews `{policy}`, which is not the policy of its endpoint"));
+        }
+        if !preview.contains(OUTAGES[0]) {
+            return Err(format!("README.md does not preview an outage of {}", OUTAGES[0]));
+        }
+        for outage in OUTAGES {
+            let printed = read(&mut self.in_shell(&preview.replace(OUTAGES[0], outage)))?;
+            if !printed.contains("Arrives after ") {
+                return Err(format!(
+                    "README.md: under `{policy}` nothing arrives after an outage of {outage}: {printed}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// A background receiver must not outlive its example: the script waits for it and is ended.
     fn in_shell(&self, script: &str) -> Command {
         let mut command = Command::new("bash");
+        // Unbuffered, a line of the client would be cut by one of the receiver.
+        command.env_remove("PYTHONUNBUFFERED");
         command.args(["-c", &format!("set -euo pipefail\n{script}\nwait")]).current_dir(&self.folder);
         command.env(PATIENT.0, PATIENT.1);
         command
     }
 
-    /// The curl example and, in the same terminal, the Python one.
+    /// The curl example and, in the same terminal, the outage and the Python one.
     fn client_script(&self) -> Result<String, String> {
         let python = tools::python("newest")?;
-        let (curl, example) = (self.block("curl")?, self.block("python")?);
-        Ok(format!("{curl}\nexport TOKEN SECRET\n{} - <<'END'\n{example}\nEND\n", python.display()))
+        let (curl, outage, example) = (self.block("curl")?, self.block("outage")?, self.block("python")?);
+        let python = python.display();
+        Ok(format!("{curl}\n{outage}\nexport TOKEN SECRET\n{python} - <<'END'\n{example}\nEND\n"))
     }
 }
 
-fn free_port() -> Result<u16, String> {
+pub(crate) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| format!("no free port: {error}"))?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }

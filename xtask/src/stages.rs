@@ -1,7 +1,7 @@
 //! What is checked, in stages with a time budget each.
 
 use crate::run::{Outcome, cargo, root, show};
-use crate::{examples, licences, readme, sdks, sqlx, suites, tools};
+use crate::{documents, examples, licences, readme, recipes, sdks, sqlx, suites, tools};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -83,12 +83,14 @@ fn stores() -> Outcome {
 fn api() -> Outcome {
     suites::run(&["aldaba", "aldaba-client"])?;
     readme::run(&server())?;
+    recipes::run(&server(), &[])?;
     sdks::run(&server(), &[])?;
     sdks::schemathesis(&server(), EXAMPLES, &[])
 }
 
-/// Formatting, lints, licences.
+/// Formatting, the tests by the ids of what they show, lints, licences.
 pub(crate) fn lint() -> Outcome {
+    documents::check()?;
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(suites::workspace("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     examples::lint()?;
@@ -101,6 +103,12 @@ pub(crate) fn lint() -> Outcome {
 pub(crate) fn readme() -> Outcome {
     suites::programs()?;
     readme::run(&server())
+}
+
+/// Those whose page or heading has one of these words, or all.
+pub(crate) fn recipes(words: &[String]) -> Outcome {
+    suites::programs()?;
+    recipes::run(&server(), words)
 }
 
 pub(crate) fn sdks(names: &[String]) -> Outcome {

@@ -68,7 +68,8 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
             }
         }
         // It was asked for, and it was not there to be asked.
-        Err(if matches!(self.document.get(), Some(None)) { Refusal::BodyNotJson } else { Refusal::NoId })
+        let is_no_json = matches!(self.document.get(), Some(None));
+        Err(if is_no_json { Refusal::BodyNotJson } else { Refusal::NoId(recipe.id.clone()) })
     }
 
     fn event_type(&self, places: &[Place]) -> Result<Option<String>, Refusal> {

@@ -208,7 +208,7 @@ fn needed<'h>(headers: impl Headers<'h>, name: &str) -> Result<&'h str, Refusal>
 /// The id, where it is signed. That it is missing is said as of every other id.
 fn needed_id<'h>(headers: impl Headers<'h>, name: &str) -> Result<&'h str, Refusal> {
     needed(headers, name).map_err(|refusal| match refusal {
-        Refusal::Missing(_) => Refusal::NoId,
+        Refusal::Missing(name) => Refusal::NoId(vec![Place::Header(name)]),
         other => other,
     })
 }

@@ -1,8 +1,9 @@
-use super::{MAX_EVENT_TYPE, MAX_ID};
+use super::{MAX_EVENT_TYPE, MAX_ID, Place};
 use crate::VerifyError;
 use thiserror::Error;
 
-/// Why an event is not taken. Nothing here quotes what came: only the names of headers that the recipe reads.
+/// Why an event is not taken. Nothing here quotes what came: only the names of headers, and of
+/// places in the body, that the recipe reads.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -18,8 +19,8 @@ pub enum Refusal {
     #[error("this recipe names no place for the event's id: say where it is, or choose the body's digest")]
     NoIdPlace,
     /// Where the id is signed this is said before the signature can be checked: there is nothing to check it over.
-    #[error("the event has no id in any of the places where it may be")]
-    NoId,
+    #[error("the event has no id: there is none in {}", listed(.0))]
+    NoId(Vec<Place>),
     #[error("the event's id is neither a text nor a whole number")]
     IdKind,
     #[error("the event's id is {0} bytes long, more than {MAX_ID}")]
@@ -35,6 +36,12 @@ pub enum Refusal {
     PlaceUnclear(String),
     #[error("the body is no JSON, or too deeply nested, and the event's id should be in it")]
     BodyNotJson,
+}
+
+/// The places that were looked at, as [`Place::parse`] reads them.
+fn listed(places: &[Place]) -> String {
+    let named: Vec<_> = places.iter().map(|place| format!("`{place}`")).collect();
+    named.join(" or ")
 }
 
 impl Refusal {

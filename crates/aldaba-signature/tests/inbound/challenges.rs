@@ -1,6 +1,6 @@
 use crate::samples::{NOW, sample_of};
 use aldaba_signature::inbound::challenge::{self, Answer, MAX_QUERY, MAX_TEXT};
-use aldaba_signature::inbound::{Arrival, Inspector, Recipe, Refusal, Secret};
+use aldaba_signature::inbound::{Arrival, Inspector, Place, Recipe, Refusal, Secret};
 use hmac::{KeyInit, Mac};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -36,7 +36,7 @@ fn slack_gets_its_challenge_back_once_its_signature_held() {
     assert!(open(Recipe::slack(), &["a"], "b", body).unwrap_err().is_unauthorized());
     assert_eq!(
         open(Recipe::slack(), &["a"], "a", br#"{"type": "url_verification"}"#),
-        Err(Refusal::NoId),
+        Err(Refusal::NoId(vec![Place::parse("$.event_id").unwrap()])),
         "without a challenge it is an event like any other, and has no id"
     );
 }

@@ -21,6 +21,10 @@ fn of_type(event_type: &Value) -> Result<Option<String>, Refusal> {
     of_body(body.to_string().as_bytes()).map(|inspected| inspected.event_type)
 }
 
+fn no_id(places: &[&str]) -> Refusal {
+    Refusal::NoId(places.iter().map(|text| Place::parse(text).unwrap()).collect())
+}
+
 fn of_header(id: &str) -> Result<String, Refusal> {
     let headers = [("X-Id", id)];
     unsigned(&["header:x-id"], &[]).inspect(headers.as_slice(), b"", 0).map(|inspected| inspected.id)
@@ -43,11 +47,11 @@ fn an_id_is_a_text_or_a_whole_number() {
     // It would be rounded, and then be somebody else's.
     assert_eq!(of_body(b"{\"id\": 18446744073709551616}"), Err(Refusal::IdKind));
     for id in [json!(null), json!("")] {
-        assert_eq!(of_id(&id), Err(Refusal::NoId), "{id}");
+        assert_eq!(of_id(&id), Err(no_id(&["$.id"])), "{id}");
     }
-    assert_eq!(of_body(b"{}"), Err(Refusal::NoId));
-    assert_eq!(of_body(b"[]"), Err(Refusal::NoId));
-    assert_eq!(of_body(b"7"), Err(Refusal::NoId));
+    assert_eq!(of_body(b"{}"), Err(no_id(&["$.id"])));
+    assert_eq!(of_body(b"[]"), Err(no_id(&["$.id"])));
+    assert_eq!(of_body(b"7"), Err(no_id(&["$.id"])));
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn an_id_has_1_to_255_visible_characters() {
         assert_eq!(of_header(id), Err(Refusal::IdCharacters), "{id:?}");
     }
     for id in ["", " ", "\t"] {
-        assert_eq!(of_header(id), Err(Refusal::NoId), "{id:?}");
+        assert_eq!(of_header(id), Err(no_id(&["header:x-id"])), "{id:?}");
     }
     assert_eq!(of_header(" a "), Ok("a".to_owned()), "spaces around a header's value are no part of it");
 }
@@ -96,7 +100,9 @@ fn an_id_is_looked_for_where_the_recipe_says_and_nowhere_else() {
     assert_eq!(id(&["header:x-id", "$.id"]), Ok("from-header".into()));
     assert_eq!(id(&["$.id", "header:x-id"]), Ok("from-body".into()));
     assert_eq!(id(&["$.other", "header:x-id"]), Ok("from-header".into()));
-    assert_eq!(id(&["$.other", "header:x-other"]), Err(Refusal::NoId));
+    let refusal = id(&["$.other", "header:x-other"]).unwrap_err();
+    assert_eq!(refusal, no_id(&["$.other", "header:x-other"]));
+    assert_eq!(refusal.to_string(), "the event has no id: there is none in `$.other` or `header:x-other`");
     assert_eq!(id(&[]), Err(Refusal::NoIdPlace));
     // What `sha256sum` makes of the body.
     let digest = "34a36c87dd245f1a1783237fa41f47afc396de7badc0c3de2bbf38d91aabb294";
@@ -147,7 +153,7 @@ fn only_a_failed_signature_is_unauthorized() {
     let no = Refusal::Signature(aldaba_signature::VerifyError::Mismatch);
     assert!(no.is_unauthorized() && Refusal::Missing(String::new()).is_unauthorized());
     assert!(Refusal::Unclear(String::new()).is_unauthorized());
-    for refusal in [Refusal::NoId, Refusal::NoIdPlace, Refusal::IdCharacters, Refusal::BodyNotJson] {
+    for refusal in [no_id(&["$.id"]), Refusal::NoIdPlace, Refusal::IdCharacters, Refusal::BodyNotJson] {
         assert!(!refusal.is_unauthorized(), "{refusal}");
     }
 }

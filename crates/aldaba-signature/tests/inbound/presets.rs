@@ -1,5 +1,5 @@
 use crate::samples::{NOW, Sample, sample_of, samples};
-use aldaba_signature::inbound::{Inspector, PRESETS, Recipe, Refusal, Secret};
+use aldaba_signature::inbound::{Inspector, PRESETS, Place, Recipe, Refusal, Secret};
 use aldaba_signature::{HashKind, Scheme, SigningKey, VerifyError};
 use std::time::Duration;
 
@@ -77,7 +77,8 @@ fn a_request_without_its_signature_or_time_is_unauthorized() {
             without.headers.retain(|(other, _)| other != name);
             let inspected = without.inspect();
             if name.ends_with("-id") || name.ends_with("-delivery") {
-                assert_eq!(inspected, Err(Refusal::NoId), "{} without {name}", sample.sender);
+                let place = Place::header(name).unwrap();
+                assert_eq!(inspected, Err(Refusal::NoId(vec![place])), "{} without {name}", sample.sender);
             } else if ["event", "topic", "type"].iter().any(|part| name.ends_with(part)) {
                 assert_eq!(inspected.unwrap().event_type, None, "{} without {name}", sample.sender);
             } else {

@@ -1,0 +1,301 @@
+//! Compares docs/documents.md with the tests: what the documents ask has an id, and a test that shows it begins with that id.
+
+use crate::run::{Outcome, root};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The documents, and how many items each has.
+const DOCUMENTS: [(char, u32); 5] = [('A', 8), ('B', 7), ('C', 8), ('D', 11), ('E', 13)];
+
+/// Where tests are.
+const FOLDERS: [&str; 3] = ["crates", "examples", "sdks"];
+
+/// The heading of the items that are not built.
+const MISSING: &str = "## Not built yet";
+
+/// What the page says.
+#[derive(Debug, Default)]
+struct Page {
+    /// By id, the names of the tests.
+    shown: BTreeMap<String, Vec<String>>,
+    /// By id, whether all of it is missing.
+    missing: BTreeMap<String, bool>,
+    /// Rows that cannot be read.
+    problems: Vec<String>,
+}
+
+/// Fails with every id that has no test, and with everything in which the page and the tests differ.
+pub(crate) fn check() -> Outcome {
+    let path = root().join("docs/documents.md");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut tests = BTreeSet::new();
+    for folder in FOLDERS {
+        collect(&root().join(folder), &mut tests)?;
+    }
+    let problems = compare(&Page::read(&text), &tests);
+    if problems.is_empty() {
+        let named = tests.iter().filter(|name| !ids(name).is_empty()).count();
+        println!("docs/documents.md: every item has its tests or its reason; {named} tests begin with an id");
+        return Ok(());
+    }
+    Err(format!("docs/documents.md and the tests do not agree:\n- {}", problems.join("\n- ")))
+}
+
+fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
+    let mut problems = page.problems.clone();
+    let known: BTreeSet<String> = DOCUMENTS
+        .iter()
+        .flat_map(|(letter, items)| (1..=*items).map(move |number| format!("{letter}{number}")))
+        .collect();
+    let mut by_id: BTreeMap<String, &str> = BTreeMap::new();
+    for name in tests {
+        for id in ids(name) {
+            if !known.contains(&id) {
+                problems.push(format!("the test `{name}` begins with {id}, which no document has"));
+            }
+            by_id.entry(id).or_insert(name);
+        }
+    }
+    for id in &known {
+        let Some(named) = page.shown.get(id) else {
+            problems.push(format!("{id} has no row"));
+            continue;
+        };
+        let all_missing = page.missing.get(id) == Some(&true);
+        match (named.is_empty(), all_missing, by_id.get(id)) {
+            (true, false, None) => {
+                problems.push(format!("{id} has no test: write one, or give the reason under `{MISSING}`"));
+            }
+            (true, false, Some(test)) => {
+                problems.push(format!("the row of {id} names no test; there is `{test}`"));
+            }
+            (false, true, _) | (true, true, Some(_)) => {
+                problems.push(format!(
+                    "{id} has a test and is listed as not built: mark it `part`, or remove it there"
+                ));
+            }
+            (false, false, _) | (true, true, None) => {}
+        }
+        for name in named {
+            if !tests.contains(name) {
+                problems.push(format!("the row of {id} names `{name}`, and there is no such test"));
+            } else if !ids(name).contains(id) {
+                problems
+                    .push(format!("the row of {id} names `{name}`, whose name does not begin with the id"));
+            }
+        }
+    }
+    let strangers = page.shown.keys().chain(page.missing.keys()).filter(|id| !known.contains(*id));
+    problems.extend(strangers.map(|id| format!("{id} has a row, and no document has it")));
+    problems
+}
+
+impl Page {
+    /// A row of the tables before the heading is an id, what is asked, and tests; after it an id, `all` or `part`, and the reason.
+    fn read(text: &str) -> Self {
+        let mut page = Self::default();
+        let mut after = false;
+        for line in text.lines() {
+            after |= line == MISSING;
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let ["", id, middle, last, ""] = cells[..] else { continue };
+            if !is_id(id, char::is_ascii_uppercase) {
+                continue;
+            }
+            let twice = match (after, middle) {
+                (false, _) => {
+                    let names = last.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+                    page.shown.insert(id.into(), names).is_some()
+                }
+                (true, "all" | "part") if !last.is_empty() => {
+                    page.missing.insert(id.into(), middle == "all").is_some()
+                }
+                (true, _) => {
+                    page.problems.push(format!(
+                        "the row of {id} under `{MISSING}` needs `all` or `part`, and a reason"
+                    ));
+                    false
+                }
+            };
+            if twice {
+                page.problems.push(format!("{id} has two rows in one table"));
+            }
+        }
+        page
+    }
+}
+
+/// The names of the tests in a folder and those inside it.
+fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> Outcome {
+    let failed = |error| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            if !matches!(&*name, "target" | "node_modules") && !name.starts_with('.') {
+                collect(&path, tests)?;
+            }
+        } else if name.ends_with(".rs") {
+            let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            tests.extend(tests_in(&text));
+        }
+    }
+    Ok(())
+}
+
+/// Functions under a test attribute, and those that a list gives to a macro which makes tests of them.
+fn tests_in(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let (mut is_test, mut is_ignored) = (false, false);
+    for line in text.lines().map(str::trim) {
+        is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
+        is_ignored |= line.starts_with("#[ignore");
+        if let Some(name) = function(line) {
+            if is_test && !is_ignored {
+                names.push(name.to_owned());
+            }
+            (is_test, is_ignored) = (false, false);
+        } else if let Some(name) = listed(line)
+            && !ids(name).is_empty()
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The name in `fn name(` and `async fn name(`.
+fn function(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    let name = line.strip_prefix("fn ")?.split(['(', '<']).next()?;
+    is_name(name).then_some(name)
+}
+
+/// The name in a line `module::name,`.
+fn listed(line: &str) -> Option<&str> {
+    let (module, name) = line.strip_suffix(',')?.split_once("::")?;
+    (is_name(module) && is_name(name)).then_some(name)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+}
+
+/// The ids that a test's name begins with: `b1_b4_…` and `b1_and_b4_…` begin with two.
+fn ids(name: &str) -> Vec<String> {
+    let mut words = name.split('_').peekable();
+    let mut ids = Vec::new();
+    while let Some(id) = words.next_if(|word| is_id(word, char::is_ascii_lowercase)) {
+        ids.push(id.to_uppercase());
+        words.next_if_eq(&"and");
+    }
+    ids
+}
+
+/// A letter and a number.
+fn is_id(word: &str, letter: fn(&char) -> bool) -> bool {
+    let mut signs = word.chars();
+    signs.next().is_some_and(|first| letter(&first))
+        && !signs.as_str().is_empty()
+        && signs.all(|sign| sign.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DOCUMENTS, Page, compare, ids, tests_in};
+    use std::collections::BTreeSet;
+    use std::fmt::Write;
+
+    /// A page in which every item names one test, and those tests.
+    fn complete() -> (String, BTreeSet<String>) {
+        let (mut page, mut tests) = ("| id | asked | tests |\n".to_owned(), BTreeSet::new());
+        for (letter, items) in DOCUMENTS {
+            for number in 1..=items {
+                let test = format!("{}{number}_works", letter.to_ascii_lowercase());
+                writeln!(page, "| {letter}{number} | something | `{test}` |").unwrap();
+                tests.insert(test);
+            }
+        }
+        (page, tests)
+    }
+
+    fn problems(page: &str, tests: &BTreeSet<String>) -> String {
+        compare(&Page::read(page), tests).join("\n")
+    }
+
+    #[test]
+    fn a_name_begins_with_one_id_or_several() {
+        assert_eq!(ids("b4_it_ends"), ["B4"]);
+        assert_eq!(ids("d4_d5_it_holds"), ["D4", "D5"]);
+        assert_eq!(ids("b1_and_b4_158_attempts"), ["B1", "B4"]);
+        assert_eq!(ids("a_test_of_b4"), [""; 0]);
+        assert_eq!(ids("b_everything"), [""; 0]);
+    }
+
+    #[test]
+    fn tests_are_found_under_their_attributes_and_in_lists() {
+        let code = "
+            #[test]
+            fn a1_one() {}
+            // #[test] is a comment
+            fn a2_no_test() {}
+            #[tokio::test(flavor = \"multi_thread\")]
+            #[expect(clippy::panic, reason = \"on purpose\")]
+            async fn a3_two() {}
+            #[test]
+            #[ignore = \"a child of others\"]
+            fn a4_ignored() {}
+            suite! {
+                document::e4_three,
+                document::without_an_id,
+            }";
+        assert_eq!(tests_in(code), ["a1_one", "a3_two", "e4_three"]);
+    }
+
+    #[test]
+    fn a_page_that_names_a_test_for_every_item_is_right() {
+        let (page, tests) = complete();
+        assert_eq!(problems(&page, &tests), "");
+    }
+
+    #[test]
+    fn an_item_without_a_test_or_a_row_is_named() {
+        let (page, mut tests) = complete();
+        tests.remove("c7_works");
+        assert_eq!(problems(&page, &tests), "the row of C7 names `c7_works`, and there is no such test");
+        let empty = page.replace("`c7_works`", "");
+        assert!(problems(&empty, &tests).starts_with("C7 has no test: write one"));
+        let cut = page.replace("| C7 | something | `c7_works` |\n", "");
+        assert_eq!(problems(&cut, &tests), "C7 has no row");
+    }
+
+    #[test]
+    fn a_test_with_an_id_that_no_document_has_is_named() {
+        let (page, mut tests) = complete();
+        tests.insert("b9_works".into());
+        assert_eq!(problems(&page, &tests), "the test `b9_works` begins with B9, which no document has");
+    }
+
+    #[test]
+    fn a_row_names_only_tests_that_begin_with_its_id() {
+        let (page, tests) = complete();
+        let wrong = page.replace("| `a2_works` |", "| `a2_works`, `a1_works` |");
+        assert!(problems(&wrong, &tests).contains("names `a1_works`, whose name does not begin with the id"));
+    }
+
+    #[test]
+    fn what_is_not_built_has_no_test_unless_it_is_a_part() {
+        let (page, mut tests) = complete();
+        tests.remove("a6_works");
+        let missing = |how: &str| page.replace("`a6_works`", "") + "\n## Not built yet\n" + how;
+        assert_eq!(problems(&missing("| A6 | all | no metrics |"), &tests), "");
+        assert!(problems(&missing("| A6 | all | |"), &tests).contains("needs `all` or `part`, and a reason"));
+        tests.insert("a6_works".into());
+        let gained = problems(&missing("| A6 | all | no metrics |"), &tests);
+        assert!(gained.starts_with("A6 has a test and is listed as not built"), "{gained}");
+        let part = format!("{page}\n## Not built yet\n| A6 | part | no dashboard |");
+        assert_eq!(problems(&part, &tests), "");
+    }
+}

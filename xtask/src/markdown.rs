@@ -1,0 +1,89 @@
+//! The code that pages show, made to run against a server that is already built, on free ports.
+
+use std::path::PathBuf;
+
+/// A block of code on a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// What stands behind the three signs that open it.
+    pub(crate) language: String,
+    pub(crate) body: String,
+}
+
+const FENCE: &str = "```";
+
+/// The blocks of a page, or of a part of it, in their order.
+pub(crate) fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix(FENCE) {
+            let body = lines.by_ref().take_while(|line| *line != FENCE).map(|line| format!("{line}\n"));
+            blocks.push(Block { language: language.to_owned(), body: body.collect() });
+        }
+    }
+    blocks
+}
+
+/// The body of the block after `<!-- run: name -->`.
+pub(crate) fn block(text: &str, name: &str) -> Result<String, String> {
+    let mark = format!("<!-- run: {name} -->");
+    let rest = text.split_once(&mark).ok_or(format!("there is no `{mark}`"))?.1;
+    Ok(blocks(rest).into_iter().next().ok_or(format!("no code after `{mark}`"))?.body)
+}
+
+/// What takes the place of `cargo run` and of the ports that pages show.
+#[derive(Clone, Debug)]
+pub(crate) struct Fitting {
+    pub(crate) binary: PathBuf,
+    /// Of the server and of the receiver.
+    pub(crate) ports: [u16; 2],
+}
+
+impl Fitting {
+    pub(crate) fn fit(&self, code: &str) -> String {
+        let [server, receiver] = self.ports.map(|port| format!("127.0.0.1:{port}"));
+        let (binary, beside) = (self.binary.display(), self.binary.with_file_name("examples"));
+        code.replace("cargo run --release -- serve", &format!("{binary} serve --listen {server}"))
+            .replace(
+                "cargo run --release --example receiver --",
+                &beside.join("receiver").display().to_string(),
+            )
+            .replace("cargo run --release --", &binary.to_string())
+            .replace("127.0.0.1:8071", &server)
+            .replace("127.0.0.1:9000", &receiver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, Fitting, block, blocks};
+
+    const PAGE: &str =
+        "# A page\n```sh\necho one\n\necho two\n```\n<!-- run: it -->\n```python\nprint(3)\n```\n";
+
+    #[test]
+    fn blocks_have_a_language_and_a_body() {
+        let first = Block { language: "sh".into(), body: "echo one\n\necho two\n".into() };
+        let second = Block { language: "python".into(), body: "print(3)\n".into() };
+        assert_eq!(blocks(PAGE), [first, second]);
+    }
+
+    #[test]
+    fn a_block_is_found_by_its_mark() {
+        assert_eq!(block(PAGE, "it").unwrap(), "print(3)\n");
+        assert_eq!(block(PAGE, "that").unwrap_err(), "there is no `<!-- run: that -->`");
+    }
+
+    #[test]
+    fn commands_and_ports_are_those_of_the_run() {
+        let fitting = Fitting { binary: "/bin/aldaba".into(), ports: [1, 2] };
+        assert_eq!(fitting.fit("cargo run --release -- serve"), "/bin/aldaba serve --listen 127.0.0.1:1");
+        assert_eq!(
+            fitting.fit("http://127.0.0.1:8071 http://127.0.0.1:9000"),
+            "http://127.0.0.1:1 http://127.0.0.1:2"
+        );
+        let receiver = "cargo run --release --example receiver -- 127.0.0.1:9000";
+        assert_eq!(fitting.fit(receiver), "/bin/examples/receiver 127.0.0.1:2");
+    }
+}

@@ -1,0 +1,401 @@
+//! Runs every recipe of docs/recipes as it is written, and compares what it prints with what its page says.
+//!
+//! All share a server and a receiver. Each has an organization, an application and an endpoint of its own, made by the block
+//! `setup` of docs/README.md, so that they can run side by side.
+
+use crate::background::{Background, Folder, PATIENT};
+use crate::markdown::{self, Block, Fitting};
+use crate::readme::free_port;
+use crate::run::{Outcome, root};
+use crate::tools::{self, Node};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// How many run at once: most of their time they wait.
+const AT_ONCE: usize = 4;
+
+/// No recipe may take longer, in seconds.
+const MAX_SECONDS: &str = "60";
+
+/// How much a recipe says before its code.
+const MAX_SENTENCES: usize = 2;
+
+/// The languages of code that is run.
+const RUN: [&str; 3] = ["sh", "python", "javascript"];
+
+/// The language of a block that has what the code before it prints.
+const PRINTS: &str = "text";
+
+/// In such a block it stands for anything within a line.
+const ANYTHING: char = '…';
+
+/// What a recipe is: a heading in a user's words, and code with what it prints.
+#[derive(Debug)]
+struct Recipe {
+    /// The name of the page's file.
+    page: String,
+    heading: String,
+    /// Everything below the heading.
+    text: String,
+}
+
+/// Runs those with one of these words in their page or heading, or all.
+pub(crate) fn run(binary: &Path, words: &[String]) -> Outcome {
+    let index = read(&root().join("docs/README.md"))?;
+    let recipes = all()?;
+    let problems = check(&index, &recipes);
+    if !problems.is_empty() {
+        return Err(format!("docs/recipes:\n- {}", problems.join("\n- ")));
+    }
+    let wanted = |recipe: &&Recipe| {
+        let name = recipe.name().to_lowercase();
+        words.is_empty() || words.iter().any(|word| name.contains(&word.to_lowercase()))
+    };
+    let wanted: Vec<_> = recipes.iter().filter(wanted).collect();
+    if wanted.is_empty() {
+        return Err(format!("no recipe has any of these words: {}", words.join(" ")));
+    }
+    let (runner, _processes) = Runner::start(binary, &index)?;
+    let failed = runner.run_all(&wanted);
+    if failed.is_empty() {
+        println!("docs/recipes: {} recipes work as written", wanted.len());
+        return Ok(());
+    }
+    Err(format!("recipes that do not do what they say:\n\n{}", failed.join("\n\n")))
+}
+
+/// The recipes of all pages.
+fn all() -> Result<Vec<Recipe>, String> {
+    let folder = root().join("docs/recipes");
+    let files = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let pages: BTreeSet<_> = files.flatten().map(|file| file.path()).collect();
+    let mut recipes = Vec::new();
+    for path in pages.iter().filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+        let page = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        recipes.extend(recipes_of(&page, &read(path)?));
+    }
+    Ok(recipes)
+}
+
+fn recipes_of(page: &str, text: &str) -> Vec<Recipe> {
+    let sections = text.split("\n## ").skip(1);
+    let recipe = |section: &str| {
+        let (heading, text) = section.split_once('\n').unwrap_or((section, ""));
+        Recipe { page: page.to_owned(), heading: heading.to_owned(), text: text.to_owned() }
+    };
+    sections.map(recipe).collect()
+}
+
+/// What is wrong with the pages themselves.
+fn check(index: &str, recipes: &[Recipe]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for recipe in recipes {
+        let link = format!("](recipes/{}#{})", recipe.page, anchor(&recipe.heading));
+        if !index.contains(&link) {
+            problems.push(format!("docs/README.md does not lead to {}: `{link}`", recipe.name()));
+        }
+        if let Err(why) = recipe.steps() {
+            problems.push(format!("{}: {why}", recipe.name()));
+        }
+        if recipe.sentences() > MAX_SENTENCES {
+            problems.push(format!("{} has more than {MAX_SENTENCES} sentences", recipe.name()));
+        }
+        let links: Vec<_> = recipe.links().collect();
+        if links.is_empty() {
+            problems.push(format!("{} leads to no reference page", recipe.name()));
+        }
+        let broken = links.into_iter().filter(|link| !leads_somewhere(link));
+        problems.extend(broken.map(|link| format!("{}: {link} leads nowhere", recipe.name())));
+    }
+    let links = index.split("](recipes/").skip(1).filter_map(|rest| rest.split(')').next());
+    for link in links.filter(|link| link.contains('#')) {
+        let is_it = |recipe: &Recipe| *link == format!("{}#{}", recipe.page, anchor(&recipe.heading));
+        if !recipes.iter().any(is_it) {
+            problems.push(format!("docs/README.md leads to recipes/{link}, which is not there"));
+        }
+    }
+    problems
+}
+
+/// Whether a page that lies beside docs/recipes, or a heading on it, is there.
+fn leads_somewhere(link: &str) -> bool {
+    let (page, heading) = link.split_once('#').unwrap_or((link, ""));
+    let Ok(text) = read(&root().join("docs/recipes").join(page)) else { return false };
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    heading.is_empty()
+        || headings.map(|line| anchor(line.trim_start_matches(['#', ' ']))).any(|one| one == heading)
+}
+
+/// The part of a link that leads to a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|sign| sign.is_alphanumeric() || matches!(sign, '-' | '_')).collect()
+}
+
+impl Recipe {
+    fn name(&self) -> String {
+        format!("{} \"{}\"", self.page, self.heading)
+    }
+
+    /// What stands before its code.
+    fn sentences(&self) -> usize {
+        let prose = self.text.split("```").next().unwrap_or_default();
+        prose.split_whitespace().filter(|word| word.ends_with(['.', '?', '!'])).count()
+    }
+
+    /// To pages of the reference.
+    fn links(&self) -> impl Iterator<Item = &str> {
+        let rests = self.text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        rests.filter(|link| link.starts_with("../"))
+    }
+
+    /// Its code, each block with what it prints.
+    fn steps(&self) -> Result<Vec<(Block, String)>, String> {
+        let blocks = markdown::blocks(&self.text);
+        let (pairs, rest) = blocks.as_chunks::<2>();
+        if blocks.is_empty() || !rest.is_empty() {
+            return Err(format!("needs code, and after it a block of `{PRINTS}` with what it prints"));
+        }
+        let step = |[code, prints]: &[Block; 2]| {
+            if !RUN.contains(&code.language.as_str()) {
+                return Err(format!("code is in one of {}, not in `{}`", RUN.join(", "), code.language));
+            }
+            if prints.language != PRINTS || prints.body.trim().is_empty() {
+                return Err(format!("needs a block of `{PRINTS}` after the code, with what it prints"));
+            }
+            Ok((code.clone(), prints.body.clone()))
+        };
+        pairs.iter().map(step).collect()
+    }
+}
+
+/// What runs recipes beside a server and a receiver.
+struct Runner {
+    folder: Folder,
+    fitting: Fitting,
+    setup: String,
+    python: PathBuf,
+    node: PathBuf,
+}
+
+impl Runner {
+    /// Starts the server and the receiver as docs/README.md says.
+    fn start(binary: &Path, index: &str) -> Result<(Self, [Background; 2]), String> {
+        let missing: Vec<_> = ["curl", "jq", "openssl"].into_iter().filter(|name| !is_there(name)).collect();
+        if !missing.is_empty() {
+            tools::install(&missing)?;
+        }
+        let node = Node::new()?;
+        node.install(&packages())?;
+        let (python, node) = (tools::python("newest")?, node.path());
+        let folder = Folder::new()?;
+        let fitting = Fitting { binary: binary.to_owned(), ports: [free_port()?, free_port()?] };
+        let block = |name: &str| {
+            let block = markdown::block(index, name).map_err(|why| format!("docs/README.md: {why}"))?;
+            Ok::<_, String>(fitting.fit(&block))
+        };
+        let mut server = shell(&block("server")?, &folder.0);
+        server.env("ALDABA_LOG", "error").env(PATIENT.0, PATIENT.1);
+        let mut server = Background::start(server)?;
+        server.wait_for("http://")?;
+        let mut receiver = Background::start(shell(&block("receiver")?, &folder.0))?;
+        receiver.wait_for("receiving on")?;
+        let setup = block("setup")?;
+        Ok((Self { folder, fitting, setup, python, node }, [server, receiver]))
+    }
+
+    /// Runs them, some at a time. Returns what is to be said of those that failed.
+    fn run_all(&self, recipes: &[&Recipe]) -> Vec<String> {
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || {
+            while let Some((number, recipe)) = take(&next, recipes) {
+                if let Err(why) = self.run_one(number, recipe) {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.push(format!("{}: {why}", recipe.name()));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(work);
+            }
+        });
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All its code in one terminal, each block with its own output.
+    fn run_one(&self, number: usize, recipe: &Recipe) -> Outcome {
+        let steps = recipe.steps()?;
+        let outputs: Vec<_> = (0..steps.len()).map(|n| self.folder.0.join(format!("{number}-{n}"))).collect();
+        let mut script = self.setup_of(number);
+        for ((code, _), output) in steps.iter().zip(&outputs) {
+            script.push_str(&self.command(code, output));
+        }
+        let mut command = Command::new("timeout");
+        command.args([MAX_SECONDS, "bash", "-c", &format!("set -euo pipefail\n{script}")]);
+        command.current_dir(&self.folder.0).env("PYTHONDONTWRITEBYTECODE", "1");
+        let done = command.output().map_err(|error| format!("bash: {error}"))?;
+        let errors = String::from_utf8_lossy(&done.stderr);
+        for ((_, expected), output) in steps.iter().zip(&outputs) {
+            let printed = fs::read_to_string(output).unwrap_or_default();
+            if !done.status.success() {
+                return Err(format!("it ended with {}\n{printed}{errors}", done.status));
+            }
+            agree(&self.fitting.fit(expected), &printed).map_err(|why| format!("{why}\n{errors}"))?;
+        }
+        println!("{} ... ok", recipe.name());
+        Ok(())
+    }
+
+    /// What comes before every recipe, in an organization of its own.
+    fn setup_of(&self, number: usize) -> String {
+        let organization = format!("org_{:0>27}", format!("Recipe{number}"));
+        self.setup.replace("token create", &format!("token create --org {organization}"))
+    }
+
+    /// Runs in braces what is to keep its variables.
+    fn command(&self, code: &Block, output: &Path) -> String {
+        let (body, output) = (self.fitting.fit(&code.body), output.display());
+        let program = |line: String| format!("{line} > {output} <<'END_OF_RECIPE'\n{body}\nEND_OF_RECIPE\n");
+        match code.language.as_str() {
+            "python" => program(format!("{} -", self.python.display())),
+            // Packages are looked for from the folder in which it runs.
+            "javascript" => {
+                let node = format!("{} --input-type=module -", self.node.display());
+                program(format!("env --chdir={} {node}", packages().display()))
+            }
+            _ => format!("{{\n{body}\n}} > {output}\n"),
+        }
+    }
+}
+
+fn take<'a>(next: &AtomicUsize, recipes: &[&'a Recipe]) -> Option<(usize, &'a Recipe)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    recipes.get(number).map(|recipe| (number, *recipe))
+}
+
+/// Every line as it is expected, and no other.
+fn agree(expected: &str, printed: &str) -> Outcome {
+    let (wanted, lines): (Vec<_>, Vec<_>) = (expected.lines().collect(), printed.lines().collect());
+    let all = wanted.len() == lines.len() && wanted.iter().zip(&lines).all(|(one, line)| is_like(one, line));
+    if all { Ok(()) } else { Err(format!("it says that it prints\n{expected}and it printed\n{printed}")) }
+}
+
+/// The pieces between the signs for anything, one after the other from the beginning to the end.
+fn is_like(pattern: &str, line: &str) -> bool {
+    let mut pieces = pattern.split(ANYTHING);
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    let mut pieces: Vec<_> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        let Some(found) = rest.find(piece) else { return false };
+        rest = &rest[found + piece.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Where the packages of Node.js are.
+fn packages() -> PathBuf {
+    root().join("sdks/javascript")
+}
+
+fn shell(script: &str, folder: &Path) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("set -euo pipefail\n{script}\nwait")]).current_dir(folder);
+    command
+}
+
+fn is_there(program: &str) -> bool {
+    let option = if program == "openssl" { "version" } else { "--version" };
+    Command::new(program).arg(option).output().is_ok()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Recipe, agree, all, anchor, check, is_like, read, recipes_of};
+    use crate::run::root;
+
+    const INDEX: &str = "- [Pause an endpoint](recipes/a.md#pause-an-endpoint)\n";
+    const PAGE: &str = "# A\n\n## Pause an endpoint\n\nIt pauses.\n\n```sh\necho true\n```\n\n```text\ntrue\n```\n\nMore: [health](../health.md).\n";
+
+    fn problems(index: &str, page: &str) -> String {
+        check(index, &recipes_of("a.md", page)).join("\n")
+    }
+
+    #[test]
+    fn a_recipe_is_a_heading_with_code_and_what_it_prints() {
+        assert_eq!(problems(INDEX, PAGE), "");
+        let silent = PAGE.replace("```text\ntrue\n```", "");
+        assert!(problems(INDEX, &silent).contains("needs code, and after it a block of `text`"));
+        let other = PAGE.replace("```sh", "```json");
+        assert!(problems(INDEX, &other).contains("not in `json`"));
+        let alone = PAGE.replace("](../health.md)", "]");
+        assert!(problems(INDEX, &alone).contains("leads to no reference page"));
+        let long = PAGE.replace("It pauses.", "It pauses. It does. It really does.");
+        assert!(problems(INDEX, &long).contains("more than 2 sentences"));
+    }
+
+    #[test]
+    fn a_link_to_a_page_or_a_heading_that_is_not_there_is_named() {
+        for (link, is_there) in [
+            ("../health.md", true),
+            ("../health.md#resuming", true),
+            ("../health.md#dancing", false),
+            ("../dancing.md", false),
+        ] {
+            let page = PAGE.replace("../health.md", link);
+            let expected = if is_there {
+                String::new()
+            } else {
+                format!("a.md \"Pause an endpoint\": {link} leads nowhere")
+            };
+            assert_eq!(problems(INDEX, &page), expected);
+        }
+    }
+
+    #[test]
+    fn the_index_leads_to_every_recipe_and_to_nothing_else() {
+        assert!(problems("", PAGE).contains("does not lead to a.md \"Pause an endpoint\""));
+        let more = format!("{INDEX}- [Gone](recipes/a.md#gone)\n");
+        assert_eq!(problems(&more, PAGE), "docs/README.md leads to recipes/a.md#gone, which is not there");
+    }
+
+    #[test]
+    fn the_recipes_of_this_repository_are_well_formed() {
+        let index = read(&root().join("docs/README.md")).unwrap();
+        let recipes: Vec<Recipe> = all().unwrap();
+        assert_eq!(check(&index, &recipes), [""; 0]);
+    }
+
+    #[test]
+    fn a_heading_is_reached_as_github_writes_it() {
+        assert_eq!(anchor("Why didn't it arrive?"), "why-didnt-it-arrive");
+    }
+
+    #[test]
+    fn what_is_printed_must_be_what_the_page_says() {
+        agree("one\ntwo\n", "one\ntwo\n").unwrap();
+        agree("msg_…\n", "msg_2srO\n").unwrap();
+        let why = agree("one\n", "one\ntwo\n").unwrap_err();
+        assert_eq!(why, "it says that it prints\none\nand it printed\none\ntwo\n");
+        assert!(agree("one\ntwo\n", "one\n").is_err());
+    }
+
+    #[test]
+    fn the_sign_for_anything_stays_within_its_line() {
+        assert!(is_like("a … c … e", "a b c d e"));
+        assert!(is_like("…", "") && is_like("…", "anything"));
+        assert!(!is_like("a … c", "a b d"));
+        assert!(!is_like("a", "ab") && !is_like("a", "b"));
+        assert!(!is_like("ab…b", "ab"));
+    }
+}
