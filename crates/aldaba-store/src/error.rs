@@ -13,6 +13,9 @@ pub enum Error {
     /// A read took longer than the store allows.
     #[error("the read took too long")]
     Timeout,
+    /// The database refuses a value of this operation. Nothing of it was kept, and others are not concerned.
+    #[error("the store refuses it: {0}")]
+    Refused(String),
     /// The operator must look at the disk or the database. Nothing more can be written safely.
     #[error("the store has failed: {0}")]
     Failed(String),

@@ -1,7 +1,7 @@
 //! Where Aldaba keeps what it promised.
 //!
-//! This crate is a contract ([`Store`]), its backends ([`sqlite`]) and one suite (`conformance`)
-//! that every backend passes, the simulated one of the simulation tests too.
+//! This crate is a contract ([`Store`]), the rules behind it ([`operations`]), a backend that runs them ([`sqlite`]) and one suite
+//! (`conformance`) that every backend passes, the simulated one of the simulation tests too.
 //!
 //! # Writes
 //!
@@ -20,6 +20,7 @@
 //! Reads are snapshots: they may lag behind writes that commit while they run.
 
 mod audit;
+mod backend;
 mod content;
 mod credentials;
 mod deliveries;
@@ -32,6 +33,7 @@ mod history;
 mod lanes;
 mod listing;
 mod notices;
+pub mod operations;
 mod replay;
 mod restarts;
 mod retention;
@@ -47,6 +49,7 @@ pub use audit::{
     Actor, ActorFilter, ActorKind, AuditEntry, AuditPage, AuditQuery, AuditWalk, Audits, Deed, FieldChange,
     MASK, Subject, Values, Who,
 };
+pub use backend::{Backend, HotReads};
 pub use content::{Content, Message, NewMessage};
 pub use credentials::{ApiKey, Credentials, PortalCut, RevokedToken, Scope};
 pub use deliveries::{

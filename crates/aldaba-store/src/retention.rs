@@ -79,16 +79,19 @@ pub struct StoredKey {
     pub key: Vec<u8>,
 }
 
-/// A message in the order of acceptance.
+/// A message, application by application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MessagesCursor(pub i64);
+pub struct MessagesCursor {
+    pub app: AppId,
+    pub message: MessageId,
+}
 
 /// A message whose payload is kept until a moment of its own, in the order of those moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PayloadsCursor {
     pub until: Timestamp,
-    /// In the order of acceptance.
-    pub message: i64,
+    pub app: AppId,
+    pub message: MessageId,
 }
 
 /// A part of a walk.
@@ -184,12 +187,11 @@ pub trait Retention {
     /// Deleted applications without endpoints and messages. `limit`: how many to look at.
     fn unused_applications(&self, after: Option<AppId>, limit: usize) -> Read<Walked<AppId>>;
 
-    /// Messages from before a moment that no delivery is left of, in the order of acceptance. `limit`: how
-    /// many to look at.
+    /// Messages that were made between two moments and that no delivery is left of. `limit`: how many to look at.
     fn lonely_messages(
         &self,
         after: Option<MessagesCursor>,
-        before: Timestamp,
+        created: (Timestamp, Timestamp),
         limit: usize,
     ) -> Read<Walked<MessagesCursor>>;
 

@@ -134,6 +134,13 @@ pub struct RequestDigest {
     pub former: Option<[u8; 16]>,
 }
 
+impl RequestDigest {
+    /// Those under which a row may be kept, the current one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &[u8; 16]> {
+        std::iter::once(&self.current).chain(&self.former)
+    }
+}
+
 impl From<[u8; 16]> for RequestDigest {
     fn from(current: [u8; 16]) -> Self {
         Self { current, former: None }

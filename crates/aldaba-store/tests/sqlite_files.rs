@@ -277,7 +277,7 @@ fn a_value_of_a_newer_version_is_an_error_and_no_panic() {
         scene.record(vec![scene.dead(&event, seq, aldaba_delivery::Reason::Expired)]).await;
         let file = Connection::open(folder.path().join("aldaba.db")).unwrap();
         file.execute_batch("UPDATE delivery SET reason = 99").unwrap();
-        let Err(Error::Failed(text)) = store.deliveries(event.message.id).await else { panic!("no error") };
+        let Err(Error::Refused(text)) = store.deliveries(event.message.id).await else { panic!("no error") };
         assert!(text.contains("reason") && text.contains("99"), "{text}");
         // The others can still be read and written.
         assert_eq!(store.check().await, Ok(()));

@@ -1,6 +1,6 @@
 //! A big removal: others hardly feel it, and a kill in the middle leaves whole deliveries.
 
-use aldaba_delivery::EndpointId;
+use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
@@ -201,7 +201,7 @@ fn attempts_that_no_delivery_is_left_of_go_in_slices_and_their_message_last() {
     store.resent(by_hand, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
     fate.recv().unwrap().unwrap();
 
-    let lonely = || block_on(store.lonely_messages(None, at(1 << 40), 10)).unwrap().stale;
+    let lonely = || block_on(store.lonely_messages(None, (Timestamp::MIN, at(1 << 40)), 10)).unwrap().stale;
     let settled = || all(&store, &tenant);
     let there = |event: &Accept| block_on(store.message(event.app, event.message.id.to_string())).unwrap();
     for (event, find) in [(&to_nobody, &lonely as &dyn Fn() -> Vec<Stale>), (&event, &settled)] {

@@ -46,6 +46,21 @@ pub enum Changed {
 }
 
 impl Changed {
+    /// Made, and no endpoint was deleted with it.
+    pub(crate) fn done() -> Self {
+        Self::Done { removed: Vec::new() }
+    }
+
+    /// By how many rows were changed.
+    pub(crate) fn found(rows: usize) -> Self {
+        if rows == 0 { Self::NotFound } else { Self::done() }
+    }
+
+    /// By how many rows were inserted. None: the very same thing was handed in twice.
+    pub(crate) fn made(rows: usize, id: &[u8; 20]) -> Self {
+        if rows == 0 { Self::Repeated { resource: *id } } else { Self::done() }
+    }
+
     /// Whether there is something new that a repeat of the request must not make again.
     pub fn made_something(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Resumed { recovery: Some(_), .. })

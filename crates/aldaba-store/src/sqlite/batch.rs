@@ -1,143 +1,111 @@
 //! One commit: many operations, each with a result of its own.
 
-use super::accept::Accepting;
-use super::counters::Counters;
-use super::failure::{describe, explain};
-use super::op::{Op, Outcome};
-use super::record::Recording;
-use super::types::{Tally, Types};
-use super::{
-    Monotonic, audit, change, commits, deliveries, remove, replay, setting, source, statistics, subject,
-};
+use super::commits;
+use super::failure::describe;
+use super::hot::{Hot, Types};
+use super::transaction::SqliteTransaction;
 use crate::Error;
+use crate::operations::{self, Batch, Counters, Monotonic, Numbers, Op, Outcome, Result, Rules, TypeCounts};
 use rusqlite::{Connection, ErrorCode};
+use std::sync::Arc;
 
-/// How often the writer waits for a lock that another program holds on the file, each time for as
-/// long as the connection's busy timeout.
-const PATIENCE: usize = 12;
+/// How often the writer waits for a lock that another program holds on the file, each time for as long as the connection's busy
+/// timeout.
+const LOCK_TRIES: usize = 12;
 
-/// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in
-/// order. An error concerns them all: nothing of them was kept, or (with [`Error::Failed`]) nobody
-/// knows what was.
-pub fn run_batch(
-    connection: &Connection,
-    rules: Rules,
-    clock: &Monotonic,
-    types: &Types,
-    ops: &[Op],
-) -> Result<Vec<Outcome>, Error> {
-    begin(connection)?;
-    let changes = connection.total_changes();
-    let done = types
-        .write(connection, clock, false)
-        .and_then(|()| apply(connection, rules, clock, ops))
-        .and_then(|done| commits::count(connection, changes).map(|()| done))
-        .and_then(|done| connection.prepare_cached("COMMIT")?.execute(()).map(|_| done));
-    match done {
-        Ok((outcomes, tally)) => {
-            types.ended(clock, Some(tally));
-            Ok(outcomes)
+/// A connection that writes, with what it keeps in memory between commits.
+#[derive(Debug)]
+pub struct Database {
+    pub(super) connection: Connection,
+    pub(super) rules: Rules,
+    pub(super) clock: Monotonic,
+    pub(super) types: Arc<Types>,
+    pub(super) numbers: Numbers,
+    /// How many commits have changed anything.
+    pub(super) committed: u64,
+}
+
+impl Database {
+    /// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in order. An error concerns
+    /// them all: nothing of them was kept, or (with [`Error::Failed`]) nobody knows what was.
+    ///
+    /// An operation that the database refuses by itself, for a value that it cannot hold, fails alone: each of the others is
+    /// run again, in a transaction of its own.
+    pub fn run_batch(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
+        match self.run(ops.iter()) {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(Error::Refused(_)) => self.run_each(ops),
+            Err(error) => ops.iter().map(|_| Err(error.clone())).collect(),
         }
-        Err(error) => {
-            types.ended(clock, None);
-            Err(roll_back(connection, &error))
+    }
+
+    fn run_each(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
+        let mut failed = None;
+        let mut run_one = |op| match &failed {
+            Some(error) => Err(Error::clone(error)),
+            None => {
+                let outcome = self.run([op].into_iter()).map(|mut outcomes| outcomes.swap_remove(0));
+                failed = outcome.as_ref().err().filter(|error| !matches!(error, Error::Refused(_))).cloned();
+                outcome
+            }
+        };
+        ops.iter().map(&mut run_one).collect()
+    }
+
+    fn run<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> Result<Vec<Outcome>> {
+        begin(&self.connection)?;
+        let changes = self.connection.total_changes();
+        let done = self
+            .types
+            .write(&self.connection, &self.clock, false)
+            .and_then(|()| self.apply(ops))
+            .and_then(|done| Ok(commits::count(&self.connection, changes).map(|()| done)?))
+            .and_then(|done| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(|_| done)?));
+        match done {
+            Ok((outcomes, counted)) => {
+                self.types.ended(&self.clock, Some(counted));
+                self.committed += u64::from(self.connection.total_changes() != changes);
+                Ok(outcomes)
+            }
+            Err(error) => {
+                self.types.ended(&self.clock, None);
+                self.numbers.roll_back();
+                Err(roll_back(&self.connection, error))
+            }
         }
     }
-}
 
-/// Writes what is counted and was not written yet.
-pub(super) fn write_types(connection: &Connection, clock: &Monotonic, types: &Types) -> Result<(), Error> {
-    begin(connection)?;
-    let done = types
-        .write(connection, clock, true)
-        .and_then(|()| connection.prepare_cached("COMMIT")?.execute(()).map(drop));
-    types.ended(clock, done.is_ok().then(Tally::default));
-    done.map_err(|error| roll_back(connection, &error))
-}
-
-/// What the operations are held to.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    pub endpoints_per_application: usize,
-}
-
-fn apply(
-    connection: &Connection,
-    rules: Rules,
-    clock: &Monotonic,
-    ops: &[Op],
-) -> rusqlite::Result<(Vec<Outcome>, Tally)> {
-    let mut outcomes = Vec::with_capacity(ops.len());
-    let mut accepting = None;
-    let mut recording = None;
-    let mut counters = Counters::default();
-    for op in ops {
-        outcomes.push(match op {
-            Op::Accept(batch) => {
-                let accepting = prepared(&mut accepting, || Accepting::new(connection))?;
-                let accept = |accept| accepting.accept(accept, &mut counters);
-                Outcome::Accept(batch.iter().map(accept).collect::<Result<_, _>>()?)
-            }
-            Op::Reopen(reopen) => Outcome::Reopen(source::reopen(connection, reopen, &mut counters)?),
-            Op::Record(batch) => {
-                let recording = prepared(&mut recording, || Recording::new(connection))?;
-                let record = |record| recording.record(record, &mut counters);
-                Outcome::Record(batch.iter().map(record).collect::<Result<_, _>>()?)
-            }
-            Op::Resent(resent) => {
-                if let Some(app) = prepared(&mut recording, || Recording::new(connection))?.resent(resent)? {
-                    counters.resent(app, resent);
-                    if let Some(entry) = &resent.audit {
-                        audit::note(connection, entry, 1)?;
-                    }
-                }
-                Outcome::Resent
-            }
-            Op::Change(change, entry) => {
-                // It may raise a version that accepts have looked up.
-                accepting = None;
-                let before = match entry.as_ref().and_then(|_| change.subject()) {
-                    Some(subject) => subject::read(connection, subject)?,
-                    None => None,
-                };
-                let changed = change::apply(connection, rules, change)?;
-                if let Some(entry) = entry.as_ref().filter(|_| changed.is_change()) {
-                    audit::note(connection, &entry.with_values_of(change, before.as_ref()), entry.count)?;
-                }
-                Outcome::Change(changed)
-            }
-            Op::StepReplay(step) => {
-                Outcome::StepReplay(Box::new(replay::step(connection, clock, step, &mut counters)?))
-            }
-            Op::SettleSetting { name, value } => {
-                Outcome::SettleSetting(setting::settle(connection, name, value)?)
-            }
-            Op::Discard { app, deliveries, audit: entry } => {
-                let discarded = deliveries::discard(connection, *app, deliveries)?;
-                if let Some(entry) = entry.as_ref().filter(|_| discarded > 0) {
-                    audit::note(connection, entry, u32::try_from(discarded).unwrap_or(u32::MAX))?;
-                }
-                Outcome::Discard(discarded)
-            }
-            Op::SumUp(step) => Outcome::SumUp(statistics::sum_up(connection, clock, step)?),
-            Op::Remove(removal) => Outcome::Remove(remove::remove(connection, clock, removal)?),
-        });
+    fn apply<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> Result<(Vec<Outcome>, TypeCounts)> {
+        let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
+        let mut hot = Hot::new(&self.connection);
+        let mut batch = Batch {
+            tx: &tx,
+            rules: self.rules,
+            clock: &self.clock,
+            numbers: &mut self.numbers,
+            counters: &mut counters,
+        };
+        let outcomes =
+            ops.map(|op| operations::apply(&mut batch, &mut hot, op)).collect::<Result<Vec<_>>>()?;
+        counters.write(&tx)?;
+        Ok((outcomes, counters.types))
     }
-    counters.write(connection)?;
-    Ok((outcomes, counters.types))
-}
 
-/// Statements are looked up once in a batch, and only where there is work for them.
-fn prepared<T>(slot: &mut Option<T>, make: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<&mut T> {
-    match slot {
-        Some(value) => Ok(value),
-        None => Ok(slot.insert(make()?)),
+    /// Writes what is counted and was not written yet.
+    pub(super) fn write_types(&mut self) -> Result<()> {
+        begin(&self.connection)?;
+        let done = self
+            .types
+            .write(&self.connection, &self.clock, true)
+            .and_then(|()| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(drop)?));
+        self.types.ended(&self.clock, done.is_ok().then(TypeCounts::default));
+        done.map_err(|error| roll_back(&self.connection, error))
     }
 }
 
-fn begin(connection: &Connection) -> Result<(), Error> {
+fn begin(connection: &Connection) -> Result<()> {
     let mut result = Ok(());
-    for _ in 0..PATIENCE {
+    for _ in 0..LOCK_TRIES {
         result =
             connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute(())).map(drop);
         match &result {
@@ -147,58 +115,56 @@ fn begin(connection: &Connection) -> Result<(), Error> {
             _ => break,
         }
     }
-    result.map_err(|error| explain(&error))
+    Ok(result?)
 }
 
-fn roll_back(connection: &Connection, error: &rusqlite::Error) -> Error {
+fn roll_back(connection: &Connection, error: Error) -> Error {
     // SQLite may have rolled back by itself already.
     if !connection.is_autocommit()
         && let Err(second) = connection.execute_batch("ROLLBACK")
     {
-        return Error::Failed(format!("{}; rolling back failed too: {}", describe(error), describe(&second)));
+        return Error::Failed(format!("{error}; rolling back failed too: {}", describe(&second)));
     }
-    match explain(error) {
-        Error::Full => Error::Full,
+    match error {
         // Nobody interrupts the writer.
-        _ => Error::Failed(describe(error)),
+        Error::Timeout => Error::Failed("the writer was interrupted".into()),
+        error => error,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Error;
+    use crate::operations::{Op, Outcome};
     use crate::sqlite::in_memory;
 
-    const RULES: Rules = Rules { endpoints_per_application: 10 };
-
     fn settle(value: usize) -> Op {
-        Op::SettleSetting { name: "s", value: vec![7; value] }
+        Op::SettleSetting("s", vec![7; value])
     }
 
     #[test]
     fn a_batch_can_be_run_inline() {
-        let connection = in_memory().unwrap();
-        let outcomes =
-            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[settle(1), settle(2)])
-                .unwrap();
-        assert_eq!(outcomes, [Outcome::SettleSetting(vec![7]), Outcome::SettleSetting(vec![7])]);
-        assert_eq!(
-            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[]),
-            Ok(Vec::new())
-        );
+        let mut database = in_memory().unwrap();
+        let outcomes = database.run_batch(&[settle(1), settle(2)]);
+        assert_eq!(outcomes, [Ok(Outcome::SettleSetting(vec![7])), Ok(Outcome::SettleSetting(vec![7]))]);
+        assert_eq!(database.run_batch(&[]), []);
     }
 
     #[test]
     fn a_batch_that_does_not_fit_leaves_no_transaction_open() {
-        let connection = in_memory().unwrap();
-        connection.pragma_update_and_check(None, "max_page_count", 100, |_| Ok(())).unwrap();
-        assert_eq!(
-            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[settle(1 << 20)]),
-            Err(Error::Full)
-        );
-        assert!(connection.is_autocommit());
-        assert!(
-            run_batch(&connection, RULES, &Monotonic::default(), &Types::default(), &[settle(1)]).is_ok()
-        );
+        let mut database = in_memory().unwrap();
+        database.connection.pragma_update_and_check(None, "max_page_count", 120, |_| Ok(())).unwrap();
+        assert_eq!(database.run_batch(&[settle(1 << 20)]), [Err(Error::Full)]);
+        assert!(database.connection.is_autocommit());
+        assert!(database.run_batch(&[settle(1)])[0].is_ok());
+    }
+
+    #[test]
+    fn an_operation_that_sqlite_refuses_fails_alone() {
+        let mut database = in_memory().unwrap();
+        database.connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 1000).unwrap();
+        let outcomes = database.run_batch(&[settle(2000), Op::SettleSetting("t", vec![1])]);
+        assert!(matches!(&outcomes[0], Err(Error::Refused(_))), "{outcomes:?}");
+        assert_eq!(outcomes[1], Ok(Outcome::SettleSetting(vec![1])));
     }
 }

@@ -4,7 +4,6 @@
 //! the fsync is tried again later, when the kernel may have dropped the pages. So the writer does
 //! it, between two commits, and an error of the disk ends the store.
 
-use super::failure::explain;
 use crate::Error;
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
@@ -82,5 +81,5 @@ fn run(connection: &Connection, pragma: &str) -> Result<Log, Error> {
     connection
         .prepare_cached(pragma)
         .and_then(|mut checkpoint| checkpoint.query_row((), read))
-        .map_err(|error| explain(&error))
+        .map_err(Error::from)
 }

@@ -47,20 +47,27 @@ impl Failure {
 }
 
 /// Sorts an error of SQLite by who must act.
-pub(super) fn explain(error: &rusqlite::Error) -> Error {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => Error::Full,
-        Some(ErrorCode::OperationInterrupted) => Error::Timeout,
-        _ => Error::Failed(describe(error)),
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::OperationInterrupted) => Self::Timeout,
+            // The file or the disk cannot be trusted any more.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::OutOfMemory
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked,
+            ) => Self::Failed(describe(&error)),
+            _ => Self::Refused(describe(&error)),
+        }
     }
-}
-
-/// Whether an error met while reading says that the file itself cannot be trusted any more.
-pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure)
-    )
 }
 
 pub(super) fn describe(error: &rusqlite::Error) -> String {

@@ -1,5 +1,6 @@
 //! The files of the data folder: for their owner only, and gone again when a start fails that made them.
 
+use rustix::fs::Access;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -18,9 +19,21 @@ const FOLDER_MODE: u32 = 0o700;
 /// Everybody but the owner.
 const OTHERS: u32 = 0o077;
 
-/// Whether a folder holds a database. Opens and makes nothing.
-pub fn has_database(folder: &Path) -> bool {
-    folder.join(DATABASE).is_file()
+/// Whether a folder holds a database. Opens and makes nothing. Fails where this process may not look into the folder, or
+/// may not read the database.
+pub fn has_database(folder: &Path) -> io::Result<bool> {
+    let path = folder.join(DATABASE);
+    match path.metadata() {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Ok(false),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
+    }
+    // Not by opening it: closing a file drops the locks that this process has on it.
+    rustix::fs::access(&path, Access::READ_OK)?;
+    Ok(true)
 }
 
 /// Opens a file for writing, or makes it, for its owner only whatever the umask is. What it holds stays.
@@ -140,6 +153,20 @@ mod tests {
         std::fs::write(inner.join("of somebody else"), "").unwrap();
         drop(new);
         assert!(inner.join("of somebody else").exists() && !inner.join("new").exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_into_is_not_taken_for_one_without_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!has_database(folder.path()).unwrap());
+        assert!(!has_database(&folder.path().join("missing")).unwrap());
+        std::fs::write(folder.path().join(DATABASE), "").unwrap();
+        assert!(has_database(folder.path()).unwrap());
+        assert!(!has_database(&folder.path().join(DATABASE)).unwrap(), "a file is no folder");
+        // A loop stops root too, which no mode of a folder does.
+        let loops = folder.path().join("loop");
+        std::os::unix::fs::symlink(&loops, &loops).unwrap();
+        assert!(has_database(&loops).is_err());
     }
 
     #[test]

@@ -37,6 +37,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0027_payload_retention.sql"),
     include_str!("schema/0028_retries.sql"),
     include_str!("schema/0029_audit_changes.sql"),
+    include_str!("schema/0030_numbers.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

@@ -1,92 +1,48 @@
 //! The embedded backend: SQLite in one folder.
 //!
-//! One thread writes ([`run_batch`] in a loop), a few read. Everything that arrives while a commit
+//! One thread writes ([`Database::run_batch`] in a loop), a few read. Everything that arrives while a commit
 //! is syncing goes into the next one, so the disk decides how many operations share an fsync.
 
-mod accept;
-mod attempt_list;
-mod audit;
 mod batch;
-mod change;
 mod checkpoint;
-mod codes;
 mod commits;
 mod connect;
-mod contract;
 mod cost;
-mod counters;
-mod credentials;
-mod deliveries;
-mod delivery_list;
-mod directory;
-mod dispatch;
-mod due_times;
-mod event_type;
-mod expunge;
 mod failure;
 mod files;
-mod filters;
-mod health;
-mod history;
-mod keys;
-mod lanes;
+mod hot;
 mod lock;
-mod message_list;
 mod migrations;
-mod monotonic;
-mod names;
-mod notice;
-mod op;
 mod open;
 mod opening;
 mod options;
-mod ordering;
 mod pace;
-mod places;
 #[cfg(test)]
 mod plan;
-mod policy;
-mod profile;
 mod queue;
-mod quota;
 mod readers;
-mod record;
-mod remove;
-mod replay;
-mod retention;
-mod rows;
-mod setting;
-mod source;
-mod source_states;
 mod space;
-mod statistics;
-mod stop_dates;
-mod subject;
 mod threads;
-mod types;
-mod used;
-mod walk;
+mod transaction;
 mod watchdog;
 mod watermark;
 mod writer;
 
-pub use batch::{Rules, run_batch};
+pub use crate::operations::Monotonic;
+pub use batch::Database;
 pub use files::has_database;
-pub use monotonic::Monotonic;
-pub use op::{Op, Outcome};
 pub use open::{OpenError, in_memory};
 pub use opening::{Loss, Opening};
 pub use options::Options;
-pub use types::Types;
 
-use crate::{Read, RestartedTask, Store};
+use crate::backend::{Backend, HotReads};
+use crate::operations::{Op, Reply, Result};
+use crate::{Error, Read, RestartedTask, Store};
 use failure::Failure;
-use monotonic::Slice;
-use op::Reply;
+use hot::Types;
 use parking_lot::Mutex;
 use queue::Queue;
 use readers::Readers;
-use rusqlite::Connection;
 use space::Space;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -105,7 +61,7 @@ pub struct SqliteStore {
     clock: Monotonic,
     types: Arc<Types>,
     /// How much of the time of a read a count takes before it hands back what it has.
-    count_slice: Duration,
+    count_time: Duration,
     closed: watch::Sender<bool>,
     space: Space,
     threads: Threads,
@@ -114,7 +70,7 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Takes the folder for this store alone, and brings its database to the present schema.
-    pub fn open(options: &Options) -> Result<Self, OpenError> {
+    pub fn open(options: &Options) -> std::result::Result<Self, OpenError> {
         Opening::begin(options)?.finish()
     }
 
@@ -128,32 +84,32 @@ impl SqliteStore {
     pub fn log_pages(&self) -> u32 {
         self.log_pages.load(Ordering::Relaxed)
     }
+}
 
+impl Backend for SqliteStore {
     fn write(&self, op: Op, reply: Reply) {
+        if op.makes_deliveries() && self.space.is_low() {
+            return reply.call(Err(Error::Full));
+        }
         self.queue.put(op, reply, &self.failure);
     }
 
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
     {
-        self.readers.read(&self.failure, read)
+        self.readers.read(&self.failure, &self.types, read)
     }
 
-    /// A read that ends by the clock, with what it has found by then.
-    fn walk<T, F>(&self, walk: F) -> Read<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection, &Slice<'_>) -> rusqlite::Result<T> + Send + 'static,
-    {
-        let clock = self.clock.clone();
-        self.read(move |connection| walk(connection, &Slice::begin(&clock, WALK)))
+    fn clock(&self) -> &Monotonic {
+        &self.clock
+    }
+
+    fn count_time(&self) -> Duration {
+        self.count_time
     }
 }
-
-/// How long a list is walked in one read, so that others have their turn; the next read goes on from there.
-const WALK: Duration = Duration::from_millis(4);
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
@@ -176,9 +132,7 @@ impl Store for SqliteStore {
         if let Some(error) = self.failure.get() {
             return Box::pin(std::future::ready(Err(error)));
         }
-        self.read(|connection| {
-            connection.prepare_cached("SELECT 1 FROM setting LIMIT 1")?.exists(()).map(drop)
-        })
+        self.read(|reading| crate::operations::setting::read(reading, "check").map(drop))
     }
 
     fn close(&self) -> Read<()> {

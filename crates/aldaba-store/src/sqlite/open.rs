@@ -1,17 +1,18 @@
 //! From a database that may be used to a running store.
 
-use super::batch::Rules;
+use super::batch::Database;
 use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
+use super::hot::Types;
 use super::lock::FolderLock;
 use super::queue::{self, Queue, Room};
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::threads::Threads;
-use super::types::Types;
 use super::watermark::Watermark;
 use super::writer::Writer;
-use super::{Loss, Options, SqliteStore, connect, migrations};
+use super::{Loss, Monotonic, Options, SqliteStore, connect, migrations};
+use crate::operations::{Numbers, Rules};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::io;
@@ -75,6 +76,10 @@ impl OpenError {
     pub(super) fn database(file: &Path, error: &rusqlite::Error) -> Self {
         Self::Database { file: file.to_owned(), message: describe(error) }
     }
+
+    pub(super) fn unreadable(file: &Path, error: &crate::Error) -> Self {
+        Self::Database { file: file.to_owned(), message: error.to_string() }
+    }
 }
 
 /// Starts the threads. The log is copied and removed at the end only once all of them run.
@@ -85,7 +90,7 @@ pub(super) fn start(
     watermark: Watermark,
     lock: &Arc<FolderLock>,
 ) -> Result<SqliteStore, OpenError> {
-    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::database(file, &error))?);
+    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::unreadable(file, &error))?);
     let connections =
         (0..options.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
 
@@ -106,10 +111,14 @@ pub(super) fn start(
     let closed = watch::Sender::new(false);
     let log_pages = Arc::default();
     let writer = Writer {
-        connection,
-        rules: Rules { endpoints_per_application: options.endpoints_per_application },
-        clock: options.clock.clone(),
-        types: Arc::clone(&types),
+        database: Database {
+            connection,
+            rules: Rules { endpoints_per_application: options.endpoints_per_application },
+            clock: options.clock.clone(),
+            types: Arc::clone(&types),
+            numbers: Numbers::default(),
+            committed: 0,
+        },
         checkpoints: Checkpoints::new(options.checkpoint_pages, options.longest_log_pages),
         watermark,
         queue: Arc::clone(&queue),
@@ -134,7 +143,7 @@ pub(super) fn start(
         log_pages,
         clock: options.clock.clone(),
         types,
-        count_slice: options.read_limit / COUNT_SHARE,
+        count_time: options.read_limit / COUNT_SHARE,
         closed,
         space,
         threads,
@@ -142,11 +151,17 @@ pub(super) fn start(
     })
 }
 
-/// A database in memory with the present schema, for those who call
-/// [`run_batch`](super::run_batch) themselves.
-pub fn in_memory() -> Result<Connection, OpenError> {
+/// A database in memory with the present schema, for those who call [`Database::run_batch`] themselves.
+pub fn in_memory() -> Result<Database, OpenError> {
     let name = Path::new("in memory");
     let connection = Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
     migrations::migrate(&connection, name)?;
-    Ok(connection)
+    Ok(Database {
+        connection,
+        rules: Rules { endpoints_per_application: 50 },
+        clock: Monotonic::default(),
+        types: Arc::default(),
+        numbers: Numbers::default(),
+        committed: 0,
+    })
 }

@@ -2,9 +2,12 @@
 //! changed.
 
 use super::files::{self, NewFiles};
+use super::hot::newest_moment;
 use super::lock::FolderLock;
+use super::transaction::SqliteTransaction;
 use super::watermark::{Found, Mark, Watermark};
-use super::{OpenError, Options, SqliteStore, commits, connect, due_times, migrations, open, setting};
+use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open};
+use crate::operations::setting;
 use aldaba_delivery::Timestamp;
 use rusqlite::Connection;
 use std::fs::File;
@@ -60,7 +63,8 @@ impl Opening {
         match &self.connection {
             // One without a schema has been made, and nothing more.
             Some(connection) if migrations::version(connection, &self.file)? > 0 => {
-                setting::read(connection, name).map_err(|error| OpenError::database(&self.file, &error))
+                setting::read(&SqliteTransaction(connection), name)
+                    .map_err(|error| OpenError::unreadable(&self.file, &error))
             }
             _ => Ok(None),
         }
@@ -70,7 +74,7 @@ impl Opening {
     pub fn newest_moment(&self) -> Result<Option<Timestamp>, OpenError> {
         match &self.connection {
             Some(connection) if migrations::version(connection, &self.file)? > 0 => {
-                due_times::newest_moment(connection).map_err(|error| OpenError::database(&self.file, &error))
+                newest_moment(connection).map_err(|error| OpenError::unreadable(&self.file, &error))
             }
             _ => Ok(None),
         }

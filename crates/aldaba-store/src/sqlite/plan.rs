@@ -1,10 +1,11 @@
 //! How SQLite would carry a statement out, for tests.
 
-use super::in_memory;
+use super::open::in_memory;
+use crate::operations;
 
 pub(super) fn plan(statement: &str) -> String {
-    let connection = in_memory().unwrap();
-    let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+    let database = in_memory().unwrap();
+    let mut explain = database.connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
     let parameters = vec![0; explain.parameter_count()];
     let steps = explain
         .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
@@ -12,4 +13,61 @@ pub(super) fn plan(statement: &str) -> String {
         .collect::<Result<Vec<String>, _>>()
         .unwrap();
     steps.join("; ")
+}
+
+/// Statements that may read a whole table, because it is small or all of it is wanted.
+const WHOLE_TABLES: [&str; 9] = [
+    "FROM api_key ORDER BY id",
+    "FROM event_type ORDER BY org, name",
+    "FROM gate",
+    "FROM policy ORDER BY org, name",
+    "FROM portal_cut ORDER BY app, session, issued_before",
+    "FROM profile ORDER BY org, name",
+    "FROM revoked_token ORDER BY mark",
+    "FROM message_count WHERE day <",
+    "FROM replay WHERE state = 0",
+];
+/// Statements that sort a few rows: the attempts of one message, and what one key finds.
+const SORTED: [&str; 2] = ["FROM attempt WHERE message = ?4 AND id", "GROUP BY endpoint, minute / 60"];
+
+#[test]
+fn every_statement_of_the_operations_searches_an_index_without_sorting() {
+    let mut wrong = Vec::new();
+    for statement in operations::statements() {
+        let (text, plan) = (statement.text(), plan(statement.text()));
+        let is_one_of = |list: &[&str]| list.iter().any(|part| text.contains(part));
+        let scans = plan.contains("SCAN") && !is_one_of(&WHOLE_TABLES);
+        let sorts = plan.contains("TEMP B-TREE") && !is_one_of(&SORTED);
+        if scans || sorts {
+            wrong.push(format!("{text}\n    {plan}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Where SQLite would take another index than the one that was made for it, were the statement written otherwise.
+#[test]
+fn statements_with_a_choice_take_the_index_that_was_made_for_them() {
+    for (part, index) in [
+        ("AND resource = ?5", "audit_resource (org=? AND resource=? AND id"),
+        ("AND kind = ?5", "audit_kind (org=? AND kind=? AND id"),
+        ("AND app = ?5", "audit_app (org=? AND app=? AND id"),
+        ("dispatched <> 0", "delivery_message (message=?)"),
+        ("SELECT url FROM endpoint WHERE app", "(app=?)"),
+        (
+            "SELECT message, state FROM delivery WHERE endpoint = ?1 AND state = 0",
+            "delivery_lane (endpoint=?)",
+        ),
+        ("FROM attempt WHERE (success = 0", "attempt_unusual (endpoint=? AND id>? AND id<?)"),
+        ("FROM attempt WHERE endpoint", "attempt_endpoint (endpoint=? AND id>? AND id<?)"),
+        ("SELECT settled_at, seq FROM delivery WHERE state = 1", "delivery_delivered (endpoint=?"),
+    ] {
+        let found: Vec<_> =
+            operations::statements().into_iter().filter(|one| one.text().contains(part)).collect();
+        assert!(!found.is_empty(), "no statement has {part}");
+        for statement in found {
+            let plan = plan(statement.text());
+            assert!(plan.contains(index), "{statement:?}\n    {plan}");
+        }
+    }
 }

@@ -3,10 +3,9 @@
 
 use super::cost::Cost;
 use super::failure::Failure;
-use super::monotonic::Monotonic;
-use super::op::{Class, Op, Reply};
 use super::pace::Pace;
 use crate::Error;
+use crate::operations::{Class, Monotonic, Op, Reply};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,8 +1,10 @@
 //! The readers: threads with a read-only connection each, and a limit of time for every read.
 
-use super::failure::{Failure, describe, explain, is_damage};
+use super::failure::Failure;
+use super::hot::{Reader, Types};
 use super::threads::Threads;
 use super::watchdog::Watchdog;
+use crate::backend::HotReads;
 use crate::{Error, Read};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
@@ -69,24 +71,22 @@ impl Readers {
     }
 
     /// Starts a read at once; what is returned only waits for its end.
-    pub(super) fn read<T, F>(&self, failure: &Arc<Failure>, read: F) -> Read<T>
+    pub(super) fn read<T, F>(&self, failure: &Arc<Failure>, types: &Arc<Types>, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        F: FnOnce(&dyn HotReads) -> Result<T, Error> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let failure = Arc::clone(failure);
+        let (failure, types) = (Arc::clone(failure), Arc::clone(types));
         let job: Job = Box::new(move |connection| {
             // Whoever asked may have gone away in the meantime.
             if answer.is_closed() {
                 return;
             }
-            let result = read(connection).map_err(|error| {
-                if is_damage(&error) {
-                    failure.mark(&describe(&error));
-                }
-                explain(&error)
-            });
+            let result = Reader::on_snapshot(connection, &types, |reader| read(reader));
+            if let Err(Error::Failed(message)) = &result {
+                failure.mark(message);
+            }
             let _ = answer.send(result);
         });
         let handed_over = self.put(job);

@@ -1,17 +1,14 @@
-//! The writer's thread: a thin shell around [`run_batch`].
+//! The writer's thread: a thin shell around [`Database::run_batch`].
 
-use super::Monotonic;
-use super::batch::{Rules, run_batch, write_types};
+use super::batch::Database;
 use super::checkpoint::{self, Checkpoints, Log};
 use super::failure::Failure;
 use super::lock::FolderLock;
-use super::op::{Op, Outcome, Reply};
 use super::queue::Queue;
 use super::readers::{ReaderThreads, Readers};
-use super::types::Types;
 use super::watermark::Watermark;
+use crate::operations::{Op, Outcome};
 use crate::{Error, panic_message};
-use rusqlite::Connection;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,10 +22,7 @@ const PANIC_DELAY: Duration = Duration::from_millis(100);
 /// What the thread owns. It lives until the store is closed and everything handed over is written.
 #[derive(Debug)]
 pub(super) struct Writer {
-    pub(super) connection: Connection,
-    pub(super) rules: Rules,
-    pub(super) clock: Monotonic,
-    pub(super) types: Arc<Types>,
+    pub(super) database: Database,
     pub(super) checkpoints: Checkpoints,
     pub(super) watermark: Watermark,
     pub(super) queue: Arc<Queue>,
@@ -61,28 +55,32 @@ impl Writer {
     fn run_once(&mut self) -> bool {
         let Some(batch) = self.queue.take() else { return false };
         let outcomes = self.commit(&batch.ops);
-        answer(batch.replies, outcomes);
+        for (reply, outcome) in batch.replies.into_iter().zip(outcomes) {
+            reply.call(outcome);
+        }
         // After the answers: nobody waits for it but the next commit.
         self.copy_log();
         true
     }
 
-    fn commit(&mut self, ops: &[Op]) -> Result<Vec<Outcome>, Error> {
+    fn commit(&mut self, ops: &[Op]) -> Vec<Result<Outcome, Error>> {
+        let all = |error: Error| ops.iter().map(|_| Err(error.clone())).collect();
         if let Some(failed) = self.failure.get() {
-            return Err(failed);
+            return all(failed);
         }
-        let changes = self.connection.total_changes();
-        let run = || run_batch(&self.connection, self.rules, &self.clock, &self.types, ops);
-        let outcomes = catch_unwind(AssertUnwindSafe(run))
-            .unwrap_or_else(|_| Err(Error::Failed("a bug: writing a batch panicked".into())));
+        let committed = self.database.committed;
+        let outcomes = catch_unwind(AssertUnwindSafe(|| self.database.run_batch(ops)))
+            .unwrap_or_else(|_| all(Error::Failed("a bug: writing a batch panicked".into())));
         // Before the answers: what was answered is never missing without notice.
-        let outcomes = match outcomes {
-            Ok(outcomes) if self.connection.total_changes() != changes => {
-                self.watermark.advance().map(|()| outcomes).map_err(|error| given_up(&error))
-            }
-            others => others,
+        let advanced = (committed..self.database.committed).try_for_each(|_| self.watermark.advance());
+        let outcomes = match advanced {
+            Ok(()) => outcomes,
+            Err(error) => all(given_up(&error)),
         };
-        self.note(outcomes)
+        for outcome in &outcomes {
+            self.note(outcome);
+        }
+        outcomes
     }
 
     fn copy_log(&mut self) {
@@ -91,20 +89,20 @@ impl Writer {
         }
         let log = self
             .checkpoints
-            .after_commit(&self.connection)
+            .after_commit(&self.database.connection)
             .and_then(|log| note_copied(&mut self.watermark, log));
-        match self.note(log) {
+        self.note(&log);
+        match log {
             Ok(log) => self.log_pages.store(log.pages, Ordering::Relaxed),
             Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied over"),
         }
     }
 
     /// An error that nobody can promise anything after ends the store.
-    fn note<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        if let Err(Error::Failed(message)) = &result {
+    fn note<T>(&self, result: &Result<T, Error>) {
+        if let Err(Error::Failed(message)) = result {
             self.failure.mark(message);
         }
-        result
     }
 
     /// The readers end first: the log can only be emptied once nobody reads in it.
@@ -112,17 +110,17 @@ impl Writer {
         self.readers.close();
         self.reader_threads.join();
         if self.failure.get().is_none()
-            && let Err(error) = write_types(&self.connection, &self.clock, &self.types)
+            && let Err(error) = self.database.write_types()
         {
             tracing::warn!(%error, "the newest attempts are counted at the next start");
         }
         if self.failure.get().is_none()
-            && let Err(error) =
-                checkpoint::last(&self.connection).and_then(|log| note_copied(&mut self.watermark, log))
+            && let Err(error) = checkpoint::last(&self.database.connection)
+                .and_then(|log| note_copied(&mut self.watermark, log))
         {
             tracing::warn!(%error, "the write-ahead log could not be emptied; it is read at the next start");
         }
-        drop(self.connection);
+        drop(self.database);
         self.watermark.sync();
         drop(self.lock);
         self.closed.send_replace(true);
@@ -139,19 +137,4 @@ fn note_copied(watermark: &mut Watermark, log: Log) -> Result<Log, Error> {
 
 fn given_up(error: &io::Error) -> Error {
     Error::Failed(format!("the file system takes no more writes: {error}"))
-}
-
-fn answer(replies: Vec<Reply>, outcomes: Result<Vec<Outcome>, Error>) {
-    match outcomes {
-        Ok(outcomes) => {
-            for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                reply.call(Ok(outcome));
-            }
-        }
-        Err(error) => {
-            for reply in replies {
-                reply.call(Err(error.clone()));
-            }
-        }
-    }
 }

@@ -236,7 +236,8 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         lane_idle: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         // Nobody sets the clock here, and idle time must cost nothing.
         longest_nap: hours(24 * 365),
-        clock_noted_every: hours(6),
+        // A life that is killed forgets so much of the time that it has run.
+        clock_noted_every: hours(1),
         tenants: dice.pick(&[1, 10_000]),
         patience: Some(PATIENCE),
         ..Options::default()

@@ -124,24 +124,22 @@ impl Disk {
     fn lonely_messages(
         &self,
         after: Option<MessagesCursor>,
-        before: Timestamp,
+        (since, before): (Timestamp, Timestamp),
         limit: usize,
     ) -> Walked<MessagesCursor> {
-        let start = after.map_or(Bound::Unbounded, |cursor| Bound::Excluded(cursor.0));
-        let mut walked = Walked { stale: Vec::new(), until: None, more: false };
-        let mut steps = 0;
-        for (number, key) in self.accepted.range((start, Bound::Unbounded)).take(limit) {
-            if self.messages[key].created_at >= before {
-                return walked;
-            }
-            steps += 1;
-            walked.until = Some(MessagesCursor(*number));
-            if self.is_lonely(key.1) {
-                walked.stale.push(Stale::Message(key.0, key.1));
-            }
+        let start =
+            after.map_or(Bound::Unbounded, |MessagesCursor { app, message }| Bound::Excluded((app, message)));
+        let between = MessageId::first_at(since)..MessageId::first_at(before);
+        let later = self.messages.range((start, Bound::Unbounded)).map(|(key, _)| *key);
+        let found: Vec<_> = later.filter(|(_, message)| between.contains(message)).take(limit).collect();
+        let lonely = found.iter().filter(|(_, message)| self.is_lonely(*message));
+        let more = found.len() == limit;
+        let last = found.last().map(|(app, message)| MessagesCursor { app: *app, message: *message });
+        Walked {
+            stale: lonely.map(|(app, message)| Stale::Message(*app, *message)).collect(),
+            until: last.filter(|_| more),
+            more,
         }
-        walked.more = steps == limit;
-        walked
     }
 
     fn waits(&self, message: MessageId) -> bool {
@@ -155,12 +153,12 @@ impl Disk {
         now: Timestamp,
         (limit, all): (usize, bool),
     ) -> Walked<PayloadsCursor> {
-        let cursor = |(number, key): (&i64, &(AppId, MessageId))| {
+        let cursor = |key: &(AppId, MessageId)| {
             let row = self.messages.get(key).filter(|row| !row.expunged)?;
             let until = row.payload_until.filter(|until| *until <= now)?;
-            Some((PayloadsCursor { until, message: *number }, *key))
+            Some((PayloadsCursor { until, app: key.0, message: key.1 }, *key))
         };
-        let mut found: Vec<_> = self.accepted.iter().filter_map(cursor).collect();
+        let mut found: Vec<_> = self.accepted.values().filter_map(cursor).collect();
         found.retain(|(cursor, _)| after.is_none_or(|after| *cursor > after));
         found.sort();
         found.truncate(limit);
@@ -378,10 +376,10 @@ impl Retention for SimStore {
     fn lonely_messages(
         &self,
         after: Option<MessagesCursor>,
-        before: Timestamp,
+        created: (Timestamp, Timestamp),
         limit: usize,
     ) -> Read<Walked<MessagesCursor>> {
-        self.read(move |disk| disk.lonely_messages(after, before, limit))
+        self.read(move |disk| disk.lonely_messages(after, created, limit))
     }
 
     fn old_payloads(

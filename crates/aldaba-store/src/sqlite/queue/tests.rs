@@ -51,7 +51,7 @@ impl Scene {
             Class::Result => (Op::Record(Vec::new()), Reply::Record(done(&self.refused))),
             Class::Accept => (Op::Accept(Vec::new()), Reply::Accept(done(&self.refused))),
             Class::Command => {
-                let op = Op::SettleSetting { name: "s", value: vec![0; bytes] };
+                let op = Op::SettleSetting("s", vec![0; bytes]);
                 (op, Reply::SettleSetting(done(&self.refused)))
             }
             Class::Bulk => {
@@ -287,7 +287,7 @@ fn of_many(deliveries: usize, micros: u64) -> (usize, usize, usize) {
         let (op, reply) = message(deliveries);
         lines.put(op, reply, Duration::ZERO);
         lines.put(Op::Record(Vec::new()), Reply::Record(Done::new(drop)), Duration::ZERO);
-        let command = Op::SettleSetting { name: "s", value: Vec::new() };
+        let command = Op::SettleSetting("s", Vec::new());
         lines.put(command, Reply::SettleSetting(Done::new(drop)), Duration::ZERO);
     }
     let batch = lines.take(Room { operations: 128, bytes: 8 << 20 }, Duration::ZERO);

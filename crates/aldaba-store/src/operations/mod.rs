@@ -1,0 +1,149 @@
+//! Every rule of the store that is not on the hot path, written once for all backends, over a small [`Transaction`].
+//!
+//! A file for each thing: its columns, its statements and what may be done with it. The statements are SQL that SQLite and
+//! PostgreSQL both read. Reads get the read-only half, [`Reading`], which is a snapshot of one moment.
+
+pub(crate) mod api_key;
+pub(crate) mod application;
+pub(crate) mod attempt;
+pub(crate) mod audit;
+mod change;
+pub(crate) mod codes;
+pub(crate) mod column;
+mod counters;
+pub(crate) mod delivery;
+pub(crate) mod delivery_list;
+pub(crate) mod dispatch;
+pub(crate) mod endpoint;
+pub(crate) mod event_type;
+mod filters;
+pub(crate) mod gate;
+pub(crate) mod health;
+pub(crate) mod keys;
+pub(crate) mod lists;
+pub(crate) mod message;
+mod monotonic;
+mod named;
+pub(crate) mod names;
+pub(crate) mod notice;
+mod numbers;
+mod op;
+pub(crate) mod policy;
+pub(crate) mod profile;
+mod quota;
+mod remove;
+pub(crate) mod replay;
+pub(crate) mod result;
+pub(crate) mod retention;
+pub(crate) mod setting;
+pub(crate) mod source;
+mod source_states;
+pub(crate) mod statistics;
+pub(crate) mod stored;
+pub(crate) mod token;
+pub(crate) mod transaction;
+
+pub use column::Row;
+pub use counters::{Counters, TypeCounts};
+pub use monotonic::{BULK_SLICE, Monotonic, Slice};
+pub use numbers::Numbers;
+pub use op::{Class, Op, Outcome, Reply};
+pub use transaction::{Reading, Result, Statement, Transaction, Value};
+
+use crate::{Accept, Accepted, Record, Recorded};
+
+/// What the operations are held to.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub endpoints_per_application: usize,
+}
+
+/// One commit under way.
+#[expect(missing_debug_implementations, reason = "a transaction has nothing to show")]
+pub struct Batch<'a> {
+    pub tx: &'a dyn Transaction,
+    pub rules: Rules,
+    pub clock: &'a Monotonic,
+    pub numbers: &'a mut Numbers,
+    pub counters: &'a mut Counters,
+}
+
+/// The writes that a backend has statements of its own for.
+pub trait HotWrites {
+    fn accept(&mut self, batch: &mut Batch<'_>, accept: &Accept) -> Result<Accepted>;
+
+    fn record(&mut self, batch: &mut Batch<'_>, record: &Record) -> Result<Recorded>;
+
+    /// A change may raise a version that accepts have looked up.
+    fn forget_versions(&mut self);
+}
+
+/// Carries out one operation.
+pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Outcome> {
+    Ok(match op {
+        Op::Accept(accepts) => {
+            Outcome::Accept(accepts.iter().map(|accept| hot.accept(batch, accept)).collect::<Result<_>>()?)
+        }
+        Op::Record(records) => {
+            Outcome::Record(records.iter().map(|record| hot.record(batch, record)).collect::<Result<_>>()?)
+        }
+        Op::Reopen(reopen) => {
+            Outcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
+        }
+        Op::Resent(resent) => Outcome::Resent(result::resent(batch, resent)?),
+        Op::Change(change, entry) => {
+            hot.forget_versions();
+            Outcome::Change(change::change(batch, change, entry.as_deref())?)
+        }
+        Op::StepReplay(step) => {
+            let Batch { tx, numbers, counters, clock, .. } = batch;
+            Outcome::StepReplay(replay::step(*tx, numbers, counters, clock, step)?)
+        }
+        Op::SettleSetting(name, value) => Outcome::SettleSetting(setting::settle(batch.tx, name, value)?),
+        Op::Discard(app, deliveries, entry) => {
+            let discarded = delivery::discard(batch.tx, *app, deliveries)?;
+            if let Some(entry) = entry.as_ref().filter(|_| discarded > 0) {
+                audit::note(batch.tx, entry, u32::try_from(discarded).unwrap_or(u32::MAX))?;
+            }
+            Outcome::Discard(discarded)
+        }
+        Op::SumUp(step) => Outcome::SumUp(statistics::sum_up(batch.tx, batch.clock, step)?),
+        Op::Remove(removal) => Outcome::Remove(remove::remove(batch.tx, batch.clock, removal)?),
+    })
+}
+
+/// All statements of all operations, for tests that prepare them.
+#[cfg(any(test, feature = "conformance"))]
+pub fn statements() -> Vec<&'static Statement> {
+    [
+        api_key::statements(),
+        application::statements(),
+        attempt::statements(),
+        audit::statements(),
+        counters::statements(),
+        delivery::statements(),
+        delivery_list::statements(),
+        dispatch::statements(),
+        endpoint::statements(),
+        event_type::statements(),
+        gate::statements(),
+        health::statements(),
+        keys::statements(),
+        message::statements(),
+        notice::statements(),
+        numbers::statements(),
+        policy::statements(),
+        profile::statements(),
+        quota::statements(),
+        remove::statements(),
+        replay::all_statements(),
+        result::statements(),
+        retention::statements(),
+        setting::statements(),
+        source::statements(),
+        source_states::statements(),
+        statistics::statements(),
+        token::statements(),
+    ]
+    .concat()
+}

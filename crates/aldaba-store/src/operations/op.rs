@@ -1,0 +1,157 @@
+//! What the writer is asked to do, what comes of it, and who waits for it.
+
+use crate::{
+    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
+    ReopenEvent, ReplayStep, ReplayStepped, Resent, Seq, SumUp, Waiting,
+};
+use aldaba_delivery::{AppId, EndpointId};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Declares the operations: of each what it takes, and what comes of it.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($($taken:ty),+) -> $outcome:ty;)+) => {
+        /// One call: all of it is in one commit.
+        #[derive(Debug)]
+        pub enum Op {
+            $($(#[$doc])* $name($($taken),+),)+
+        }
+
+        /// What became of one [`Op`], of the same name.
+        #[derive(Debug, PartialEq, Eq)]
+        pub enum Outcome {
+            $($name($outcome),)+
+        }
+
+        /// Who waits for an [`Outcome`], of the same name.
+        #[derive(Debug)]
+        pub enum Reply {
+            $($name(Done<$outcome>),)+
+        }
+
+        impl Reply {
+            fn answer(self, result: Result<Outcome, Error>) {
+                match (self, result) {
+                    $((Self::$name(done), Ok(Outcome::$name(outcome))) => done.call(Ok(outcome)),
+                    (Self::$name(done), Err(error)) => done.call(Err(error)),)+
+                    (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    Accept(Vec<Accept>) -> Vec<Accepted>;
+    Reopen(ReopenEvent) -> Vec<(EndpointId, Waiting)>;
+    Record(Vec<Record>) -> Vec<Recorded>;
+    Resent(Box<Resent>) -> ();
+    Change(Box<Change>, Option<Arc<AuditEntry>>) -> Changed;
+    StepReplay(ReplayStep) -> ReplayStepped;
+    SettleSetting(&'static str, Vec<u8>) -> Vec<u8>;
+    Discard(AppId, Vec<Seq>, Option<Arc<AuditEntry>>) -> usize;
+    SumUp(SumUp) -> usize;
+    Remove(Removal) -> Removed;
+}
+
+/// In the order of their turns. A result comes first: until it is written its delivery is neither settled nor due again, and
+/// nothing is gained by accepting more than can be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Result,
+    Accept,
+    Command,
+    /// Slices of work that nobody waits for: one in a commit.
+    Bulk,
+}
+
+impl Class {
+    pub const ALL: [Self; 4] = [Self::Result, Self::Accept, Self::Command, Self::Bulk];
+
+    /// Whether there are more of them where messages have more deliveries.
+    pub fn is_of_messages(self) -> bool {
+        matches!(self, Self::Result | Self::Accept)
+    }
+}
+
+impl Op {
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Record(_) | Self::Resent(_) => Class::Result,
+            // A sender waits for it, as for an event that is new.
+            Self::Accept(_) | Self::Reopen(_) => Class::Accept,
+            Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) => Class::Command,
+            Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
+        }
+    }
+
+    /// Whether it makes work that needs room on the disk later: what it opens makes results.
+    pub fn makes_deliveries(&self) -> bool {
+        matches!(self, Self::Accept(_) | Self::Reopen(_) | Self::StepReplay(_))
+    }
+
+    /// How much work it is. An event that goes to many endpoints is as many operations.
+    pub fn operations(&self) -> usize {
+        match self {
+            Self::Accept(batch) => {
+                batch.iter().map(|accept| accept.deliveries.len().max(1)).sum::<usize>().max(1)
+            }
+            Self::Reopen(reopen) => reopen.wanting.len().max(1),
+            Self::Record(batch) => batch.len().max(1),
+            Self::Discard(_, deliveries, _) => deliveries.len().max(1),
+            Self::Change(change, _) => match &**change {
+                Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
+                Change::Reschedule { deliveries } => deliveries.len().max(1),
+                Change::TakePlaces { limit, .. } => (*limit).max(1),
+                _ => 1,
+            },
+            Self::Resent(_) | Self::SettleSetting(..) => 1,
+            // However many rows it is about: its time bounds it.
+            Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
+        }
+    }
+
+    /// How many messages it accepts, or opens again.
+    pub fn messages(&self) -> usize {
+        match self {
+            Self::Accept(batch) => batch.len().max(1),
+            Self::Reopen(_) => 1,
+            _ => 0,
+        }
+    }
+
+    /// The bytes that it keeps in memory, as far as a caller decides how many they are.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Accept(batch) => {
+                batch.iter().map(|a| a.message.content.bytes() + size_of_val(&a.deliveries[..])).sum()
+            }
+            Self::Record(batch) => {
+                batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()
+            }
+            Self::Resent(resent) => resent.attempt.response.len(),
+            Self::Change(change, _) => match &**change {
+                Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
+                Change::WriteEventTypes(change) => change.bytes(),
+                Change::PutSetting { value, .. } => value.len(),
+                Change::Reschedule { deliveries } => size_of_val(&deliveries[..]),
+                _ => 0,
+            },
+            Self::Reopen(reopen) => size_of_val(&reopen.wanting[..]),
+            Self::StepReplay(_) => 0,
+            Self::SettleSetting(_, value) => value.len(),
+            Self::Discard(_, deliveries, _) => size_of_val(&deliveries[..]),
+            Self::SumUp(step) => size_of_val(&step.endpoints[..]),
+            Self::Remove(removal) => size_of_val(&removal.items[..]),
+        }
+    }
+}
+
+impl Reply {
+    /// Tells the one who waits. A panic there is theirs: the writer goes on for the others.
+    pub fn call(self, result: Result<Outcome, Error>) {
+        if catch_unwind(AssertUnwindSafe(|| self.answer(result))).is_err() {
+            tracing::error!("what was to be done after a write panicked; the write itself is not affected");
+        }
+    }
+}
