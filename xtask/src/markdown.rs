@@ -36,22 +36,20 @@ pub(crate) fn block(text: &str, name: &str) -> Result<String, String> {
 #[derive(Clone, Debug)]
 pub(crate) struct Fitting {
     pub(crate) binary: PathBuf,
-    /// Of the server and of the receiver.
-    pub(crate) ports: [u16; 2],
+    /// Of the server, of the receiver, and of a second receiver that a recipe starts.
+    pub(crate) ports: [u16; 3],
 }
 
 impl Fitting {
     pub(crate) fn fit(&self, code: &str) -> String {
-        let [server, receiver] = self.ports.map(|port| format!("127.0.0.1:{port}"));
-        let (binary, beside) = (self.binary.display(), self.binary.with_file_name("examples"));
+        let [server, receiver, second] = self.ports.map(|port| format!("127.0.0.1:{port}"));
+        let (binary, beside) = (self.binary.display(), self.binary.with_file_name("receiver"));
         code.replace("cargo run --release -- serve", &format!("{binary} serve --listen {server}"))
-            .replace(
-                "cargo run --release --example receiver --",
-                &beside.join("receiver").display().to_string(),
-            )
+            .replace("cargo run --release --package receiver --", &beside.display().to_string())
             .replace("cargo run --release --", &binary.to_string())
             .replace("127.0.0.1:8071", &server)
             .replace("127.0.0.1:9000", &receiver)
+            .replace("127.0.0.1:9001", &second)
     }
 }
 
@@ -77,13 +75,13 @@ mod tests {
 
     #[test]
     fn commands_and_ports_are_those_of_the_run() {
-        let fitting = Fitting { binary: "/bin/aldaba".into(), ports: [1, 2] };
+        let fitting = Fitting { binary: "/bin/aldaba".into(), ports: [1, 2, 3] };
         assert_eq!(fitting.fit("cargo run --release -- serve"), "/bin/aldaba serve --listen 127.0.0.1:1");
         assert_eq!(
-            fitting.fit("http://127.0.0.1:8071 http://127.0.0.1:9000"),
-            "http://127.0.0.1:1 http://127.0.0.1:2"
+            fitting.fit("http://127.0.0.1:8071 http://127.0.0.1:9000 http://127.0.0.1:9001"),
+            "http://127.0.0.1:1 http://127.0.0.1:2 http://127.0.0.1:3"
         );
-        let receiver = "cargo run --release --example receiver -- 127.0.0.1:9000";
-        assert_eq!(fitting.fit(receiver), "/bin/examples/receiver 127.0.0.1:2");
+        let receiver = "cargo run --release --package receiver -- 127.0.0.1:9000";
+        assert_eq!(fitting.fit(receiver), "/bin/receiver 127.0.0.1:2");
     }
 }

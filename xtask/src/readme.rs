@@ -17,7 +17,7 @@ pub(crate) fn run(binary: &Path) -> Outcome {
         tools::install(&["curl"])?;
     }
     let folder = Folder::new()?;
-    let fitting = Fitting { binary: binary.to_owned(), ports: [free_port()?, free_port()?] };
+    let fitting = Fitting { binary: binary.to_owned(), ports: [free_port()?, free_port()?, free_port()?] };
     let examples = Examples { text, fitting, folder: folder.0.clone() };
 
     let mut server = Background::start(examples.in_shell(&examples.block("server")?))?;
@@ -92,7 +92,7 @@ impl Examples {
         let python = tools::python("newest")?;
         let (curl, outage, example) = (self.block("curl")?, self.block("outage")?, self.block("python")?);
         let python = python.display();
-        Ok(format!("{curl}\n{outage}\nexport TOKEN SECRET\n{python} - <<'END'\n{example}\nEND\n"))
+        Ok(format!("{curl}\n{outage}\nexport SERVER TOKEN SECRET\n{python} - <<'END'\n{example}\nEND\n"))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Runs every recipe of docs/recipes as it is written, and compares what it prints with what its page says.
 //!
-//! All share a server and a receiver. Each has an organization, an application and an endpoint of its own, made by the block
-//! `setup` of docs/README.md, so that they can run side by side.
+//! All share a server and a receiver. The recipes of a page run as a reader runs them: one after the other, in one shell and one
+//! organization, after one block `setup` of docs/README.md. Each page runs a second time from its end, in the same shell, because a recipe
+//! must work in any order and repeatedly. Pages run side by side, each in an organization of its own.
 
 use crate::background::{Background, Folder, PATIENT};
 use crate::markdown::{self, Block, Fitting};
@@ -11,15 +12,15 @@ use crate::tools::{self, Node};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many run at once: most of their time they wait.
-const AT_ONCE: usize = 4;
+/// How many pages run at once: most of their time recipes wait.
+const MAX_PAGES_AT_ONCE: usize = 4;
 
-/// No recipe may take longer, in seconds.
-const MAX_SECONDS: &str = "60";
+/// How long a recipe may take, on the average of its page.
+const MAX_RECIPE_SECONDS: usize = 60;
 
 /// How much a recipe says before its code.
 const MAX_SENTENCES: usize = 2;
@@ -98,8 +99,12 @@ fn check(index: &str, recipes: &[Recipe]) -> Vec<String> {
         if !index.contains(&link) {
             problems.push(format!("docs/README.md does not lead to {}: `{link}`", recipe.name()));
         }
-        if let Err(why) = recipe.steps() {
-            problems.push(format!("{}: {why}", recipe.name()));
+        match recipe.steps() {
+            Ok(steps) => {
+                let habits = steps.iter().flat_map(|(code, _)| bad_habits(code));
+                problems.extend(habits.map(|why| format!("{}: {why}", recipe.name())));
+            }
+            Err(why) => problems.push(format!("{}: {why}", recipe.name())),
         }
         if recipe.sentences() > MAX_SENTENCES {
             problems.push(format!("{} has more than {MAX_SENTENCES} sentences", recipe.name()));
@@ -119,6 +124,19 @@ fn check(index: &str, recipes: &[Recipe]) -> Vec<String> {
         }
     }
     problems
+}
+
+/// What keeps a recipe from working after others in the same terminal, or from ending.
+fn bad_habits(code: &Block) -> Vec<&'static str> {
+    let mut habits = Vec::new();
+    if code.language == "sh" && code.body.contains("$APP") && !code.body.starts_with("fresh\n") {
+        habits.push("begins with `fresh`, because an earlier recipe may have changed `$APP` and `$ENDPOINT`");
+    }
+    let endless = |line: &str| line.trim_start().starts_with("until ") || line.contains("while true");
+    if code.body.lines().any(endless) {
+        habits.push("waits with `wait_for` or `settled`, which give up");
+    }
+    habits
 }
 
 /// Whether a page that lies beside docs/recipes, or a heading on it, is there.
@@ -193,7 +211,8 @@ impl Runner {
         node.install(&packages())?;
         let (python, node) = (tools::python("newest")?, node.path());
         let folder = Folder::new()?;
-        let fitting = Fitting { binary: binary.to_owned(), ports: [free_port()?, free_port()?] };
+        let fitting =
+            Fitting { binary: binary.to_owned(), ports: [free_port()?, free_port()?, free_port()?] };
         let block = |name: &str| {
             let block = markdown::block(index, name).map_err(|why| format!("docs/README.md: {why}"))?;
             Ok::<_, String>(fitting.fit(&block))
@@ -208,53 +227,88 @@ impl Runner {
         Ok((Self { folder, fitting, setup, python, node }, [server, receiver]))
     }
 
-    /// Runs them, some at a time. Returns what is to be said of those that failed.
+    /// Runs them page by page, some pages at a time. Returns what is to be said of recipes that failed.
     fn run_all(&self, recipes: &[&Recipe]) -> Vec<String> {
+        let pages: Vec<_> = recipes.chunk_by(|one, next| one.page == next.page).collect();
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || {
-            while let Some((number, recipe)) = take(&next, recipes) {
-                if let Err(why) = self.run_one(number, recipe) {
-                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                    failed.push(format!("{}: {why}", recipe.name()));
-                }
+            while let Some((number, page)) = take(&next, &pages) {
+                let failures = self.run_page(number, page).unwrap_or_else(|why| vec![why]);
+                failed.lock().unwrap_or_else(PoisonError::into_inner).extend(failures);
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE {
+            for _ in 0..MAX_PAGES_AT_ONCE {
                 scope.spawn(work);
             }
         });
         failed.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All its code in one terminal, each block with its own output.
-    fn run_one(&self, number: usize, recipe: &Recipe) -> Outcome {
-        let steps = recipe.steps()?;
-        let outputs: Vec<_> = (0..steps.len()).map(|n| self.folder.0.join(format!("{number}-{n}"))).collect();
+    /// All recipes of a page in one terminal, and then all again from the last to the first. The first command that fails ends it.
+    fn run_page(&self, number: usize, page: &[&Recipe]) -> Result<Vec<String>, String> {
+        let runs = runs(page);
+        let begun = self.file(format!("{number}-begun"));
         let mut script = self.setup_of(number);
-        for ((code, _), output) in steps.iter().zip(&outputs) {
-            script.push_str(&self.command(code, output));
+        for (run, recipe) in runs.iter().enumerate() {
+            script.push_str(&format!("echo {run} > {}\n", begun.display()));
+            for (step, (code, _)) in recipe.steps()?.iter().enumerate() {
+                script.push_str(&self.command(code, &self.output(number, run, step)));
+            }
         }
+        let seconds = (MAX_RECIPE_SECONDS * runs.len()).to_string();
         let mut command = Command::new("timeout");
-        command.args([MAX_SECONDS, "bash", "-c", &format!("set -euo pipefail\n{script}")]);
+        command.args([&seconds, "bash", "-c", &format!("set -euo pipefail\n{script}")]);
         command.current_dir(&self.folder.0).env("PYTHONDONTWRITEBYTECODE", "1");
         let done = command.output().map_err(|error| format!("bash: {error}"))?;
         let errors = String::from_utf8_lossy(&done.stderr);
-        for ((_, expected), output) in steps.iter().zip(&outputs) {
-            let printed = fs::read_to_string(output).unwrap_or_default();
-            if !done.status.success() {
-                return Err(format!("it ended with {}\n{printed}{errors}", done.status));
+        let last = fs::read_to_string(&begun).ok().and_then(|run| run.trim().parse::<usize>().ok());
+        let Some(last) = last else {
+            return Err(format!("the setup of docs/README.md ended with {}\n{errors}", done.status));
+        };
+        let mut failures = Vec::new();
+        for (run, recipe) in runs.iter().enumerate().take(last + 1) {
+            let ended = if run == last && !done.status.success() { Some(done.status) } else { None };
+            if let Err(why) = self.judge(number, run, recipe, ended) {
+                let again = if run < page.len() { "" } else { ", run again after the others of its page" };
+                failures.push(format!("{}{again}: {why}", recipe.name()));
             }
-            agree(&self.fitting.fit(expected), &printed).map_err(|why| format!("{why}\n{errors}"))?;
         }
-        println!("{} ... ok", recipe.name());
+        if !failures.is_empty() {
+            failures.push(format!("{} printed, beside what it says:\n{errors}", page[0].page));
+        } else {
+            page.iter().for_each(|recipe| println!("{} ... ok", recipe.name()));
+        }
+        Ok(failures)
+    }
+
+    /// Compares what one run of a recipe has printed with what its page says. `ended`: how the shell ended in it.
+    fn judge(&self, number: usize, run: usize, recipe: &Recipe, ended: Option<ExitStatus>) -> Outcome {
+        for (step, (_, expected)) in recipe.steps()?.iter().enumerate() {
+            let printed = fs::read_to_string(self.output(number, run, step)).unwrap_or_default();
+            if let Some(status) = ended {
+                return Err(format!(
+                    "it ended with {status}, and the rest of its page did not run\n{printed}"
+                ));
+            }
+            agree(&self.fitting.fit(expected), &printed)?;
+        }
         Ok(())
     }
 
-    /// What comes before every recipe, in an organization of its own.
+    fn file(&self, name: String) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
+    /// Where a step of a run prints to.
+    fn output(&self, number: usize, run: usize, step: usize) -> PathBuf {
+        self.file(format!("{number}-{run}-{step}"))
+    }
+
+    /// What comes before the recipes of a page, in an organization of its own.
     fn setup_of(&self, number: usize) -> String {
-        let organization = format!("org_{:0>27}", format!("Recipe{number}"));
-        self.setup.replace("token create", &format!("token create --org {organization}"))
+        let organization = format!("org_{:0>27}", format!("Recipes{number}"));
+        self.setup.replace("token create", &format!("token create --org {organization}")) + "\n"
     }
 
     /// Runs in braces what is to keep its variables.
@@ -273,9 +327,14 @@ impl Runner {
     }
 }
 
-fn take<'a>(next: &AtomicUsize, recipes: &[&'a Recipe]) -> Option<(usize, &'a Recipe)> {
+/// The order in which the recipes of a page run: as they stand, and then from the last to the first.
+fn runs<T: Copy>(page: &[T]) -> Vec<T> {
+    page.iter().chain(page.iter().rev()).copied().collect()
+}
+
+fn take<'a, T: ?Sized>(next: &AtomicUsize, all: &[&'a T]) -> Option<(usize, &'a T)> {
     let number = next.fetch_add(1, Ordering::Relaxed);
-    recipes.get(number).map(|recipe| (number, *recipe))
+    all.get(number).map(|one| (number, *one))
 }
 
 /// Every line as it is expected, and no other.
@@ -321,7 +380,7 @@ fn read(path: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Recipe, agree, all, anchor, check, is_like, read, recipes_of};
+    use super::{Recipe, agree, all, anchor, check, is_like, read, recipes_of, runs};
     use crate::run::root;
 
     const INDEX: &str = "- [Pause an endpoint](recipes/a.md#pause-an-endpoint)\n";
@@ -342,6 +401,17 @@ mod tests {
         assert!(problems(INDEX, &alone).contains("leads to no reference page"));
         let long = PAGE.replace("It pauses.", "It pauses. It does. It really does.");
         assert!(problems(INDEX, &long).contains("more than 2 sentences"));
+    }
+
+    #[test]
+    fn a_recipe_works_after_any_other_and_ends() {
+        assert_eq!(runs(&[1, 2, 3]), [1, 2, 3, 3, 2, 1]);
+        let of_a_customer = PAGE.replace("echo true", "api $API/app/$APP");
+        assert!(problems(INDEX, &of_a_customer).contains("begins with `fresh`"));
+        let fresh = PAGE.replace("echo true", "fresh\napi $API/app/$APP");
+        assert_eq!(problems(INDEX, &fresh), "");
+        let endless = PAGE.replace("echo true", "until false; do sleep 1; done");
+        assert!(problems(INDEX, &endless).contains("waits with `wait_for`"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A small receiver: verifies every webhook with the `standardwebhooks` library, prints it, and
 //! answers 200, which every policy takes for success; 400 if the signature is wrong, 405 to whoever only looks.
 //!
-//! `cargo run --release --example receiver -- 127.0.0.1:9000 whsec_…`
+//! `cargo run --release --package receiver -- 127.0.0.1:9000 whsec_…`
 
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -10,17 +10,26 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use standardwebhooks::Webhook;
 use std::convert::Infallible;
+use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> ExitCode {
+    let Err(why) = run().await else { return ExitCode::SUCCESS };
+    eprintln!("{why}");
+    ExitCode::FAILURE
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(address), Some(secret)) = (arguments.next(), arguments.next()) else {
         return Err("usage: receiver ADDRESS SECRET".into());
     };
     let webhook = Arc::new(Webhook::new(&secret)?);
-    let listener = TcpListener::bind(&address).await?;
+    let listener = TcpListener::bind(&address).await;
+    let listener =
+        listener.map_err(|error| format!("cannot listen on {address}: {error}; name another port"))?;
     println!("receiving on http://{address}");
     loop {
         let (stream, _) = listener.accept().await?;
