@@ -14,6 +14,7 @@ mod gate;
 mod health;
 mod id;
 pub mod names;
+pub mod nearest;
 mod ordering;
 mod outcome;
 mod payload;

@@ -14,6 +14,13 @@ pub fn parse_span(text: &str) -> Option<Duration> {
     number.parse::<u64>().ok()?.checked_mul(*millis).map(Duration::from_millis)
 }
 
+/// Whether a text is written as a span, however long that would be.
+pub(crate) fn is_span(text: &str) -> bool {
+    let text = text.trim();
+    let Some(unit) = text.find(|c: char| !c.is_ascii_digit()) else { return false };
+    unit > 0 && UNITS.iter().any(|(name, _)| *name == text[unit..].trim())
+}
+
 /// Writes a span in the largest unit that divides it; what is below a millisecond is dropped.
 pub fn write_span(span: Duration) -> String {
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);

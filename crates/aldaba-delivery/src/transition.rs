@@ -59,7 +59,7 @@ impl Reason {
         Self::PayloadDeleted,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Exhausted => "exhausted",
             Self::Rejected => "rejected",

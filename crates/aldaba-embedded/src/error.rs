@@ -146,7 +146,7 @@ impl From<StoreError> for Error {
             StoreError::Busy | StoreError::Timeout => Self::Busy,
             StoreError::Full => Self::Full,
             StoreError::Closed => Self::Stopped,
-            StoreError::Failed(why) => Self::Failed(why),
+            StoreError::Refused(why) | StoreError::Failed(why) => Self::Failed(why),
         }
     }
 }

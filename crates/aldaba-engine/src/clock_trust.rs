@@ -167,7 +167,7 @@ impl Inner {
         match change {
             Change::Distrusted => tracing::warn!(
                 %off_by,
-                "the machine's clock is more than a day off, and is not trusted: nothing is removed and nothing ends by \
+                "the machine's clock is not where it should be, and is not trusted: nothing is removed and nothing ends by \
                  time. Set it right; if it is right, run `aldaba clock trust` (it is trusted after {hours} h anyway)"
             ),
             Change::Mended => tracing::info!("the machine's clock is right again, and trusted"),

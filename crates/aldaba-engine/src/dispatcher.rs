@@ -19,6 +19,7 @@ use aldaba_delivery::{AppId, EndpointId, GateKey, OrgId, Reason, Timestamp};
 use aldaba_store::{
     AuditEntry, DueQuery, Error, FoundLane, LaneTarget, Placed, Read, Record, Recorded, Seq, Store, Waiting,
 };
+use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -409,6 +410,7 @@ impl Dispatcher {
                 }
             }
             Err(Error::Closed) => self.turns.landed(record.endpoint, record.seq, None, now),
+            Err(Error::Refused(why)) => self.record_without_texts(record, again, &why),
             Err(error) => {
                 // If nothing can be written, nothing is sent.
                 tracing::error!(%error, "cannot record attempts; sending stops until they are on disk");
@@ -422,6 +424,21 @@ impl Dispatcher {
                 }
                 self.unwritten.push((record, again));
             }
+        }
+    }
+
+    /// The store cannot hold what came back: the result is recorded without it. What is refused even then stays in flight until
+    /// the next start, and the lane goes on with the others.
+    fn record_without_texts(&mut self, mut record: Record, again: Option<Waiting>, why: &str) {
+        const NOT_STORED: &str = "What came back could not be stored";
+        let (endpoint, message) = (record.endpoint, record.message);
+        match &mut record.attempt {
+            Some(attempt) if attempt.error != NOT_STORED => {
+                tracing::warn!(%endpoint, message_id = %message, why, "the store refuses what came back");
+                (attempt.error, attempt.response) = (NOT_STORED.into(), Bytes::new());
+                self.recorder.submit(record, again);
+            }
+            _ => tracing::error!(%endpoint, message_id = %message, why, "the store refuses a result"),
         }
     }
 

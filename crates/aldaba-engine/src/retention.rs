@@ -19,8 +19,8 @@ use crate::{Clock, ClockTrust, Credentials, Policies};
 use aldaba_delivery::policy::RetentionDefaults;
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use aldaba_store::{
-    Cut, Done, Error, GateRecord, KeptEndpoint, MessagesCursor, PayloadsCursor, Removal, Removed,
-    RemovedCounts, Seq, Settled, Stale, Store, StoredKey,
+    Cut, Done, Error, GateRecord, KeptEndpoint, PayloadsCursor, Removal, Removed, RemovedCounts, Seq,
+    Settled, Stale, Store, StoredKey,
 };
 use newest::Newest;
 use std::sync::Arc;
@@ -92,7 +92,8 @@ pub(crate) struct Retention {
 #[derive(Default)]
 pub(crate) struct Walks {
     rounds: u32,
-    messages: Option<MessagesCursor>,
+    /// Messages that were made before this moment were looked at.
+    messages_before: Option<Timestamp>,
     payloads: Option<PayloadsCursor>,
     keys: Option<StoredKey>,
     /// Gates on disk that were not remembered at the start, being over the limits.
@@ -185,7 +186,7 @@ struct Round<'a> {
 impl Round<'_> {
     async fn run(&mut self) -> Result<(), Error> {
         if self.keeper.walks.rounds.is_multiple_of(WHOLE) {
-            self.keeper.walks.messages = None;
+            self.keeper.walks.messages_before = None;
         }
         self.keeper.walks.rounds = self.keeper.walks.rounds.wrapping_add(1);
         self.sums().await?;
@@ -307,12 +308,14 @@ impl Round<'_> {
     async fn messages(&mut self) -> Result<(), Error> {
         let Some(kept) = self.keeper.options.defaults.delivered else { return Ok(()) };
         let before = self.now.before(kept);
+        let since = self.keeper.walks.messages_before.unwrap_or(Timestamp::MIN);
+        let mut from = None;
         loop {
-            let from = self.keeper.walks.messages;
-            let walked = self.keeper.store.lonely_messages(from, before, STEP).await?;
+            let walked = self.keeper.store.lonely_messages(from, (since, before), STEP).await?;
             self.remove(walked.stale).await?;
-            self.keeper.walks.messages = walked.until.or(from);
+            from = walked.until;
             if !walked.more {
+                self.keeper.walks.messages_before = Some(before);
                 return Ok(());
             }
         }

@@ -22,6 +22,15 @@ fn the_guide_shows_the_example_as_it_is() {
 }
 
 #[tokio::test]
+async fn an_address_in_use_is_named_with_what_to_do() {
+    let taken = listen("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let why = listen(&address).await.unwrap_err();
+    assert!(why.starts_with(&format!("cannot listen on {address}: ")), "{why}");
+    assert!(why.contains("Name another address") && why.contains("[ADDRESS]"), "{why}");
+}
+
+#[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "a sender has a clock of its own")]
 async fn a_payment_is_recorded_once_however_often_it_comes() {
     let folder = tempfile::tempdir().unwrap();

@@ -59,8 +59,19 @@ enum Command {
     Clock(ClockOptions),
 }
 
-/// Every other setting is an ALDABA_… variable or a key of the file: see docs/configuration.md.
+/// What `serve --help` ends with.
+const SETTINGS_HELP: &str = "\
+Settings:
+  Every setting is a variable ALDABA_… or a key of the --config file, such as
+  ALDABA_LISTEN, ALDABA_DATA, ALDABA_JWT_SECRET, ALDABA_PUBLIC_URL and ALDABA_LOG.
+  Options come before variables, variables before the file. docs/configuration.md
+  lists all; a running server shows the same page at /docs/guides/configuration.
+
+  Private addresses are refused as targets. To deliver to receivers on this
+  machine: ALDABA_ALLOW_NETWORKS=127.0.0.0/8 aldaba serve";
+
 #[derive(Debug, Args)]
+#[command(after_help = SETTINGS_HELP)]
 struct Serve {
     /// Address or name, and port of the API, such as localhost:8071 [default: 127.0.0.1:8071]
     #[arg(long, value_name = "ADDRESS")]
@@ -111,7 +122,7 @@ enum Failure {
 pub fn run(cli: Cli, program: &str, variables: BTreeMap<String, String>) -> ExitCode {
     let done = match cli.command {
         Command::Serve(command) => serve(command, program, variables),
-        Command::Init { place } => init(place, variables),
+        Command::Init { place } => init(place, program, variables),
         Command::Demo(options) => demo::run(&options, program, &variables).map_err(Failure::from),
         Command::Policy { command } => policies(command, &variables),
         Command::Token { command } => tokens(command, &variables),
@@ -153,9 +164,9 @@ impl Failure {
     }
 }
 
-fn init(place: Place, variables: BTreeMap<String, String>) -> Result<(), Failure> {
+fn init(place: Place, program: &str, variables: BTreeMap<String, String>) -> Result<(), Failure> {
     let Loaded { config, .. } = load(Vec::new(), place, variables)?;
-    runtimes::engine()?.block_on(init_command::run(&config)).map_err(Failure::from)
+    runtimes::engine()?.block_on(init_command::run(&config, program)).map_err(Failure::from)
 }
 
 fn tokens(command: TokenCommand, variables: &BTreeMap<String, String>) -> Result<(), Failure> {

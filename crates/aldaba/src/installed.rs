@@ -20,13 +20,19 @@ pub(crate) enum NotInstalled {
          set ALDABA_JWT_SECRET, or --config, as for the server; or start it once"
     )]
     Secret { folder: String },
+    #[error(
+        "cannot read the Aldaba installation in {folder}: {source}. Run the command as the user of the server, for example \
+         with `sudo --user`, or name another folder with --data or ALDABA_DATA"
+    )]
+    Unreadable { folder: String, source: std::io::Error },
 }
 
 /// A database that a server has made.
 pub(crate) fn check_database(config: &Config) -> Result<(), NotInstalled> {
     match has_database(config.data()) {
-        true => Ok(()),
-        false => Err(NotInstalled::Database { folder: full_path(config.data()) }),
+        Ok(true) => Ok(()),
+        Ok(false) => Err(NotInstalled::Database { folder: full_path(config.data()) }),
+        Err(source) => Err(unreadable(config, source)),
     }
 }
 
@@ -37,9 +43,14 @@ pub(crate) fn check_secret(config: &Config) -> Result<(), NotInstalled> {
     }
     check_database(config)?;
     match keys::has_jwt_secret(config.data()) {
-        true => Ok(()),
-        false => Err(NotInstalled::Secret { folder: full_path(config.data()) }),
+        Ok(true) => Ok(()),
+        Ok(false) => Err(NotInstalled::Secret { folder: full_path(config.data()) }),
+        Err(source) => Err(unreadable(config, source)),
     }
+}
+
+fn unreadable(config: &Config, source: std::io::Error) -> NotInstalled {
+    NotInstalled::Unreadable { folder: full_path(config.data()), source }
 }
 
 /// A folder as it can be copied into a shell, wherever that is.

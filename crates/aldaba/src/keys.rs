@@ -2,6 +2,7 @@
 
 use crate::JwtSecret;
 use crate::config::Config;
+use crate::installed::full_path;
 use aldaba_engine::{DataFolder, Entropy, FolderError};
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -23,9 +24,28 @@ pub(crate) fn jwt_secret(
     }
 }
 
+/// What to tell the operator if the secret that tokens were signed with is gone, so that a start makes another one.
+/// `had_database` says whether the folder had a database before: then such tokens may be in use.
+pub(crate) fn lost_secret(config: &Config, had_database: bool) -> Option<String> {
+    let is_lost =
+        had_database && config.jwt_secret.is_none() && matches!(has_jwt_secret(config.data()), Ok(false));
+    is_lost.then(|| {
+        format!(
+            "{} was missing beside a database, and a new one was made: every signed token made before, for \
+             organizations and for portals, is invalid now; API keys still count. To put the old secret back, stop the \
+             server, restore the file from a backup, or set ALDABA_JWT_SECRET if that was set before, and start again",
+            full_path(&config.data().join(JWT_FILE))
+        )
+    })
+}
+
 /// Whether a server has made one in this folder.
-pub(crate) fn has_jwt_secret(folder: &Path) -> bool {
-    folder.join(JWT_FILE).is_file()
+pub(crate) fn has_jwt_secret(folder: &Path) -> std::io::Result<bool> {
+    match folder.join(JWT_FILE).metadata() {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refuses a secret that cannot be used, and makes none.

@@ -1,5 +1,5 @@
 //! `aldaba policy`: what the policies are, what each would do, and policies from a file. All but the last work
-//! without a server.
+//! without a server, on its data folder or on the built-in policies alone.
 
 mod import;
 mod server;
@@ -7,10 +7,12 @@ mod server;
 use crate::api::nearest;
 use crate::api_client::ApiError;
 use crate::config::Config;
-use crate::reach::{self, Reach};
+use crate::installed;
+use crate::reach::{self, Backend, Reach};
 use aldaba_delivery::policy::{Chances, Preview};
 use aldaba_delivery::{Ending, Policy, PolicyError, parse_span};
 use aldaba_engine::Policies;
+use aldaba_store::Directory;
 use clap::Subcommand;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -88,6 +90,8 @@ pub(crate) enum Failure {
     Server(#[from] ApiError),
     #[error(transparent)]
     Reach(#[from] reach::Failure),
+    #[error("the store cannot do it: {0}")]
+    Store(#[from] aldaba_store::Error),
     #[error("a setting makes a built-in policy impossible: {0}")]
     Policy(#[from] PolicyError),
     #[error("{0}")]
@@ -129,18 +133,39 @@ pub(crate) fn run(
     }
 }
 
-/// Those of the server that was asked for; else those that come with this program, with its settings.
+/// Those of the server or the data folder that was asked for, or of a default folder that can be used; else those that
+/// come with this program, with its settings.
 fn choose(
     reach: Reach,
     config: &Config,
     variables: &BTreeMap<String, String>,
 ) -> Result<Vec<Policy>, Failure> {
-    if !reach.is_given(variables) {
-        let policies = Policies::new(&config.overrides)?;
-        return Ok(policies.builtin_names().filter_map(|name| policies.builtin(name)).cloned().collect());
+    let is_asked_for = reach.is_given(variables) || reach.names_folder(variables, config);
+    let is_usable =
+        || installed::check_database(config).and_then(|()| installed::check_secret(config)).is_ok();
+    if !is_asked_for && !is_usable() {
+        return builtin(config);
     }
-    let server = reach.client(variables, config)?;
-    wait(server::policies(&server))?.map_err(Failure::from)
+    wait(async {
+        let backend = Backend::open(reach, variables, config)?;
+        let policies = match &backend {
+            Backend::Server(server) => server::policies(server).await?,
+            Backend::Store(store, org) => {
+                let own = store.policies().await?.into_iter().filter(|own| own.org == *org);
+                let mut all = builtin(config)?;
+                all.extend(own.map(|own| own.policy));
+                all.sort_by(|a, b| a.name.cmp(&b.name));
+                all
+            }
+        };
+        backend.close().await;
+        Ok(policies)
+    })?
+}
+
+fn builtin(config: &Config) -> Result<Vec<Policy>, Failure> {
+    let policies = Policies::new(&config.overrides)?;
+    Ok(policies.builtin_names().filter_map(|name| policies.builtin(name)).cloned().collect())
 }
 
 /// Whether a file is meant, and not the name of a policy.
@@ -177,8 +202,8 @@ fn find<'a>(policies: &'a [Policy], name: &str) -> Result<&'a Policy, Failure> {
             Some(near) => format!("did you mean `{near}`? There are {}", names.join(", ")),
             None => format!("there are {}", names.join(", ")),
         };
-        let more = "--url names a running server, whose own policies are known then; `policy preview` takes a file \
-                    too (./FILE)";
+        let more = "--url names a running server and --data a data folder, whose own policies are known then; \
+                    `policy preview` takes a file too (./FILE)";
         Failure::Unknown(format!("there is no policy `{name}`; {meant}. {more}"))
     })
 }

@@ -7,6 +7,8 @@ use crate::{JwtSecret, keys, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::wire::read_roots;
 use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, default_organization};
+use aldaba_store::Store;
+use aldaba_store::sqlite::{OpenError, SqliteStore};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,6 +17,7 @@ use url::{Host, Url};
 
 const URL: &str = "ALDABA_URL";
 const TOKEN: &str = "ALDABA_TOKEN";
+const DATA: &str = "ALDABA_DATA";
 /// Read by commands, not by the server.
 pub(crate) const VARIABLES: [&str; 2] = [URL, TOKEN];
 
@@ -55,6 +58,8 @@ pub(crate) enum Failure {
     NotInstalled(#[from] NotInstalled),
     #[error(transparent)]
     Folder(#[from] FolderError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
 }
 
 impl Reach {
@@ -62,6 +67,13 @@ impl Reach {
     pub(crate) fn is_given(&self, variables: &BTreeMap<String, String>) -> bool {
         let given = [self.url.is_some(), self.token.is_some()];
         given.contains(&true) || VARIABLES.iter().any(|name| variable(variables, name).is_some())
+    }
+
+    /// Whether a data folder was named, by an option, a variable or a file.
+    pub(crate) fn names_folder(&self, variables: &BTreeMap<String, String>, config: &Config) -> bool {
+        self.data.is_some()
+            || variable(variables, DATA).is_some()
+            || config.data() != Config::default().data()
     }
 
     /// The server that was asked for; else the one of the data folder.
@@ -89,6 +101,40 @@ impl Reach {
             None => return Err(Failure::NoToken),
         };
         client(url, &token, config, None)
+    }
+}
+
+/// Where a command finds what an organization has: with a running server, or in the store.
+#[derive(Debug)]
+pub(crate) enum Backend {
+    Server(ApiClient),
+    /// Nobody else has it open.
+    Store(SqliteStore, OrgId),
+}
+
+impl Backend {
+    /// The server that was asked for; else the data folder, or the server that holds it.
+    pub(crate) fn open(
+        reach: Reach,
+        variables: &BTreeMap<String, String>,
+        config: &Config,
+    ) -> Result<Self, Failure> {
+        if reach.is_given(variables) {
+            return Ok(Self::Server(reach.client(variables, config)?));
+        }
+        installed::check_database(config)?;
+        match SqliteStore::open(&config.store) {
+            Ok(store) => Ok(Self::Store(store, reach.org)),
+            Err(OpenError::Locked { .. }) => Ok(Self::Server(holder(config, reach.org)?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whoever starts a server next must find the folder free.
+    pub(crate) async fn close(self) {
+        if let Self::Store(store, _) = self {
+            let _ = store.close().await;
+        }
     }
 }
 

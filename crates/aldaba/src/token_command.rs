@@ -6,13 +6,11 @@ mod list;
 
 use crate::api_client::ApiError;
 use crate::config::Config;
-use crate::installed::NotInstalled;
 use crate::reach::{self, Reach};
 use crate::token::{NewOrganizationToken, issue_organization_token};
 use aldaba_delivery::parse_span;
 use aldaba_engine::{Clock, SystemClock, check_key_name};
 use aldaba_store::Scope;
-use aldaba_store::sqlite::OpenError;
 use clap::{Args, Subcommand};
 use keys::{Keys, Wanted};
 use std::collections::BTreeMap;
@@ -122,10 +120,6 @@ pub(crate) enum Failure {
     Server(#[from] ApiError),
     #[error(transparent)]
     Reach(#[from] reach::Failure),
-    #[error(transparent)]
-    NotInstalled(#[from] NotInstalled),
-    #[error(transparent)]
-    Open(#[from] OpenError),
     #[error("the store cannot do it: {0}")]
     Store(#[from] aldaba_store::Error),
     #[error("{0}")]
@@ -170,13 +164,14 @@ pub(crate) fn run(
             let keys = Keys::open(reach, config, variables)?;
             let found = keys.list().await?;
             keys.close().await;
-            Ok(std::io::stdout().write_all(list::table(&found).as_bytes())?)
+            let table = list::table(&found, &keys::rfc3339(SystemClock::new().now()));
+            Ok(std::io::stdout().write_all(table.as_bytes())?)
         })?,
         TokenCommand::Revoke { key, reach } => wait(async {
             let keys = Keys::open(reach, config, variables)?;
             keys.revoke(&key).await?;
             keys.close().await;
-            eprintln!("{key} counts no longer");
+            eprintln!("{key} is revoked");
             Ok(())
         })?,
     }
@@ -210,8 +205,9 @@ fn about(new: &NewOrganizationToken) -> String {
         None => "never expires".into(),
     };
     format!(
-        "Organization token{name} for {}: scope admin (everything in the organization), {end}. Another end: --signed \
-         --expires 90d, or never. It is not listed; a key that can be revoked: --name",
+        "Organization token{name} for {}: scope admin (everything in the organization), {end}.\n\
+         It is in no list: `token create --name NAME` makes an API key, which `token list` shows and `token revoke` ends.\n\
+         `token create --signed --expires 90d` makes one that expires at another time.",
         new.org
     )
 }

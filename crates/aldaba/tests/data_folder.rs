@@ -164,6 +164,20 @@ fn refused(data: &Path, arguments: &[&str], variables: &[(&str, &str)], why: &st
     assert_eq!(snapshot(data), before, "{why}: the folder has changed");
 }
 
+/// A server that has just started writes what it knows of the clock, and more.
+fn wait_until_quiet(data: &Path) {
+    let mut before = snapshot(data);
+    for _ in 0..PATIENCE.as_millis() / 500 {
+        std::thread::sleep(Duration::from_millis(500));
+        let now = snapshot(data);
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+    panic!("the server goes on writing");
+}
+
 /// A folder with messages in it, as `kill -9` leaves it.
 fn killed() -> (tempfile::TempDir, PathBuf) {
     let outer = tempfile::tempdir().expect("a folder");
@@ -218,6 +232,7 @@ fn a_start_that_fails_changes_nothing_in_a_folder_that_is_in_use() {
     for name in ["encryption.key", "jwt.secret"] {
         std::fs::remove_file(data.join(name)).expect("it is there");
     }
+    wait_until_quiet(&data);
     refused(&data, &[], &[], "in use by another Aldaba");
     for name in ["encryption.key", "jwt.secret"] {
         std::fs::rename(outer.path().join(name), data.join(name)).expect("it goes back");

@@ -60,7 +60,7 @@ words! {
     ClockStatus {
         /// It is trusted.
         Trusted = "ok",
-        /// It is more than a day off: nothing is removed and nothing ends by time.
+        /// It is more than a day ahead or an hour behind: nothing is removed and nothing ends by time.
         NotTrusted = "not_trusted",
     }
 }

@@ -167,7 +167,7 @@ impl Policies {
         Call::get(&["policy", name]).answer(&self.client).await
     }
 
-    /// Makes one of your own what is given.
+    /// Makes one of your own what is given, or makes it.
     pub async fn update(&self, policy: &NewPolicy) -> Result<Policy, Error> {
         Call::put(&["policy", &policy.name]).json(policy).answer(&self.client).await
     }

@@ -64,7 +64,7 @@ impl Profiles {
         Call::get(&["profile", name]).answer(&self.client).await
     }
 
-    /// Makes one of your own what is given.
+    /// Makes one of your own what is given, or makes it.
     pub async fn update(&self, profile: &NewProfile) -> Result<Profile, Error> {
         Call::put(&["profile", &profile.name]).json(profile).answer(&self.client).await
     }

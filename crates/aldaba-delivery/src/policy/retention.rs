@@ -1,6 +1,9 @@
 //! How long what has ended is kept.
 
-use super::{PolicyError, validate::ensure};
+use super::{
+    PolicyError,
+    validate::{between, ensure},
+};
 use crate::Timestamp;
 use std::time::Duration;
 
@@ -74,9 +77,7 @@ impl RetentionRule {
 pub(super) fn check(rule: &RetentionRule) -> Result<(), PolicyError> {
     for (field, keep) in [("retention.delivered.for", rule.delivered), ("retention.dead.for", rule.dead)] {
         let Keep::For(span) = keep else { continue };
-        ensure((LEAST_KEPT..=MAX_KEPT).contains(&span), field, || {
-            format!("must be between {LEAST_KEPT:?} and {} days; it is {span:?}", MAX_KEPT.as_secs() / 86_400)
-        })?;
+        ensure((LEAST_KEPT..=MAX_KEPT).contains(&span), field, || between(LEAST_KEPT, MAX_KEPT, span))?;
     }
     let Some(newest) = rule.newest else { return Ok(()) };
     ensure((1..=MAX_NEWEST).contains(&newest), "retention.delivered.newest", || {

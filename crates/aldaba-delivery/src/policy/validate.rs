@@ -1,4 +1,5 @@
 use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet, retention};
+use crate::write_span;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ fn schedule(schedule: &Schedule) -> Result<(), PolicyError> {
             ensure(*base >= GRAIN, "schedule.base", || "must be at least 1 ms".into())?;
             ensure(*factor >= 1, "schedule.factor", || "must be at least 1".into())?;
             ensure(cap >= base, "schedule.cap", || {
-                format!("must not be below the base ({base:?}); it is {cap:?}")
+                format!("must not be below the base ({}); it is {}", write_span(*base), write_span(*cap))
             })
         }
         Schedule::List(delays) => {
@@ -67,12 +68,17 @@ fn schedule(schedule: &Schedule) -> Result<(), PolicyError> {
             })?;
             let short = delays.iter().position(|delay| *delay < GRAIN);
             ensure(short.is_none(), "schedule.delays", || {
-                format!("step {} is below {GRAIN:?}; a retry needs a delay", short.unwrap_or(0) + 1)
+                format!(
+                    "step {} is below {}; a retry needs a delay",
+                    short.unwrap_or(0) + 1,
+                    write_span(GRAIN)
+                )
             })
         }
     }?;
     ensure(schedule.longest() <= MAX_DELAY, "schedule", || {
-        format!("the longest delay is {:?}; at most {MAX_DELAY:?} is allowed", schedule.longest())
+        let longest = write_span(schedule.longest());
+        format!("the longest delay is {longest}; at most {} is allowed", write_span(MAX_DELAY))
     })
 }
 
@@ -80,7 +86,7 @@ fn jitter(jitter: Jitter) -> Result<(), PolicyError> {
     match jitter {
         Jitter::None | Jitter::Full => Ok(()),
         Jitter::AddUpTo(most) => {
-            ensure(most <= MAX_DELAY, "jitter", || format!("at most {MAX_DELAY:?} is allowed"))
+            ensure(most <= MAX_DELAY, "jitter", || format!("at most {} is allowed", write_span(MAX_DELAY)))
         }
         Jitter::AddPercent(share) | Jitter::AroundPercent(share) => {
             ensure(share <= 100, "jitter", || format!("{share} % is more than 100 %"))
@@ -99,9 +105,7 @@ fn limit(spec: &PolicySpec) -> Result<(), PolicyError> {
         })?;
     }
     if let Some(stop) = limit.stop_after {
-        ensure((GRAIN..=MAX_DELAY).contains(&stop), "limit.stopAfter", || {
-            format!("must be between {GRAIN:?} and {MAX_DELAY:?}; it is {stop:?}")
-        })?;
+        ensure((GRAIN..=MAX_DELAY).contains(&stop), "limit.stopAfter", || between(GRAIN, MAX_DELAY, stop))?;
     }
     Ok(())
 }
@@ -111,9 +115,7 @@ fn timeouts(spec: &PolicySpec) -> Result<(), PolicyError> {
     for (field, value) in
         [("timeouts.connect", t.connect), ("timeouts.answer", t.answer), ("timeouts.total", t.total)]
     {
-        ensure((GRAIN..=MAX_TIMEOUT).contains(&value), field, || {
-            format!("must be between {GRAIN:?} and {MAX_TIMEOUT:?}; it is {value:?}")
-        })?;
+        ensure((GRAIN..=MAX_TIMEOUT).contains(&value), field, || between(GRAIN, MAX_TIMEOUT, value))?;
     }
     ensure(t.connect <= t.total && t.answer <= t.total, "timeouts.total", || {
         "must not be below the time to connect or the time to answer".into()
@@ -136,6 +138,19 @@ fn statuses(spec: &PolicySpec) -> Result<(), PolicyError> {
     Ok(())
 }
 
+/// The statuses that HTTP has.
+const LAST_STATUS: u16 = 599;
+
+/// What is refused of a policy that somebody gives, though former versions may have stored it.
+pub(super) fn check_given(spec: &PolicySpec) -> Result<(), PolicyError> {
+    let ranges = spec.success.as_ranges();
+    let beyond = ranges.iter().find(|(_, last)| *last > LAST_STATUS);
+    ensure(beyond.is_none(), "success", || {
+        let (_, last) = beyond.copied().unwrap_or_default();
+        format!("statuses lie between 100 and {LAST_STATUS}; {last} would never be a success")
+    })
+}
+
 fn status_set(field: &'static str, set: &StatusSet) -> Result<(), PolicyError> {
     let ranges = set.as_ranges();
     ensure(ranges.len() <= MAX_RANGES, field, || {
@@ -149,7 +164,7 @@ fn retry_after(spec: &PolicySpec) -> Result<(), PolicyError> {
     let rule = &spec.retry_after;
     let fits = rule.shortest <= rule.longest && rule.longest <= MAX_QUIET;
     ensure(fits, "retryAfter", || {
-        format!("the shortest must not be above the longest, and that not above {MAX_QUIET:?}")
+        format!("the shortest must not be above the longest, and that not above {}", write_span(MAX_QUIET))
     })
 }
 
@@ -159,7 +174,11 @@ fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
         GateRule::HostFailures { in_a_row, first, longest } => {
             ensure(in_a_row >= 1, "gate.inARow", || "must be at least 1".into())?;
             ensure(first >= GRAIN && first <= longest, "gate.first", || {
-                format!("must be between {GRAIN:?} and the longest hold; it is {first:?}")
+                format!(
+                    "must be between {} and the longest hold; it is {}",
+                    write_span(GRAIN),
+                    write_span(first)
+                )
             })?;
             longest
         }
@@ -169,24 +188,31 @@ fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
         }
     };
     ensure(longest <= MAX_HOLD, "gate.longest", || {
-        format!("at most {MAX_HOLD:?} is allowed; it is {longest:?}")
+        format!("at most {} is allowed; it is {}", write_span(MAX_HOLD), write_span(longest))
     })?;
     ensure(spec.timeouts.connect >= MIN_GATE_CONNECT, "timeouts.connect", || {
-        format!("must be at least {MIN_GATE_CONNECT:?} for a policy that takes part in host control")
+        format!(
+            "must be at least {} for a policy that takes part in host control",
+            write_span(MIN_GATE_CONNECT)
+        )
     })
 }
 
 fn health(spec: &PolicySpec) -> Result<(), PolicyError> {
     if let EndpointFails::WithoutSuccessFor(span) = spec.endpoint_fails {
-        ensure((GRAIN..=MAX_DELAY).contains(&span), "endpointFails", || {
-            format!("must be between {GRAIN:?} and {MAX_DELAY:?}; it is {span:?}")
-        })?;
+        ensure((GRAIN..=MAX_DELAY).contains(&span), "endpointFails", || between(GRAIN, MAX_DELAY, span))?;
     }
     let Some(probe) = spec.probe else { return Ok(()) };
     ensure(probe.first_gap >= Duration::from_secs(1), "probe.firstGap", || "must be at least 1 s".into())?;
     ensure((probe.first_gap..=MAX_DELAY).contains(&probe.longest_gap), "probe.longestGap", || {
-        format!("must be between the first gap and {MAX_DELAY:?}; it is {:?}", probe.longest_gap)
+        let (most, given) = (write_span(MAX_DELAY), write_span(probe.longest_gap));
+        format!("must be between the first gap and {most}; it is {given}")
     })
+}
+
+pub(super) fn between(least: Duration, most: Duration, given: Duration) -> String {
+    let [least, most, given] = [least, most, given].map(write_span);
+    format!("must be between {least} and {most}; it is {given}")
 }
 
 pub(super) fn ensure(

@@ -22,6 +22,9 @@ pub struct ClockRecord {
 
 /// Twice the time run: a server that is on for 8 hours a day, and off for 16, stays trusted.
 const PROVEN_PER_HOUR: i64 = 2;
+/// How far a trusted clock may be behind the time that is proven to have passed. What is written on such a clock looks older
+/// than it is once the clock is right, and older still on one that is ahead: a day behind and a day ahead would be two days.
+const MAX_TRUSTED_BEHIND: Duration = Duration::from_secs(3600);
 /// A step that is smaller is everyday correction of a clock.
 const SMALLEST_STEP: Duration = Duration::from_secs(1);
 
@@ -44,13 +47,13 @@ impl ClockRecord {
     }
 
     /// The same after a step from where the clock was expected. `None`: it is not trusted, because the step or all of them
-    /// together are more than a day.
+    /// together are more than a day ahead, or leave the clock more than an hour behind.
     fn trusted_after_step(self, now: Timestamp, expected: Timestamp) -> Option<Self> {
         let step = now.millis().saturating_sub(expected.millis()).saturating_mul(1_000_000);
         let step = if step.saturating_abs() < nanos(SMALLEST_STEP) { 0 } else { step };
         let unproven_nanos = self.unproven_nanos.saturating_add(step);
-        let is_trusted =
-            step.saturating_abs().max(unproven_nanos.saturating_abs()) <= nanos(MAX_TRUSTED_STEP);
+        let is_trusted = step.saturating_abs() <= nanos(MAX_TRUSTED_STEP)
+            && (-nanos(MAX_TRUSTED_BEHIND)..=nanos(MAX_TRUSTED_STEP)).contains(&unproven_nanos);
         is_trusted.then_some(Self { unproven_nanos, ..Self::trusted(now) })
     }
 
@@ -169,13 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_start_within_a_day_is_trusted_and_one_beyond_it_is_not() {
+    fn a_start_within_a_day_ahead_or_an_hour_behind_is_trusted_and_one_beyond_it_is_not() {
         let record = ClockRecord::trusted(noon());
-        for near in [noon() + DAY, noon().before(DAY), noon() + HOUR, noon().before(HOUR), noon()] {
+        for near in [noon() + DAY, noon() + HOUR, noon().before(HOUR), noon()] {
             let (after, change) = record.at_start(near);
             assert_eq!((after.trusted_at, after.is_trusted(), change), (near, true, None));
         }
-        for far in [noon() + 25 * HOUR, noon().before(25 * HOUR), noon() + 400 * DAY, noon() + 7300 * DAY] {
+        for far in [noon() + 25 * HOUR, noon().before(2 * HOUR), noon().before(25 * HOUR), noon() + 400 * DAY]
+        {
             let (after, change) = record.at_start(far);
             assert_eq!((after.trusted_at, change), (noon(), Some(Change::Distrusted)));
             assert!(!after.is_trusted());
@@ -225,6 +229,18 @@ mod tests {
         let proven = |passed| ClockRecord::prove(nanos(HOUR), passed);
         assert_eq!(proven(Duration::from_micros(10)), nanos(HOUR) - 20_000);
         assert_eq!((proven(HOUR), ClockRecord::prove(-nanos(HOUR), HOUR)), (0, 0));
+    }
+
+    #[test]
+    fn a_clock_that_was_a_day_behind_and_is_a_day_ahead_is_not_trusted() {
+        let (record, change) = ClockRecord::trusted(noon()).at_start(noon().before(DAY));
+        assert_eq!(change, Some(Change::Distrusted), "what is written then would look two days older");
+        let (record, change) = record.at_start(noon());
+        assert_eq!(change, Some(Change::Mended));
+        assert!(record.at_start(noon() + DAY).0.is_trusted());
+        // One that was ahead and is right again is no clock that is behind.
+        let (ahead, _) = ClockRecord::trusted(noon()).at_start(noon() + 20 * HOUR);
+        assert!(ahead.at_start(noon()).0.is_trusted());
     }
 
     #[test]

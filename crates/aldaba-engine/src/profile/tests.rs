@@ -199,16 +199,16 @@ fn what_cannot_be_a_profile_says_which_field_and_why() {
             "name",
             "use 1 to 64 letters, digits, `-`, `_` or `.`",
         ),
-        (json!({"headers": {"X": "a"}}), "name", "is required"),
+        (json!({"headers": {"X": "a"}}), "name", "this field is required"),
         (json!({"name": 1, "headers": {"X": "a"}}), "name", "expected a string"),
-        (json!({"name": "a"}), "headers", "is required"),
+        (json!({"name": "a"}), "headers", "this field is required"),
         (json!({"name": "a", "headers": []}), "headers", "expected an object: names and templates"),
         (json!({"name": "a", "headers": {}}), "headers", "must be 1 to 20 headers; there are 0"),
         (json!({"name": "a", "headers": {"X": 1}}), "headers/X", "expected a string: the template"),
         (
             json!({"name": "a", "headers": {"X": "a"}, "color": 1}),
             "color",
-            "is no field here; there are: name, headers, signature",
+            "unknown field; there are: name, headers, signature",
         ),
         (
             json!({"name": "a", "headers": {"X": "a"}, "signature": "hex"}),
@@ -228,7 +228,7 @@ fn what_cannot_be_a_profile_says_which_field_and_why() {
         (
             json!({"name": "a", "headers": {"X": "{signature}"}, "signature": {"scheme": "hex", "key": "a"}}),
             "signature/key",
-            "is no field here; there are: scheme, hash",
+            "unknown field; there are: scheme, hash",
         ),
         (
             json!({"name": "a", "headers": {"X": "{id} {timestamp} {signature}"},

@@ -1,6 +1,7 @@
 //! A profile as JSON.
 
 use super::{Profile, ProfileError, ProfileSpec};
+use aldaba_delivery::nearest::unknown_field;
 use aldaba_signature::{HashKind, Scheme};
 use serde_json::{Map, Value, json};
 
@@ -30,7 +31,7 @@ impl Profile {
                 String::new()
             }
             None => {
-                errors.push(ProfileError::new(&["name"], "is required"));
+                errors.push(ProfileError::new(&["name"], "this field is required"));
                 String::new()
             }
         };
@@ -57,7 +58,7 @@ fn read_headers(given: Option<&Value>, errors: &mut Vec<ProfileError>) -> Vec<(S
             return Vec::new();
         }
         None => {
-            errors.push(ProfileError::new(&["headers"], "is required"));
+            errors.push(ProfileError::new(&["headers"], "this field is required"));
             return Vec::new();
         }
     };
@@ -119,7 +120,7 @@ fn unknown(given: &Map<String, Value>, place: &[&str], known: &[&str]) -> Vec<Pr
     let strange = given.keys().filter(|name| !known.contains(&name.as_str()));
     let error = |name: &String| {
         let place: Vec<_> = place.iter().copied().chain([name.as_str()]).collect();
-        ProfileError::new(&place, format!("is no field here; there are: {}", known.join(", ")))
+        ProfileError::new(&place, unknown_field(name, known))
     };
     strange.map(error).collect()
 }

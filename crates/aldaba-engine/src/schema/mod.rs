@@ -9,6 +9,7 @@ mod walk;
 
 pub use versions::{Schemas, Unfit};
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator};
 use meter::{Looked, Metered, PIECE, Prices, Spent};
@@ -37,6 +38,8 @@ const LOOKS_FOR_PROBLEMS: u64 = 100_000;
 const MOST_PROBLEMS: usize = 20;
 /// Characters of a value that a problem shows.
 const LONGEST_SHOWN: usize = 60;
+/// What a `type` may be.
+const TYPES: &str = "array, boolean, integer, null, number, object, string, or a list of these";
 
 /// Bytes of the compiled form of a pattern, at most, and of what it keeps to be quick. The smaller the largest
 /// pattern is, the less its looks cost.
@@ -288,6 +291,12 @@ fn unusable(error: &ValidationError<'_>) -> SchemaError {
             shown(error.instance()),
             PATTERN_SIZES[PATTERN_SIZES.len() - 1] >> 10
         );
+        return SchemaError { place, why };
+    }
+    if matches!(error.kind(), ValidationErrorKind::AnyOf { .. })
+        && matches!(place.last().map(String::as_str), Some("type"))
+    {
+        let why = format!("{} is no type of JSON Schema; there are: {TYPES}", shown(error.instance()));
         return SchemaError { place, why };
     }
     SchemaError { place, why: words(error) }

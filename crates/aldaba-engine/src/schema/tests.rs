@@ -71,6 +71,17 @@ fn long_values_are_not_repeated_in_what_is_said_about_them() {
 }
 
 #[test]
+fn a_type_that_json_schema_does_not_have_is_named_with_those_that_it_has() {
+    let wrong = errors(&json!({"properties": {"a": {"type": "objekt"}}}));
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert_eq!(wrong[0].place, ["properties", "a", "type"]);
+    assert!(
+        wrong[0].why.starts_with("\"objekt\" is no type of JSON Schema; there are: array, "),
+        "{wrong:?}"
+    );
+}
+
+#[test]
 fn what_is_wrong_with_a_schema_is_named_with_its_place() {
     for (wrong, place) in [
         (json!({"type": "strin"}), "type"),

@@ -24,6 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<ApiKeyOut>(),
         Route::post("/api-key", Access::Govern, create)
+            .keyed()
             .named("v1.api-key.create", "Makes an API key, and shows it once")
             .takes::<ApiKeyIn>()
             .answers::<NewApiKeyOut>(StatusCode::CREATED)
@@ -120,6 +121,8 @@ fn render(key: &ApiKey) -> ApiKeyOut {
     }
 }
 
+const SCOPES: &str =
+    "`admin` (everything), `send` (messages alone) or `read` (everything but changes and secrets)";
 const FIELDS: &[&str] = &["name", "scope", "appId", "expiresAt"];
 /// What a list shows besides.
 const READ_ONLY_FIELDS: [&str; 4] = ["id", "prefix", "createdAt", "lastUsedAt"];
@@ -144,11 +147,15 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
     let once = pending.once(caller.org(), &[]);
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     fields.refuse_others(FIELDS);
-    let (name, scope) = (name(&mut fields), fields.required_string("scope"));
+    let name = name(&mut fields);
+    if !fields.has("scope") {
+        fields.problem("scope", format!("this field is required: {SCOPES}"));
+    }
+    let scope = fields.string("scope");
     let scope = scope.and_then(|scope| {
         let known = Scope::from_name(&scope);
         if known.is_none() {
-            fields.problem("scope", format!("must be `admin`, `send` or `read`, not `{scope}`"));
+            fields.problem("scope", format!("expected {SCOPES}; it is `{scope}`"));
         }
         known
     });

@@ -30,6 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<ApplicationOut<'_>>(),
         Route::post("/app", Access::Administer, create)
+            .keyed()
             .named("v1.application.create", "Makes an application")
             .query("get_if_exists", Form::Boolean, "An application that has this uid already will do (200)")
             .takes::<ApplicationIn>()
@@ -40,6 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.application.get", "Shows an application")
             .answers::<ApplicationOut<'_>>(StatusCode::OK),
         Route::put("/app/{app_id}", Access::Administer, put)
+            .keyed()
             .named("v1.application.update", "Gives an application other values, or makes it")
             .takes::<ApplicationIn>()
             .answers::<ApplicationOut<'_>>(StatusCode::OK)

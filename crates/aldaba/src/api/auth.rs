@@ -12,6 +12,9 @@ use http::{HeaderMap, StatusCode};
 const NO_TOKEN: &str = "Invalid token: there is none; send `Authorization: Bearer` and a token or an API key \
                         (`aldaba token create` makes them)";
 
+const NO_BEARER: &str = "Invalid token: the header `Authorization` does not begin with `Bearer `; send `Authorization: \
+                         Bearer` and a token or an API key";
+
 /// What a route is for, and so who may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
@@ -82,10 +85,12 @@ impl Access {
 
 /// Whose token a request has.
 pub(super) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
-    let token = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-    match token {
+    let Some(given) = headers.get(AUTHORIZATION) else {
+        return Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_TOKEN));
+    };
+    match bearer(given.as_bytes()) {
         Some(token) => api.tokens.check(token, api.engine.clock().now()).map_err(refusal),
-        None => Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_TOKEN)),
+        None => Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_BEARER)),
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<ChangeOut<'_>>(),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
+            .keyed()
             .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
             .may_take::<ResumeIn>()
             .answers::<ResumedOut>(StatusCode::OK)
@@ -170,14 +171,10 @@ pub(super) async fn resume(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
-    let body = pending.read().await?;
-    let mut recover = false;
-    if !body.bytes.trim_ascii().is_empty() {
-        let mut fields = Fields::parse(&body.bytes)?;
-        fields.refuse_others(&["recover"]);
-        recover = fields.boolean_or("recover", false);
-        fields.finish()?;
-    }
+    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
+    fields.refuse_others(&["recover"]);
+    let recover = fields.boolean_or("recover", false);
+    fields.finish()?;
     if endpoint.config.disabled {
         let detail = format!(
             "The endpoint {} was turned off; set its `disabled` to false to turn it on and resume it",

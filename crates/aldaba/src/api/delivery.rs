@@ -12,7 +12,7 @@ use super::query::WithContent;
 use super::routes::{Form, Route};
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Timestamp, split_timeout};
+use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Reason, Timestamp, split_timeout};
 use aldaba_engine::Outlook;
 use aldaba_store::{
     AttemptScope, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryView, DueQuery, Endpoint, Order,
@@ -54,12 +54,23 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// Why a delivery can be dead.
+const REASONS: [&str; Reason::ALL.len()] = {
+    let mut names = [""; Reason::ALL.len()];
+    let mut place = 0;
+    while place < names.len() {
+        names[place] = Reason::ALL[place].name();
+        place += 1;
+    }
+    names
+};
+
 fn filtered(route: Route) -> Route {
     route
         .ordered()
         .query("endpoint", Form::Text, "Only those to this endpoint")
         .query("eventType", Form::Text, "Only those of this event type")
-        .query("reason", Form::Text, "Only those that ended for this reason")
+        .query("reason", Form::OneOf(&REASONS), "Only those that ended for this reason")
         .query("before", Form::Moment, "Only those of messages accepted before")
         .query("after", Form::Moment, "Only those of messages accepted after")
 }
@@ -84,6 +95,11 @@ struct DeliveryOut<'a> {
     msg_id: MessageId,
     event_type: Option<&'a str>,
     state: &'static str,
+    /// Why it is where it is. While it waits: `scheduled`, `due`, `in_flight`, `retry`, `throttled`,
+    /// `application_throttled`, `in_order`, `host_busy`, `host_held`, `receiver_busy`, `paused`, `endpoint_failed`,
+    /// `endpoint_blocked`, `endpoint_gone`, `endpoint_disabled` or `endpoint_deleted`. Of a dead one: `exhausted`, `rejected`, `stop_date`,
+    /// `endpoint_gone`, `target_forbidden`, `cancelled`, `expired` or `payload_deleted`. Else `delivered`, or
+    /// `endpoint_disabled` where it was not sent.
     reason: &'static str,
     /// The final reason for people; null unless it is dead.
     reason_text: Option<&'static str>,

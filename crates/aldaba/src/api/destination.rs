@@ -62,6 +62,8 @@ struct DestinationOut<'a> {
     #[serde(serialize_with = "json::optional_time")]
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
+    /// As of deliveries. Of endpoints that the message does not go to: `event_type_not_subscribed`,
+    /// `channel_not_subscribed`, `filtered`, `subscription_changed`, `endpoint_newer` or `for_another_endpoint`.
     reason: &'static str,
     explanation: &'a str,
     #[serde(flatten)]

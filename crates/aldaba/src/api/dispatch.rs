@@ -47,6 +47,7 @@ pub(super) const STATES: &[&str] = &["pending", "success", "failed"];
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post(PATH, Access::Send, create)
+            .keyed()
             .named("v1.dispatch.create", "Sends a payload to a URL that is no endpoint")
             .takes::<DispatchIn>()
             .answers::<DispatchOut<'_>>(StatusCode::ACCEPTED)

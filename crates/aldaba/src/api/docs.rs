@@ -33,7 +33,7 @@ pub(super) fn router() -> Router<Api> {
         .route("/docs", get(async || Redirect::temporary("/docs/index.html")))
         .route("/docs/{*file}", get(async move |Path(file): Path<String>| serve(&file, index)))
         .route("/docs/guides", get(async || guides::list()))
-        .route("/docs/guides/{name}", get(async |Path(name): Path<String>| guides::show(&name)))
+        .route("/docs/guides/{*name}", get(async |Path(name): Path<String>| guides::show(&name)))
 }
 
 /// Most servers are never asked for the document, and making it takes ten times its size: it is made at the first request, off

@@ -29,6 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<EndpointOut<'_>>(),
         Route::post("/app/{app_id}/endpoint", Access::Manage, create)
+            .keyed()
             .named("v1.endpoint.create", "Makes an endpoint")
             .takes::<EndpointIn>()
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
@@ -37,6 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.endpoint.get", "Shows an endpoint")
             .answers::<EndpointOut<'_>>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, put)
+            .keyed()
             .named(
                 "v1.endpoint.update",
                 "Puts another configuration in the place of the endpoint's, or makes it",

@@ -252,6 +252,11 @@ impl From<StoreError> for Error {
                 "The server's disk is full. Nothing was stored; try again once there is room",
                 10,
             ),
+            StoreError::Refused(cause) => {
+                tracing::error!(cause, "the store has refused a request");
+                let detail = "The server's database refuses a value of the request; its log says which";
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::StoreFailed, detail)
+            }
             StoreError::Failed(cause) => {
                 tracing::error!(cause, "a request met a failed store");
                 Self::new(unavailable, Code::StoreFailed, "The server's store has failed; see its log")

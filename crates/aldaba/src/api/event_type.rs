@@ -38,6 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<EventTypeOut<'_>>(),
         Route::post("/event-type", Access::Administer, create)
+            .keyed()
             .named("v1.event-type.create", "Makes an event type, or revives an archived one")
             .takes::<EventTypeIn>()
             .answers::<EventTypeOut<'_>>(StatusCode::CREATED)

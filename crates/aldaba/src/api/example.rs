@@ -26,6 +26,7 @@ const PING_PAYLOAD: &[u8] = br#"{"success": true}"#;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/send-example", Access::Send, send)
+            .keyed()
             .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint alone")
             .takes::<EventExampleIn>()
             .answers::<MessageOut<'_>>(StatusCode::ACCEPTED),

@@ -1,4 +1,4 @@
-//! The guides of `docs/` as pages. They are made when the server is built (`build.rs`) and lie in the binary as they are served.
+//! README.md, the guides of `docs/` and the recipes of `docs/recipes/` as pages. They are made when the server is built (`build.rs`) and lie in the binary as they are served.
 
 use super::error::Error;
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use http::HeaderName;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 
 pub(super) struct Guide {
-    /// As in `/docs/guides/{name}`.
+    /// As in `/docs/guides/{name}`; those of recipes begin with `recipes/`.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     html: &'static str,

@@ -52,7 +52,7 @@ struct TokensHealth {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document")]
 struct ClockHealth {
-    /// `ok` or `not_trusted`: the clock is more than a day off, so that nothing is removed and nothing ends by time.
+    /// `ok` or `not_trusted`: the clock is more than a day ahead or an hour behind, so that nothing is removed and nothing ends by time.
     status: String,
     /// What it shows.
     shown: String,

@@ -4,7 +4,7 @@ use super::auth::Access;
 use super::ids::Ids;
 use super::query::Query;
 use super::routes::Route;
-use super::{Api, Error, json, page};
+use super::{Api, Error, error::Problem, json, page};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, GateScope, Origin, Timestamp};
 use aldaba_engine::{Behind, HeldHost};
@@ -25,7 +25,8 @@ pub(super) fn routes() -> Vec<Route> {
             .lists::<HostOut<'_>>(),
         Route::post("/host/{origin}/release", Access::Manage, release)
             .named("v1.host.release", "Lets the caller's requests to a host go at once; other organizations have gates of their own there")
-            .answers::<ReleasedOut<'_>>(StatusCode::OK),
+            .answers::<ReleasedOut<'_>>(StatusCode::OK)
+            .or_error(StatusCode::UNPROCESSABLE_ENTITY),
     ]
 }
 
@@ -133,8 +134,16 @@ pub(super) async fn release(
     caller: Caller,
     Ids(origin): Ids<String>,
 ) -> Result<Response, Error> {
-    let nothing = || Error::not_found("Nothing that concerns you is held back at this origin");
-    let wanted = parse(&origin).ok_or_else(nothing)?;
+    let nothing = || {
+        Error::not_found(
+            "Nothing that concerns you is held back at this origin; GET /api/v1/host lists what is held back",
+        )
+    };
+    let wanted = parse(&origin).ok_or_else(|| {
+        let message = "expected scheme, host and port, percent-encoded, such as https%3A%2F%2Fexample.com; \
+                       GET /api/v1/host lists what is held back";
+        Problem::value(&["path", "origin"], message)
+    })?;
     let mut hosts = api.engine.held_hosts(caller.org(), caller.app()).await;
     hosts.retain(|host| host.key.origin == wanted);
     let hosts = concerning(&api, &caller, hosts).await?;

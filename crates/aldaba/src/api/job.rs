@@ -38,6 +38,7 @@ const SENDABLE: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post(PATH, Access::Send, create)
+            .keyed()
             .named("v1.job.create", "Tells the URL of a job that the job has ended")
             .takes::<JobIn>()
             .answers::<NotDispatched>(StatusCode::OK)

@@ -3,8 +3,8 @@
 use super::error::{Error, Problem, Problems};
 use super::given::{self, First};
 use super::message_in::{DEEPEST, too_deep};
-use super::nearest::nearest;
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::nearest::unknown_field;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
@@ -122,6 +122,14 @@ impl Fields {
         }
     }
 
+    /// The same for a body that may be left out.
+    pub(super) fn parse_or_none(body: &[u8]) -> Result<Self, Error> {
+        match body.trim_ascii() {
+            [] => Ok(Self { fields: BTreeMap::new(), problems: Problems::default() }),
+            body => Self::parse(body),
+        }
+    }
+
     /// One field alone.
     pub(super) fn of(name: &str, value: &RawValue) -> Self {
         let fields = BTreeMap::from([(name.to_owned(), value.to_owned())]);
@@ -145,7 +153,7 @@ impl Fields {
     /// A field that must be given, whatever it is.
     pub(super) fn require(&mut self, name: &str) {
         if self.fields.get(name).is_none_or(|value| is_null(value)) {
-            self.problems.push(Problem::decode(&["body", name], "this field is required"));
+            self.problems.push(Problem::value(&["body", name], "this field is required"));
         }
     }
 
@@ -235,7 +243,7 @@ impl Fields {
                 self.problems.push(Problem::decode(&["body", name], "expected a string, not null"));
             }
             Some(_) => return self.string(name),
-            None => self.problems.push(Problem::decode(&["body", name], "this field is required")),
+            None => self.problems.push(Problem::value(&["body", name], "this field is required")),
         }
         None
     }
@@ -468,15 +476,6 @@ impl Fields {
             self.problem(name, message);
         }
         text
-    }
-}
-
-/// What is said of a field that means nothing.
-pub(super) fn unknown_field(name: &str, known: &[&str]) -> String {
-    match nearest(name, known) {
-        Some(meant) => format!("unknown field; did you mean \"{meant}\"?"),
-        None if known.is_empty() => "unknown field; this request takes none".to_owned(),
-        None => format!("unknown field; there are: {}", known.join(", ")),
     }
 }
 

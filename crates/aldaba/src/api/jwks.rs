@@ -41,7 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/jwks.json", Access::Open, public_keys)
             .named(
                 "v1.application.jwks",
-                "Lists the public Ed25519 keys that sign for the application's endpoints",
+                "Lists the public Ed25519 keys that sign for an application's endpoints; takes its id, not its uid",
             )
             .answers::<KeySet>(StatusCode::OK)
             .or_error(StatusCode::TOO_MANY_REQUESTS),
@@ -178,7 +178,10 @@ async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Re
 }
 
 fn missing() -> Error {
-    Error::not_found("There is no such application; GET /api/v1/app lists them")
+    Error::not_found(
+        "There is no application with this id; GET /api/v1/app lists them. This route takes ids (app_…) only: it needs no token, \
+         so that nothing says whose uid is meant",
+    )
 }
 
 fn answer(body: Bytes) -> Response {

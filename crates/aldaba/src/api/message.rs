@@ -37,6 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
             .with_content("Whether payloads are shown; yes, if not given")
             .lists::<MessageOut<'_>>(),
         Route::post("/app/{app_id}/msg", Access::Send, create)
+            .keyed()
             .named("v1.message.create", "Accepts a message and sends it to all endpoints that want it")
             .with_content("Whether the answer shows the payload; yes, if not given")
             .takes::<message_in::MessageDocument>()

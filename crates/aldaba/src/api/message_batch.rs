@@ -30,6 +30,7 @@ const PARSED_IN_A_ROW: usize = 16;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/batch", Access::Send, create)
+            .keyed()
             .named("v1.message.create-batch", "Accepts many messages at once, each with its own result")
             .takes::<MessageBatchIn>()
             .answers::<MessageBatchOut>(StatusCode::ACCEPTED)

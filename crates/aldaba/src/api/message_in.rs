@@ -10,6 +10,7 @@ use super::json::{self, Fields};
 use super::message_headers;
 use super::routes::example;
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::nearest::unknown_field;
 use aldaba_store::NewMessage;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -257,7 +258,7 @@ fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
     if let Ok(object) = given::fields(given.get().as_bytes()) {
         let unknown = object.keys().find(|name| !PARAMETER_FIELDS.contains(&name.as_str()));
         if let Some(name) = unknown {
-            let message = json::unknown_field(name, PARAMETER_FIELDS);
+            let message = unknown_field(name, PARAMETER_FIELDS);
             return Err(Problem::value(&["body", PARAMETERS, name], message).into());
         }
     }

@@ -2,8 +2,8 @@
 
 use super::door;
 use super::error::Error;
-use super::nearest::{distance, letters};
 use super::routes::Route;
+use aldaba_delivery::nearest::{distance, letters};
 use http::Method;
 use std::collections::HashMap;
 

@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 
 const ABOUT: &str = "Accepts events and delivers each to every subscribed endpoint, with retries, until it is delivered \
 or lies in the dead letter with its whole history.\n\nWhere a path has an id, the caller's own name for the thing (`uid`, `eventId`) \
-does as well. Errors have a `code` and a `detail`; what is wrong with a request is listed under `detail` with its place: \
+does as well, but for `jwks.json`, which anybody may read. Errors have a `code` and a `detail`; what is wrong with a request is listed under `detail` with its place: \
 [errors](/docs/guides/errors).\n\nTo try a route out here, make a token with `aldaba token create` and give it to *Authorize*. Every body \
-has an example that works as it stands; ids in paths are those of your own things, from the answers to what you have made. Begin \
-with `POST /api/v1/app`, then an endpoint, then a message.";
+has an example that is accepted as it stands; ids in paths are those of your own things, from the answers to what you have made. URLs on \
+`example.com` are placeholders: put a receiver of your own in their place, or the server sends its requests, and its retries, there. Begin \
+with `POST /api/v1/app`, then an endpoint, then a message. [How do I …?](/docs/guides/README) answers by recipes.";
 
 /// What the page begins with.
 fn introduction() -> String {
@@ -101,7 +102,7 @@ fn describe_door() -> Value {
         "post": {
             "operationId": "in.receive",
             "summary": "Takes in a webhook of another sender, once",
-            "tags": ["Door"],
+            "tags": ["Inbound"],
             "parameters": parameters,
             "requestBody": {"required": false, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
             "responses": posted,
@@ -110,7 +111,7 @@ fn describe_door() -> Value {
         "get": {
             "operationId": "in.challenge",
             "summary": "Answers a sender that asks whether this is its receiver (the type `meta` alone)",
-            "tags": ["Door"],
+            "tags": ["Inbound"],
             "parameters": parameters,
             "responses": got,
             "security": [],
@@ -121,7 +122,7 @@ fn describe_door() -> Value {
 fn operation(route: &Route) -> Value {
     let path_names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let in_path = path_names.map(|name| {
-        json!({"name": name, "in": "path", "required": true, "description": path_about(name), "schema": {"type": "string"}})
+        json!({"name": name, "in": "path", "required": true, "description": path_about(route, name), "schema": {"type": "string"}})
     });
     let parameters: Vec<_> =
         in_path.chain(route.query.iter().map(query_parameter)).chain(idempotency(route)).collect();
@@ -159,7 +160,7 @@ fn tag(route: &Route) -> String {
 }
 
 fn idempotency(route: &Route) -> Option<Value> {
-    (route.method == Method::POST).then(|| {
+    route.keyed.then(|| {
         json!({
             "name": "idempotency-key",
             "in": "header",
@@ -169,8 +170,9 @@ fn idempotency(route: &Route) -> Option<Value> {
     })
 }
 
-fn path_about(name: &str) -> &'static str {
+fn path_about(route: &Route, name: &str) -> &'static str {
     match name {
+        "app_id" if route.access == Access::Open => "The application's id; its uid does not do here",
         "app_id" => "The application's id or uid",
         "endpoint_id" => "The endpoint's id or uid",
         "msg_id" => "The message's id or eventId",
@@ -227,10 +229,10 @@ fn common_errors(route: &Route) -> Vec<StatusCode> {
         statuses.push(StatusCode::NOT_FOUND);
     }
     // What an idempotency key has made may be deleted by now.
-    if route.path.contains('{') || route.method == Method::POST {
+    if route.path.contains('{') || route.keyed {
         statuses.push(StatusCode::NOT_FOUND);
     }
-    if route.body.is_some() || !route.query.is_empty() {
+    if route.body.is_some() || !route.query.is_empty() || route.refuses_parameters() {
         statuses.push(StatusCode::UNPROCESSABLE_ENTITY);
     }
     if route.body.is_some() {

@@ -35,6 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<EndpointOut<'_>>(),
         Route::post(ALL, Access::Administer, create)
+            .keyed()
             .named(
                 "v1.operational-webhook.endpoint.create",
                 "Makes an endpoint that hears of the organization's own events",
@@ -46,6 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.operational-webhook.endpoint.get", "Shows one of these endpoints")
             .answers::<EndpointOut<'_>>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
+            .keyed()
             .named(
                 "v1.operational-webhook.endpoint.update",
                 "Puts another configuration in its place, or makes it",
@@ -64,8 +66,9 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .answers::<SecretOut>(StatusCode::OK),
         Route::post(ROTATE, Access::Administer, rotate)
+            .keyed()
             .named("v1.operational-webhook.endpoint.rotate-secret", "Signs with another key")
-            .takes::<RotateIn>()
+            .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
         Route::get(HEADERS, Access::Administer, show_headers)

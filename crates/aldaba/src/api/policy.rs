@@ -12,6 +12,7 @@ use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Chances, Preview};
 use aldaba_delivery::{Ending, Policy, PolicyError, parse_span, write_span};
+use aldaba_engine::ChangeError;
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -35,10 +36,11 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/policy/{policy_name}", Access::Read, show)
             .named("v1.policy.get", "Shows a policy")
             .answers::<PolicyOut>(StatusCode::OK),
-        Route::put("/policy/{policy_name}", Access::Administer, replace)
-            .named("v1.policy.update", "Puts another policy in its place")
+        Route::put("/policy/{policy_name}", Access::Administer, put)
+            .named("v1.policy.update", "Puts another policy in its place, or makes it")
             .takes::<PolicyUpdate>()
             .answers::<PolicyOut>(StatusCode::OK)
+            .answers::<PolicyOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete("/policy/{policy_name}", Access::Administer, delete)
             .named("v1.policy.delete", "Removes a policy that no endpoint uses")
@@ -56,7 +58,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A policy: when to try again, what counts as success, when to stop.
+/// A policy: when to try again, what counts as success, when to stop. Spans are written as `500ms`, `5s`, `15m`, `2h` or
+/// `7d`; what is left out is as in `standard`. All fields: [policies](/docs/guides/policies).
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
@@ -66,6 +69,8 @@ struct PolicyIn {
     /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
     #[schema(value_type = Object)]
     schedule: Value,
+    /// How far delays are spread: `{"type": "none"}`, `"full"`, `"addUpTo"` with `most`, `"addPercent"` or
+    /// `"aroundPercent"` with `percent`.
     #[schema(value_type = Option<Object>)]
     jitter: Value,
     /// `attempts`, `stopAfter`.
@@ -76,21 +81,29 @@ struct PolicyIn {
     timeouts: Value,
     /// Statuses that are a success.
     success: Option<Vec<String>>,
+    /// `{"type": "fail"}`, `{"type": "follow", "hops": 5}` or `{"type": "success"}`.
     #[schema(value_type = Option<Object>)]
     redirects: Value,
     /// Statuses that no retry mends.
     rejects: Option<Vec<String>>,
+    /// What is not HTTP ends the delivery at once.
     malformed_rejects: Option<bool>,
     /// A 410 turns the endpoint off.
     gone_disables: Option<bool>,
+    /// Which answers may ask for a delay: `statuses`, `use` (`lengthen` or `replace`), `shortest`, `longest`; null: none.
     #[schema(value_type = Option<Object>)]
     retry_after: Value,
+    /// Whether the host waits while it looks down: `{"type": "apart"}`, `"hostFailures"` with `inARow`, `first` and
+    /// `longest`, or `"delayOver"` with `threshold` and `longest`.
     #[schema(value_type = Option<Object>)]
     gate: Value,
+    /// When the endpoint counts as failed: `{"type": "never"}`, `"whenExhausted"`, or `"withoutSuccessFor"` with `span`.
     #[schema(value_type = Option<Object>)]
     endpoint_fails: Value,
+    /// How a failed endpoint is tried: `firstGap`, `longestGap`; null: it waits for its owner.
     #[schema(value_type = Option<Object>)]
     probe: Value,
+    /// How long deliveries are kept: `delivered` with `for` and `newest`, `dead` with `for`.
     #[schema(value_type = Option<Object>)]
     retention: Value,
 }
@@ -125,6 +138,8 @@ struct PolicyOut {
     /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
     #[schema(value_type = Object)]
     schedule: Value,
+    /// How far delays are spread: `{"type": "none"}`, `"full"`, `"addUpTo"` with `most`, `"addPercent"` or
+    /// `"aroundPercent"` with `percent`.
     #[schema(value_type = Object)]
     jitter: Value,
     /// `attempts`, `stopAfter`.
@@ -135,21 +150,29 @@ struct PolicyOut {
     timeouts: Value,
     /// Statuses that are a success.
     success: Vec<String>,
+    /// `{"type": "fail"}`, `{"type": "follow", "hops": 5}` or `{"type": "success"}`.
     #[schema(value_type = Object)]
     redirects: Value,
     /// Statuses that no retry mends.
     rejects: Vec<String>,
+    /// What is not HTTP ends the delivery at once.
     malformed_rejects: bool,
     /// A 410 turns the endpoint off.
     gone_disables: bool,
+    /// Which answers may ask for a delay: `statuses`, `use` (`lengthen` or `replace`), `shortest`, `longest`; null: none.
     #[schema(value_type = Object)]
     retry_after: Value,
+    /// Whether the host waits while it looks down: `{"type": "apart"}`, `"hostFailures"` with `inARow`, `first` and
+    /// `longest`, or `"delayOver"` with `threshold` and `longest`.
     #[schema(value_type = Object)]
     gate: Value,
+    /// When the endpoint counts as failed: `{"type": "never"}`, `"whenExhausted"`, or `"withoutSuccessFor"` with `span`.
     #[schema(value_type = Object)]
     endpoint_fails: Value,
+    /// How a failed endpoint is tried: `firstGap`, `longestGap`; null: it waits for its owner.
     #[schema(value_type = Option<Object>)]
     probe: Value,
+    /// How long deliveries are kept: `delivered` with `for` and `newest`, `dead` with `for`.
     #[schema(value_type = Object)]
     retention: Value,
     built_in: bool,
@@ -177,7 +200,7 @@ fn place(field: &str) -> Vec<&str> {
 
 fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
     let problem = |error: &PolicyError| Problem::value(&place(&error.field), error.why.clone());
-    Policy::from_json(&KIND.read(body, name)?)
+    Policy::from_given_json(&KIND.read(body, name)?)
         .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
 }
 
@@ -191,7 +214,8 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     Ok(json::answer(StatusCode::CREATED, &render(&policy)))
 }
 
-pub(super) async fn replace(
+/// Puts a policy in the place of the one with its name, or makes it.
+pub(super) async fn put(
     State(api): State<Api>,
     caller: Caller,
     Ids(name): Ids<String>,
@@ -199,9 +223,20 @@ pub(super) async fn replace(
 ) -> Result<Response, Error> {
     let org = caller.org();
     KIND.not_built_in(&name)?;
-    find(&api, &caller, &name)?;
     let policy = read(&body.read().await?.bytes, Some(&name))?;
-    let replaced = api.directory(&caller).replace_policy(org, policy.clone()).await;
+    let directory = api.directory(&caller);
+    if api.engine.policies().get(org, &name).is_none() {
+        KIND.has_room(api.engine.policies().of_organization(org).len())?;
+        match directory.create_policy(org, policy.clone()).await {
+            // Somebody else has made it meanwhile.
+            Err(ChangeError::UidTaken) => {}
+            made => {
+                made.map_err(|error| KIND.refusal(error, &name))?;
+                return Ok(json::answer(StatusCode::CREATED, &render(&policy)));
+            }
+        }
+    }
+    let replaced = directory.replace_policy(org, policy.clone()).await;
     replaced.map_err(|error| KIND.refusal(error, &name))?;
     Ok(json::answer(StatusCode::OK, &render(&policy)))
 }

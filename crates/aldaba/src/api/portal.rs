@@ -7,7 +7,7 @@ use super::ids::{self, Ids};
 use super::inline::Inline;
 use super::json::{self, Fields};
 use super::routes::{Route, example};
-use super::{Api, Error};
+use super::{Api, Error, error::Problem};
 use crate::token::{Caller, Capabilities, Capability, NewPortalToken};
 use aldaba_store::Application;
 use axum::extract::{FromRequestParts, State};
@@ -186,7 +186,13 @@ async fn app_portal_access(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let body = pending.read().await?;
+    if body.bytes.trim_ascii().is_empty() {
+        // A body that got lost on the way may have said `readOnly`.
+        let message = "the body is empty; send `{}` for access to everything in the application for 7 days, or say less";
+        return Err(Problem::decode(&["body"], message).into());
+    }
+    let mut fields = Fields::parse(&body.bytes)?;
     fields.refuse_others(ACCESS_FIELDS);
     let inline = fields.take("application");
     let asked = Asked::read(&mut fields);
@@ -232,16 +238,12 @@ async fn expire_all(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let application = api.application(&caller, key).await?;
-    let body = pending.read().await?;
-    let (mut delay, mut sessions) = (0, Vec::new());
-    if !body.bytes.trim_ascii().is_empty() {
-        let mut fields = Fields::parse(&body.bytes)?;
-        fields.refuse_others(EXPIRE_FIELDS);
-        fields.drop_empty_list("sessionIds");
-        delay = fields.number("expiry", 0, LONGEST_DELAY_SECONDS).unwrap_or(0);
-        sessions = fields.set("sessionIds", MOST_SESSIONS, session_id);
-        fields.finish()?;
-    }
+    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
+    fields.refuse_others(EXPIRE_FIELDS);
+    fields.drop_empty_list("sessionIds");
+    let delay = fields.number("expiry", 0, LONGEST_DELAY_SECONDS).unwrap_or(0);
+    let sessions = fields.set("sessionIds", MOST_SESSIONS, session_id);
+    fields.finish()?;
     let directory = api.directory(&caller);
     directory.end_portal_tokens(application.id, sessions, Duration::from_secs(delay)).await?;
     Ok(StatusCode::NO_CONTENT)

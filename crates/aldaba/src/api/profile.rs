@@ -10,7 +10,7 @@ use super::variant::Variant;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
 use aldaba_delivery::BUILTIN_PROFILES;
-use aldaba_engine::{Profile, ProfileError};
+use aldaba_engine::{ChangeError, Profile, ProfileError};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -31,10 +31,11 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/profile/{profile_name}", Access::Read, show)
             .named("v1.profile.get", "Shows a wire profile")
             .answers::<ProfileOut>(StatusCode::OK),
-        Route::put("/profile/{profile_name}", Access::Administer, replace)
-            .named("v1.profile.update", "Puts another wire profile in its place")
+        Route::put("/profile/{profile_name}", Access::Administer, put)
+            .named("v1.profile.update", "Puts another wire profile in its place, or makes it")
             .takes::<ProfileUpdate>()
             .answers::<ProfileOut>(StatusCode::OK)
+            .answers::<ProfileOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete("/profile/{profile_name}", Access::Administer, delete)
             .named("v1.profile.delete", "Removes a wire profile that no endpoint uses")
@@ -122,7 +123,8 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     Ok(json::answer(StatusCode::CREATED, &render(&profile)))
 }
 
-pub(super) async fn replace(
+/// Puts a wire profile in the place of the one with its name, or makes it.
+pub(super) async fn put(
     State(api): State<Api>,
     caller: Caller,
     Ids(name): Ids<String>,
@@ -130,9 +132,20 @@ pub(super) async fn replace(
 ) -> Result<Response, Error> {
     let org = caller.org();
     KIND.not_built_in(&name)?;
-    api.engine.profiles().get(org, &name).ok_or_else(|| KIND.missing())?;
     let profile = read(&body.read().await?.bytes, Some(&name))?;
-    let replaced = api.directory(&caller).replace_profile(org, &profile).await;
+    let directory = api.directory(&caller);
+    if api.engine.profiles().get(org, &name).is_none() {
+        KIND.has_room(api.engine.profiles().of_organization(org).len())?;
+        match directory.create_profile(org, &profile).await {
+            // Somebody else has made it meanwhile.
+            Err(ChangeError::UidTaken) => {}
+            made => {
+                made.map_err(|error| KIND.refusal(error, &name))?;
+                return Ok(json::answer(StatusCode::CREATED, &render(&profile)));
+            }
+        }
+    }
+    let replaced = directory.replace_profile(org, &profile).await;
     replaced.map_err(|error| KIND.refusal(error, &name))?;
     Ok(json::answer(StatusCode::OK, &render(&profile)))
 }

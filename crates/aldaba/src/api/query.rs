@@ -1,12 +1,12 @@
 //! Query strings. A value that cannot be read or is out of bounds is a 422. A parameter that nobody knows is
-//! ignored by requests that only read, because SDKs send some that belong to newer servers, and refused by requests that
-//! change something.
+//! refused by requests that change something, and by routes that only Aldaba has. Other requests that only read pass
+//! over it, because SDKs send some that belong to newer servers.
 
 use super::error::{Problem, Problems};
 use super::json;
-use super::nearest::nearest;
 use super::{Api, Error};
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::nearest::nearest;
 use aldaba_store::Within;
 use axum::extract::FromRequestParts;
 use http::Uri;
@@ -16,6 +16,18 @@ use url::form_urlencoded;
 
 #[derive(Debug)]
 pub(super) struct Query(String);
+
+/// Names for one parameter. Where a route takes one of them it takes all.
+const SAME: [&[&str]; 3] = [
+    &["app", "app_id"],
+    &["endpoint", "endpoint_id"],
+    &["event_types", "eventTypes", "event_type", "eventType"],
+];
+
+/// All names of a parameter.
+fn names_of<'a>(name: &'a &'a str) -> &'a [&'a str] {
+    SAME.iter().find(|names| names.contains(name)).copied().unwrap_or(std::slice::from_ref(name))
+}
 
 impl Query {
     pub(super) fn of(parts: &Parts) -> Self {
@@ -32,15 +44,29 @@ impl Query {
         for (key, _) in form_urlencoded::parse(self.0.as_bytes()) {
             // A list may be written as `name[]` or `name[0]`.
             let name = key.split_once('[').map_or(&*key, |(name, _)| name);
-            if !known.contains(&name) {
+            let names = names_of(&name);
+            if !names.iter().any(|name| known.contains(name)) {
                 problems.push(Problem::value(&["query", &key], unknown_parameter(name, known)));
+            } else if let Some(other) = names.iter().find(|other| **other != name && self.has(other)) {
+                problems.push(Problem::value(
+                    &["query", &key],
+                    format!("means the same as `{other}`; give one of them"),
+                ));
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(problems.into()) }
     }
 
+    /// A parameter by any of its names.
     pub(super) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        form_urlencoded::parse(self.0.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
+        let given = |name: &str| {
+            form_urlencoded::parse(self.0.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
+        };
+        given(name).or_else(|| names_of(&name).iter().find_map(|name| given(name)))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        form_urlencoded::parse(self.0.as_bytes()).any(|(key, _)| is_named(&key, name))
     }
 
     pub(super) fn boolean(&self, name: &str, default: bool) -> Result<bool, Error> {
@@ -54,14 +80,7 @@ impl Query {
 
     /// A list of names: separated by commas, given several times, or both, also as `name[]` or `name[0]`.
     pub(super) fn names(&self, name: &str) -> Vec<String> {
-        let is_it = |key: &str| {
-            let index = key.strip_prefix(name).map(|rest| rest.strip_prefix('[').unwrap_or(rest));
-            match index.map(|rest| (rest, rest.strip_suffix(']'))) {
-                Some(("", _)) => true,
-                Some((_, Some(index))) => index.bytes().all(|byte| byte.is_ascii_digit()),
-                _ => false,
-            }
-        };
+        let is_it = |key: &str| names_of(&name).iter().any(|name| is_named(key, name));
         let given = form_urlencoded::parse(self.0.as_bytes()).filter(|(key, _)| is_it(key));
         let mut names = Vec::new();
         for (_, value) in given {
@@ -90,11 +109,22 @@ impl Query {
     }
 }
 
+/// Whether a key is a name, or the name of a list: `name[]` or `name[0]`.
+fn is_named(key: &str, name: &str) -> bool {
+    let index = key.strip_prefix(name).map(|rest| rest.strip_prefix('[').unwrap_or(rest));
+    match index.map(|rest| (rest, rest.strip_suffix(']'))) {
+        Some(("", _)) => true,
+        Some((_, Some(index))) => index.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    }
+}
+
 fn unknown_parameter(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(meant) => format!("unknown parameter; did you mean \"{meant}\"?"),
         None if known.is_empty() => {
-            "unknown parameter; this request takes none. Fields belong into the JSON body".to_owned()
+            "unknown parameter; this request takes none; fields belong into the JSON body, if it has one"
+                .to_owned()
         }
         None => format!("unknown parameter; there are: {}", known.join(", ")),
     }

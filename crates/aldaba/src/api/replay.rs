@@ -28,6 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", Access::Attempt, resend);
     vec![
         started(Route::post("/app/{app_id}/endpoint/{endpoint_id}/recover", Access::Attempt, recover))
+            .keyed()
             .named("v1.endpoint.recover", "Sends again what has failed since a moment")
             .takes::<ReplayIn>(),
         started(Route::post(
@@ -35,6 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
             Access::Attempt,
             replay_missing,
         ))
+        .keyed()
         .named("v1.endpoint.replay-missing", "Sends what the endpoint was never sent since a moment")
         .takes::<ReplayIn>(),
         started(Route::post(
@@ -42,6 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
             Access::Attempt,
             bulk_replay,
         ))
+        .keyed()
         .named("v1.endpoint.bulk-replay", "Sends again what a filter finds")
         .takes::<BulkReplayIn>(),
         Route::get("/background-task", Access::ReadOrganization, list)
@@ -62,6 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<TaskOut>(StatusCode::OK)
             .may_conflict(),
         resend
+            .keyed()
             .named("v1.message-attempt.resend", "Makes one attempt by hand")
             .answers::<ResentOut<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
@@ -214,10 +218,15 @@ impl Asked {
         if since.is_none() && !fields.has_problem() {
             fields.problem("since", "this field is required: messages accepted from then on are sent");
         }
-        let until = fields.moment("until").unwrap_or(now);
-        if since.is_some_and(|since| since > until) {
-            fields.problem("until", "lies before `since`");
+        let until = fields.moment("until");
+        match (since, until) {
+            (Some(since), Some(until)) if since > until => fields.problem("until", "lies before `since`"),
+            (Some(since), None) if since > now => {
+                fields.problem("since", "lies in the future: no message has been accepted since");
+            }
+            _ => {}
         }
+        let until = until.unwrap_or(now);
         let dry_run = fields.boolean_or("dryRun", false);
         let rate = fields.number("ratePerSecond", 1, FASTEST).map_or(RATE, |rate| rate as u32);
         let mut filter = ReplayFilter {

@@ -53,6 +53,8 @@ pub(super) struct Route {
     pub(super) example: Option<fn() -> Value>,
     /// A request without the body is one with an empty body.
     pub(super) bodiless: bool,
+    /// It honours the header `idempotency-key`.
+    pub(super) keyed: bool,
     pub(super) answers: Vec<(StatusCode, Answer)>,
     handler: MethodRouter<Api>,
 }
@@ -125,6 +127,7 @@ impl Route {
             body: None,
             example: None,
             bodiless: false,
+            keyed: false,
             answers: Vec::new(),
             handler: on(filter, handler),
         }
@@ -173,6 +176,11 @@ impl Route {
     pub(super) fn named(mut self, id: &'static str, summary: &'static str) -> Self {
         (self.id, self.summary) = (id, summary);
         self
+    }
+
+    /// For routes whose handlers ask `Pending::once`.
+    pub(super) fn keyed(self) -> Self {
+        Self { keyed: true, ..self }
     }
 
     pub(super) fn query(mut self, name: &'static str, form: Form, about: &'static str) -> Self {
@@ -246,13 +254,35 @@ struct Entry {
     api: Api,
     access: Access,
     of_app: bool,
-    /// Of a route that changes something: the parameters that it takes.
+    /// Of a route that refuses others: the parameters that it takes.
     parameters: Option<Arc<[&'static str]>>,
     /// It changes something, and takes no body.
     takes_nothing: bool,
 }
 
+/// What the ids of routes begin with that the API of Svix does not have, or at least its SDKs.
+const OWN: [&str; 12] = [
+    "v1.api-key.",
+    "v1.audit.",
+    "v1.authentication.whoami",
+    "v1.delivery.",
+    "v1.dispatch.",
+    "v1.endpoint.health",
+    "v1.host.",
+    "v1.ingest.event.",
+    "v1.ingest.log.",
+    "v1.job.",
+    "v1.policy.",
+    "v1.profile.",
+];
+
 impl Route {
+    /// Whether it refuses parameters of the query that it does not know. Routes of Svix that only read pass over them:
+    /// SDKs may send some that belong to newer servers.
+    pub(super) fn refuses_parameters(&self) -> bool {
+        self.is_strict() || OWN.iter().any(|own| self.id.starts_with(own))
+    }
+
     /// Whether it refuses what it does not know: a request that asks for less than all, in a word that is passed over,
     /// would destroy, send or open more than was meant.
     fn is_strict(&self) -> bool {
@@ -269,7 +299,8 @@ pub(super) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
             Access::Open => route.handler,
             access => {
                 let of_app = route.path.starts_with("/app/{app_id}");
-                let parameters = strict.then(|| route.query.iter().map(|known| known.name).collect());
+                let refuses = route.refuses_parameters();
+                let parameters = refuses.then(|| route.query.iter().map(|known| known.name).collect());
                 let takes_nothing = strict && route.body.is_none();
                 let entry = Entry { api: api.clone(), access, of_app, parameters, takes_nothing };
                 route.handler.layer(from_fn_with_state(entry, admit))

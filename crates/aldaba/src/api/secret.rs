@@ -26,11 +26,12 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.endpoint.get-secret", "Shows the endpoint's signing secret, or its public key")
             .answers::<SecretOut>(StatusCode::OK),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", Access::ManageSecrets, rotate)
+            .keyed()
             .named(
                 "v1.endpoint.rotate-secret",
                 "Signs with another key; the present one signs beside it for a while",
             )
-            .takes::<RotateIn>()
+            .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
     ]
@@ -74,7 +75,7 @@ pub(super) async fn rotate(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
     fields.refuse_others(&["key", "gracePeriodSeconds"]);
     let key = fields.signing_key("key");
     let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);

@@ -34,6 +34,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<SourceOut<'_>>(),
         Route::post(ALL, Access::Administer, create)
+            .keyed()
             .named("v1.ingest.source.create", "Makes a source, and the application that has its endpoints")
             .takes::<SourceIn>()
             .answers::<SourceOut<'_>>(StatusCode::CREATED)
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.ingest.source.get", "Shows a source")
             .answers::<SourceOut<'_>>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
+            .keyed()
             .named("v1.ingest.source.upsert", "Gives a source other values, or makes it")
             .takes::<SourceIn>()
             .answers::<SourceOut<'_>>(StatusCode::OK)
@@ -56,6 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.ingest.source.delete", "Removes a source with its application and endpoints")
             .answers_nothing(),
         Route::post("/ingest/source/{source_id}/token/rotate", Access::Administer, rotate)
+            .keyed()
             .named(
                 "v1.ingest.source.rotate-token",
                 "Makes another URL for the sender; the present one counts for 48 hours",

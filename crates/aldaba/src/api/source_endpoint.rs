@@ -30,6 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             .ordered()
             .lists::<EndpointOut<'_>>(),
         Route::post(ALL, Access::Administer, create)
+            .keyed()
             .named("v1.ingest.endpoint.create", "Makes an endpoint that a source forwards to")
             .takes::<EndpointIn>()
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.ingest.endpoint.get", "Shows an endpoint of a source")
             .answers::<EndpointOut<'_>>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
+            .keyed()
             .named("v1.ingest.endpoint.upsert", "Puts another configuration in its place, or makes it")
             .takes::<EndpointUpdate>()
             .answers::<EndpointOut<'_>>(StatusCode::OK)
@@ -50,8 +52,9 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.ingest.endpoint.get-secret", "Shows its signing secret, or its public key")
             .answers::<SecretOut>(StatusCode::OK),
         Route::post(ROTATE, Access::Administer, rotate)
+            .keyed()
             .named("v1.ingest.endpoint.rotate-secret", "Signs with another key")
-            .takes::<RotateIn>()
+            .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
         Route::get(HEADERS, Access::Administer, show_headers)

@@ -2,10 +2,11 @@
 
 use super::given;
 use super::ids;
-use super::json::{Fields, unknown_field};
+use super::json::Fields;
 use super::routes::example;
 use super::variant::Variant;
 use super::{Error, error::Problem, source_config};
+use aldaba_delivery::nearest::unknown_field;
 use aldaba_delivery::{OrgId, names};
 use aldaba_engine::{HeaderCondition, NewSource, SOURCE_TYPES, SourceAnswer, SourceSecrets, SourceSettings};
 use aldaba_store::Source;
@@ -186,7 +187,10 @@ fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Re
     let tolerance = settings.tolerance_seconds.filter(|_| says_tolerance);
     let same = keeps(&fields, "config").filter(|before| before.kind == kind);
     if same.is_none() && before.is_some() && !fields.has("config") && is_known {
-        fields.problem("config", format!("is required with another type: what `{kind}` verifies with"));
+        fields.problem(
+            "config",
+            format!("this field is required with another type: what `{kind}` verifies with"),
+        );
     }
     let secrets = match same {
         Some(before) => {

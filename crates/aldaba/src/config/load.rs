@@ -27,8 +27,8 @@ pub struct Loaded {
 /// Why the server does not start: which setting, its value, and what is expected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{place}: expected {expected}{}", did_you_mean(*suggestion))]
-    Value { place: String, expected: String, suggestion: Option<&'static str> },
+    #[error("{place}: {why}{}", did_you_mean(*suggestion))]
+    Value { place: String, why: String, suggestion: Option<&'static str> },
     #[error("{file}: there is no setting `{key}`; {}", instead(key))]
     UnknownKey { file: String, key: String },
     #[error("cannot read the configuration file {file}: {source}")]
@@ -71,7 +71,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
         let shown = if setting.secret { "(hidden)" } else { value.as_str() };
         setting.apply(&mut config, &value).ok_or_else(|| Error::Value {
             place: place.replace("{}", shown),
-            expected: setting.expected(),
+            why: setting.refusal(&value),
             suggestion: setting.suggestion(&value),
         })?;
     }

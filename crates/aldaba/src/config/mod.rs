@@ -9,7 +9,7 @@ mod values;
 
 pub use load::{Error, Loaded, Sources, load};
 pub use settings::{Kind, SETTINGS, Setting};
-pub(crate) use values::address;
+pub(crate) use values::{address, unresolved};
 
 use crate::JwtSecret;
 use aldaba_delivery::policy::Overrides;

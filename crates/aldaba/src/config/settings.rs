@@ -1,11 +1,12 @@
 //! The table of settings.
 
-use super::values::{LOG_WORDS, address, days, encryption_key, is_log_filter, networks, size};
+use super::values::{LOG_WORDS, address, days, encryption_key, is_log_filter, networks, size, unresolved};
 use super::{Config, LogFormat, PREFIX, Secret};
 use crate::JwtSecret;
 use crate::api::nearest;
 use crate::api_client::api_url;
 use aldaba_delivery::BUILTIN_PROFILES;
+use std::path::Path;
 use std::time::Duration;
 
 /// One row of the table.
@@ -22,6 +23,8 @@ pub struct Setting {
     pub secret: bool,
     /// Words that a misspelt value, or a part of it, may have been meant to be.
     pub words: &'static [&'static str],
+    /// Says why a value is not taken, where that is not what was expected of it.
+    pub explain: fn(&str) -> Option<String>,
 }
 
 #[derive(Debug)]
@@ -40,6 +43,16 @@ impl Setting {
             Kind::Number { least, most, .. } => format!("a whole number from {least} to {most}"),
             Kind::Text { expected, .. } => expected.to_owned(),
         }
+    }
+
+    /// Why a value is not taken.
+    pub(super) fn refusal(&self, value: &str) -> String {
+        (self.explain)(value.trim()).unwrap_or_else(|| format!("expected {}", self.expected()))
+    }
+
+    /// The same setting with reasons of its own.
+    const fn explained(self, explain: fn(&str) -> Option<String>) -> Self {
+        Self { explain, ..self }
     }
 
     /// The word that a value which is not taken was probably meant to have.
@@ -72,7 +85,15 @@ const fn text(
     about: &'static str,
     set: fn(&mut Config, &str) -> Option<()>,
 ) -> Setting {
-    Setting { key, default, about, kind: Kind::Text { expected, set }, secret: false, words: &[] }
+    Setting {
+        key,
+        default,
+        about,
+        kind: Kind::Text { expected, set },
+        secret: false,
+        words: &[],
+        explain: |_| None,
+    }
 }
 
 const fn secret(
@@ -81,7 +102,15 @@ const fn secret(
     about: &'static str,
     set: fn(&mut Config, &str) -> Option<()>,
 ) -> Setting {
-    Setting { key, default: "", about, kind: Kind::Text { expected, set }, secret: true, words: &[] }
+    Setting {
+        key,
+        default: "",
+        about,
+        kind: Kind::Text { expected, set },
+        secret: true,
+        words: &[],
+        explain: |_| None,
+    }
 }
 
 const fn number(
@@ -91,7 +120,15 @@ const fn number(
     about: &'static str,
     set: fn(&mut Config, u64),
 ) -> Setting {
-    Setting { key, default, about, kind: Kind::Number { least, most, set }, secret: false, words: &[] }
+    Setting {
+        key,
+        default,
+        about,
+        kind: Kind::Number { least, most, set },
+        secret: false,
+        words: &[],
+        explain: |_| None,
+    }
 }
 
 pub const SETTINGS: &[Setting] = &[
@@ -102,21 +139,26 @@ pub const SETTINGS: &[Setting] = &[
         "Where the API is served. Port 0 takes a free one; the address is printed at the start. A name is resolved at the \
          start, by the machine's own resolver: of several addresses the first IPv4 one is taken, else the first.",
         |c, v| address(v).map(|address| c.listen = address),
-    ),
+    )
+    .explained(unresolved),
     text(
         "data",
         "./aldaba-data",
         "a folder",
         "The data folder: database, lock and secrets. Made with mode 0700 when it is missing. A second \
          server on the same folder is refused at its start.",
-        |c, v| (!v.is_empty()).then(|| c.store.folder = v.into()),
-    ),
+        |c, v| (!v.is_empty() && !Path::new(v).is_file()).then(|| c.store.folder = v.into()),
+    )
+    .explained(|v| Path::new(v).is_file().then(|| "it is a file; expected a folder".into())),
     secret(
         "database_url",
         "nothing: PostgreSQL comes with a later version; leave it out to use the embedded database",
         "For PostgreSQL, which this version cannot use yet: setting it stops the start.",
         |_, _| None,
-    ),
+    )
+    .explained(|_| {
+        Some("PostgreSQL comes with a later version; leave the setting out to use the embedded database".into())
+    }),
     secret(
         "jwt_secret",
         "a text of at least 32 bytes; `openssl rand -hex 32` makes one",
@@ -400,7 +442,7 @@ pub const SETTINGS: &[Setting] = &[
         "clock_trust_hours",
         "24",
         (1, 720),
-        "How long a clock that was more than a day off must run steadily to be trusted again. Until then nothing is \
+        "How long a clock that was not trusted (more than a day ahead, or an hour behind) must run steadily to be trusted again. Until then nothing is \
          removed and nothing ends by time.",
         |c, n| c.engine.clock_trusted_after = Duration::from_secs(n * 3600),
     ),

@@ -33,12 +33,20 @@ pub(crate) fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }
-    let (name, port) = text.rsplit_once(':')?;
-    if name.is_empty() {
-        return None;
-    }
-    let found: Vec<SocketAddr> = (name, port.parse::<u16>().ok()?).to_socket_addrs().ok()?.collect();
+    let found: Vec<SocketAddr> = name_and_port(text)?.to_socket_addrs().ok()?.collect();
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
+}
+
+fn name_and_port(text: &str) -> Option<(&str, u16)> {
+    let (name, port) = text.rsplit_once(':')?;
+    Some((name, port.parse().ok()?)).filter(|(name, _)| !name.is_empty())
+}
+
+/// Says that a name is none, if a text is written as a name and a port.
+pub(crate) fn unresolved(text: &str) -> Option<String> {
+    let (name, _) = name_and_port(text)?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    is_name.then(|| format!("this machine resolves the name {name} to no address"))
 }
 
 /// The crates of the server, as the log names them.

@@ -17,7 +17,7 @@ mod terminal;
 mod watch;
 
 use crate::cli::quoted;
-use crate::config::{Config, address};
+use crate::config::{Config, address, unresolved};
 use crate::installed::full_path;
 use crate::runtimes::Threads;
 use crate::server::{Failed, Server, StartError};
@@ -71,8 +71,9 @@ pub(crate) struct Options {
     data: Option<PathBuf>,
 }
 
-fn listen(text: &str) -> Result<SocketAddr, &'static str> {
-    address(text).ok_or("expected an address and a port, such as 127.0.0.1:8071 or localhost:8071")
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and a port, such as 127.0.0.1:8071 or localhost:8071";
+    address(text).ok_or_else(|| unresolved(text).unwrap_or_else(|| expected.into()))
 }
 
 /// Why the demo did not run, or did not end well.
@@ -153,7 +154,7 @@ async fn play(
     let endpoints = endpoints.map_err(|error| Error::SetUp(error.to_string()))?;
     let token_command = format!("{} token create --data {}", quoted(program), full_path(folder.path()));
     let mut show = Show::new(stops, stage.clone(), options.rate, running.door.address, variables);
-    show.say(&greeting(&running.door, folder, &token_command));
+    show.say(&greeting(&running.door, folder, &token_command, show.legend()));
     show.hint = format!("token:  {token_command}");
 
     let archive = Archive { engine: running.engine.clone(), endpoints };
@@ -166,10 +167,11 @@ async fn play(
     let ran = stage.clock.monotonic();
     stream.stop().await;
     wait_for_what_is_due(&mut show, &stage, &archive, &mut running.ended).await?;
+    let waited = stage.clock.monotonic().saturating_sub(ran);
     drop(stop_watch);
     let _ = watch.await;
     let (closing, first_due) = compare(&stage, &archive).await?;
-    show.finish(&closing.summary(ran, first_due), &how_to_go_on(folder, program));
+    show.finish(&closing.summary(ran, waited, first_due), &how_to_go_on(folder, program));
     running.stop().await?;
     if closing.lost > 0 { Err(Error::Lost(closing.lost)) } else { Ok(()) }
 }
@@ -247,7 +249,7 @@ fn flatten(ended: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<
     }
 }
 
-fn greeting(door: &Door, folder: &Folder, token_command: &str) -> String {
+fn greeting(door: &Door, folder: &Folder, token_command: &str, legend: &[&str]) -> String {
     let Door { address, token } = door;
     let data = full_path(folder.path());
     let fate = if folder.stays() { "kept" } else { "removed at the end" };
@@ -267,7 +269,7 @@ fn greeting(door: &Door, folder: &Folder, token_command: &str) -> String {
          --json '{{\"eventType\": \"order.created\", \"payload\": {{\"mine\": true}}}}'\n\
          \n",
         scene::LANES,
-        screen::LEGEND.join("\n")
+        legend.join("\n")
     )
 }
 

@@ -164,15 +164,15 @@ impl Endpoint {
             }
             Mood::Closes | Mood::Down => return Err(HangUp),
         }
-        self.take(&body, came);
+        self.take(&body);
         answer(StatusCode::OK)
     }
 
-    fn take(&self, body: &[u8], came: Duration) {
+    fn take(&self, body: &[u8]) {
         let now = self.stage.clock.monotonic();
         let mut tally = self.stage.tally.lock();
         match scene::number_of(body) {
-            Some(number) => tally.arrived(self.lane, number, came, now),
+            Some(number) => tally.arrived(self.lane, number, now),
             None => tally.lately.tell(now, self.actor.name, "took a message of yours".into(), None),
         }
     }

@@ -63,8 +63,14 @@ const FIXED_ROWS: usize = 10 + LANES;
 pub(super) const LEGEND: [&str; 4] = [
     "deliveries = delivered + waiting + dead: one for each event and endpoint that wants it",
     "now what it does   deliv delivered   wait on disk for the next attempt   dead given up",
-    "retry attempts after the first   last newest answer   p50, p99 from sending to arrival",
+    "retry attempts after the first   last newest answer   p50, p99 from sending to answer",
     "health what the server makes of it   last 30 s arrivals in each second, the newest right",
+];
+/// What a line without a terminal means.
+pub(super) const LINE_LEGEND: [&str; 3] = [
+    LEGEND[0],
+    "waiting on disk for the next attempt   dead given up   attempts with retries, failed of these",
+    "in brackets: the endpoints that misbehave at the moment",
 ];
 /// The narrowest that still makes sense; what is narrower is cut off by the terminal.
 const NARROWEST: usize = 80;
@@ -210,7 +216,7 @@ fn news(line: &Line, width: usize, style: Style) -> String {
 fn standing(standing: &Standing) -> (String, Tone) {
     let seconds = |left: &Duration| left.as_millis().div_ceil(1000);
     match standing {
-        Standing::Healthy => ("healthy".into(), Tone::Good),
+        Standing::Healthy => ("active".into(), Tone::Good),
         Standing::Degraded => ("degraded".into(), Tone::Warning),
         Standing::Quiet(left) => (format!("quiet {}s", seconds(left)), Tone::Warning),
         Standing::Held(left) => (format!("held {}s", seconds(left)), Tone::Warning),
@@ -300,8 +306,9 @@ impl Picture {
 }
 
 impl Closing {
-    /// The account at the end. `first_due`: how long until the first of those that wait is tried.
-    pub(super) fn summary(&self, ran: Duration, first_due: Option<Duration>) -> String {
+    /// The account at the end. `ran`: how long events were sent. `waited`: how long what was due soon was waited for after that.
+    /// `first_due`: how long until the first of those that wait is tried.
+    pub(super) fn summary(&self, ran: Duration, waited: Duration, first_due: Option<Duration>) -> String {
         let Self { totals, lost, .. } = self;
         let mut text = String::new();
         let mut line = |name: &str, number: u64, words: &str| {
@@ -330,8 +337,12 @@ impl Closing {
             }
         }
         let seconds = ran.as_secs();
+        let waited = match waited.as_secs() {
+            0 => String::new(),
+            waited => format!(" of events, and {waited} s for what was due"),
+        };
         format!(
-            "After {seconds} s:\n\n{text}\n{}\nlost: {lost}   (deliveries, less what the receiver and the store \
+            "After {seconds} s{waited}:\n\n{text}\n{}\nlost: {lost}   (deliveries, less what the receiver and the store \
              have of them)\n",
             self.table()
         )

@@ -2,7 +2,7 @@
 
 use super::receiver::Stage;
 use super::scene::{CAST, LANES, Mood};
-use super::screen::Picture;
+use super::screen::{LEGEND, LINE_LEGEND, Picture};
 use super::terminal::{Terminal, write_out};
 use super::{Error, LATELY, flatten};
 use crate::server::Failed;
@@ -63,6 +63,11 @@ impl Show {
         let terminal = Terminal::find(variables);
         let moods = CAST.each_ref().map(|actor| actor.mood(Duration::ZERO).0);
         Self { stops, stage, rate, address, terminal, moods, hint: String::new(), unread: false }
+    }
+
+    /// What explains that which will be shown.
+    pub(super) fn legend(&self) -> &'static [&'static str] {
+        if self.terminal.is_some() { &LEGEND } else { &LINE_LEGEND }
     }
 
     /// Text that stays.

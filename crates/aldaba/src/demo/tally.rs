@@ -13,6 +13,8 @@ const MOST_OPEN: usize = 200_000;
 const SAMPLES: usize = 1000;
 /// The seconds that the small bars reach back.
 pub(super) const BARS: usize = 30;
+/// Attempts kept whose message the sender has no answer for yet; the oldest go first.
+const MAX_EARLY_RECORDS: usize = 256;
 /// So many waiting, and then none, is worth a word.
 const CROWD: u64 = 25;
 
@@ -22,6 +24,8 @@ pub(super) struct Tally {
     /// By the number of the event, until the receiver and the store agree on it.
     open: HashMap<u64, Open>,
     numbers: HashMap<MessageId, u64>,
+    /// Attempts that the store had recorded before the sender had its answer: endpoint, message, success.
+    early: VecDeque<(usize, MessageId, bool)>,
     accepted: u64,
     refused: u64,
     lanes: [Lane; LANES],
@@ -183,6 +187,13 @@ impl Tally {
             lane.delivered += u64::from(part.is_some_and(|part| part.arrived));
             lane.most_waiting = lane.most_waiting.max(lane.waiting());
         }
+        let (known, others) = std::mem::take(&mut self.early)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|(_, of, _)| *of == message);
+        self.early = others;
+        for (lane, _, success) in known {
+            self.note(lane, number, success);
+        }
         self.forget_if_settled(number);
     }
 
@@ -202,8 +213,8 @@ impl Tally {
         }
     }
 
-    /// The receiver has taken an event that `came` a while ago, and is about to say so.
-    pub(super) fn arrived(&mut self, lane: usize, number: u64, came: Duration, now: Duration) {
+    /// The receiver has taken an event, and is about to say so.
+    pub(super) fn arrived(&mut self, lane: usize, number: u64, now: Duration) {
         let open = self.open.get_mut(&number);
         let part =
             open.and_then(|open| Some((open.sent, open.message.is_some(), open.parts[lane].as_mut()?)));
@@ -217,7 +228,7 @@ impl Tally {
         account.dead -= u64::from(std::mem::take(&mut part.dead));
         // One that is ahead of the answer to its sender counts with that answer: until then it is not expected either.
         account.delivered += u64::from(accepted);
-        account.arrival(came.saturating_sub(sent), now);
+        account.arrival(now.saturating_sub(sent), now);
         if account.waiting() == 0 && account.most_waiting >= CROWD {
             let caught_up = format!("has caught up: {} had been waiting", account.most_waiting);
             self.lately.tell(now, CAST[lane].name, caught_up, None);
@@ -238,14 +249,25 @@ impl Tally {
         account.attempts += 1;
         account.failed += u64::from(!attempt.success);
         account.last = attempt.answer;
-        // What somebody else has sent to the demo's application has no number.
-        let Some(&number) = self.numbers.get(&attempt.message) else { return };
+        let Some(&number) = self.numbers.get(&attempt.message) else {
+            // It is ahead of the answer to the sender, or somebody else has sent it to the demo's application.
+            if self.early.len() == MAX_EARLY_RECORDS {
+                self.early.pop_front();
+            }
+            self.early.push_back((lane, attempt.message, attempt.success));
+            return;
+        };
+        self.note(lane, number, attempt.success);
+        self.forget_if_settled(number);
+    }
+
+    /// Counts a recorded attempt for its delivery.
+    fn note(&mut self, lane: usize, number: u64, success: bool) {
         if let Some(part) = self.open.get_mut(&number).and_then(|open| open.parts[lane].as_mut()) {
             part.attempts += 1;
-            part.recorded |= attempt.success;
-            account.retries += u64::from(part.attempts > 1);
+            part.recorded |= success;
+            self.lanes[lane].retries += u64::from(part.attempts > 1);
         }
-        self.forget_if_settled(number);
     }
 
     /// The store holds it in the dead letter.
@@ -285,7 +307,15 @@ impl Tally {
             totals.again += lane.again;
             totals.forged += lane.forged;
         }
+        totals.attempts += self.unrecorded();
         totals
+    }
+
+    /// Deliveries that count as delivered, and of which no attempt was found in the store yet: it is looked into from time to time.
+    fn unrecorded(&self) -> u64 {
+        let accepted = self.open.values().filter(|open| open.message.is_some());
+        let parts = accepted.flat_map(|open| open.parts.iter().flatten());
+        parts.map(|part| u64::from(part.arrived && part.attempts == 0)).sum()
     }
 
     pub(super) fn rows(&self, now: Duration) -> [Row; LANES] {

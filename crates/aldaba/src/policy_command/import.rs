@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Policy>, String> {
             None if listed.is_some() => format!("[{number}]"),
             None => "policy".into(),
         };
-        match Policy::from_json(&item) {
+        match Policy::from_given_json(&item) {
             Ok(policy) if BUILTIN_NAMES.contains(&policy.name.as_str()) => {
                 problems.push(format!("{place}: is built in and cannot be changed; give it another name"));
             }
@@ -164,7 +164,7 @@ mod tests {
             names(&wrong).expect_err("it is wrong").lines().collect::<Vec<_>>(),
             [
                 "a: schedule.delays[0]: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
-                "[1]: name: expected a string",
+                "[1]: name: this field is required",
                 "quick: is built in and cannot be changed; give it another name",
                 "b: is there twice",
             ]

@@ -44,7 +44,7 @@ fn an_unknown_name_says_which_there_are() {
     assert_eq!(
         error.to_string(),
         "there is no policy `eager`; there are job-status, persistent, public-api, quick, standard. --url names a running \
-         server, whose own policies are known then; `policy preview` takes a file too (./FILE)"
+         server and --data a data folder, whose own policies are known then; `policy preview` takes a file too (./FILE)"
     );
     let error = find(&policies, "quik").expect_err("no such policy").to_string();
     assert!(

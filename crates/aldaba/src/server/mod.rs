@@ -23,7 +23,7 @@ use aldaba_engine::{
     Clock, DataFolder, Engine, Entropy, FolderError, Installation, Setup, SetupError, SystemClock,
     SystemEntropy,
 };
-use aldaba_store::sqlite::SqliteStore;
+use aldaba_store::sqlite::{SqliteStore, has_database};
 use lag::Lag;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,10 +87,14 @@ impl Server {
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
         // A secret that cannot be used is refused before the data folder is touched.
         keys::check_jwt_secret(&config)?;
+        let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
         let setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         let Installation { engine, store, wire } = Installation::start(setup).await?;
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
+        if let Some(warning) = lost_secret {
+            tracing::warn!("{warning}");
+        }
         let delivery_ids =
             DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         folder.set_address(address);

@@ -2,15 +2,14 @@
 
 use super::Failure;
 use super::list::Listed;
-use crate::api_client::{ApiClient, ApiError};
+use crate::api_client::ApiError;
 use crate::config::Config;
-use crate::installed;
-use crate::reach::{self, Reach};
+use crate::reach::{Backend, Reach};
 use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_engine::{Clock, Entropy, NewKey, SystemClock, SystemEntropy, make_key};
-use aldaba_store::sqlite::{OpenError, SqliteStore};
+use aldaba_store::sqlite::SqliteStore;
 use aldaba_store::{
-    Actor, ApiKey, AuditEntry, Change, Changed, Credentials, Directory, Done, Scope, Store, WhichApplication,
+    Actor, ApiKey, AuditEntry, Change, Changed, Credentials, Directory, Done, Scope, WhichApplication,
 };
 use http::Method;
 use serde_json::{Value, json};
@@ -34,11 +33,7 @@ pub(super) struct Made {
     pub(super) about: String,
 }
 
-pub(super) enum Keys {
-    Server(ApiClient),
-    /// Nobody else has it open.
-    Store(SqliteStore, OrgId),
-}
+pub(super) struct Keys(Backend);
 
 impl Keys {
     pub(super) fn open(
@@ -46,32 +41,21 @@ impl Keys {
         config: &Config,
         variables: &BTreeMap<String, String>,
     ) -> Result<Self, Failure> {
-        if reach.is_given(variables) {
-            return Ok(Self::Server(reach.client(variables, config)?));
-        }
-        installed::check_database(config)?;
-        match SqliteStore::open(&config.store) {
-            Ok(store) => Ok(Self::Store(store, reach.org)),
-            Err(OpenError::Locked { .. }) => Ok(Self::Server(reach::holder(config, reach.org)?)),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Self(Backend::open(reach, variables, config)?))
     }
 
-    /// Whoever starts a server next must find the folder free.
     pub(super) async fn close(self) {
-        if let Self::Store(store, _) = self {
-            let _ = store.close().await;
-        }
+        self.0.close().await;
     }
 
     pub(super) async fn create(&self, wanted: &Wanted) -> Result<Made, Failure> {
         let expires_at = wanted.expires.map(|span| SystemClock::new().now() + span);
-        let (key, shown) = match self {
-            Self::Store(store, org) => {
+        let (key, shown) = match &self.0 {
+            Backend::Store(store, org) => {
                 let (key, text) = create_in_store(store, *org, wanted, expires_at).await?;
                 (text, Listed::of(&key))
             }
-            Self::Server(_) => {
+            Backend::Server(_) => {
                 let body = json!({
                     "name": wanted.name,
                     "scope": wanted.scope.name(),
@@ -86,7 +70,7 @@ impl Keys {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Failure> {
-        if let Self::Store(store, org) = self {
+        if let Backend::Store(store, org) = &self.0 {
             return Ok(of_organization(store, *org).await?.iter().map(Listed::of).collect());
         }
         let (mut all, mut after) = (Vec::new(), String::new());
@@ -109,7 +93,7 @@ impl Keys {
         if wanted.is_empty() || !wanted.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Err(missing());
         }
-        let Self::Store(store, org) = self else {
+        let Backend::Store(store, org) = &self.0 else {
             return match self.ask(Method::DELETE, &format!("/api-key/{wanted}"), None).await {
                 Err(Failure::Server(ApiError::Refused { status: http::StatusCode::NOT_FOUND, .. })) => {
                     Err(missing())
@@ -127,9 +111,9 @@ impl Keys {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        match self {
-            Self::Server(server) => Ok(server.ask(method, path, body).await?),
-            Self::Store(..) => Err(Failure::Asked("a bug: the store was asked as a server".into())),
+        match &self.0 {
+            Backend::Server(server) => Ok(server.ask(method, path, body).await?),
+            Backend::Store(..) => Err(Failure::Asked("a bug: the store was asked as a server".into())),
         }
     }
 }

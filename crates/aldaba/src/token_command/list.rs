@@ -64,7 +64,17 @@ pub(super) fn minute(moment: &str) -> String {
     }
 }
 
-pub(super) fn table(keys: &[Listed]) -> String {
+/// Whether it counts no longer. Moments in UTC compare as their texts do, up to the second.
+fn has_expired(expires_at: &str, now: &str) -> bool {
+    const SECOND: usize = "2026-01-31T12:34:56".len();
+    match (expires_at.get(..SECOND), now.get(..SECOND)) {
+        (Some(end), Some(now)) => end <= now,
+        _ => false,
+    }
+}
+
+/// `now` as the keys' moments are written.
+pub(super) fn table(keys: &[Listed], now: &str) -> String {
     let head = ["PREFIX", "SCOPE", "APPLICATION", "CREATED", "EXPIRES", "LAST USED", "ID", "NAME"];
     let or = |text: String, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text };
     let row = |key: &Listed| {
@@ -73,7 +83,10 @@ pub(super) fn table(keys: &[Listed]) -> String {
             key.scope.clone(),
             or(key.app.clone(), "all"),
             minute(&key.created_at),
-            or(minute(&key.expires_at), "never"),
+            match has_expired(&key.expires_at, now) {
+                true => format!("{} (expired)", minute(&key.expires_at)),
+                false => or(minute(&key.expires_at), "never"),
+            },
             or(minute(&key.last_used_at), "never"),
             key.id.clone(),
             key.name.clone(),
@@ -104,9 +117,17 @@ mod tests {
         });
         let key = Listed::read(&key);
         assert_eq!(
-            table(&[key]),
+            table(&[key], "2026-02-01T00:00:00Z"),
             "PREFIX    SCOPE  APPLICATION  CREATED            EXPIRES  LAST USED  ID     NAME\n\
              abcd1234  send   all          2026-01-31 12:34Z  never    never      key_1  the shop\n"
         );
+    }
+
+    #[test]
+    fn a_key_that_has_expired_is_marked() {
+        let key = |end: &str| Listed::read(&json!({"prefix": "a", "expiresAt": end}));
+        let shown = |end: &str| table(&[key(end)], "2026-02-01T00:00:00.5Z").contains("(expired)");
+        assert!(shown("2026-01-31T12:34:56.000000Z") && shown("2026-02-01T00:00:00Z"));
+        assert!(!shown("2026-02-01T00:00:01.000000Z") && !shown(""));
     }
 }

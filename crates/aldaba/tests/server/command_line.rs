@@ -116,8 +116,14 @@ fn a_wrong_setting_stops_the_start_with_a_message() {
         (
             &["serve", "--database-url", "postgres://x"],
             None,
-            "aldaba: --database-url (hidden): expected nothing",
+            "aldaba: --database-url (hidden): PostgreSQL comes with a later version; leave",
         ),
+        (
+            &["serve", "--listen", "no.such.name.invalid:1"],
+            None,
+            "aldaba: --listen no.such.name.invalid:1: this machine resolves the name no.such.name.invalid to no address",
+        ),
+        (&["serve", "--data", "a.toml"], None, "aldaba: --data a.toml: it is a file; expected a folder"),
     ] {
         let output = aldaba(folder.path()).args(arguments).envs(variable).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
@@ -271,7 +277,10 @@ fn an_installation_can_be_made_before_the_first_start_and_stays_as_it_is() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
     };
-    assert!(init().contains("/data is made."));
+    let made = init();
+    assert!(made.contains("/data is made."), "{made}");
+    let start = format!("Start it with: {} serve --data ", env!("CARGO_BIN_EXE_aldaba"));
+    assert!(made.contains(&start), "{made}");
     let secret = || std::fs::read(folder.path().join("data/jwt.secret")).unwrap();
     let first = secret();
     assert!(init().contains("/data was there already."));
@@ -360,4 +369,73 @@ async fn one_kind_of_mistake_has_one_exit_code_in_every_command() {
     }
     code(&["token", "list", "--token", "wrong"], &[], 69);
     assert!(!path.join("nowhere").exists(), "nothing is made");
+}
+
+#[test]
+fn an_installation_that_cannot_be_read_is_not_taken_for_none() {
+    let folder = tempfile::tempdir().unwrap();
+    // A loop stops root too, which no mode of a folder does.
+    let loops = folder.path().join("loop");
+    std::os::unix::fs::symlink(&loops, &loops).unwrap();
+    for arguments in [
+        &["token", "create"][..],
+        &["token", "list"],
+        &["clock"],
+        &["policy", "list"],
+        &["policy", "show", "quick"],
+    ] {
+        let output = aldaba(folder.path()).args(arguments).args(["--data", "loop"]).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(
+            said.starts_with("aldaba: cannot read the Aldaba installation in /"),
+            "{arguments:?}: {said}"
+        );
+        assert!(
+            said.contains("/loop: ") && said.contains("as the user of the server"),
+            "{arguments:?}: {said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_makes_a_new_secret_beside_a_database_warns_of_tokens_that_are_invalid() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let start = || {
+        let mut command = aldaba(folder.path());
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let (server, hello) = Started::logging(&mut command, &log);
+        let address = hello[0].strip_prefix("Aldaba listens on http://").unwrap().parse().unwrap();
+        (server, Client { address, authorization: None }, std::fs::read_to_string(&log).unwrap())
+    };
+    let secret = folder.path().join("aldaba-data/jwt.secret");
+    let (server, _, said) = start();
+    assert!(!said.contains("WARN") || !said.contains("jwt.secret"), "the first start: {said}");
+    let token = create_token(folder.path(), &[]);
+    let old = std::fs::read(&secret).unwrap();
+    drop(server);
+    std::fs::remove_file(&secret).unwrap();
+    let (server, client, said) = start();
+    let warning = said.lines().find(|line| line.contains("jwt.secret")).unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        warning.contains("WARN") && warning.contains("invalid") && warning.contains("restore"),
+        "{warning}"
+    );
+    client.with_token(&token).get("/app").await.expect(401);
+    drop(server);
+    // As the warning says.
+    std::fs::write(&secret, old).unwrap();
+    let (_server, client, said) = start();
+    assert!(!said.contains("jwt.secret"), "{said}");
+    client.with_token(&token).get("/app").await.expect(200);
+}
+
+#[test]
+fn the_help_of_serve_says_where_settings_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = text(&aldaba(folder.path()).args(["serve", "--help"]).output().unwrap().stdout);
+    for part in ["ALDABA_LISTEN", "ALDABA_ALLOW_NETWORKS=127.0.0.0/8", "docs/configuration.md"] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
 }

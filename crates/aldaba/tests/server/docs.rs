@@ -82,3 +82,65 @@ async fn a_page_of_any_origin_may_use_the_api_with_a_token() {
     }
     assert!(!server.client.get("/app").await.headers.contains_key("access-control-allow-origin"));
 }
+
+#[tokio::test]
+async fn an_idempotency_key_is_promised_only_where_it_is_honoured() {
+    let server = Running::start().await;
+    let document = server.client.anonymous().get("/openapi.json").await.expect(200);
+    let mut promised = BTreeSet::new();
+    for methods in document["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            let parameters = operation["parameters"].as_array().unwrap();
+            if parameters.iter().any(|parameter| parameter["name"] == "idempotency-key") {
+                promised.insert(operation["operationId"].as_str().unwrap().trim_start_matches("v1."));
+            }
+        }
+    }
+    // As docs/idempotency.md says.
+    let honoured = [
+        "api-key.create",
+        "application.create",
+        "application.update",
+        "dispatch.create",
+        "endpoint.bulk-replay",
+        "endpoint.create",
+        "endpoint.recover",
+        "endpoint.replay-missing",
+        "endpoint.resume",
+        "endpoint.rotate-secret",
+        "endpoint.send-example",
+        "endpoint.update",
+        "event-type.create",
+        "event-type.import-openapi",
+        "ingest.endpoint.create",
+        "ingest.endpoint.rotate-secret",
+        "ingest.endpoint.upsert",
+        "ingest.source.create",
+        "ingest.source.rotate-token",
+        "ingest.source.upsert",
+        "job.create",
+        "message-attempt.resend",
+        "message.create",
+        "message.create-batch",
+        "operational-webhook.endpoint.create",
+        "operational-webhook.endpoint.rotate-secret",
+        "operational-webhook.endpoint.update",
+    ];
+    assert_eq!(promised, honoured.into());
+    // A policy is not among them: a repeat is refused, whatever its key.
+    let policy = r#"{"name": "p", "schedule": {"type": "list", "delays": ["1s"]}}"#;
+    server.client.post_once("/policy", "k", policy).await.expect(201);
+    server.client.post_once("/policy", "k", policy).await.expect(409);
+}
+
+#[tokio::test]
+async fn every_field_of_a_policy_is_described() {
+    let server = Running::start().await;
+    let document = server.client.anonymous().get("/openapi.json").await.expect(200);
+    let fields = document["components"]["schemas"]["PolicyIn"]["properties"].as_object().unwrap();
+    for (name, field) in fields.iter().filter(|(name, _)| *name != "name") {
+        assert!(field["description"].is_string(), "{name}: {field}");
+    }
+    let reason = &document["components"]["schemas"]["DeliveryOut"]["properties"]["reason"];
+    assert!(reason["description"].as_str().unwrap().contains("`stop_date`"), "{reason}");
+}

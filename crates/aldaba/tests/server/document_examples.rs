@@ -34,12 +34,14 @@ async fn the_introduction_leads_to_every_guide_and_every_guide_is_a_page_that_ru
     let nobody = server.client.anonymous();
     let document = nobody.get("/openapi.json").await.expect(200);
     let introduction = document["info"]["description"].as_str().unwrap();
-    let mut guides: Vec<_> = std::fs::read_dir("../../docs")
-        .unwrap()
-        .filter_map(|file| file.unwrap().file_name().to_str()?.strip_suffix(".md").map(str::to_owned))
-        .collect();
+    let mut guides = vec!["overview".to_owned()];
+    for (folder, prefix) in [("../../docs", ""), ("../../docs/recipes", "recipes/")] {
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+        let names = files.filter_map(|file| Some(format!("{prefix}{}", file.to_str()?.strip_suffix(".md")?)));
+        guides.extend(names);
+    }
     guides.sort_unstable();
-    assert!(guides.len() > 30);
+    assert!(guides.len() > 36);
     let list = nobody.get("//docs/guides").await;
     assert_eq!(list.status, 200);
     let list = String::from_utf8(list.body.to_vec()).unwrap();
@@ -54,7 +56,7 @@ async fn the_introduction_leads_to_every_guide_and_every_guide_is_a_page_that_ru
         assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
         let html = String::from_utf8(page.body.to_vec()).unwrap();
         assert!(html.contains("<h1 id=") && !html.contains("<script") && !html.contains("<!-- "), "{guide}");
-        for link in html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        for link in links(&html) {
             let (file, place) = link.split_once('#').unwrap_or((link, ""));
             let within = match file {
                 "" => html.clone(),
@@ -77,4 +79,30 @@ async fn the_introduction_leads_to_every_guide_and_every_guide_is_a_page_that_ru
     );
     let missing: Value = nobody.get("//docs/guides/nothing").await.expect(404);
     assert!(missing["detail"].as_str().unwrap().contains("/docs/guides lists all"), "{missing}");
+}
+
+fn links(html: &str) -> impl Iterator<Item = &str> {
+    html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+#[tokio::test]
+async fn the_served_index_leads_to_every_recipe() {
+    let server = Running::start().await;
+    let nobody = server.client.anonymous();
+    let index = nobody.get("//docs/guides/README").await;
+    let index = String::from_utf8(index.body.to_vec()).unwrap();
+    let written = std::fs::read_to_string("../../docs/README.md").unwrap();
+    let recipes: Vec<_> =
+        written.split("](recipes/").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(recipes.len() > 60, "{}", recipes.len());
+    for recipe in recipes {
+        let (page, place) = recipe.split_once(".md#").unwrap();
+        let link = format!("/docs/guides/recipes/{page}#{place}");
+        assert!(links(&index).any(|one| one == link), "the served index does not lead to {link}");
+        let page = nobody.get(&format!("//docs/guides/recipes/{page}")).await;
+        assert_eq!(page.status, 200, "{link}");
+        let html = String::from_utf8(page.body.to_vec()).unwrap();
+        assert!(html.contains(&format!("id=\"{place}\"")), "{link}");
+        assert!(links(&html).any(|one| one == "/docs/guides/README#before-you-start"), "{link}");
+    }
 }

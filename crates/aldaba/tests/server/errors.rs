@@ -356,3 +356,69 @@ async fn an_item_of_a_list_has_the_same_index_everywhere() {
         assert!(places.contains(&&place), "{what}: {refused}");
     }
 }
+
+#[tokio::test]
+async fn a_missing_field_has_one_type_and_one_wording_on_every_route() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let made = server.endpoint(&app, json!({})).await;
+    let recover = format!("/app/{app}/endpoint/{}/recover", made["id"].as_str().unwrap());
+    for (path, body) in [
+        ("/app".to_owned(), json!({})),
+        (format!("/app/{app}/endpoint"), json!({})),
+        (format!("/app/{app}/msg"), json!({"eventType": "a"})),
+        (format!("/app/{app}/dispatch"), json!({"url": "https://example.com/", "eventType": "a"})),
+        (recover, json!({})),
+        ("/policy".to_owned(), json!({"name": "p"})),
+        ("/policy".to_owned(), json!({"schedule": {"type": "list", "delays": ["1s"]}})),
+        ("/profile".to_owned(), json!({"name": "p"})),
+        ("/profile".to_owned(), json!({"headers": {"X": "a"}})),
+        ("/api-key".to_owned(), json!({"name": "k"})),
+        ("/event-type".to_owned(), json!({})),
+    ] {
+        let refused = server.client.post(&path, body.to_string()).await.expect(422);
+        let problems = refused["detail"].as_array().unwrap();
+        assert!(!problems.is_empty(), "{path}");
+        let missing = problems.iter().find(|problem| {
+            problem["msg"].as_str().is_some_and(|said| said.starts_with("this field is required"))
+        });
+        let missing = missing.unwrap_or_else(|| panic!("{path}: {refused}"));
+        assert_eq!(missing["type"], "value_error", "{path}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_wrong_is_said_in_words_that_help() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let made = server.endpoint(&app, json!({})).await;
+    let endpoint = format!("/app/{app}/endpoint/{}", made["id"].as_str().unwrap());
+    let said = async |path: &str, body: &str| {
+        let refused = server.client.post(path, body.to_owned()).await.expect(422);
+        let problem = &refused["detail"][0];
+        format!("{}: {}", problem["loc"][1].as_str().unwrap_or_default(), problem["msg"].as_str().unwrap())
+    };
+    let scope = said("/api-key", r#"{"name": "k"}"#).await;
+    assert!(
+        scope.starts_with("scope: this field is required: `admin`") && scope.contains("`read`"),
+        "{scope}"
+    );
+    let future = said(&format!("{endpoint}/recover"), r#"{"since": "2099-01-01T00:00:00Z"}"#).await;
+    assert!(future.starts_with("since: lies in the future"), "{future}");
+    let both = r#"{"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}"#;
+    assert_eq!(said(&format!("{endpoint}/recover"), both).await, "until: lies before `since`");
+    let portal = said(&format!("/auth/app-portal-access/{app}"), "").await;
+    assert!(portal.contains("send `{}`"), "{portal}");
+    // Nothing has to be said to rotate a key.
+    server.client.post(&format!("{endpoint}/secret/rotate"), "").await.expect(200);
+    for header in ["abc", "Basic abc", ""] {
+        let client = Client { authorization: Some(header.into()), ..server.client.clone() };
+        let refused = client.get("/app").await.expect(401);
+        assert!(refused["detail"].as_str().unwrap().contains("does not begin with `Bearer `"), "{refused}");
+    }
+    let refused = server.client.anonymous().get("/app").await.expect(401);
+    assert!(refused["detail"].as_str().unwrap().contains("there is none"), "{refused}");
+    server.client.put("/app/shop", r#"{"name": "Shop"}"#).await.expect(201);
+    let unnamed = server.client.anonymous().get("/app/shop/jwks.json").await.expect(404);
+    assert!(unnamed["detail"].as_str().unwrap().contains("ids (app_…) only"), "{unnamed}");
+}

@@ -94,7 +94,10 @@ async fn a_host_that_is_held_back_is_listed_survives_a_restart_and_is_released_b
     let folder = server.stop().await;
     server = Running::within(folder, allow).await;
     assert_eq!(server.client.get("/host").await.expect(200)["data"], json!([]), "that survives too");
-    server.client.post("/host/nonsense/release", "").await.expect(404);
+    let refused = server.client.post("/host/nonsense/release", "").await.expect(422);
+    assert_eq!(refused["detail"][0]["loc"], json!(["path", "origin"]));
+    let missing = server.client.post("/host/https%3A%2F%2Fexample.com/release", "").await.expect(404);
+    assert!(missing["detail"].as_str().unwrap().contains("GET /api/v1/host"), "{missing}");
 }
 
 /// A port where connections are refused, for as long as the socket is there.

@@ -115,7 +115,7 @@ async fn e10_an_event_is_processing_then_failed_and_after_a_replay_processed() {
     assert!(failed["failedAt"].is_string() && failed["processedAt"].is_null());
     assert_eq!(failed["receivedAt"], event["receivedAt"]);
     // It is no duplicate that was answered and forgotten: it lies in the dead letter.
-    let dead = server.client.get(&format!("/app/{}/delivery?status=dead", door.app())).await;
+    let dead = server.client.get(&format!("/app/{}/delivery?state=dead", door.app())).await;
     assert!(dead.status.is_success(), "{:?}", dead.body);
     let listed = |status: &str| {
         let path = door.path(&format!("/event?status={status}"));

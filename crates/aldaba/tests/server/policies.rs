@@ -85,7 +85,24 @@ async fn d8_a_policy_of_ones_own_is_made_changed_and_deleted() {
     server.client.delete(&format!("/app/{app}/endpoint/{id}")).await.expect(204);
     server.client.delete("/policy/patient").await.expect(204);
     server.client.get("/policy/patient").await.expect(404);
-    server.client.put("/policy/patient", changed.to_string()).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_put_makes_a_policy_that_is_not_there_and_replaces_one_that_is() {
+    let server = Running::start().await;
+    let made = server.client.put("/policy/patient", patient().to_string()).await.expect(201);
+    assert_eq!(server.client.get("/policy/patient").await.expect(200), made);
+    assert_eq!(server.client.put("/policy/patient", made.to_string()).await.expect(200), made);
+    let mut unnamed = patient();
+    unnamed.as_object_mut().unwrap().remove("name");
+    assert_eq!(server.client.put("/policy/other", unnamed.to_string()).await.expect(201)["name"], "other");
+    server.client.put("/policy/third", patient().to_string()).await.expect(422);
+    server.client.put("/policy/no%20name", unnamed.to_string()).await.expect(422);
+    server.client.put("/policy/quick", unnamed.to_string()).await.expect(409);
+    let audit = server.client.get("/audit?resource_type=policy").await.expect(200);
+    let actions: Vec<_> = audit["data"].as_array().unwrap().iter().map(|row| &row["action"]).collect();
+    assert_eq!(actions.last(), Some(&&json!("policy.create")), "{audit}");
+    assert_eq!(actions.iter().filter(|action| **action == "policy.create").count(), 2, "{audit}");
 }
 
 #[tokio::test]

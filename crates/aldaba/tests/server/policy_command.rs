@@ -101,8 +101,9 @@ async fn an_organizations_own_policies_are_listed_shown_and_previewed() {
     let (code, out, _) = ask(&["preview", "patient", "--outage", "15s", "--url", &url]);
     assert_eq!(code, 0);
     assert!(out.contains("Arrives after 1h, "), "{out}");
-    // Without a server there are the built-in ones.
-    let (code, out, err) = ask(&["show", "patient"]);
+    // Without a server and a folder there are the built-in ones.
+    let nowhere = tempfile::tempdir().unwrap();
+    let (code, out, err) = run(aldaba(nowhere.path()).args(["policy", "show", "patient"]));
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.starts_with("aldaba: there is no policy `patient`; there are job-status"), "{err}");
 }
@@ -294,4 +295,39 @@ fn a_file_of_own_policies_is_previewed_without_a_server() {
     assert_eq!(code, 1);
     assert!(err.contains("did you mean `quick`?"), "{err}");
     assert!(!folder.path().join("aldaba-data").exists(), "nothing is made");
+}
+
+#[tokio::test]
+async fn the_policies_of_a_data_folder_are_known_beside_its_server_and_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (server, url) = serve(folder.path(), &[]);
+    let api = client(folder.path(), &url);
+    api.post("/policy", policy("patient", &["10s", "1h"]).to_string()).await.expect(201);
+    let data = folder.path().join("aldaba-data");
+    let ask = |arguments: &[&str]| {
+        let mut command = aldaba(elsewhere.path());
+        run(command.arg("policy").args(arguments).arg("--data").arg(&data))
+    };
+    let check = || {
+        let (code, out, err) = ask(&["list"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(out.contains("\npatient ") && out.contains("\nquick "), "{out}");
+        let (code, out, _) = ask(&["show", "patient"]);
+        assert_eq!(code, 0);
+        assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["name"], "patient");
+        let (code, out, _) = ask(&["preview", "patient", "--outage", "15s"]);
+        assert_eq!((code, out.contains("Arrives after 1h, ")), (0, true), "{out}");
+        // The folder that is looked for by itself, and the one of a variable.
+        let (code, out, _) = run(aldaba(folder.path()).args(["policy", "show", "patient"]));
+        assert_eq!((code, out.contains("patient")), (0, true));
+        let (code, out, _) = run(aldaba(elsewhere.path()).args(["policy", "list"]).env("ALDABA_DATA", &data));
+        assert_eq!((code, out.contains("\npatient ")), (0, true));
+    };
+    check();
+    drop(server);
+    check();
+    let (code, _, err) = run(aldaba(elsewhere.path()).args(["policy", "list", "--data", "nowhere"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("there is no Aldaba installation in "), "{err}");
 }

@@ -58,7 +58,18 @@ async fn a_profile_is_made_changed_and_deleted() {
     server.client.delete("/profile/mine").await.expect(204);
     server.client.get("/profile/mine").await.expect(404);
     server.client.delete("/profile/mine").await.expect(404);
-    server.client.put("/profile/mine", changed.to_string()).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_put_makes_a_profile_that_is_not_there_and_replaces_one_that_is() {
+    let server = Running::start().await;
+    let made = server.client.put("/profile/mine", plain("mine").to_string()).await.expect(201);
+    assert_eq!(server.client.get("/profile/mine").await.expect(200), made);
+    assert_eq!(server.client.put("/profile/mine", made.to_string()).await.expect(200), made);
+    let unnamed = r#"{"headers": {"X-Id": "{id}"}}"#;
+    assert_eq!(server.client.put("/profile/other", unnamed).await.expect(201)["name"], "other");
+    server.client.put("/profile/third", plain("mine").to_string()).await.expect(422);
+    server.client.put("/profile/svix", unnamed).await.expect(409);
 }
 
 #[tokio::test]
@@ -116,8 +127,10 @@ async fn profiles_belong_to_their_organization() {
     let other = server.client.with_token(&token("org_23rb8YdGqMT0qIzpgGwdXfHirMv"));
     other.get("/profile/mine").await.expect(404);
     other.delete("/profile/mine").await.expect(404);
-    other.put("/profile/mine", plain("mine").to_string()).await.expect(404);
-    other.post("/profile", plain("mine").to_string()).await.expect(201);
+    other.put("/profile/mine", r#"{"headers": {"X-Other": "{id}"}}"#).await.expect(201);
+    other.post("/profile", plain("mine").to_string()).await.expect(409);
+    let theirs = other.get("/profile/mine").await.expect(200);
+    assert_ne!(server.client.get("/profile/mine").await.expect(200), theirs);
     other.delete("/profile/mine").await.expect(204);
     server.client.get("/profile/mine").await.expect(200);
     server.client.anonymous().get("/profile").await.expect(401);

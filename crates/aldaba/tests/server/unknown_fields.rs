@@ -15,6 +15,10 @@ fn refused_parameter(reply: &Reply, name: &str, message: &str) {
     assert_eq!(reply.json()["detail"][0]["msg"], message);
 }
 
+fn items(page: &Value) -> &[Value] {
+    page["data"].as_array().expect("a list")
+}
+
 #[track_caller]
 fn refused(reply: &Reply, field: &str, message: &str) {
     assert_eq!(places(reply), [format!("body.{field}")]);
@@ -150,7 +154,8 @@ async fn a_discard_that_asks_for_something_unknown_discards_nothing() {
     refused(&reply, "ids", &format!("unknown field; there are: {known}"));
     let reply = server.client.post(&discard, r#"{"event_type": "b"}"#).await;
     refused(&reply, "event_type", "unknown field; did you mean \"eventType\"?");
-    let takes_none = "unknown parameter; this request takes none. Fields belong into the JSON body";
+    let takes_none =
+        "unknown parameter; this request takes none; fields belong into the JSON body, if it has one";
     let reply = server.client.post(&format!("{discard}?endpoint=other"), "{}").await;
     refused_parameter(&reply, "endpoint", takes_none);
     refused_parameter(&server.client.delete(&format!("{one}?dryRun=true")).await, "dryRun", takes_none);
@@ -318,7 +323,8 @@ async fn a_parameter_that_nobody_knows_starts_and_destroys_nothing() {
     let app = server.application().await;
     let made = server.endpoint(&app, json!({})).await;
     let endpoint = format!("/app/{app}/endpoint/{}", made["id"].as_str().unwrap());
-    let takes_none = "unknown parameter; this request takes none. Fields belong into the JSON body";
+    let takes_none =
+        "unknown parameter; this request takes none; fields belong into the JSON body, if it has one";
     for action in ["recover", "replay-missing", "bulk-replay"] {
         let path = format!("{endpoint}/{action}?dryRun=true");
         let reply = server.client.post(&path, r#"{"since": "2020-01-01T00:00:00Z"}"#).await;
@@ -340,7 +346,7 @@ async fn a_parameter_that_nobody_knows_starts_and_destroys_nothing() {
     let tasks = server.client.get("/background-task").await.expect(200);
     assert_eq!(tasks["data"], json!([]), "nothing was started");
     assert_eq!(server.stored(&app).await, [1, 1, 0]);
-    // Who only reads may ask for what a newer server knows.
+    // Who only reads on a route of Svix may ask for what a newer server knows.
     server.client.get(&format!("/app/{app}?with_more=true")).await.expect(200);
     // Who may not change it at all is told that, and nothing else.
     let reply = server.client.anonymous().delete(&format!("/app/{app}?dry_run=1")).await;
@@ -457,4 +463,69 @@ async fn the_document_allows_no_other_fields_in_these_bodies() {
     assert!(schemas["BulkReplayIn"]["properties"]["since"].is_object());
     assert!(schemas["BulkReplayIn"]["properties"]["statusCodeClass"].is_object());
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_misspelt_parameter_is_refused_by_routes_that_only_aldaba_has() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    let made = server.endpoint(&app, json!({})).await;
+    let endpoint = made["id"].as_str().unwrap();
+    for (path, name, meant) in [
+        ("/dead-letter?limt=3".to_owned(), "limt", "limit"),
+        ("/dead-letter?apps=nope".to_owned(), "apps", "app"),
+        ("/audit?acton=x".to_owned(), "acton", "action"),
+        (format!("/app/{app}/delivery?status=dead"), "status", "state"),
+        (format!("/app/{app}/job?job_id=1"), "job_id", "jobId"),
+        (format!("/app/{app}/dispatch?statu=failed"), "statu", "status"),
+        ("/host?limits=1".to_owned(), "limits", "limit"),
+        ("/policy/quick/preview?outtage=5s".to_owned(), "outtage", "outage"),
+        ("/api-key?ordr=ascending".to_owned(), "ordr", "order"),
+        (format!("/app/{app}/endpoint/{endpoint}/health?limt=1"), "limt", "limit"),
+    ] {
+        let reply = server.client.get(&path).await;
+        refused_parameter(&reply, name, &format!("unknown parameter; did you mean \"{meant}\"?"));
+    }
+    let takes_none =
+        "unknown parameter; this request takes none; fields belong into the JSON body, if it has one";
+    for path in ["/policy?nam=a", "/profile?nam=a", "/auth/whoami?nam=a"] {
+        refused_parameter(&server.client.get(path).await, "nam", takes_none);
+    }
+    // SDKs may send what newer servers of Svix know.
+    for path in
+        [format!("/app/{app}/msg?limt=3"), format!("/app/{app}/endpoint?apps=a"), "/app?x=1".to_owned()]
+    {
+        server.client.get(&path).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_is_known_by_each_of_its_names() {
+    let server = Running::start().await;
+    let app = server.application().await;
+    server.message(&app, "a").await;
+    for name in ["app", "app_id"] {
+        server.client.get(&format!("/dead-letter?{name}=nope")).await.expect(404);
+        server.client.get(&format!("/audit?{name}=nope")).await.expect(404);
+        assert_ne!(items(&server.client.get(&format!("/audit?{name}={app}")).await.expect(200)).len(), 0);
+    }
+    for name in ["event_types", "eventTypes", "event_type", "eventType"] {
+        let found = async |path: String| items(&server.client.get(&path).await.expect(200)).len();
+        assert_eq!(found(format!("/app/{app}/msg?{name}=a")).await, 1, "{name}");
+        assert_eq!(found(format!("/app/{app}/msg?{name}=b")).await, 0, "{name}");
+        assert_eq!(found(format!("/app/{app}/delivery?{name}=b")).await, 0, "{name}");
+    }
+    let made = server.endpoint(&app, json!({})).await;
+    for name in ["endpoint", "endpoint_id"] {
+        let wanted = made["id"].as_str().unwrap();
+        assert_eq!(
+            items(&server.client.get(&format!("/app/{app}/delivery?{name}={wanted}")).await.expect(200))
+                .len(),
+            0
+        );
+        server.client.get(&format!("/app/{app}/delivery?{name}=nobody")).await.expect(404);
+    }
+    let reply = server.client.get(&format!("/dead-letter?app={app}&app_id=nope")).await;
+    reply.expect(422);
+    assert_eq!(places(&reply), ["query.app", "query.app_id"]);
 }

@@ -1,13 +1,33 @@
 //! From JSON to a policy, with everything that is wrong.
 
 use super::UNTIL_REMOVED;
-use crate::parse_span;
+use crate::nearest::{nearest, unknown_field};
+use crate::policy::validate::MAX_DELAY;
 use crate::policy::{
     EndpointFails, GateRule, Jitter, Keep, Limit, Overrides, PolicyError, PolicySpec, Probe, Redirects,
     RetentionRule, RetryAfterRule, RetryAfterUse, Schedule, StatusSet, Timeouts, builtin,
 };
+use crate::span::is_span;
+use crate::{parse_span, write_span};
 use serde_json::{Map, Value};
 use std::time::Duration;
+
+const SPAN: &str = "expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"";
+const REQUIRED: &str = "this field is required";
+
+/// Fields that are often written one level too high, and where they belong.
+const NESTED: [(&str, &str); 10] = [
+    ("attempts", "limit.attempts"),
+    ("maxAttempts", "limit.attempts"),
+    ("stopAfter", "limit.stopAfter"),
+    ("delays", "schedule.delays"),
+    ("base", "schedule.base"),
+    ("factor", "schedule.factor"),
+    ("cap", "schedule.cap"),
+    ("connect", "timeouts.connect"),
+    ("answer", "timeouts.answer"),
+    ("total", "timeouts.total"),
+];
 
 /// Takes values from JSON and notes what is wrong, with its place.
 #[derive(Default)]
@@ -40,11 +60,12 @@ impl Reader {
         let mut spec = (*builtin("standard", &Overrides::default())?.ok()?).clone();
         match fields.get("name") {
             Some(Value::String(name)) => spec.name.clone_from(name),
-            _ => self.wrong("name", "expected a string"),
+            None => self.wrong("name", REQUIRED),
+            Some(_) => self.wrong("name", "expected a string"),
         }
         match fields.get("schedule") {
             Some(value) => spec.schedule = self.schedule(value)?,
-            None => self.wrong("schedule", "this field is required"),
+            None => self.wrong("schedule", REQUIRED),
         }
         if let Schedule::List(delays) = &spec.schedule {
             let attempts = u32::try_from(delays.len() + 1).unwrap_or(u32::MAX);
@@ -125,7 +146,12 @@ impl Reader {
         let kind = self.kind("jitter", value, &kinds)?;
         let mut percent = || -> Option<u8> {
             let fields = self.object("jitter", value, &["type", "percent"])?;
-            self.number("jitter.percent", fields.get("percent"))
+            let percent: u64 = self.number("jitter.percent", fields.get("percent"))?;
+            let share = u8::try_from(percent).ok().filter(|share| *share <= 100);
+            if share.is_none() {
+                self.wrong("jitter.percent", format!("{percent} % is more than 100 %"));
+            }
+            share
         };
         match kind {
             "addPercent" => percent().map(Jitter::AddPercent),
@@ -293,8 +319,11 @@ impl Reader {
             return None;
         };
         for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
-            let field = if place == "policy" { name.clone() } else { format!("{place}.{name}") };
-            self.wrong(&field, format!("is not known here; expected one of {}", known.join(", ")));
+            if place == "policy" {
+                self.wrong(name, unknown_in_policy(name, known));
+            } else {
+                self.wrong(&format!("{place}.{name}"), unknown_field(name, known));
+            }
         }
         Some(fields)
     }
@@ -310,17 +339,27 @@ impl Reader {
     }
 
     fn span(&mut self, field: &str, value: Option<&Value>) -> Option<Duration> {
-        let span = value.and_then(Value::as_str).and_then(parse_span);
-        if span.is_none() {
-            self.wrong(field, "expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"");
+        let text = value.and_then(Value::as_str);
+        let span = text.and_then(parse_span);
+        match (value, text) {
+            _ if span.is_some() => {}
+            (None, _) => self.wrong(field, format!("{REQUIRED}: {SPAN}")),
+            (_, Some(text)) if is_span(text) => {
+                self.wrong(field, format!("is too long: at most {} is allowed", write_span(MAX_DELAY)));
+            }
+            _ => self.wrong(field, SPAN),
         }
         span
     }
 
     fn number<N: TryFrom<u64>>(&mut self, field: &str, value: Option<&Value>) -> Option<N> {
-        let number = value.and_then(Value::as_u64).and_then(|number| N::try_from(number).ok());
-        if number.is_none() {
-            self.wrong(field, "expected a whole number, neither negative nor too large");
+        let whole = value.and_then(Value::as_u64);
+        let number = whole.and_then(|number| N::try_from(number).ok());
+        match (value, whole) {
+            _ if number.is_some() => {}
+            (None, _) => self.wrong(field, format!("{REQUIRED}: a whole number")),
+            (_, Some(whole)) => self.wrong(field, format!("{whole} is too large")),
+            (_, None) => self.wrong(field, "expected a whole number, neither negative nor too large"),
         }
         number
     }
@@ -350,6 +389,18 @@ impl Reader {
             }
         }
         StatusSet::ranges(ranges)
+    }
+}
+
+/// What is said of an unknown field of the policy itself.
+fn unknown_in_policy(name: &str, known: &[&str]) -> String {
+    let leaves = NESTED.map(|(leaf, _)| leaf);
+    let meant = nearest(name, &leaves).and_then(|near| NESTED.iter().find(|(leaf, _)| *leaf == near));
+    match meant {
+        Some((_, place)) if nearest(name, known).is_none() => {
+            format!("unknown field; did you mean \"{place}\"?")
+        }
+        _ => unknown_field(name, known),
     }
 }
 

@@ -35,7 +35,7 @@ fn all_that_is_wrong_is_named_with_its_place() {
     assert_eq!(
         refusals(&policy),
         [
-            "name: expected a string",
+            "name: this field is required",
             "schedule.cap: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
         ]
     );
@@ -51,8 +51,8 @@ fn all_that_is_wrong_is_named_with_its_place() {
     assert_eq!(
         refusals(&policy),
         [
-            "retries: is not known here; expected one of name, schedule, jitter, limit, timeouts, success, \
-             redirects, rejects, malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe, retention",
+            "retries: unknown field; there are: name, schedule, jitter, limit, timeouts, success, redirects, \
+              rejects, malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe, retention",
             "jitter.type: expected one of none, addUpTo, addPercent, aroundPercent, full",
             "limit.attempts: expected a whole number, neither negative nor too large",
             "success[1]: expected a status such as \"429\" or \"200-299\"",
@@ -76,7 +76,7 @@ fn retention_is_read_and_what_is_left_out_is_as_the_server_is_set() {
         [
             "retention.delivered.for: expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"",
             "retention.delivered.newest: expected a whole number, neither negative nor too large",
-            "retention.dead.newest: is not known here; expected one of for",
+            "retention.dead.newest: unknown field; there are: for",
         ]
     );
     assert_eq!(
@@ -85,7 +85,7 @@ fn retention_is_read_and_what_is_left_out_is_as_the_server_is_set() {
     );
     assert_eq!(
         refusals(&with(json!({ "dead": { "for": "0s" } }))),
-        ["retention.dead.for: must be between 1s and 3650 days; it is 0ns"]
+        ["retention.dead.for: must be between 1s and 3650d; it is 0s"]
     );
 }
 
@@ -98,4 +98,59 @@ fn what_can_be_read_is_still_checked() {
     });
     assert_eq!(refusals(&policy), ["limit.attempts: must be between 1 and 10000; it is 0"]);
     assert_eq!(refusals(&json!([])), ["policy: expected an object"]);
+}
+
+#[test]
+fn a_misplaced_or_misspelt_field_is_refused_with_the_one_that_was_meant() {
+    let with = |field: &str| {
+        let mut policy = json!({ "name": "mine", "schedule": { "type": "list", "delays": ["1s"] } });
+        policy[field] = json!(5);
+        refusals(&policy)
+    };
+    assert_eq!(with("attempts"), ["attempts: unknown field; did you mean \"limit.attempts\"?"]);
+    assert_eq!(with("retry_after"), ["retry_after: unknown field; did you mean \"retryAfter\"?"]);
+    let policy = json!({ "name": "mine", "schedule": { "type": "list", "delay": ["1s"] } });
+    assert_eq!(refusals(&policy)[0], "schedule.delay: unknown field; did you mean \"delays\"?");
+}
+
+#[test]
+fn what_is_too_much_is_said_to_be_too_much() {
+    let with = |field: &str, value: Value| {
+        let mut policy = json!({ "name": "mine", "schedule": { "type": "list", "delays": ["1s"] } });
+        policy[field] = value;
+        refusals(&policy)
+    };
+    for percent in [101, 500] {
+        assert_eq!(
+            with("jitter", json!({ "type": "addPercent", "percent": percent })),
+            [format!("jitter.percent: {percent} % is more than 100 %")]
+        );
+    }
+    assert_eq!(
+        with("schedule", json!({ "type": "list", "delays": ["99999999999999d"] })),
+        ["schedule.delays[0]: is too long: at most 30d is allowed"]
+    );
+    assert_eq!(
+        with("timeouts", json!({ "total": "0s" })),
+        ["timeouts.total: must be between 1ms and 2m; it is 0s"]
+    );
+    assert_eq!(
+        with("limit", json!({ "attempts": 5_000_000_000_u64 })),
+        ["limit.attempts: 5000000000 is too large"]
+    );
+}
+
+#[test]
+fn a_status_that_http_does_not_have_is_no_success_of_a_given_policy_but_a_stored_one_is_read() {
+    let policy = json!({
+        "name": "mine",
+        "schedule": { "type": "list", "delays": ["1s"] },
+        "success": ["200-299", "700"],
+    });
+    let refused = Policy::from_given_json(&policy).expect_err("nothing answers with 700");
+    assert_eq!(
+        refused[0].to_string(),
+        "success: statuses lie between 100 and 599; 700 would never be a success"
+    );
+    assert!(Policy::from_json(&policy).is_ok());
 }

@@ -30,6 +30,7 @@ use webhooks::{Flaw, Refused};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/event-type/import/openapi", Access::Administer, import)
+            .keyed()
             .named(
                 "v1.event-type.import-openapi",
                 "Makes or changes event types by the webhooks of an OpenAPI document",

@@ -157,7 +157,10 @@ fn the_summary_says_what_became_of_everything() {
     let lanes =
         std::array::from_fn(|lane| if CAST[lane].name == "legacy" { legacy } else { Ended::default() });
     let closing = Closing { totals, lanes, lost: 0 };
-    let text = closing.summary(Duration::from_secs(30), Some(Duration::from_millis(2100)));
+    let text = closing.summary(Duration::from_secs(30), Duration::ZERO, Some(Duration::from_millis(2100)));
+    assert!(text.starts_with("After 30 s:\n"), "{text}");
+    let waited = closing.summary(Duration::from_secs(30), Duration::from_secs(5), None);
+    assert!(waited.starts_with("After 30 s of events, and 5 s for what was due:\n"), "{waited}");
     for part in ["accepted         600", "1,880", "next attempt, the first in 3 s", "\nlost: 0 "] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -187,4 +190,16 @@ fn every_column_has_a_head_and_an_explanation_where_there_is_room() {
     }
     let (lines, _, _) = row(Size { columns: 80, rows: 24 });
     assert!(!lines.iter().any(|line| line.starts_with("deliveries =")), "there is no room");
+}
+
+#[test]
+fn without_a_terminal_only_what_is_printed_is_explained() {
+    let line = picture().plain();
+    let explained = LINE_LEGEND.join(" ");
+    for word in ["deliveries", "delivered", "waiting", "dead", "attempts", "failed"] {
+        assert!(line.contains(word) && explained.contains(word), "{word}");
+    }
+    for column in ["deliv ", "wait ", "retry", "p50", "p99", "health", "last 30 s"] {
+        assert!(!line.contains(column) && !explained.contains(column), "{column}");
+    }
 }

@@ -29,12 +29,12 @@ fn with_an_accepted_order() -> Tally {
 fn an_event_is_forgotten_once_receiver_and_store_agree() {
     let mut tally = with_an_accepted_order();
     assert_eq!(tally.totals().waiting, 2);
-    tally.arrived(SHOP, ORDER, ms(110), ms(110));
+    tally.arrived(SHOP, ORDER, ms(110));
     tally.recorded(SHOP, attempt(1, true));
     tally.recorded(PARTNER, attempt(1, false));
     tally.recorded(PARTNER, attempt(1, true));
     assert_eq!(tally.open_messages(), [message(1)], "the partner's is not seen yet");
-    tally.arrived(PARTNER, ORDER, ms(2110), ms(2110));
+    tally.arrived(PARTNER, ORDER, ms(2110));
     assert!(tally.open.is_empty() && tally.numbers.is_empty());
     let totals = tally.totals();
     assert_eq!((totals.delivered, totals.waiting, totals.attempts, totals.failed), (2, 0, 3, 1));
@@ -46,8 +46,8 @@ fn an_event_is_forgotten_once_receiver_and_store_agree() {
 fn an_arrival_may_come_before_the_answer_that_it_was_accepted() {
     let mut tally = Tally::default();
     tally.begin(ORDER, ms(0));
-    tally.arrived(SHOP, ORDER, ms(1), ms(1));
-    tally.arrived(PARTNER, ORDER, ms(1), ms(1));
+    tally.arrived(SHOP, ORDER, ms(1));
+    tally.arrived(PARTNER, ORDER, ms(1));
     assert_eq!(tally.totals().waiting, 0);
     tally.accepted(ORDER, message(1));
     let totals = tally.totals();
@@ -57,15 +57,15 @@ fn an_arrival_may_come_before_the_answer_that_it_was_accepted() {
 #[test]
 fn what_arrives_again_is_no_second_delivery() {
     let mut tally = with_an_accepted_order();
-    tally.arrived(SHOP, ORDER, ms(110), ms(110));
-    tally.arrived(SHOP, ORDER, ms(120), ms(120));
+    tally.arrived(SHOP, ORDER, ms(110));
+    tally.arrived(SHOP, ORDER, ms(120));
     assert_eq!((tally.totals().delivered, tally.totals().again), (1, 1));
 }
 
 #[test]
 fn nothing_is_lost_that_waits_or_lies_in_the_dead_letter() {
     let mut tally = with_an_accepted_order();
-    tally.arrived(SHOP, ORDER, ms(110), ms(110));
+    tally.arrived(SHOP, ORDER, ms(110));
     let says = |fate| HashMap::from([(message(1), [fate; LANES])]);
     let closing = tally.close(&says(Fate::Waiting));
     let totals = closing.totals;
@@ -100,7 +100,7 @@ fn a_refused_event_asks_for_nothing() {
 fn what_arrived_without_having_been_accepted_makes_up_for_nothing() {
     let mut tally = with_an_accepted_order();
     tally.begin(ORDER + 10, ms(100));
-    tally.arrived(SHOP, ORDER + 10, ms(101), ms(101));
+    tally.arrived(SHOP, ORDER + 10, ms(101));
     tally.refuse_unanswered();
     assert_eq!(tally.totals().delivered, 0);
     assert_eq!(tally.close(&HashMap::new()).lost, 2);
@@ -144,7 +144,7 @@ fn catching_up_after_a_crowd_is_told() {
         tally.accepted(number, message(u8::try_from(number / 10).unwrap()));
     }
     for number in 0..CROWD {
-        tally.arrived(PARTNER, number * 10, ms(5000), ms(5000));
+        tally.arrived(PARTNER, number * 10, ms(5000));
     }
     let told = tally.lately.lines(5);
     assert_eq!(told.len(), 1);
@@ -164,7 +164,7 @@ fn deliveries_are_the_delivered_the_waiting_and_the_dead_at_every_moment() {
         assert_eq!(rows, totals.expected, "{moment}");
     };
     tally.begin(ORDER, ms(0));
-    tally.arrived(SHOP, ORDER, ms(1), ms(1));
+    tally.arrived(SHOP, ORDER, ms(1));
     check(&tally, "an arrival is ahead of the answer to the sender");
     assert_eq!(tally.totals().delivered, 0);
     tally.accepted(ORDER, message(1));
@@ -173,7 +173,46 @@ fn deliveries_are_the_delivered_the_waiting_and_the_dead_at_every_moment() {
     tally.recorded(PARTNER, attempt(1, false));
     tally.died(PARTNER, message(1));
     check(&tally, "one is dead");
-    tally.arrived(PARTNER, ORDER, ms(9), ms(9));
+    tally.arrived(PARTNER, ORDER, ms(9));
     check(&tally, "it was sent again by hand, and arrives");
     assert_eq!((tally.totals().delivered, tally.totals().dead), (2, 0));
+}
+
+#[test]
+fn attempts_are_never_fewer_than_what_was_delivered() {
+    let mut tally = with_an_accepted_order();
+    let counts = |tally: &Tally| (tally.totals().delivered, tally.totals().attempts, tally.totals().failed);
+    tally.arrived(SHOP, ORDER, ms(110));
+    assert_eq!(counts(&tally), (1, 1, 0), "the store was not looked into yet");
+    tally.recorded(SHOP, attempt(1, true));
+    assert_eq!(counts(&tally), (1, 1, 0), "nor is it counted twice");
+    tally.recorded(PARTNER, attempt(1, false));
+    assert_eq!(counts(&tally), (1, 2, 1));
+    tally.arrived(PARTNER, ORDER, ms(2110));
+    tally.recorded(PARTNER, attempt(1, true));
+    assert_eq!(counts(&tally), (2, 3, 1));
+}
+
+#[test]
+fn a_record_may_be_found_before_the_answer_that_it_was_accepted() {
+    let mut tally = Tally::default();
+    tally.begin(ORDER, ms(0));
+    for lane in [SHOP, PARTNER] {
+        tally.arrived(lane, ORDER, ms(1));
+        tally.recorded(lane, attempt(1, true));
+    }
+    tally.accepted(ORDER, message(1));
+    assert_eq!((tally.totals().delivered, tally.totals().attempts), (2, 2));
+    assert!(tally.open.is_empty() && tally.numbers.is_empty() && tally.early.is_empty());
+    for number in 0..=MAX_EARLY_RECORDS {
+        tally.recorded(SHOP, attempt(u8::try_from(number % 200).unwrap(), true));
+    }
+    assert_eq!(tally.early.len(), MAX_EARLY_RECORDS);
+}
+
+#[test]
+fn an_endpoint_that_answers_late_is_slow_in_its_percentiles() {
+    let mut tally = with_an_accepted_order();
+    tally.arrived(SHOP, ORDER, ms(1600));
+    assert_eq!(tally.rows(ms(2000))[SHOP].p50, Some(ms(1500)), "from sending to the answer");
 }

@@ -4,7 +4,7 @@
 const MAX_NAME_BYTES: usize = 64;
 
 /// The known name that differs from `name` in case and separators alone, or else in few letters.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     if name.len() > MAX_NAME_BYTES {
         return None;
     }
@@ -14,13 +14,22 @@ pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= letters.len() / 3).then_some(nearest)
 }
 
+/// What is said of a field that means nothing: the one that was meant, or all that there are.
+pub fn unknown_field(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("unknown field; did you mean \"{meant}\"?"),
+        None if known.is_empty() => "unknown field; this request takes none".to_owned(),
+        None => format!("unknown field; there are: {}", known.join(", ")),
+    }
+}
+
 /// Without what differs between `dry_run`, `dry-run` and `dryRun`.
-pub(super) fn letters(name: &str) -> Vec<char> {
+pub fn letters(name: &str) -> Vec<char> {
     name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// How many letters must be added, removed, replaced or swapped with their neighbour.
-pub(super) fn distance(one: &[char], other: &[char]) -> usize {
+pub fn distance(one: &[char], other: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
     for (i, letter) in one.iter().enumerate() {
