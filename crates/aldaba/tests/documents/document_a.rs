@@ -3,11 +3,12 @@
 use crate::stage::{HOUR, Stage, assert_gaps, play, retry_after, status};
 use aldaba_delivery::{FailureKind, Outcome};
 use http::Method;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::Once;
 use std::time::Duration;
+use tracing::Level;
 
 const URL: &str = "https://receiver.example/hook";
 
@@ -106,16 +107,13 @@ fn a4_after_the_sixth_attempt_it_is_failed_and_stays_so() {
 
 #[test]
 fn a4_each_failed_attempt_is_a_warning_in_the_log_and_the_last_one_says_that_no_retry_follows() {
-    let log = Log::default();
-    play(async {
-        let writer = log.clone();
-        let to_log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        let _until_the_end = tracing::subscriber::set_default(to_log.finish());
-        let stage = Stage::new(|_| status(500)).await;
-        stage.one_message(URL, "quick").await;
-        stage.wait(HOUR).await;
+    let text = warnings_of(|| {
+        play(async {
+            let stage = Stage::new(|_| status(500)).await;
+            stage.one_message(URL, "quick").await;
+            stage.wait(HOUR).await;
+        });
     });
-    let text = String::from_utf8(log.0.lock().clone()).unwrap();
     let lines: Vec<_> = text.lines().filter(|line| line.contains("Webhook delivery failed")).collect();
     assert_eq!(lines.len(), 6, "{text}");
     for (line, attempt) in lines.iter().zip(1..) {
@@ -126,13 +124,31 @@ fn a4_each_failed_attempt_is_a_warning_in_the_log_and_the_last_one_says_that_no_
     }
 }
 
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Write for Log {
+/// What is logged on this thread, from warnings on.
+///
+/// One subscriber serves the whole program. One for a single thread misses events that another thread has logged before:
+/// `tracing` remembers then that nobody wants them.
+fn warnings_of(run: impl FnOnce()) -> String {
+    static SUBSCRIBER: Once = Once::new();
+    SUBSCRIBER.call_once(|| {
+        let to_thread =
+            tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::WARN).with_writer(|| ThreadLog);
+        tracing::subscriber::set_global_default(to_thread.finish()).unwrap();
+    });
+    LOGGED.take();
+    run();
+    String::from_utf8(LOGGED.take()).unwrap()
+}
+
+struct ThreadLog;
+
+impl Write for ThreadLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(bytes)
+        LOGGED.with_borrow_mut(|log| log.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
