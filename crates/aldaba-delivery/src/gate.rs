@@ -80,7 +80,43 @@ pub enum Passage {
     Probing,
 }
 
+impl Passage {
+    /// Which of several gates binds a lane, and what it says: the latest end of a hold, else a probe that is on its way.
+    /// Of equals the last. `None`: the lane may go, as their probe where there is one to send.
+    pub fn binding<T>(all: impl IntoIterator<Item = (T, Self)>) -> Option<(T, Self)> {
+        let rank = |passage: &Self| match passage {
+            Self::Held(until) => Some(Some(*until)),
+            Self::Probing => Some(None),
+            Self::Open | Self::Probe => None,
+        };
+        all.into_iter()
+            .filter(|(_, passage)| rank(passage).is_some())
+            .max_by_key(|(_, passage)| rank(passage))
+    }
+
+    /// Whether a request may start that was let through before. `is_probe`: it is the gate's probe.
+    pub fn lets_start(self, is_probe: bool) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Probing => is_probe,
+            Self::Held(_) | Self::Probe => false,
+        }
+    }
+}
+
 impl Gate {
+    /// The gate without its probe, which ended unsent or with the process that had sent it: the next lane may claim it.
+    #[must_use]
+    pub fn without_probe(self) -> Self {
+        Self { probing: false, ..self }
+    }
+
+    /// What of it has to survive a restart: a hold. A count of failures that led to none is not kept.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        if self.held_until.is_some() { self.clone() } else { Self::default() }
+    }
+
     /// What the gate says to lanes under a policy. Where another policy has set a longer hold than theirs could
     /// ever be, they go as its probe, one at a time.
     pub fn passage(&self, policy: &Policy, now: Timestamp) -> Passage {
@@ -204,5 +240,41 @@ fn hold(
             let hold = own.max(again).min(longest);
             (probe || hold > threshold).then_some(hold)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+
+    #[test]
+    fn the_longest_hold_binds_before_a_probe_and_what_is_open_binds_nobody() {
+        let later = NOW + Duration::from_secs(1);
+        let binding = |passages: [Passage; 3]| Passage::binding(passages.into_iter().enumerate());
+        let held = [Passage::Probing, Passage::Held(later), Passage::Held(NOW)];
+        assert_eq!(binding(held), Some((1, Passage::Held(later))));
+        let probed = [Passage::Open, Passage::Probing, Passage::Probe];
+        assert_eq!(binding(probed), Some((1, Passage::Probing)));
+        assert_eq!(binding([Passage::Probing; 3]), Some((2, Passage::Probing)), "of equals the last");
+        assert_eq!(binding([Passage::Open, Passage::Probe, Passage::Open]), None);
+    }
+
+    #[test]
+    fn after_a_restart_a_hold_is_left_and_neither_its_probe_nor_a_count_of_failures() {
+        let failing = Gate { failures: 3, ..Gate::default() };
+        assert_eq!(failing.kept(), Gate::default());
+        let held = Gate { held_until: Some(NOW), probing: true, ..failing };
+        assert_eq!(held.kept(), held);
+        assert_eq!(held.clone().without_probe(), Gate { probing: false, ..held });
+    }
+
+    #[test]
+    fn while_a_probe_is_on_its_way_only_the_probe_itself_may_start() {
+        assert!(Passage::Open.lets_start(false));
+        assert!(Passage::Probing.lets_start(true) && !Passage::Probing.lets_start(false));
+        assert!(!Passage::Probe.lets_start(true), "the hold has ended since: somebody has to probe anew");
+        assert!(!Passage::Held(NOW).lets_start(true));
     }
 }

@@ -48,6 +48,24 @@ pub enum Passability {
     Held(Option<Timestamp>),
 }
 
+impl HealthStatus {
+    /// Its policy or its receiver has given the endpoint up: it reads as disabled, and its organization hears of it.
+    pub fn is_given_up(self) -> bool {
+        matches!(self, Self::Failed | Self::Gone)
+    }
+}
+
+impl Passability {
+    /// Whether a request may start that was let through before. `is_probe`: it is the endpoint's probe.
+    pub fn lets_start(self, is_probe: bool) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Probe => is_probe,
+            Self::Held(_) => false,
+        }
+    }
+}
+
 impl Default for Health {
     fn default() -> Self {
         Self {
@@ -145,25 +163,6 @@ impl Health {
         next
     }
 
-    /// Someone resumed the endpoint by hand, or turned it on again. What its receiver asked for still counts.
-    #[must_use]
-    pub fn resumed(&self, now: Timestamp) -> Self {
-        Self {
-            changed_at: Some(now),
-            released_at: Some(now),
-            released_by_person: true,
-            epoch: self.epoch.wrapping_add(1),
-            quiet_until: self.quiet_until,
-            ..Self::default()
-        }
-    }
-
-    /// Its operator turned the endpoint off. What its attempts made of it stays.
-    #[must_use]
-    pub fn turned_off(&self, now: Timestamp) -> Self {
-        Self { changed_at: Some(now), epoch: self.epoch.wrapping_add(1), ..self.clone() }
-    }
-
     /// Nothing is sent but probes: what waits is held, and its stop date rests meanwhile. `off`: its operator
     /// has turned it off.
     pub fn holds(&self, off: bool) -> bool {
@@ -195,23 +194,6 @@ impl Health {
             return self.clone();
         }
         Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }
-    }
-
-    /// What was blocked goes on: its ordering no longer asks for it, as somebody has changed it. Failures that
-    /// a success has followed count no longer.
-    #[must_use]
-    pub fn unblocked(&self, now: Timestamp) -> Self {
-        match self.status {
-            HealthStatus::Blocked => Self {
-                status: HealthStatus::Active,
-                failing_since: self.failing_since.filter(|_| self.failure_count > 0),
-                changed_at: Some(now),
-                released_at: Some(now),
-                released_by_person: true,
-                ..self.clone()
-            },
-            _ => self.clone(),
-        }
     }
 
     /// A success counts as recovery only where the policy looks for one. Otherwise it came from a

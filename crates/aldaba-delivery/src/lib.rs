@@ -2,13 +2,15 @@
 //!
 //! Nothing here reads a clock, draws a random number or does IO. `now` and chance are arguments and
 //! every function returns a value that says what to do; the engine carries it out. One attempt runs
-//! through it as [`Outcome`] → [`Class`] → [`Transition`], and [`Health`] and [`Gate`] consume the
+//! through it as [`Outcome`] → [`Class`] → [`Transition`] ([`Conclusion`]), and [`Health`] and [`Gate`] consume the
 //! same class, so that retry, endpoint health and host control can never disagree about what
 //! happened.
 
 mod chance;
 mod class;
+mod conclusion;
 mod condition;
+mod endpoint_state;
 pub mod filter;
 mod gate;
 mod health;
@@ -23,12 +25,15 @@ mod profile;
 mod retry_after;
 mod span;
 mod stop_rule;
+mod switch;
 mod time;
 mod transition;
 
 pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
+pub use conclusion::Conclusion;
 pub use condition::{Condition, ConditionCause, WhenDisabled};
+pub use endpoint_state::{Admission, Controls, EndpointState};
 pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateKey, GateScope, Origin, Passage};
 pub use health::{Health, HealthStatus, Passability};
@@ -43,6 +48,6 @@ pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;
 pub use span::{parse_span, write_span};
-pub use stop_rule::{StopRule, Wait};
+pub use stop_rule::{StopRule, Wait, first_past_stop};
 pub use time::Timestamp;
 pub use transition::{CLOCK_TOLERANCE, Delivery, Ending, Reason, SkipReason, StoredDue, Transition};

@@ -1,3 +1,5 @@
+use crate::Ending;
+
 /// In which order an endpoint gets its deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ordering {
@@ -46,6 +48,20 @@ impl Ordering {
     pub fn blocks(self) -> bool {
         self == Self::Fifo(OnExhausted::Block)
     }
+
+    /// Whether the endpoint lets nothing overtake a delivery that ends so. Where somebody has ended it, there is nobody
+    /// to wait for.
+    pub fn blocks_after(self, ending: Ending) -> bool {
+        match ending {
+            Ending::Dead(reason) => self.blocks() && !reason.is_by_hand(),
+            Ending::Delivered => false,
+        }
+    }
+
+    /// Whether a person may have a delivery attempted out of its turn. In an order one that waits may not overtake.
+    pub fn allows_manual_attempt(self, waits: bool) -> bool {
+        !(waits && self.is_fifo())
+    }
 }
 
 impl OnExhausted {
@@ -56,5 +72,31 @@ impl OnExhausted {
             Self::Skip => "skip",
             Self::Block => "block",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+
+    #[test]
+    fn only_a_death_that_nobody_has_asked_for_blocks() {
+        let block = Ordering::Fifo(OnExhausted::Block);
+        for reason in Reason::ALL {
+            let by_hand = [Reason::Cancelled, Reason::PayloadDeleted].contains(&reason);
+            assert_eq!(block.blocks_after(Ending::Dead(reason)), !by_hand, "{}", reason.name());
+            assert!(!Ordering::Fifo(OnExhausted::Skip).blocks_after(Ending::Dead(reason)));
+            assert!(!Ordering::None.blocks_after(Ending::Dead(reason)));
+        }
+        assert!(!block.blocks_after(Ending::Delivered));
+    }
+
+    #[test]
+    fn a_manual_attempt_overtakes_nothing_in_an_order() {
+        let fifo = Ordering::Fifo(OnExhausted::Skip);
+        assert!(!fifo.allows_manual_attempt(true));
+        assert!(fifo.allows_manual_attempt(false), "it has ended: its turn is over");
+        assert!(Ordering::None.allows_manual_attempt(true));
     }
 }

@@ -1,6 +1,7 @@
 use crate::RetryAfter;
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 /// What happened on the wire in one attempt, before any policy has judged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,13 @@ impl Outcome {
         }
     }
 
+    /// Whether it uses up one of the attempts that the policy allows. Where nothing has left this machine, it does not for
+    /// a day: `late` says how long after its due time the attempt began. What lasts longer (a family of addresses that
+    /// this machine does not have) counts, so that the delivery ends like every other.
+    pub fn uses_up_attempt(&self, late: Duration) -> bool {
+        !matches!(self, Self::Failed(Failure { kind: FailureKind::Unsent, .. })) || late >= MAX_UNCOUNTED_TIME
+    }
+
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Answered(answer) => Some(answer.status),
@@ -79,6 +87,9 @@ impl Outcome {
         }
     }
 }
+
+/// How long a delivery that is due may fail on our side without an attempt being counted.
+const MAX_UNCOUNTED_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What every timeout reads, whichever part of the request took too long.
 const REQUEST_TIMEOUT: &str = "Request timeout";
@@ -106,5 +117,18 @@ impl fmt::Display for Outcome {
             }
             Self::Failed(failure) => f.write_str(&failure.detail),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_not_left_this_machine_uses_up_no_attempt_for_a_day() {
+        let unsent = Outcome::failed(FailureKind::Unsent, "no free port");
+        assert!(!unsent.uses_up_attempt(MAX_UNCOUNTED_TIME - Duration::from_millis(1)));
+        assert!(unsent.uses_up_attempt(MAX_UNCOUNTED_TIME));
+        assert!(Outcome::failed(FailureKind::Internal, "a bug").uses_up_attempt(Duration::ZERO));
     }
 }

@@ -1,6 +1,8 @@
 //! Which deliveries have waited past their stop date.
 
+use crate::policy::Limit;
 use crate::{Delivery, Health, Policy, Timestamp};
+use std::time::Duration;
 
 /// Decides which of an endpoint's waiting deliveries end unsent because of their stop date.
 #[derive(Clone, Debug)]
@@ -20,13 +22,52 @@ pub struct Wait {
     pub replayed: bool,
 }
 
+/// The first moment past a stop date, of a delivery whose clock started then.
+pub fn first_past_stop(clock_start: Timestamp, stop_after: Duration) -> Timestamp {
+    clock_start + stop_after + Duration::from_millis(1)
+}
+
+impl Limit {
+    /// Only deliveries whose clock started before this moment are past their stop date at `at`. `None`: there is none.
+    pub fn started_before(&self, at: Timestamp) -> Option<Timestamp> {
+        self.stop_after.map(|after| at.before(after))
+    }
+}
+
 impl StopRule {
     /// Only deliveries whose clock started before this moment can be past their stop date at `until`. `None`: none
     /// can, because the policy has no stop date, the endpoint holds what waits, or it was let go too recently.
     pub fn started_before(&self, until: Timestamp) -> Option<Timestamp> {
-        let before = until.before(self.policy.limit.stop_after?);
+        let before = self.policy.limit.started_before(until)?;
         let released = self.health.released_at.is_some_and(|at| at >= before);
-        (!self.health.holds(self.off) && !released).then_some(before)
+        (!self.holds() && !released).then_some(before)
+    }
+
+    /// The endpoint holds what waits.
+    pub fn holds(&self) -> bool {
+        self.health.holds(self.off)
+    }
+
+    /// The earliest clock of what waits, given that of what was read: what was let go counts from then.
+    pub fn clock_start(&self, clock_start: Timestamp) -> Timestamp {
+        self.health.clock_start(clock_start)
+    }
+
+    /// When a delivery's attempts stop.
+    pub fn stop_at(&self, delivery: &Delivery) -> Option<Timestamp> {
+        Delivery { clock_start: self.clock_start(delivery.clock_start), ..*delivery }.stop_at(&self.policy)
+    }
+
+    /// What the stop date of a delivery counts from, now that its turn has come. `None`: it is past its stop date, and
+    /// ends unsent. `may_end_by_time`: whether the clock is trusted; asked only where it matters.
+    pub fn clock_at_turn(
+        &self,
+        wait: &Wait,
+        now: Timestamp,
+        may_end_by_time: impl FnOnce() -> bool,
+    ) -> Option<Timestamp> {
+        let is_over = self.ends(wait, now) && may_end_by_time();
+        (!is_over).then(|| self.clock_start(wait.delivery.clock_start))
     }
 
     /// What is due up to this moment, and was not tried since, is owed an attempt.
@@ -39,8 +80,8 @@ impl StopRule {
     pub fn ends(&self, wait: &Wait, until: Timestamp) -> bool {
         let Wait { delivery: Delivery { attempts, clock_start }, due_at, replayed } = *wait;
         let owed = self.health.owes_attempt(due_at) || replayed && attempts == 0;
-        let delivery = Delivery { attempts, clock_start: self.health.clock_start(clock_start) };
-        !self.health.holds(self.off) && !owed && delivery.overdue(&self.policy, until)
+        let delivery = Delivery { attempts, clock_start: self.clock_start(clock_start) };
+        !self.holds() && !owed && delivery.overdue(&self.policy, until)
     }
 }
 
@@ -72,6 +113,19 @@ mod tests {
             assert!(rule.ends(&wait(attempts), stop + Duration::from_millis(1)));
         }
         assert_eq!(rule.started_before(stop), Some(START));
+    }
+
+    #[test]
+    fn a_delivery_at_its_turn_ends_past_its_stop_date_or_counts_from_its_release() {
+        let fresh = rule("persistent", Health::default());
+        let past = first_past_stop(START, DAY * 7);
+        assert_eq!(fresh.clock_at_turn(&wait(1), past, || true), None);
+        assert_eq!(fresh.clock_at_turn(&wait(1), past, || false), Some(START), "the clock is not trusted");
+        let before = past.before(Duration::from_millis(1));
+        assert_eq!(fresh.clock_at_turn(&wait(1), before, || panic!("it is not late")), Some(START));
+        let released = rule("persistent", Health { released_at: Some(START + DAY), ..Health::default() });
+        assert_eq!(released.clock_at_turn(&wait(1), past, || true), Some(START + DAY));
+        assert_eq!(released.stop_at(&wait(1).delivery), Some(START + DAY * 8));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use crate::policy::{MAX_ATTEMPTS, Policy, RetryAfterUse};
-use crate::{Chance, Class, Fault, Timestamp, Verdict};
+use crate::{Chance, Class, Fault, Timestamp, Verdict, WhenDisabled};
 use std::time::Duration;
 
 /// The part of a delivery that decides what may still happen to it.
@@ -59,6 +59,9 @@ impl Reason {
         Self::PayloadDeleted,
     ];
 
+    /// How a delivery ends whose endpoint or application was deleted.
+    pub const OF_DELETION: Self = Self::Cancelled;
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exhausted => "exhausted",
@@ -105,6 +108,11 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
+    /// Why a message that an endpoint subscribes to is not to be sent there. `None`: it is, or it waits.
+    pub fn at_acceptance(disabled: bool, then: WhenDisabled) -> Option<Self> {
+        (disabled && then == WhenDisabled::Skip).then_some(Self::EndpointDisabled)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::EndpointDisabled => "endpoint_disabled",
@@ -122,6 +130,23 @@ impl Delivery {
     /// its stop date, tried before or not. Who was released by a person is asked before.
     pub fn overdue(&self, policy: &Policy, turn: Timestamp) -> bool {
         self.stop_at(policy).is_some_and(|stop| turn > stop)
+    }
+
+    /// When it is due and what its stop date counts from, where a clock that was ahead may have stored later moments.
+    /// `None`: as stored. `trusted`: whether the clock may say when something began.
+    pub fn corrected(
+        &self,
+        policy: &Policy,
+        stored: &StoredDue,
+        trusted: bool,
+        now: Timestamp,
+        chance: Chance,
+    ) -> Option<(Timestamp, Timestamp)> {
+        let due_at = self.corrected_due(policy, stored, now, chance).unwrap_or(stored.due_at);
+        // What was tried has begun.
+        let begun = if self.attempts == 0 { due_at.max(now) } else { now };
+        let clock_start = if trusted { self.clock_start.min(begun) } else { self.clock_start };
+        ((due_at, clock_start) != (stored.due_at, self.clock_start)).then_some((due_at, clock_start))
     }
 
     /// When it is due, where a clock that was ahead may have stored a later moment than the delivery was to wait for. `None`:
@@ -212,5 +237,46 @@ fn delay(policy: &Policy, failures: u32, class: &Class, now: Timestamp, chance: 
         (None, _) => planned,
         (Some(wish), RetryAfterUse::Lengthen) => planned.max(rule.grant(wish, now)),
         (Some(wish), RetryAfterUse::Replace) => rule.grant(wish, now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Overrides, builtin};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn corrected(attempts: u32, clock_start: Timestamp, trusted: bool) -> Option<(Timestamp, Timestamp)> {
+        let policy = builtin("quick", &Overrides::default()).expect("it is built in").expect("it is valid");
+        let stored = StoredDue {
+            due_at: NOW + Duration::from_secs(1),
+            deliver_at: Some(NOW + Duration::from_secs(1)),
+            tried_at: None,
+            clock_was_ahead: false,
+        };
+        Delivery { attempts, clock_start }.corrected(&policy, &stored, trusted, NOW, Chance(0))
+    }
+
+    #[test]
+    fn a_stop_date_counts_from_no_later_than_when_the_delivery_began() {
+        let due_at = NOW + Duration::from_secs(1);
+        assert_eq!(corrected(0, NOW + DAY, true), Some((due_at, due_at)), "it begins when it is due");
+        assert_eq!(corrected(1, NOW + DAY, true), Some((due_at, NOW)), "what was tried has begun");
+        assert_eq!(corrected(1, NOW.before(DAY), true), None);
+        assert_eq!(
+            corrected(1, NOW + DAY, false),
+            None,
+            "a clock that is not trusted says nothing about when"
+        );
+    }
+
+    #[test]
+    fn a_disabled_endpoint_skips_messages_or_has_them_wait() {
+        let skipped = Some(SkipReason::EndpointDisabled);
+        assert_eq!(SkipReason::at_acceptance(true, WhenDisabled::Skip), skipped);
+        assert_eq!(SkipReason::at_acceptance(true, WhenDisabled::Hold), None);
+        assert_eq!(SkipReason::at_acceptance(false, WhenDisabled::Skip), None);
     }
 }

@@ -127,7 +127,7 @@ impl Aldaba {
     /// was accepted is lost; drop the engine and start another.
     pub async fn failed(&self) -> String {
         tokio::select! {
-            why = self.0.installation.store.failed() => why,
+            why = self.engine().store().failed() => why,
             () = self.engine().failed() => "a bug: delivering has ended".to_owned(),
         }
     }

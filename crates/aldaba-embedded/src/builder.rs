@@ -7,8 +7,7 @@ use aldaba_engine::{
     ChangeError, Engine, Installation, Options, REQUESTS_PER_ORIGIN, Setup, SystemClock, SystemEntropy,
     default_organization,
 };
-use aldaba_store::Actor;
-use aldaba_store::sqlite::Options as StoreOptions;
+use aldaba_store::{Actor, StoreOptions};
 use ipnet::IpNet;
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -298,7 +298,7 @@ pub struct Endpoint {
 
 impl From<Stored> for Endpoint {
     fn from(stored: Stored) -> Self {
-        let condition = stored.health.condition(stored.config.disabled);
+        let condition = stored.state().condition();
         let EndpointConfig {
             uid,
             url,

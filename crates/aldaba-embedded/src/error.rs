@@ -3,8 +3,7 @@ use aldaba_engine::wire::UrlRefused;
 use aldaba_engine::{
     ChangeError, DispatchError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit,
 };
-use aldaba_store::sqlite::OpenError;
-use aldaba_store::{Error as StoreError, Obstacle};
+use aldaba_store::{Error as StoreError, Obstacle, OpenError};
 use std::io;
 use std::path::PathBuf;
 

@@ -4,11 +4,11 @@ use crate::content::{Contents, HeldContent, Payer};
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
 use crate::profile::Facts;
-use crate::recorder::{Conclusion, Sent};
+use crate::recorder::{Judged, Sent};
 use crate::target::Target;
 use crate::turns::MayStart;
 use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
-use aldaba_delivery::{EndpointId, Failure, FailureKind, Outcome};
+use aldaba_delivery::{EndpointId, FailureKind, Outcome};
 use aldaba_store::{Content, Error, Store, Waiting};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -19,10 +19,6 @@ use tokio::sync::oneshot;
 
 /// How long to wait before something that failed on our side is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// How long a delivery that is due may fail on our side without an attempt being counted. What lasts longer (a
-/// family of addresses that this machine does not have) is recorded, so that it ends like every other failure.
-const MAX_UNCOUNTED_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A delivery whose turn has come.
 #[derive(Clone)]
@@ -48,7 +44,7 @@ pub(crate) struct Ended {
 }
 
 pub(crate) enum End {
-    Sent(Box<Conclusion>),
+    Sent(Box<Judged>),
     /// There is nothing left to send: the payload is gone.
     ContentGone,
     /// It had to wait for its payload and meanwhile something came in between, or nothing could be
@@ -111,18 +107,15 @@ impl Sender {
         // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        let uncounted = started_at.since(start.waiting.due_at) < MAX_UNCOUNTED_TIME;
-        if let Outcome::Failed(Failure { kind: FailureKind::Unsent, detail }) = &response.outcome
-            && uncounted
-        {
-            // Nothing left, and it was not the receiver's fault: this must not use up an attempt.
-            tracing::warn!(endpoint = %start.endpoint, error = %detail, "cannot send; trying again");
+        if !response.outcome.uses_up_attempt(started_at.since(start.waiting.due_at)) {
+            let error = &response.outcome;
+            tracing::warn!(endpoint = %start.endpoint, %error, "cannot send; trying again");
             tokio::time::sleep(AGAIN).await;
             return End::PutBack;
         }
         let took = self.clock.monotonic().saturating_sub(from);
         let sent = Sent { response, started_at, took, event_type };
-        End::Sent(Box::new(Conclusion::of(start, sent, self.clock.now(), &self.trust, &*self.entropy)))
+        End::Sent(Box::new(Judged::of(start, sent, self.clock.now(), &self.trust, &*self.entropy)))
     }
 
     /// The payload, for an attempt without a turn. `None`: there is nothing left to send.

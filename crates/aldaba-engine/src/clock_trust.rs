@@ -13,7 +13,7 @@ pub use record::ClockRecord;
 pub(crate) use watch::ClockWatch;
 
 use crate::Clock;
-use aldaba_delivery::{Policy, Timestamp};
+use aldaba_delivery::Timestamp;
 use parking_lot::Mutex;
 use record::Change;
 use std::sync::Arc;
@@ -55,14 +55,6 @@ pub struct ClockState {
     pub trusted_in: Duration,
 }
 
-/// What elapsed time may end. While the clock is not trusted, that is nothing.
-pub(crate) struct TimeRules {
-    /// What a stop date counts from.
-    pub(crate) stop_clock: Timestamp,
-    /// The policy that the endpoint's health is judged by.
-    pub(crate) health_policy: Policy,
-}
-
 impl ClockTrust {
     /// Compares the clock with the record of the last run. `newest`: when something last happened, for a store that
     /// has no record yet.
@@ -88,15 +80,6 @@ impl ClockTrust {
     /// Whether things may end and be removed because of the time that the clock shows.
     pub(crate) fn may_end_by_time(&self) -> bool {
         self.look().is_none_or(|record| record.is_trusted())
-    }
-
-    /// What elapsed time may do to a delivery that was let go at `start`, and to its endpoint.
-    pub(crate) fn time_rules(&self, policy: &Policy, start: Timestamp) -> TimeRules {
-        if self.may_end_by_time() {
-            TimeRules { stop_clock: start, health_policy: policy.clone() }
-        } else {
-            TimeRules { stop_clock: Timestamp::MAX, health_policy: policy.on_untrusted_clock() }
-        }
     }
 
     /// What the clock should show, as far as is known: for what ends a while after a hand has ended it, and neither

@@ -2,7 +2,7 @@
 //!
 //! A clock that goes back leaves deliveries behind that are due tomorrow, or in twenty years, though nobody asked
 //! for that. No sweep finds them before. So the store is searched for them at the start, and whenever the clock has
-//! gone back. Only what a clock that was ahead can have stored is corrected ([`Delivery::corrected_due`]): a retry that
+//! gone back. Only what a clock that was ahead can have stored is corrected ([`Delivery::corrected`]): a retry that
 //! was planned under a policy with longer delays keeps its moment.
 
 use crate::background::{StoreClosed, Task};
@@ -92,13 +92,13 @@ impl DueTimes {
             tried_at: *tried_at,
             clock_was_ahead: self.clock_was_ahead,
         };
-        let due_at =
-            delivery.corrected_due(&policy, &stored, now, self.entropy.chance()).unwrap_or(was.due_at);
-        // What was tried has begun. A clock that is not trusted says nothing about when.
-        let begun = if was.attempts == 0 { due_at.max(now) } else { now };
-        let clock_start = if trusted { was.clock_start.min(begun) } else { was.clock_start };
-        let right = Rescheduled { endpoint: *endpoint, was: *was, due_at, clock_start };
-        ((right.due_at, right.clock_start) != (was.due_at, was.clock_start)).then_some(right)
+        let corrected = delivery.corrected(&policy, &stored, trusted, now, self.entropy.chance());
+        corrected.map(|(due_at, clock_start)| Rescheduled {
+            endpoint: *endpoint,
+            was: *was,
+            due_at,
+            clock_start,
+        })
     }
 
     /// The lanes hear of it in the order of the commits, as of everything else.

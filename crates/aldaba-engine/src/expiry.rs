@@ -6,15 +6,14 @@
 //! deliveries that are due later than a stop date which has become an earlier one. Where that stop date comes before the
 //! next walk, it plans a search right after it.
 
-use crate::attempt::Start;
 use crate::background::{Background, StoreClosed, Task};
 use crate::cancel::ended;
 use crate::dispatcher::{Dispatcher, Event, Inbox};
-use crate::lane::{Searched, Standing};
+use crate::lane::Searched;
 use crate::operational::Listeners;
 use crate::recorder::{self, Written};
 use crate::{Clock, ClockTrust, Policies};
-use aldaba_delivery::{AppId, Delivery, EndpointId, OrgId, Reason, StopRule, Timestamp, Wait};
+use aldaba_delivery::{AppId, Delivery, EndpointId, Ordering, OrgId, Reason, StopRule, Timestamp, Wait};
 use aldaba_store::{
     Done, DueQuery, Endpoint, Error, KeptEndpoint, Notice, Record, Recorded, Seq, StartedCursor, StartedPage,
     StartedQuery, Store, Turn, Waiting,
@@ -48,8 +47,7 @@ pub(crate) struct Expired {
     search: SearchFor,
     app: AppId,
     rule: StopRule,
-    /// The endpoint lets nothing overtake a delivery that ends without success.
-    blocks: bool,
+    ordering: Ordering,
     /// Each with what the organization hears of it.
     waiting: Vec<(Waiting, Option<Notice>)>,
 }
@@ -113,16 +111,12 @@ impl Expirer {
             return Ok(Searched { stop_after: None, held: false, ended: 0, oldest: None });
         };
         let rule = self.rule(&endpoint);
-        let mut searched = Searched {
-            stop_after: rule.policy.limit.stop_after,
-            held: rule.health.holds(rule.off),
-            ended: 0,
-            oldest: None,
-        };
+        let mut searched =
+            Searched { stop_after: rule.policy.limit.stop_after, held: rule.holds(), ended: 0, oldest: None };
         let Some(before) = rule.started_before(search.until) else {
             // What was let go counts from then. What is held has not been looked at.
-            let released_at = rule.health.released_at.filter(|_| !searched.held);
-            searched.oldest = Some(released_at.unwrap_or(Timestamp::MIN));
+            let oldest = Timestamp::MIN;
+            searched.oldest = Some(if searched.held { oldest } else { rule.clock_start(oldest) });
             return Ok(searched);
         };
         let mut after = rule.owed_until().map(|due_at| {
@@ -138,8 +132,7 @@ impl Expirer {
             searched.ended += self.end(search, &endpoint, &rule, waiting).await?;
             after = page.next;
             if after.is_none() {
-                let released = rule.health.released_at;
-                searched.oldest = searched.oldest.map(|oldest| released.map_or(oldest, |at| at.max(oldest)));
+                searched.oldest = searched.oldest.map(|oldest| rule.clock_start(oldest));
                 return Ok(searched);
             }
             tokio::time::sleep(PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
@@ -147,13 +140,7 @@ impl Expirer {
     }
 
     fn rule(&self, endpoint: &Endpoint) -> StopRule {
-        let policy = self.policies.of(endpoint.org, &endpoint.config.policy);
-        // A block counts only as long as the ordering asks for it.
-        let health = match endpoint.config.ordering.blocks() {
-            true => endpoint.health.clone(),
-            false => endpoint.health.unblocked(endpoint.health.changed_at.unwrap_or(self.clock.now())),
-        };
-        StopRule { policy, health, off: endpoint.config.disabled }
+        endpoint.state().stop_rule(self.policies.of(endpoint.org, &endpoint.config.policy))
     }
 
     /// Where nothing may overtake what ends without success, only the first can end: all others are held then.
@@ -186,8 +173,8 @@ impl Expirer {
         }
         let mut notices = self.notices(endpoint, &waiting).await?;
         let waiting = waiting.into_iter().map(|waiting| (waiting, notices.remove(&waiting.seq))).collect();
-        let (app, blocks) = (endpoint.app, endpoint.config.ordering.blocks());
-        let expired = Box::new(Expired { search, app, rule: rule.clone(), blocks, waiting });
+        let (app, ordering) = (endpoint.app, endpoint.config.ordering);
+        let expired = Box::new(Expired { search, app, rule: rule.clone(), ordering, waiting });
         let ended = self.inbox.ask(|answer| Event::Expired(expired, answer)).await;
         ended.unwrap_or(Err(Error::Closed))
     }
@@ -232,8 +219,8 @@ impl Expirer {
 
     /// Whether anything can be past its stop date at a moment, as far as the policy says.
     fn started_before(&self, endpoint: &KeptEndpoint, at: Timestamp) -> Option<(EndpointId, Timestamp)> {
-        let stop_after = self.policies.of(endpoint.org, &endpoint.policy).limit.stop_after?;
-        (!endpoint.deleted).then(|| (endpoint.id, at.before(stop_after)))
+        let before = self.policies.of(endpoint.org, &endpoint.policy).limit.started_before(at)?;
+        (!endpoint.deleted).then_some((endpoint.id, before))
     }
 }
 
@@ -246,7 +233,8 @@ impl Dispatcher {
         answer: oneshot::Sender<Result<usize, Error>>,
         now: Timestamp,
     ) {
-        let Expired { search: SearchFor { endpoint, until }, app, rule, blocks, waiting } = expired;
+        let Expired { search: SearchFor { endpoint, until }, app, rule, ordering, waiting } = expired;
+        let blocks = ordering.blocks();
         if !self.turns.trust.may_end_by_time() || !self.turns.may_end_expired(endpoint) {
             return drop(answer.send(Ok(0)));
         }
@@ -258,18 +246,15 @@ impl Dispatcher {
         let mut records = Vec::new();
         for (read, notice) in waiting.into_iter().filter(|(waiting, _)| rule.ends(&wait(waiting), until)) {
             let Some(waiting) = self.turns.withdraw(endpoint, app, read, now) else { continue };
-            let notices = notice.into_iter().collect();
-            records.push(Record { notices, ..ended(app, endpoint, &waiting, Reason::StopDate, now) });
-            if blocks && let Some(target) = self.turns.target(endpoint) {
-                // It is the lane's to say what comes of its endpoint.
-                let start = Start { endpoint, target, waiting, content: None, standing: Standing::Answers };
-                let known = self.turns.health(endpoint).map(|(known, _)| known);
-                let health =
-                    known.and_then(|known| recorder::unsent(&start, Reason::StopDate, known, now).health);
-                records.iter_mut().for_each(|record| record.health.clone_from(&health));
-            } else if blocks {
-                records.iter_mut().for_each(|record| record.health = Some(rule.health.blocked(now)));
+            let record = ended(app, endpoint, &waiting, Reason::StopDate, now);
+            // Where the lane is awake, what it knows of the health counts.
+            let mut known = self.turns.health(endpoint).map(|(known, _)| known);
+            let before = known.as_deref().unwrap_or(&rule.health);
+            let health = before.after_ending(ordering, record.transition.ending(), now);
+            if let (Some(known), Some(health)) = (&mut known, &health) {
+                known.clone_from(health);
             }
+            records.push(Record { notices: notice.into_iter().collect(), health, ..record });
         }
         if records.is_empty() {
             return drop(answer.send(Ok(0)));

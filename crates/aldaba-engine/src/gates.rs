@@ -70,7 +70,7 @@ impl Gates {
         for GateRecord { key, gate, why } in records {
             let post = gates.table.put(&key, gate.held_until.unwrap_or(Timestamp::MIN));
             // A probe that was on its way ended with the process that had sent it.
-            post.gate = Gate { probing: false, ..gate };
+            post.gate = gate.without_probe();
             post.why = why;
             while let Some(key) = gates.table.surplus(key.org)
                 && let Some(post) = gates.table.remove(&key)
@@ -127,17 +127,13 @@ impl Gates {
             Some(post) if policy.takes_part_in(key.scope) => post.gate.passage(policy, now),
             _ => Passage::Open,
         });
-        let held = passages.iter().filter_map(|passage| match passage {
-            Passage::Held(until) => Some(*until),
-            _ => None,
-        });
-        if let Some(until) = held.max() {
+        // Of two probes it waits for the wider gate's first.
+        if let Some((key, binding)) = Passage::binding(keys.iter().zip(passages).rev()) {
             self.wait(visitor, &keys, &passages);
-            return Entrance::At(until);
-        }
-        if let Some(probed) = passages.iter().position(|passage| *passage == Passage::Probing) {
-            self.wait(visitor, &keys, &passages);
-            if let Some(post) = self.table.get_mut(&keys[probed]) {
+            if let Passage::Held(until) = binding {
+                return Entrance::At(until);
+            }
+            if let Some(post) = self.table.get_mut(key) {
                 post.waiters.insert(visitor.endpoint);
             }
             return Entrance::Waits;
@@ -190,11 +186,10 @@ impl Gates {
     pub(crate) fn still_open(&self, start: &Start, now: Timestamp) -> bool {
         let policy = &start.target.policy;
         keys(&start.target).iter().all(|key| match self.table.get(key) {
-            Some(post) if policy.takes_part_in(key.scope) => match post.gate.passage(policy, now) {
-                Passage::Open => true,
-                Passage::Probing => post.prober == Some(start.waiting.seq),
-                Passage::Held(_) | Passage::Probe => false,
-            },
+            Some(post) if policy.takes_part_in(key.scope) => {
+                let is_probe = post.prober == Some(start.waiting.seq);
+                post.gate.passage(policy, now).lets_start(is_probe)
+            }
             _ => true,
         })
     }
@@ -212,12 +207,10 @@ impl Gates {
 
     fn binding_hold(&self, keys: &[GateKey], policy: &Policy, now: Timestamp) -> Option<HostHold> {
         let keys = keys.iter().filter(|key| policy.takes_part_in(key.scope));
-        let holds = keys.filter_map(|key| match self.table.get(key)?.gate.passage(policy, now) {
-            Passage::Held(until) => Some(HostHold { scope: key.scope, until: Some(until) }),
-            Passage::Probing => Some(HostHold { scope: key.scope, until: None }),
-            Passage::Open | Passage::Probe => None,
-        });
-        holds.max_by_key(|hold| hold.until)
+        let passages = keys.filter_map(|key| Some((key, self.table.get(key)?.gate.passage(policy, now))));
+        let (key, passage) = Passage::binding(passages)?;
+        let until = if let Passage::Held(until) = passage { Some(until) } else { None };
+        Some(HostHold { scope: key.scope, until })
     }
 
     /// Lets every gate that the attempt has a say in know how it went.
@@ -255,7 +248,7 @@ impl Gates {
             if self.is_prober(&key, start)
                 && let Some(post) = self.table.get(&key)
             {
-                let gate = Gate { probing: false, ..post.gate.clone() };
+                let gate = post.gate.clone().without_probe();
                 let why = post.why.clone();
                 self.set(&key, gate, &why, now, &mut news);
             }
@@ -298,9 +291,8 @@ impl Gates {
             (_, Some(_)) => post.ramp = None,
             (None, None) => {}
         }
-        // Only holds have to survive a restart; a count of failures that led to none is not kept.
-        if gate.held_until.is_some() || post.may_be_on_disk() {
-            let kept = if gate.held_until.is_some() { gate.clone() } else { Gate::default() };
+        let kept = gate.kept();
+        if !kept.is_clear() || post.may_be_on_disk() {
             news.changed.push(GateRecord { key: key.clone(), gate: kept, why: post.why.clone() });
         }
         post.touched = true;

@@ -9,7 +9,7 @@ use crate::{
 use aldaba_delivery::OrgId;
 use aldaba_delivery::PolicyError;
 use aldaba_delivery::policy::Overrides;
-use aldaba_store::sqlite::{Monotonic, OpenError, Opening, Options as StoreOptions, SqliteStore};
+use aldaba_store::{Monotonic, OpenError, Opening, Store, StoreOptions};
 use std::fmt;
 use std::sync::Arc;
 
@@ -38,7 +38,6 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub struct Installation {
     pub engine: Engine,
-    pub store: Arc<SqliteStore>,
     pub wire: Wire,
 }
 
@@ -66,18 +65,10 @@ impl Installation {
         Profiles::new(&engine.profile, &engine.brand).map_err(StartError::from)?;
         let wire = Wire::new(wire)?;
         let (store, vault) = open(store, encryption_key, clock.clone(), entropy.clone()).await?;
-        let store = Arc::new(store);
-        let parts = Parts {
-            store: store.clone(),
-            transport: Arc::new(wire.clone()),
-            clock,
-            entropy,
-            vault,
-            policies,
-        };
+        let parts = Parts { store, transport: Arc::new(wire.clone()), clock, entropy, vault, policies };
         let engine = Engine::start(parts, engine).await?;
         wire.supervise_with(engine.background().clone());
-        Ok(Self { engine, store, wire })
+        Ok(Self { engine, wire })
     }
 }
 
@@ -87,7 +78,7 @@ async fn open(
     key: Option<[u8; 32]>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-) -> Result<(SqliteStore, Vault), SetupError> {
+) -> Result<(Arc<dyn Store>, Vault), SetupError> {
     let options = StoreOptions { clock: Monotonic::new(move || clock.monotonic()), ..options };
     let opened = tokio::task::spawn_blocking(move || open_with_key(&options, key, &*entropy)).await;
     match opened {
@@ -103,7 +94,7 @@ fn open_with_key(
     options: &StoreOptions,
     given: Option<[u8; 32]>,
     entropy: &dyn Entropy,
-) -> Result<(SqliteStore, Vault), SetupError> {
+) -> Result<(Arc<dyn Store>, Vault), SetupError> {
     let folder = DataFolder::at(&options.folder);
     let opening = Opening::begin(options)?;
     if opening.is_new() && folder.has_encryption_key() && !options.accept_older_data {

@@ -109,7 +109,7 @@ impl Orphans {
             let cancel =
                 |(endpoint, waiting): &(_, _)| Cancel { app, endpoint: *endpoint, waiting: *waiting };
             let slice = slice.iter().map(cancel).collect();
-            let fates = self.inbox.ask(|answer| Event::Cancel(None, slice, Reason::Cancelled, answer));
+            let fates = self.inbox.ask(|answer| Event::Cancel(None, slice, Reason::OF_DELETION, answer));
             let fates = fates.await.unwrap_or(Err(Error::Closed))?;
             // One in flight is its lane's business: whatever comes of it, it is not sent again.
             as_read &= !fates.contains(&Cancelled::Changed);

@@ -7,8 +7,8 @@ use crate::gates::Gates;
 use crate::operational::{Listeners, extend, moment};
 use crate::{ClockTrust, Entropy, WireResponse};
 use aldaba_delivery::{
-    AppId, AttemptId, Class, Delivery, Ending, EndpointId, Health, HealthStatus, MessageId, OrgId, Outcome,
-    Policy, Reason, Timestamp, Transition,
+    AppId, AttemptId, Conclusion, Delivery, Ending, EndpointId, Health, MessageId, OrgId, Outcome, Reason,
+    Timestamp, Transition,
 };
 use aldaba_store::{Done, Error, LastAttempt, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
 use serde_json::{Value, json};
@@ -23,12 +23,9 @@ pub(crate) struct Recorder {
 }
 
 /// What an attempt means for its delivery.
-pub(crate) struct Conclusion {
+pub(crate) struct Judged {
     attempt: NewAttempt,
-    class: Class,
-    transition: Transition,
-    /// The policy that the endpoint's health is judged by.
-    health_policy: Policy,
+    conclusion: Conclusion,
     /// How the delivery waits from now on, if it does.
     again: Option<Waiting>,
 }
@@ -41,7 +38,7 @@ pub(crate) struct Sent {
     pub(crate) event_type: Arc<str>,
 }
 
-impl Conclusion {
+impl Judged {
     /// Outcome → class → transition, and a line in the log where it went wrong. It concerns nothing but
     /// the delivery, so the attempt's own task can do it: many attempts that fail in the same moment
     /// must not hold up the one task that owns the lanes.
@@ -52,24 +49,22 @@ impl Conclusion {
         trust: &ClockTrust,
         entropy: &dyn Entropy,
     ) -> Self {
-        let policy = &start.target.policy;
-        let class = Class::of(policy, &sent.response.outcome);
+        let (policy, outcome) = (&start.target.policy, &sent.response.outcome);
         let delivery = Delivery {
             attempts: start.waiting.attempts.saturating_add(1),
             clock_start: start.waiting.clock_start,
         };
-        let time = trust.time_rules(policy, delivery.clock_start);
-        let judged = Delivery { clock_start: time.stop_clock, ..delivery };
-        let transition = Transition::after_attempt(policy, &judged, &class, now, entropy.chance());
-        let success = transition == Transition::Settle(Ending::Delivered);
+        let trusted = trust.may_end_by_time();
+        let conclusion = Conclusion::of(policy, &delivery, outcome, trusted, now, entropy.chance());
+        let success = conclusion.delivered();
         if !success {
-            report(start, &delivery, &transition, &sent.response.outcome);
+            report(start, &delivery, &conclusion.transition, outcome);
         }
         let is_first = start.waiting.attempts == 0;
         let trigger = if start.waiting.replayed && is_first { Trigger::Replay } else { Trigger::Scheduled };
         let attempt = sent.noted(trigger, success, entropy);
-        let again = again(start, &delivery, &transition);
-        Self { attempt, class, transition, health_policy: time.health_policy, again }
+        let again = again(start, &delivery, &conclusion.transition);
+        Self { attempt, conclusion, again }
     }
 }
 
@@ -124,10 +119,10 @@ impl Recorder {
                 let record = unsent(&start, Reason::PayloadDeleted, known, now);
                 Some(Judgement { record, again: None, answered: None, woken })
             }
-            End::Sent(conclusion) => {
-                let Conclusion { attempt, class, transition, health_policy, again } = *conclusion;
-                let health = known.after_attempt(&health_policy, &class, &transition, now);
-                let health = if blocks(&start, &transition) { health.blocked(now) } else { health };
+            End::Sent(judged) => {
+                let Judged { attempt, conclusion, again } = *judged;
+                let health = conclusion.health(known, start.target.ordering, now);
+                let Conclusion { class, transition, .. } = conclusion;
                 let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
@@ -206,8 +201,7 @@ fn notices(
         Transition::Settle(Ending::Dead(_)) | Transition::Stop { .. } => Some("message.attempt.exhausted"),
         Transition::Settle(Ending::Delivered) => (attempts > FAILING).then_some("message.attempt.recovered"),
     };
-    let fails = |health: &Health| matches!(health.status, HealthStatus::Failed | HealthStatus::Gone);
-    let of_endpoint = match (fails(before), fails(after)) {
+    let of_endpoint = match (before.status.is_given_up(), after.status.is_given_up()) {
         (false, true) => Some("endpoint.disabled"),
         (true, false) => Some("endpoint.enabled"),
         _ => None,
@@ -266,22 +260,11 @@ pub(crate) fn ended_unsent(
 /// The record of a delivery that ends without an attempt and without success.
 pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Timestamp) -> Record {
     let transition = Transition::Settle(Ending::Dead(reason));
-    let mut record = without_attempt(start, transition, now);
-    if blocks(start, &transition) {
-        *known = known.blocked(now);
-        record.health = Some(known.clone());
+    let health = known.after_ending(start.target.ordering, transition.ending(), now);
+    if let Some(health) = &health {
+        known.clone_from(health);
     }
-    record
-}
-
-/// Whether the endpoint lets nothing overtake a delivery that ends so. Where its owner has ended it, there
-/// is nobody to wait for.
-fn blocks(start: &Start, transition: &Transition) -> bool {
-    let dead = match transition.ending() {
-        Some(Ending::Dead(reason)) => !reason.is_by_hand(),
-        Some(Ending::Delivered) | None => false,
-    };
-    dead && start.target.ordering.blocks()
+    Record { health, ..without_attempt(start, transition, now) }
 }
 
 fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<Waiting> {

@@ -11,7 +11,7 @@ use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
 use crate::target::Target;
 use crate::{Clock, Policies, Profiles, Vault};
-use aldaba_delivery::{AttemptId, Class, Ending, EndpointId, MessageId, Timestamp, Transition, Verdict};
+use aldaba_delivery::{AttemptId, Class, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
     Attempt, AuditEntry, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt, Record,
     Recorded, Resent, Seq, Store, Trigger, Waiting,
@@ -141,7 +141,7 @@ impl Resender {
         }
         let round = self.round(endpoint.id, message).await?;
         let waits = round.as_ref().and_then(waiting);
-        if waits.is_some() && endpoint.config.ordering.is_fifo() {
+        if !endpoint.config.ordering.allows_manual_attempt(waits.is_some()) {
             return Err(ResendError::InOrder);
         }
         let target = Arc::new(self.target(endpoint));
@@ -196,7 +196,7 @@ impl Resender {
             }
         }
         let endpoint = self.endpoint(start.endpoint).await?;
-        if claimed.is_some() && endpoint.config.ordering.is_fifo() {
+        if !endpoint.config.ordering.allows_manual_attempt(claimed.is_some()) {
             return Err(ResendError::InOrder);
         }
         start.target = Arc::new(self.target(&endpoint));
@@ -210,7 +210,10 @@ impl Resender {
         let at = self.clock.now();
         let made = attempt.clone().of((start.waiting.seq, start.endpoint, start.waiting.message));
         match claimed {
-            Some(waiting) => self.record(asked, &start, waiting, attempt, at).await?,
+            Some(waiting) => {
+                let transition = Transition::after_manual_attempt(class.verdict, waiting.due_at);
+                self.record(asked, &start, (waiting, transition), attempt, at).await?;
+            }
             None => self.note(asked, &start, attempt, at).await?,
         }
         Ok(Made { attempt: Box::new(made), waits: claimed.is_some() && !delivered })
@@ -242,15 +245,10 @@ impl Resender {
         &self,
         asked: &NewResend,
         start: &Start,
-        waiting: Waiting,
+        (waiting, transition): (Waiting, Transition),
         attempt: NewAttempt,
         at: Timestamp,
     ) -> Result<(), ResendError> {
-        let transition = if attempt.success {
-            Transition::Settle(Ending::Delivered)
-        } else {
-            Transition::Retry { due_at: waiting.due_at }
-        };
         let record = Record {
             seq: waiting.seq,
             app: start.target.app,

@@ -1,6 +1,6 @@
 use crate::wire::Identity;
 use crate::{Policies, Profile, Profiles, Vault};
-use aldaba_delivery::{AppId, Ordering, OrgId, Origin, Policy, Timestamp};
+use aldaba_delivery::{AppId, Controls, Ordering, OrgId, Origin, Policy, Timestamp};
 use aldaba_signature::SigningKey;
 use aldaba_store::Endpoint;
 use http::header::AUTHORIZATION;
@@ -99,6 +99,11 @@ impl Target {
 }
 
 impl Target {
+    /// What its operator has set that decides whether deliveries go to it.
+    pub(crate) fn controls(&self) -> Controls {
+        Controls { disabled: self.disabled, ordering: self.ordering }
+    }
+
     /// The headers of a request: the profile's, and beside them the message's own and the endpoint's.
     pub(crate) fn with_own(
         profile: &Profile,

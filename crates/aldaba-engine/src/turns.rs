@@ -18,7 +18,7 @@ use crate::lane::{Awake, Entry, FixedMap, FixedSet, Lane, Place, Queue, Reading,
 use crate::options::Options;
 use crate::outlook::{Outlook, Question};
 use crate::target::Target;
-use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Passability, Reason, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Reason, Timestamp};
 use aldaba_store::{DueQuery, Record, Seq, Waiting};
 use app_throttle::AppThrottles;
 use origins::Origins;
@@ -209,11 +209,7 @@ impl Turns {
             let awake = match &mut lane.awake {
                 Some(awake) => {
                     awake.target = target;
-                    // But what a hand has made of it counts.
-                    if awake.health.epoch != health.epoch {
-                        let quiet_until = awake.health.quiet_until.max(health.quiet_until);
-                        awake.health = Health { quiet_until, ..health };
-                    }
+                    awake.health = awake.health.reconciled(&health);
                     awake
                 }
                 none => {
@@ -221,9 +217,9 @@ impl Turns {
                     none.insert(Box::new(Awake { target, health }))
                 }
             };
-            // A block ends with the ordering that asked for it.
-            if !awake.target.ordering.blocks() {
-                awake.health = awake.health.unblocked(now);
+            let ordering = awake.target.ordering;
+            if let Some(health) = awake.health.reordered(ordering, ordering, now) {
+                awake.health = health;
             }
             self.plan_search(endpoint, now, now);
         }
@@ -338,11 +334,9 @@ impl Turns {
         let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
             return MayStart::No;
         };
-        let lane_open = match lane.awake.as_deref().map(|awake| awake.passability(now)) {
-            Some(Passability::Open) => true,
-            Some(Passability::Probe) => lane.probing == Some(start.waiting.seq),
-            Some(Passability::Held(_)) | None => false,
-        };
+        let is_probe = lane.probing == Some(start.waiting.seq);
+        let lets_start = |awake: &Awake| awake.state().passability(now).lets_start(is_probe);
+        let lane_open = lane.awake.as_deref().is_some_and(lets_start);
         // What the endpoint was changed to since then counts.
         let same = |awake: &Awake| Arc::ptr_eq(&awake.target, &start.target);
         let current = lane.reading == Reading::Done && lane.awake.as_deref().is_some_and(same);

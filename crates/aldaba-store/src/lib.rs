@@ -33,6 +33,7 @@ mod history;
 mod lanes;
 mod listing;
 mod notices;
+mod opening;
 pub mod operations;
 mod replay;
 mod restarts;
@@ -77,6 +78,8 @@ pub use listing::{
     Payloads, Progress, Within,
 };
 pub use notices::{Notice, NoticeNumber};
+pub use opening::{Opening, StoreOptions, has_database, open};
+pub use operations::Monotonic;
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,
@@ -90,6 +93,7 @@ pub use source::{
     EventState, ReopenEvent, Round, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken,
     Sources,
 };
+pub use sqlite::OpenError;
 pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
     Accept, Accepted, Accepts, Done, IdempotencyKey, InlineApplication, NewAttempt, NewDelivery, Quota,
@@ -122,6 +126,12 @@ pub trait Store:
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
+
+    /// Resolves once the store has failed for good, with the reason. The process should end with it: what the disk
+    /// holds is uncertain, and only a fresh start reads it again.
+    fn failed(&self) -> Pin<Box<dyn Future<Output = String> + Send>> {
+        Box::pin(std::future::pending())
+    }
 
     /// The store's own threads that were restarted lately.
     fn restarted(&self) -> Vec<RestartedTask> {

@@ -9,8 +9,7 @@ use crate::installed::{self, NotInstalled};
 use crate::reach;
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{CLOCK_SETTING, Clock, ClockRecord, Engine, SystemClock, default_organization};
-use aldaba_store::sqlite::{OpenError, Opening, SqliteStore};
-use aldaba_store::{Change, Changed, Directory, Done, Store};
+use aldaba_store::{Change, Changed, Done, OpenError, Opening, Store};
 use clap::{Args, Subcommand};
 use http::Method;
 use std::io::{ErrorKind, Write};
@@ -70,7 +69,7 @@ pub(crate) fn run(options: &ClockOptions, config: &Config) -> Result<(), Failure
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let said = runtime.block_on(async {
         match (Opening::begin(&config.store), &options.command) {
-            (Ok(opening), Some(ClockCommand::Trust)) => trust_stopped(&opening.finish()?).await,
+            (Ok(opening), Some(ClockCommand::Trust)) => trust_stopped(&*opening.finish()?).await,
             (Ok(opening), None) => show_stopped(&opening),
             (Err(OpenError::Locked { .. }), Some(ClockCommand::Trust)) => {
                 trust_running(config.data(), folder).await
@@ -82,7 +81,7 @@ pub(crate) fn run(options: &ClockOptions, config: &Config) -> Result<(), Failure
     Ok(writeln!(std::io::stdout(), "{said}")?)
 }
 
-async fn trust_stopped(store: &SqliteStore) -> Result<String, Failure> {
+async fn trust_stopped(store: &dyn Store) -> Result<String, Failure> {
     let now = SystemClock::new().now();
     let (answer, answered) = oneshot::channel();
     let done = Done::new(move |result: Result<Changed, _>| drop(answer.send(result)));

@@ -6,7 +6,7 @@ use crate::installed::full_path;
 use crate::server::StartError;
 use crate::{keys, server};
 use aldaba_engine::{DataFolder, Installation, SystemEntropy};
-use aldaba_store::sqlite::has_database;
+use aldaba_store::has_database;
 use std::io::Write;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::cli::quoted;
 use crate::config::Config;
 use crate::keys;
-use aldaba_store::sqlite::has_database;
+use aldaba_store::has_database;
 use std::path::Path;
 
 /// What is missing, where it was looked for, and what to do.

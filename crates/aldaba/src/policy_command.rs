@@ -12,7 +12,6 @@ use crate::reach::{self, Backend, Reach};
 use aldaba_delivery::policy::{Chances, Preview};
 use aldaba_delivery::{Ending, Policy, PolicyError, parse_span};
 use aldaba_engine::Policies;
-use aldaba_store::Directory;
 use clap::Subcommand;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

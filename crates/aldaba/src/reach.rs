@@ -7,12 +7,12 @@ use crate::{JwtSecret, keys, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::wire::read_roots;
 use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, default_organization};
-use aldaba_store::Store;
-use aldaba_store::sqlite::{OpenError, SqliteStore};
+use aldaba_store::{OpenError, Store};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use url::{Host, Url};
 
 const URL: &str = "ALDABA_URL";
@@ -105,11 +105,10 @@ impl Reach {
 }
 
 /// Where a command finds what an organization has: with a running server, or in the store.
-#[derive(Debug)]
 pub(crate) enum Backend {
     Server(ApiClient),
     /// Nobody else has it open.
-    Store(SqliteStore, OrgId),
+    Store(Arc<dyn Store>, OrgId),
 }
 
 impl Backend {
@@ -123,7 +122,7 @@ impl Backend {
             return Ok(Self::Server(reach.client(variables, config)?));
         }
         installed::check_database(config)?;
-        match SqliteStore::open(&config.store) {
+        match aldaba_store::open(&config.store) {
             Ok(store) => Ok(Self::Store(store, reach.org)),
             Err(OpenError::Locked { .. }) => Ok(Self::Server(holder(config, reach.org)?)),
             Err(error) => Err(error.into()),

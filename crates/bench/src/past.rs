@@ -3,10 +3,9 @@
 
 use crate::Result;
 use aldaba_delivery::{AppId, AttemptId, Ending, EndpointId, MessageId, OrgId, Timestamp, Transition};
-use aldaba_store::sqlite::{Options, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Accepts, Content, Directory, Done, Error, Hour, NewAttempt, NewDelivery, NewMessage,
-    Record, Recorded, Records, Statistics, Store, SumUp, Trigger, WhichApplication,
+    Accept, Accepted, Content, Done, Error, Hour, NewAttempt, NewDelivery, NewMessage, Record, Recorded,
+    StoreOptions, SumUp, Trigger, WhichApplication,
 };
 use bytes::Bytes;
 use std::path::Path;
@@ -41,7 +40,7 @@ impl Past<'_> {
     }
 
     pub(crate) async fn write(&self, folder: &Path) -> Result<()> {
-        let store = SqliteStore::open(&Options::new(folder))?;
+        let store = aldaba_store::open(&StoreOptions::new(folder))?;
         let org: OrgId = self.org.parse()?;
         let which = WhichApplication { org, key: self.app.to_owned() };
         let version = store.tenant(which).await?.ok_or("there is no such application")?.version;

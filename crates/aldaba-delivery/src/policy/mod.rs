@@ -168,6 +168,10 @@ impl Policy {
         self.jitter.longest(self.schedule.longest())
     }
 
+    pub fn has_stop_date(&self) -> bool {
+        self.limit.stop_after.is_some()
+    }
+
     pub fn takes_part_in_gates(&self) -> bool {
         self.gate != GateRule::Apart
     }

@@ -115,7 +115,7 @@ impl Directory {
         let loads = self.filter_change(&endpoint, Some(current)).await?;
         match self.change_with(1, deed, change, loads).await {
             Ok(_) => {
-                if let Some((health, _)) = endpoint.switched(current, resume) {
+                if let Some((health, _)) = endpoint.reconfigured(current, resume) {
                     endpoint.health = health;
                 }
                 Ok(endpoint)

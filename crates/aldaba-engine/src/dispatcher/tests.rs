@@ -7,8 +7,7 @@ use crate::{
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{Answer, OrgId, Outcome};
-use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, WhichApplication};
+use aldaba_store::{Actor, DeliveryState, EndpointConfig, StoreOptions, WhichApplication};
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ impl Transport for Receiver {
 
 async fn start(folder: &Path, answers: bool) -> Engine {
     let parts = Parts {
-        store: Arc::new(SqliteStore::open(&StoreOptions::new(folder)).unwrap()),
+        store: aldaba_store::open(&StoreOptions::new(folder)).unwrap(),
         transport: Arc::new(Receiver { answers }),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy::new()),

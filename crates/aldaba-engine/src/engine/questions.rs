@@ -40,9 +40,8 @@ impl Engine {
     ) -> Result<Option<bool>, Error> {
         // Not from memory: there, what is old is noticed only when something is written.
         let tenant = self.0.store.tenant(which.clone()).await?;
-        let takes = |endpoint: &Subscription| {
-            (!endpoint.disabled || endpoint.holds) && endpoint.lists(event_type, channels)
-        };
+        let takes =
+            |endpoint: &Subscription| endpoint.skips().is_none() && endpoint.lists(event_type, channels);
         Ok(tenant.map(|tenant| tenant.endpoints.iter().any(takes)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Direct, Intake, NewEvent, Quotas, SendError};
 use crate::matching::{LOOKS_AT_ONCE, looks, wanting};
-use aldaba_delivery::{MessageId, SkipReason, Timestamp};
+use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Subscription, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDe
         endpoint: endpoint.id,
         due_at,
         ordered: endpoint.ordered,
-        skipped: (endpoint.disabled && !endpoint.holds).then_some(SkipReason::EndpointDisabled),
+        skipped: endpoint.skips(),
     };
     wanting(tenant, &facts).filter(is_for).map(delivery).collect()
 }

@@ -4,7 +4,7 @@
 //! moment: none of them has a clock that started earlier. It is lowered by what the lane hears, and set anew by every
 //! search, which reads what has started before and when the rest has.
 
-use aldaba_delivery::Timestamp;
+use aldaba_delivery::{Health, Timestamp, first_past_stop};
 use std::time::Duration;
 
 /// How long until the first search where the store has to say what waits, or under which policy. Most lanes have sent
@@ -64,8 +64,8 @@ impl Searched {
     /// When to search next, right after the next stop date. `None`: none is known, or it has come already and what waits could
     /// not be ended: then the next walk looks again.
     pub(crate) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
-        let stop = self.oldest.filter(|_| !self.held)? + self.stop_after?;
-        (stop >= now).then_some(stop + Duration::from_millis(1))
+        let past = first_past_stop(self.oldest.filter(|_| !self.held)?, self.stop_after?);
+        (past > now).then_some(past)
     }
 }
 
@@ -174,11 +174,11 @@ impl Expiry {
         self.not_before.max(now)
     }
 
-    /// When to search next. `released_at`: when what was held was let go, from which stop dates count. `until`: the
-    /// moment before which nothing is sent; what would be past its stop date then is so now.
+    /// When to search next. `health`: the endpoint's, where it is known; stop dates count from when what was held was let
+    /// go. `until`: the moment before which nothing is sent; what would be past its stop date then is so now.
     pub(crate) fn next_search(
         &self,
-        released_at: Option<Timestamp>,
+        health: Option<&Health>,
         until: Timestamp,
         now: Timestamp,
     ) -> Option<Timestamp> {
@@ -188,8 +188,9 @@ impl Expiry {
             StopAfter::After(_) if self.oldest == Timestamp::MAX => return None,
             StopAfter::After(_) if self.oldest == Timestamp::MIN => now + FIRST_SEARCH_DELAY,
             StopAfter::After(span) => {
-                let stop = released_at.map_or(self.oldest, |at| at.max(self.oldest)) + span;
-                if until > stop { now } else { stop + Duration::from_millis(1) }
+                let clock_start = health.map_or(self.oldest, |health| health.clock_start(self.oldest));
+                let past = first_past_stop(clock_start, span);
+                if until >= past { now } else { past }
             }
         };
         Some(at.max(self.not_before))
@@ -224,8 +225,12 @@ mod tests {
         assert_eq!(next(&expiry), after(Duration::from_secs(59)));
         expiry.offered(NOW + MINUTE);
         assert_eq!(next(&expiry), after(Duration::from_secs(59)), "that is a later one");
-        let released = Some(NOW + MINUTE);
-        assert_eq!(expiry.next_search(released, NOW, NOW), after(MINUTE * 2), "it counts from the release");
+        let released = Health { released_at: Some(NOW + MINUTE), ..Health::default() };
+        assert_eq!(
+            expiry.next_search(Some(&released), NOW, NOW),
+            after(MINUTE * 2),
+            "it counts from the release"
+        );
         expiry.nothing_waits();
         assert_eq!(next(&expiry), None);
     }

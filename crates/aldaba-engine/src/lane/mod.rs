@@ -18,10 +18,9 @@ pub(crate) use throttle::Throttle;
 use crate::target::Target;
 use crate::turns::Owner;
 use crate::{ClockTrust, Options};
-use aldaba_delivery::{AppId, Health, Passability, Reason, StopRule, Timestamp};
+use aldaba_delivery::{Admission, AppId, EndpointState, Health, Reason, StopRule, Timestamp};
 use aldaba_store::Seq;
 use foldhash::fast::FixedState;
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +29,6 @@ use std::time::Duration;
 /// is a quick one. It does not resist chosen keys: ids are the server's own, and maps keyed by an origin are bounded.
 pub(crate) type FixedMap<K, V> = HashMap<K, V, FixedState>;
 pub(crate) type FixedSet<K> = HashSet<K, FixedState>;
-
-/// How soon a lane looks again whether what it holds may end, while the clock is not trusted.
-const DISTRUST_RECHECK: Duration = Duration::from_secs(60);
 
 /// There can be very many, most of them waiting: what only a lane about to send needs is in
 /// [`Awake`].
@@ -82,29 +78,14 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// A block counts only as long as the ordering asks for it: an attempt that began under another one may
-    /// still have set it.
-    fn health(&self, now: Timestamp) -> Cow<'_, Health> {
-        match self.target.ordering.blocks() {
-            true => Cow::Borrowed(&self.health),
-            // It counts as let go when it was set, so that the moment does not move on with every look.
-            false => Cow::Owned(self.health.unblocked(self.health.changed_at.unwrap_or(now))),
-        }
-    }
-
-    /// Nothing is sent but probes, and what waits is held.
-    pub(crate) fn holds(&self, now: Timestamp) -> bool {
-        self.health(now).holds(self.target.disabled)
+    /// What its deliveries are judged by.
+    pub(crate) fn state(&self) -> EndpointState<'_> {
+        EndpointState::of(&self.health, self.target.controls())
     }
 
     /// By what deliveries end that have waited too long.
-    pub(crate) fn stop_rule(&self, now: Timestamp) -> StopRule {
-        let health = self.health(now).into_owned();
-        StopRule { policy: self.target.policy.clone(), health, off: self.target.disabled }
-    }
-
-    pub(crate) fn passability(&self, now: Timestamp) -> Passability {
-        if self.target.disabled { Passability::Held(None) } else { self.health(now).passability(now) }
+    pub(crate) fn stop_rule(&self) -> StopRule {
+        self.state().stop_rule(self.target.policy.clone())
     }
 }
 
@@ -230,28 +211,14 @@ impl Lane {
             return Readiness::Waits;
         }
         if self.deleted {
-            return Readiness::Ends(Reason::Cancelled);
+            return Readiness::Ends(Reason::OF_DELETION);
         }
-        let off = awake.target.disabled;
-        // While the clock is not trusted nothing has been held for too long; it is looked at again.
-        let expires_at = awake.health(now).held_too_long_at(off, due_at, held);
-        let over = expires_at.is_some_and(|at| at <= now);
-        let expires_at = match over && !trust.may_end_by_time() {
-            true => Some(now + DISTRUST_RECHECK),
-            false => expires_at,
-        };
-        if expires_at.is_some_and(|at| at <= now) {
-            return Readiness::Ends(Reason::Expired);
-        }
-        let passability = awake.passability(now);
-        let probe = match passability {
-            Passability::Open => false,
-            Passability::Probe if self.probing.is_none() => true,
-            Passability::Probe => return Readiness::Waits,
-            Passability::Held(until) => {
-                let look_again = until.into_iter().chain(expires_at).min();
-                return look_again.map_or(Readiness::Waits, Readiness::At);
-            }
+        let probing = self.probing.is_some();
+        let probe = match awake.state().admission(due_at, held, probing, now, || trust.may_end_by_time()) {
+            Admission::Open => false,
+            Admission::Probe => true,
+            Admission::Held(until) => return until.map_or(Readiness::Waits, Readiness::At),
+            Admission::Ends(reason) => return Readiness::Ends(reason),
         };
         let released_at = awake.health.released_at;
         self.go_slowly_since(released_at, now);

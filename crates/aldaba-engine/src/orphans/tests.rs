@@ -10,10 +10,9 @@ use crate::{
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{Failure, FailureKind, MessageId, OrgId, Outcome, Reason};
-use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
     Actor, DeliveryState, EndpointConfig, Order, Page, Part, Source, SourceEvent, SourceEventsQuery, Store,
-    WhichApplication,
+    StoreOptions, WhichApplication,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -121,7 +120,7 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
 #[tokio::test]
 async fn what_waits_for_a_deleted_source_ends_and_its_lanes_are_given_back() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&StoreOptions::new(folder.path())).unwrap());
+    let store = aldaba_store::open(&StoreOptions::new(folder.path())).unwrap();
     let engine = start(store).await;
     let (gone, other) = (source(&engine, 5, 40).await, source(&engine, 1, 3).await);
     assert_eq!(states(&events_of(&engine, &gone).await).filter(|state| waits(*state)).count(), 200);
@@ -137,7 +136,7 @@ async fn what_waits_for_a_deleted_source_ends_and_its_lanes_are_given_back() {
 #[tokio::test]
 async fn a_source_that_was_deleted_when_the_engine_stopped_is_ended_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Arc::new(SqliteStore::open(&StoreOptions::new(folder.path())).unwrap());
+    let open = || aldaba_store::open(&StoreOptions::new(folder.path())).unwrap();
     let engine = start(open()).await;
     let gone = source(&engine, 2, 20).await;
     // Nobody walks any more: what is deleted now is left as it is.
@@ -154,7 +153,7 @@ async fn a_source_that_was_deleted_when_the_engine_stopped_is_ended_by_the_next(
 #[tokio::test]
 async fn nothing_in_memory_remembers_applications_that_were_made_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&StoreOptions::new(folder.path())).unwrap());
+    let store = aldaba_store::open(&StoreOptions::new(folder.path())).unwrap();
     let engine = start(store).await;
     let directory = engine.directory().by(&Arc::new(Actor::program(ORG)));
     for round in 0..3 {

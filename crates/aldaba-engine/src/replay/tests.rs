@@ -3,9 +3,8 @@
 use super::*;
 use crate::SystemEntropy;
 use aldaba_delivery::Timestamp;
-use aldaba_store::Accept;
 use aldaba_store::conformance::{Scene, at};
-use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
+use aldaba_store::{Accept, Monotonic, StoreOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -38,12 +37,12 @@ impl Clock for Steps {
 /// Counts what an endpoint was never sent, on a store whose reads come forward by one message each.
 async fn count(folder: &Path, clock: Steps) -> Counted {
     let slow = Steps::of(1);
-    let options = Options {
+    let options = StoreOptions {
         clock: Monotonic::new(move || slow.next()),
         queue_wait: Duration::MAX,
-        ..Options::new(folder)
+        ..StoreOptions::new(folder)
     };
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&options).expect("a store"));
+    let store = aldaba_store::open(&options).expect("a store");
     let scene = Scene::new(store.clone());
     let tenant = scene.with_endpoints(1).await;
     for _ in 0..MESSAGES {

@@ -5,10 +5,9 @@ use crate::SystemClock;
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{AppId, Gate, GateKey, GateScope, MessageId, Origin, Reason, ReplayId};
 use aldaba_store::conformance::{Scene, at};
-use aldaba_store::sqlite::{Options as StoreOptions, SqliteStore};
 use aldaba_store::{
     Accept, Accepted, AuditEntry, Change, Hour, MessagesQuery, NewDelivery, Order, Page, Record, Recorded,
-    Replay, ReplayFilter, ReplayKind, ReplayState, RevokedToken, Tenant,
+    Replay, ReplayFilter, ReplayKind, ReplayState, RevokedToken, StoreOptions, Tenant,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -21,7 +20,7 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
 fn open(folder: &Path) -> Arc<dyn Store> {
-    Arc::new(SqliteStore::open(&StoreOptions::new(folder)).expect("a store"))
+    aldaba_store::open(&StoreOptions::new(folder)).expect("a store")
 }
 
 fn keeper(store: Arc<dyn Store>) -> Retention {

@@ -5,7 +5,6 @@ use super::Turns;
 use crate::expiry::SearchFor;
 use crate::lane::{Awake, Lane, Reading, Searched};
 use aldaba_delivery::{EndpointId, StopRule, Timestamp};
-use std::sync::Arc;
 
 /// How many lanes are searched at once: enough to keep up with what was accepted, few enough to leave the store to
 /// others.
@@ -69,7 +68,7 @@ impl Turns {
         };
         lane.expiry.alarm = None;
         let is_over = lane.deleted || self.gone.contains(&lane.app);
-        if is_over || lane.expiry.is_searching() || !lane.may_have_expired(now) {
+        if is_over || lane.expiry.is_searching() || !lane.may_have_expired() {
             return None;
         }
         lane.expiry.begins();
@@ -106,7 +105,7 @@ impl Turns {
     /// By what a lane that is awake judges now, and until when nothing of it is sent.
     pub(crate) fn stop_rule(&self, endpoint: EndpointId, now: Timestamp) -> Option<(StopRule, Timestamp)> {
         let lane = self.lanes.get(&endpoint).filter(|lane| lane.reading == Reading::Done)?;
-        let rule = lane.awake.as_ref()?.stop_rule(now);
+        let rule = lane.awake.as_ref()?.stop_rule();
         Some((rule, self.not_before(endpoint, now)))
     }
 
@@ -115,11 +114,6 @@ impl Turns {
         let is_over =
             |lane: &Lane| lane.deleted || self.gone.contains(&lane.app) || lane.expiry.is_outdated();
         !self.halted && self.lanes.get(&endpoint).is_none_or(|lane| !is_over(lane))
-    }
-
-    /// The target of a lane that is awake.
-    pub(crate) fn target(&self, endpoint: EndpointId) -> Option<Arc<crate::target::Target>> {
-        self.lanes.get(&endpoint)?.awake.as_ref().map(|awake| awake.target.clone())
     }
 
     /// Whether something of a lane is in flight.
@@ -153,8 +147,8 @@ impl Lane {
         }
         let awake = self.awake.as_ref().filter(|_| self.reading == Reading::Done);
         match awake {
-            Some(awake) if awake.holds(now) => None,
-            Some(awake) => self.expiry.next_search(awake.health.released_at, until, now),
+            Some(awake) if awake.state().holds() => None,
+            Some(awake) => self.expiry.next_search(Some(&awake.health), until, now),
             // What is not due yet is due before its stop date, unless that has become an earlier one: then the search after
             // the change has told when the oldest clock started.
             None if due_at > now && !self.expiry.knows_stop_date() => None,
@@ -163,14 +157,9 @@ impl Lane {
     }
 
     /// Whether a search may find something, as far as the lane knows.
-    fn may_have_expired(&self, now: Timestamp) -> bool {
-        let awake = self.awake.as_ref().filter(|_| self.reading == Reading::Done);
-        self.backlog.next_due().is_some() && awake.is_none_or(|awake| awake.may_stop() && !awake.holds(now))
-    }
-}
-
-impl Awake {
-    fn may_stop(&self) -> bool {
-        self.target.policy.limit.stop_after.is_some()
+    fn may_have_expired(&self) -> bool {
+        let awake = self.awake.as_deref().filter(|_| self.reading == Reading::Done);
+        let may_stop = |awake: &Awake| awake.target.policy.has_stop_date() && !awake.state().holds();
+        self.backlog.next_due().is_some() && awake.is_none_or(may_stop)
     }
 }

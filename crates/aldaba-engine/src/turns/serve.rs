@@ -242,8 +242,7 @@ impl Turns {
             && let Some(awake) = &lane.awake
         {
             let target = awake.target.clone();
-            let stops = target.policy.limit.stop_after.is_some();
-            let rule = stops.then(|| awake.stop_rule(now));
+            let rule = target.policy.has_stop_date().then(|| awake.stop_rule());
             let key = (target.org, target.origin.clone());
             let wanted = OriginClaim { key, app: owner.app, standing };
             let has_place = self.origins.claim_of(endpoint) == Some(&wanted);
@@ -296,11 +295,10 @@ impl Turns {
             return Turn::Later;
         };
         if let Some(rule) = rule {
-            if rule.ends(&wait(&head), now) && self.trust.may_end_by_time() {
-                return Turn::Overdue;
+            match rule.clock_at_turn(&wait(&head), now, || self.trust.may_end_by_time()) {
+                Some(clock_start) => head.clock_start = clock_start,
+                None => return Turn::Overdue,
             }
-            // The stop date counts from when it was let go.
-            head.clock_start = rule.health.clock_start(head.clock_start);
         }
         let deliveries = lane.backlog.len();
         let visitor = Visitor { endpoint, target: &target, head: head.seq, deliveries };

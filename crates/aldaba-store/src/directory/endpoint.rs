@@ -3,7 +3,8 @@
 use crate::LastError;
 use aldaba_delivery::filter::Filter;
 use aldaba_delivery::{
-    AppId, ConditionCause, EndpointId, Health, HealthStatus, Ordering, OrgId, Timestamp, WhenDisabled,
+    AppId, ConditionCause, Controls, EndpointId, EndpointState, Health, Ordering, OrgId, Timestamp,
+    WhenDisabled,
 };
 use std::sync::Arc;
 
@@ -62,6 +63,11 @@ impl EndpointConfig {
             ordering: Ordering::None,
             metadata: "{}".into(),
         }
+    }
+
+    /// What decides whether deliveries go to it.
+    pub fn controls(&self) -> Controls {
+        Controls { disabled: self.disabled, ordering: self.ordering }
     }
 
     /// The names, as callers know them, of what is not as it was `before`.
@@ -131,33 +137,27 @@ impl Endpoint {
         self
     }
 
-    /// What becomes of the health when this configuration takes the place of `before`, where anything does.
+    /// What its deliveries are judged by.
+    pub fn state(&self) -> EndpointState<'_> {
+        EndpointState::of(&self.health, self.config.controls())
+    }
+
+    /// What becomes of the health when this configuration takes the place of `before`, where anything does, with the
+    /// cause for the history.
+    pub fn reconfigured(&self, before: &Self, resume: bool) -> Option<(Health, Option<ConditionCause>)> {
+        let controls = (before.config.controls(), self.config.controls());
+        before.health.reconfigured(controls.0, controls.1, resume, self.updated_at)
+    }
+
+    /// The same, but for what a change of the ordering does.
     pub fn switched(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
-        let (health, at) = (&before.health, self.updated_at);
-        match (before.config.disabled, self.config.disabled) {
-            (false, true) => Some((health.turned_off(at), ConditionCause::TurnedOff)),
-            (true, false) => Some((health.resumed(at), ConditionCause::TurnedOn)),
-            (false, false) if resume && health.status != HealthStatus::Active => {
-                Some((health.resumed(at), ConditionCause::Resumed))
-            }
-            _ => None,
-        }
+        let (was_off, is_off) = (before.config.disabled, self.config.disabled);
+        before.health.switched(was_off, is_off, resume, self.updated_at)
     }
 
-    /// It waits for its owner, because a delivery ended without success. That counts only as long as the
-    /// ordering asks for it.
+    /// It waits for its owner, because a delivery ended without success.
     pub fn is_blocked(&self) -> bool {
-        self.health.status == HealthStatus::Blocked && self.config.ordering.blocks()
-    }
-
-    /// Nothing is sent until someone resumes it.
-    pub fn waits_for_its_owner(&self) -> bool {
-        match self.health.status {
-            HealthStatus::Blocked => self.is_blocked(),
-            HealthStatus::Active | HealthStatus::Failed | HealthStatus::Gone => {
-                self.health.waits_for_its_owner()
-            }
-        }
+        self.state().is_blocked()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Application, Endpoint};
 use aldaba_delivery::filter::{Facts, Filter, Filters};
-use aldaba_delivery::{EndpointId, SourceId, WhenDisabled};
+use aldaba_delivery::{EndpointId, SkipReason, SourceId, WhenDisabled};
 use std::sync::Arc;
 
 /// An application with all that is needed to match a message: one version of it.
@@ -47,8 +47,8 @@ pub struct Subscription {
     pub disabled: bool,
     /// Its deliveries go out in the order of their numbers.
     pub ordered: bool,
-    /// While it is disabled, messages wait for it.
-    pub holds: bool,
+    /// What becomes of messages while it is disabled.
+    pub when_disabled: WhenDisabled,
     /// Sorted, without repeats; empty: all.
     pub event_types: Box<[String]>,
     /// Sorted, without repeats; empty: all.
@@ -65,6 +65,11 @@ impl Subscription {
         of_type && (self.channels.is_empty() || self.channels.iter().any(|name| channels.contains(name)))
     }
 
+    /// Why nothing that it subscribes to is to be sent there now. `None`: it is, or it waits.
+    pub fn skips(&self) -> Option<SkipReason> {
+        SkipReason::at_acceptance(self.disabled, self.when_disabled)
+    }
+
     /// Whether a message is for it. Who asks for all endpoints of an application asks [`Tenant::filters`].
     pub fn wants(&self, facts: &Facts<'_>) -> bool {
         self.lists(facts.event_type, facts.channels)
@@ -78,7 +83,7 @@ impl From<&Endpoint> for Subscription {
             id: endpoint.id,
             disabled: endpoint.config.disabled,
             ordered: endpoint.config.ordering.is_fifo(),
-            holds: endpoint.config.when_disabled == WhenDisabled::Hold,
+            when_disabled: endpoint.config.when_disabled,
             event_types: endpoint.config.event_types.clone().into(),
             channels: endpoint.config.channels.clone().into(),
             filter: endpoint.config.filter.clone(),

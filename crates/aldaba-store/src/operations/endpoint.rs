@@ -1,14 +1,11 @@
 //! Endpoints, and the addresses that something was dispatched to.
 
-use super::codes::Code;
 use super::column::{Columns, FromRow, Parameter, Row, count};
 use super::stored::{ColumnName, Stored, assignments, columns, insert, parameters, stored, width};
 use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Reading, Result, Rules, Transaction, application, health, lists, policy, profile};
 use crate::{Changed, Endpoint, EndpointConfig, Fence, Key, LastError, Obstacle, Order, Page, Subscription};
-use aldaba_delivery::{
-    AppId, EndpointId, Filter, Health, HealthStatus, Ordering, OrgId, Timestamp, WhenDisabled,
-};
+use aldaba_delivery::{AppId, EndpointId, Filter, Health, Ordering, OrgId, Timestamp, WhenDisabled};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -96,8 +93,8 @@ impl FromRow for Subscription {
         let (event_types, channels): (Box<[String]>, Box<[String]>) = columns.take()?;
         let (ordering, when_disabled): (Ordering, WhenDisabled) = columns.take()?;
         let (filter, direct): (Option<Arc<Filter>>, bool) = columns.take()?;
-        let (ordered, holds) = (ordering.is_fifo(), when_disabled == WhenDisabled::Hold);
-        Ok(Self { id, disabled, ordered, holds, event_types, channels, filter, direct })
+        let ordered = ordering.is_fifo();
+        Ok(Self { id, disabled, ordered, when_disabled, event_types, channels, filter, direct })
     }
 }
 
@@ -149,10 +146,6 @@ statements! {
     /// A delivery that was never tried and is not due yet takes its place in the order when it is due.
     MARK_ORDERED = "UPDATE delivery SET ordered = CASE WHEN due_at > ?2 AND attempts = 0 THEN 2 ELSE 1 END
         WHERE state = 0 AND endpoint = ?1 AND ordered = 0";
-    UNBLOCK = "UPDATE endpoint SET health_status = ?2, health_changed_at = ?4, health_released_at = ?4,
-            health_released_by_person = 1,
-            health_failing_since = CASE WHEN health_failure_count > 0 THEN health_failing_since END
-        WHERE id = ?1 AND health_status = ?3";
 }
 
 pub(crate) fn create(tx: &dyn Transaction, rules: Rules, endpoint: &Endpoint) -> Result<Changed> {
@@ -210,7 +203,7 @@ pub(crate) fn update(
     let mut parameters = parameters(&endpoint.config);
     parameters.extend([endpoint.sealed.value(), endpoint.updated_at.value(), endpoint.id.value()]);
     tx.execute(&UPDATE, &parameters)?;
-    if let Some((health, cause)) = endpoint.switched(&before, resume) {
+    if let Some((health, cause)) = endpoint.reconfigured(&before, resume) {
         health::by_hand(tx, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
     }
     application::raise_version(tx, endpoint.app)?;
@@ -227,9 +220,6 @@ fn change_ordering(tx: &dyn Transaction, endpoint: &Endpoint, before: Ordering) 
             return Ok(Some(Obstacle::TooManyWait));
         }
         tx.execute(&MARK_ORDERED, values![id, now])?;
-    }
-    if !(before.blocks() && after.blocks()) {
-        tx.execute(&UNBLOCK, values![id, HealthStatus::Active.code(), HealthStatus::Blocked.code(), now])?;
     }
     Ok(None)
 }

@@ -9,7 +9,7 @@ use crate::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
     Record, Replay,
 };
-use aldaba_delivery::{AppId, Condition, ConditionCause, EndpointId, Health, HealthStatus, Timestamp};
+use aldaba_delivery::{AppId, Condition, ConditionCause, EndpointId, Health, Timestamp};
 
 stored!(HealthChange {
     number: "number",
@@ -21,11 +21,8 @@ stored!(HealthChange {
 });
 
 statements! {
-    BEFORE = "SELECT health_status, disabled, health_epoch FROM endpoint WHERE id = ?1";
+    BEFORE = format!("SELECT {}, disabled FROM endpoint WHERE id = ?1", columns::<Health>());
     SET = format!("UPDATE endpoint SET {} WHERE id = ?{}", assignments::<Health>(), width::<Health>() + 1);
-    /// What a receiver asked for counts whatever a person has done.
-    KEEP_QUIET = "UPDATE endpoint SET health_quiet_until = ?2
-        WHERE id = ?1 AND (health_quiet_until IS NULL OR health_quiet_until < ?2)";
     /// An older error that is written late leaves a newer one in its place.
     SET_ERROR = "UPDATE endpoint SET error_at = ?2, error_status = ?3, error_text = ?4
         WHERE id = ?1 AND (error_at IS NULL OR error_at <= ?2)";
@@ -40,18 +37,15 @@ statements! {
     );
 }
 
-/// Writes what an attempt has made of an endpoint's health, unless a person has changed it since.
-pub(crate) fn after_attempt(tx: &dyn Transaction, record: &Record, health: &Health) -> Result<()> {
-    let before = tx.one::<(HealthStatus, bool, u32)>(&BEFORE, values![record.endpoint])?;
-    let Some((status, disabled, epoch)) = before else { return Ok(()) };
-    if epoch != health.epoch {
-        if let Some(until) = health.quiet_until {
-            tx.execute(&KEEP_QUIET, values![record.endpoint, until])?;
-        }
+/// Writes what an attempt has made of an endpoint's health, as far as a person has not changed it since.
+pub(crate) fn after_attempt(tx: &dyn Transaction, record: &Record, made: &Health) -> Result<()> {
+    let before = tx.one::<(Health, bool)>(&BEFORE, values![record.endpoint])?;
+    let Some((before, disabled)) = before else { return Ok(()) };
+    let health = made.reconciled(&before);
+    if health == before {
         return Ok(());
     }
-    set(tx, record.endpoint, health)?;
-    let before = Health { status, ..Health::default() };
+    set(tx, record.endpoint, &health)?;
     let detail = record.attempt.as_ref().map_or("", |attempt| &attempt.error);
     let cause = ConditionCause::of_attempt(health.status);
     let (was, became) = (before.lasting_condition(disabled), health.lasting_condition(disabled));
@@ -72,15 +66,12 @@ pub(crate) fn resume(
     recovery: Option<&Replay>,
 ) -> Result<Changed> {
     let Some(before) = endpoint::by_id(tx, app, endpoint)? else { return Ok(Changed::NotFound) };
-    if before.health.status == HealthStatus::Active {
-        return Ok(Changed::Unchanged);
-    }
+    let Some(resumed) = before.health.resume(at) else { return Ok(Changed::Unchanged) };
     // Both or none.
     if recovery.is_some() && !replay::has_room(tx, app)? {
         return Ok(Changed::TooMany);
     }
-    let resumed = before.health.resumed(at);
-    by_hand(tx, &before, before.config.disabled, &resumed, ConditionCause::Resumed, at)?;
+    by_hand(tx, &before, before.config.disabled, &resumed, Some(ConditionCause::Resumed), at)?;
     let failing_since = before.health.outage_began();
     let recovery = match recovery.zip(failing_since) {
         Some((planned, began)) => replay::recover(tx, planned, began)?,
@@ -89,16 +80,17 @@ pub(crate) fn resume(
     Ok(Changed::Resumed { failing_since, recovery })
 }
 
-/// Writes what a person has made of an endpoint's health.
+/// Writes what a person has made of an endpoint's health. `cause`: for its history, where it is noted there.
 pub(crate) fn by_hand(
     tx: &dyn Transaction,
     before: &Endpoint,
     disabled: bool,
     health: &Health,
-    cause: ConditionCause,
+    cause: Option<ConditionCause>,
     at: Timestamp,
 ) -> Result<()> {
     set(tx, before.id, health)?;
+    let Some(cause) = cause else { return Ok(()) };
     let was = before.health.lasting_condition(before.config.disabled);
     note(tx, before.id, at, (was, health.lasting_condition(disabled)), cause, "")
 }

@@ -44,6 +44,7 @@ use parking_lot::Mutex;
 use queue::Queue;
 use readers::Readers;
 use space::Space;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -72,12 +73,6 @@ impl SqliteStore {
     /// Takes the folder for this store alone, and brings its database to the present schema.
     pub fn open(options: &Options) -> std::result::Result<Self, OpenError> {
         Opening::begin(options)?.finish()
-    }
-
-    /// Resolves once the store has failed for good, with the reason. The process should end with it:
-    /// what the disk holds is uncertain, and only a fresh start reads it again.
-    pub fn failed(&self) -> impl Future<Output = String> + Send + 'static {
-        self.failure.wait()
     }
 
     /// How many pages the write-ahead log had after the last commit.
@@ -124,6 +119,10 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn failed(&self) -> Pin<Box<dyn Future<Output = String> + Send>> {
+        Box::pin(self.failure.wait())
+    }
+
     fn restarted(&self) -> Vec<RestartedTask> {
         self.threads.restarted()
     }

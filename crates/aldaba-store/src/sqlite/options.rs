@@ -1,4 +1,5 @@
 use super::Monotonic;
+use crate::StoreOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,24 +49,44 @@ pub struct Options {
 
 impl Options {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self::of(StoreOptions::new(folder))
+    }
+
+    /// What every store is told, with SQLite's own limits beside it.
+    pub fn of(options: StoreOptions) -> Self {
+        // All of them are named, so that a new one cannot be forgotten here.
+        let StoreOptions {
+            folder,
+            accept_older_data,
+            queue_operations,
+            queue_bytes,
+            queue_wait,
+            clock,
+            readers,
+            queue_reads,
+            read_limit,
+            endpoints_per_application,
+            low_space_bytes,
+            reserve_bytes,
+        } = options;
         Self {
-            folder: folder.into(),
-            accept_older_data: false,
-            queue_operations: 65_536,
-            queue_bytes: 64 << 20,
-            queue_wait: Duration::from_millis(500),
-            clock: Monotonic::default(),
+            folder,
+            accept_older_data,
+            queue_operations,
+            queue_bytes,
+            queue_wait,
+            clock,
             batch_operations: 128,
             batch_bytes: 8 << 20,
-            readers: 4,
-            queue_reads: 4096,
-            read_limit: Duration::from_secs(1),
-            endpoints_per_application: 10_000,
+            readers,
+            queue_reads,
+            read_limit,
+            endpoints_per_application,
             checkpoint_pages: 16_384,
             longest_log_pages: 65_536,
             largest_file_pages: None,
-            low_space_bytes: 256 << 20,
-            reserve_bytes: 64 << 20,
+            low_space_bytes,
+            reserve_bytes,
         }
     }
 }

@@ -77,10 +77,11 @@ struct LastErrorOut<'a> {
 }
 
 pub(super) fn render(endpoint: &Endpoint) -> HealthOut<'_> {
-    let (health, off) = (&endpoint.health, endpoint.config.disabled);
+    let (state, off) = (endpoint.state(), endpoint.config.disabled);
+    let health = state.health();
     HealthOut {
-        status: health.condition(off).name(),
-        text: health.text(off),
+        status: state.condition().name(),
+        text: state.text(),
         failure_count: health.failure_count,
         since: health.changed_at.unwrap_or(endpoint.created_at),
         failing_since: health.failing_since,

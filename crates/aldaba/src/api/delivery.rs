@@ -252,10 +252,9 @@ pub(super) async fn explained(
             delivered_by: view.delivered_by,
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
         };
-        // What was let go again counts from then.
-        let clock_start = endpoint.health.clock_start(status.clock_start);
-        let delivery = Delivery { attempts: status.attempts, clock_start };
-        (explain::delivery(&known, now), delivery.stop_at(&policy))
+        let delivery = Delivery { attempts: status.attempts, clock_start: status.clock_start };
+        let why = explain::delivery(&known, now);
+        (why, endpoint.state().stop_rule(policy).stop_at(&delivery))
     };
     views.iter().map(tell).collect()
 }

@@ -139,7 +139,7 @@ pub(super) fn rendered(endpoint: &Endpoint) -> Value {
 
 /// Turned off by its operator, or by what its receiver did: callers look here for both.
 pub(super) fn reads_disabled(endpoint: &Endpoint) -> bool {
-    endpoint.config.disabled || matches!(endpoint.health.status, HealthStatus::Failed | HealthStatus::Gone)
+    endpoint.config.disabled || endpoint.health.status.is_given_up()
 }
 
 /// An empty set is written as null: no filter.

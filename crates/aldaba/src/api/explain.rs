@@ -133,8 +133,8 @@ fn turned_off(known: &Known<'_>) -> Option<Why> {
 }
 
 fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {
-    let endpoint = known.endpoint;
-    endpoint.waits_for_its_owner().then(|| match endpoint.health.status {
+    let state = known.endpoint.state();
+    state.health().waits_for_its_owner().then(|| match state.health().status {
         HealthStatus::Blocked => {
             let text = "Held: an earlier message has died, and the endpoint gets them in order. It waits for \
                         someone to resume it";
@@ -153,14 +153,14 @@ fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {
 
 /// What the endpoint's health says, by the same rule that gives turns.
 fn held_endpoint(known: &Known<'_>, now: Timestamp) -> Option<Why> {
-    let health = &known.endpoint.health;
-    match health.passability(now) {
+    let state = known.endpoint.state();
+    match state.passability(now) {
         Passability::Open | Passability::Held(None) => None,
         Passability::Probe => {
             let text = "Held: the endpoint has failed; one delivery goes first, as a probe";
             Some(Why::new("endpoint_failed", text))
         }
-        Passability::Held(Some(at)) if health.quiet_until == Some(at) => {
+        Passability::Held(Some(at)) if state.health().quiet_until == Some(at) => {
             let at_text = shown_time(at);
             let text = format!("Held: the receiver asked (Retry-After) for no request before {at_text}");
             Some(Why::new("receiver_busy", text).at(at))

@@ -15,7 +15,7 @@ use crate::JwtSecret;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
-use aldaba_store::sqlite::Options as StoreOptions;
+use aldaba_store::StoreOptions;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;

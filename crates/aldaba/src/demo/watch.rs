@@ -4,7 +4,7 @@
 use super::receiver::Stage;
 use super::scene::{CAST, LANES};
 use super::tally::{Fate, Recorded, Standing};
-use aldaba_delivery::{AttemptId, EndpointId, FailureKind, HealthStatus, MessageId, Timestamp};
+use aldaba_delivery::{AttemptId, EndpointId, FailureKind, MessageId, Timestamp};
 use aldaba_engine::Engine;
 use aldaba_store::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, Error, Found, Order, Page,
@@ -140,7 +140,7 @@ impl Watch {
             let left = |until: Option<Timestamp>| until.filter(|until| *until > now).map(|t| t.since(now));
             let health = &endpoint.health;
             let standing = match (health.status, left(held), left(health.quiet_until)) {
-                (HealthStatus::Failed | HealthStatus::Gone, _, _) => Standing::Failed,
+                (status, _, _) if status.is_given_up() => Standing::Failed,
                 (_, Some(left), _) => Standing::Held(left),
                 (_, _, Some(left)) => Standing::Quiet(left),
                 _ if health.degraded() => Standing::Degraded,

@@ -23,7 +23,7 @@ use aldaba_engine::{
     Clock, DataFolder, Engine, Entropy, FolderError, Installation, Setup, SetupError, SystemClock,
     SystemEntropy,
 };
-use aldaba_store::sqlite::{SqliteStore, has_database};
+use aldaba_store::has_database;
 use lag::Lag;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,7 +36,6 @@ use tokio::task::AbortHandle;
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    store: Arc<SqliteStore>,
     wire: Wire,
     engine: Engine,
     api: Api,
@@ -89,14 +88,14 @@ impl Server {
         keys::check_jwt_secret(&config)?;
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
         let setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
-        let Installation { engine, store, wire } = Installation::start(setup).await?;
+        let Installation { engine, wire } = Installation::start(setup).await?;
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
         if let Some(warning) = lost_secret {
             tracing::warn!("{warning}");
         }
         let delivery_ids =
-            DeliveryIds::of(&*store, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
+            DeliveryIds::of(&**engine.store(), &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         folder.set_address(address);
         let tokens = Tokens::new(&secret, engine.credentials().clone());
         let (guard, limits) = (wire.guard(), config.limits.clone());
@@ -114,7 +113,7 @@ impl Server {
             key_sets: KeySets::new(),
             public_url,
         });
-        Ok(Self { listener, address, store, wire, engine, api, config })
+        Ok(Self { listener, address, wire, engine, api, config })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -136,7 +135,7 @@ impl Server {
         let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
         tokio::select! {
             biased;
-            failure = self.store.failed() => return Err(Failed::Store(failure)),
+            failure = self.engine.store().failed() => return Err(Failed::Store(failure)),
             () = self.engine.failed() => return Err(Failed::Engine),
             () = stop => {}
         }

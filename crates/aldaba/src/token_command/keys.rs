@@ -7,10 +7,7 @@ use crate::config::Config;
 use crate::reach::{Backend, Reach};
 use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_engine::{Clock, Entropy, NewKey, SystemClock, SystemEntropy, make_key};
-use aldaba_store::sqlite::SqliteStore;
-use aldaba_store::{
-    Actor, ApiKey, AuditEntry, Change, Changed, Credentials, Directory, Done, Scope, WhichApplication,
-};
+use aldaba_store::{Actor, ApiKey, AuditEntry, Change, Changed, Done, Scope, Store, WhichApplication};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -118,13 +115,13 @@ impl Keys {
     }
 }
 
-async fn of_organization(store: &SqliteStore, org: OrgId) -> Result<Vec<ApiKey>, Failure> {
+async fn of_organization(store: &Arc<dyn Store>, org: OrgId) -> Result<Vec<ApiKey>, Failure> {
     let keys = store.api_keys().await?;
     Ok(keys.into_iter().filter(|key| key.org == org).collect())
 }
 
 async fn create_in_store(
-    store: &SqliteStore,
+    store: &Arc<dyn Store>,
     org: OrgId,
     wanted: &Wanted,
     expires_at: Option<Timestamp>,
@@ -151,7 +148,7 @@ async fn create_in_store(
     }
 }
 
-async fn change(store: &SqliteStore, org: OrgId, change: Change) -> Result<Changed, Failure> {
+async fn change(store: &Arc<dyn Store>, org: OrgId, change: Change) -> Result<Changed, Failure> {
     let (now, entropy): (_, &dyn Entropy) = (SystemClock::new().now(), &SystemEntropy::new());
     let entry = AuditEntry::new(now, entropy.bytes(), &Actor::command_line(org), change.deed());
     let (answer, answered) = oneshot::channel();

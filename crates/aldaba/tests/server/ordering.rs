@@ -135,6 +135,7 @@ async fn a_message_that_is_never_taken_blocks_until_the_owner_says_otherwise() {
     assert!(receiver.is_quiet_for(500).await);
     let shown = server.client.patch(&path, r#"{"onExhausted": "skip"}"#).await.expect(200);
     assert_eq!((&shown["ordering"], &shown["onExhausted"]), (&json!("fifo"), &json!("skip")));
+    assert_ne!(shown["health"]["status"], "blocked", "the answer shows what the change has done");
     assert_eq!(numbers(&mut receiver, 2).await, [2, 3]);
     assert_eq!(server.client.get(&path).await.expect(200)["blocked"], false);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp, WhenDisabled};
 use aldaba_store::{Application, Subscription};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
@@ -28,7 +28,7 @@ fn tenant(endpoints: usize) -> Tenant {
         id: EndpointId::from_bytes([3; 20]),
         disabled: false,
         ordered: false,
-        holds: false,
+        when_disabled: WhenDisabled::Skip,
         event_types: Box::default(),
         channels: Box::default(),
         direct: false,

@@ -161,6 +161,17 @@ fn a_failed_endpoint_waits_for_its_probe_or_its_owner() {
 }
 
 #[test]
+fn a_block_says_so_only_as_long_as_the_ordering_asks_for_it() {
+    let mut case = Case::waiting(-1, 0);
+    case.endpoint.health.status = HealthStatus::Blocked;
+    case.endpoint.health.quiet_until = Some(seconds(120));
+    case.endpoint.config.ordering = Ordering::Fifo(OnExhausted::Block);
+    case.says("endpoint_blocked", None);
+    case.endpoint.config.ordering = Ordering::Fifo(OnExhausted::Skip);
+    case.says("receiver_busy", Some(120));
+}
+
+#[test]
 fn an_absent_delivery_says_why() {
     let content = Content::new("paid", r#"{"amount":5}"#);
     let message = Message {

@@ -1,0 +1,174 @@
+//! Whether an endpoint takes a delivery now, and what becomes of one that it does not take.
+
+use crate::{Condition, Health, Ordering, Passability, Policy, Reason, StopRule, Timestamp};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// What an endpoint's operator has set that decides whether deliveries go to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Controls {
+    /// Turned off.
+    pub disabled: bool,
+    pub ordering: Ordering,
+}
+
+/// The state that an endpoint's deliveries are judged by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointState<'a> {
+    health: Cow<'a, Health>,
+    disabled: bool,
+}
+
+/// What an endpoint's state says about a delivery that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may go.
+    Open,
+    /// It may go, as the endpoint's probe.
+    Probe,
+    /// Not before this moment; `None`: not until the endpoint has changed.
+    Held(Option<Timestamp>),
+    /// It ends without being sent.
+    Ends(Reason),
+}
+
+/// How soon a delivery that is held for too long is judged again while the clock is not trusted.
+const UNTRUSTED_RECHECK: Duration = Duration::from_secs(60);
+
+impl<'a> EndpointState<'a> {
+    /// A block counts only as long as the ordering asks for it: an attempt that began under another ordering may
+    /// still have set one. Such a block counts as let go when it was set, so that the moment stays the same.
+    pub fn of(health: &'a Health, controls: Controls) -> Self {
+        let Controls { disabled, ordering } = controls;
+        let let_go_at = health.changed_at.unwrap_or(Timestamp::MIN);
+        let health =
+            health.reordered(ordering, ordering, let_go_at).map_or(Cow::Borrowed(health), Cow::Owned);
+        Self { health, disabled }
+    }
+
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    pub fn is_blocked(&self) -> bool {
+        self.health.status == crate::HealthStatus::Blocked
+    }
+
+    /// Nothing is sent but probes, and what waits is held.
+    pub fn holds(&self) -> bool {
+        self.health.holds(self.disabled)
+    }
+
+    pub fn condition(&self) -> Condition {
+        self.health.condition(self.disabled)
+    }
+
+    /// The condition in words.
+    pub fn text(&self) -> &'static str {
+        self.health.text(self.disabled)
+    }
+
+    pub fn passability(&self, now: Timestamp) -> Passability {
+        if self.disabled { Passability::Held(None) } else { self.health.passability(now) }
+    }
+
+    /// Judges a delivery that is due. `longest_held`: how long one may be held. `probing`: a probe is on its way.
+    /// `may_end_by_time`: whether the clock is trusted; asked only where it matters. While it is not, nothing has been
+    /// held for too long.
+    pub fn admission(
+        &self,
+        due_at: Timestamp,
+        longest_held: Duration,
+        probing: bool,
+        now: Timestamp,
+        may_end_by_time: impl FnOnce() -> bool,
+    ) -> Admission {
+        let mut expires_at = self.health.held_too_long_at(self.disabled, due_at, longest_held);
+        if expires_at.is_some_and(|at| at <= now) {
+            if may_end_by_time() {
+                return Admission::Ends(Reason::Expired);
+            }
+            expires_at = Some(now + UNTRUSTED_RECHECK);
+        }
+        match self.passability(now) {
+            Passability::Open => Admission::Open,
+            Passability::Probe if !probing => Admission::Probe,
+            Passability::Probe => Admission::Held(None),
+            Passability::Held(until) => Admission::Held(until.into_iter().chain(expires_at).min()),
+        }
+    }
+
+    /// By what deliveries end that have waited too long.
+    pub fn stop_rule(self, policy: Policy) -> StopRule {
+        StopRule { policy, health: self.health.into_owned(), off: self.disabled }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HealthStatus, OnExhausted};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+    const HOUR: Duration = Duration::from_secs(3600);
+    const BLOCKING: Ordering = Ordering::Fifo(OnExhausted::Block);
+
+    fn of(status: HealthStatus) -> Health {
+        Health { status, changed_at: Some(NOW), ..Health::default() }
+    }
+
+    fn admission(health: &Health, controls: Controls, waited: Duration, trusted: bool) -> Admission {
+        let state = EndpointState::of(health, controls);
+        state.admission(NOW, HOUR, false, NOW + waited, || trusted)
+    }
+
+    #[test]
+    fn a_healthy_endpoint_takes_what_is_due_however_late_without_asking_for_the_clock() {
+        let health = Health::default();
+        let state = EndpointState::of(&health, Controls::default());
+        let admission = state.admission(NOW, HOUR, false, NOW + HOUR * 9, || panic!("nothing is held"));
+        assert_eq!(admission, Admission::Open);
+    }
+
+    #[test]
+    fn what_is_held_for_too_long_expires() {
+        let off = Controls { disabled: true, ..Controls::default() };
+        for (health, controls) in
+            [(of(HealthStatus::Failed), Controls::default()), (of(HealthStatus::Active), off)]
+        {
+            let until = Admission::Held(Some(NOW + HOUR));
+            assert_eq!(admission(&health, controls, HOUR - Duration::from_millis(1), true), until);
+            assert_eq!(admission(&health, controls, HOUR, true), Admission::Ends(Reason::Expired));
+        }
+    }
+
+    #[test]
+    fn nothing_expires_while_the_clock_is_not_trusted_and_it_is_judged_again_after_a_minute() {
+        let again = Admission::Held(Some(NOW + HOUR * 9 + UNTRUSTED_RECHECK));
+        assert_eq!(admission(&of(HealthStatus::Gone), Controls::default(), HOUR * 9, false), again);
+    }
+
+    #[test]
+    fn a_failed_endpoint_takes_one_probe_at_a_time() {
+        let health = Health { next_probe_at: Some(NOW), ..of(HealthStatus::Failed) };
+        let state = EndpointState::of(&health, Controls::default());
+        let admission = |probing| state.admission(NOW, HOUR, probing, NOW, || true);
+        assert_eq!(admission(false), Admission::Probe);
+        assert_eq!(admission(true), Admission::Held(None));
+        let off = EndpointState::of(&health, Controls { disabled: true, ..Controls::default() });
+        assert_eq!(off.passability(NOW), Passability::Held(None), "one that is turned off is not probed");
+    }
+
+    #[test]
+    fn a_block_counts_only_as_long_as_the_ordering_asks_for_it() {
+        let blocked = of(HealthStatus::Blocked);
+        let under = |ordering| EndpointState::of(&blocked, Controls { disabled: false, ordering });
+        assert!(under(BLOCKING).is_blocked() && under(BLOCKING).holds());
+        for ordering in [Ordering::None, Ordering::Fifo(OnExhausted::Skip)] {
+            let state = under(ordering);
+            assert!(!state.is_blocked() && !state.holds());
+            assert_eq!(state.condition(), Condition::Active);
+            assert_eq!(state.health().released_at, Some(NOW), "when it was set");
+        }
+    }
+}
