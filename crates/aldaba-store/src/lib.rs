@@ -43,6 +43,8 @@ mod write;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod postgres;
 pub mod sqlite;
 
 pub use audit::{
