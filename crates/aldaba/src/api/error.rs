@@ -243,6 +243,11 @@ impl From<StoreError> for Error {
                 "Reading took too long. Try again, with a smaller limit",
                 1,
             ),
+            StoreError::Unavailable(cause) => {
+                tracing::warn!(cause, "a request met a store that is out of reach");
+                let detail = "The server's database is out of reach. Nothing was stored; try again";
+                Self::later(unavailable, Code::StoreUnavailable, detail, 1)
+            }
             StoreError::Closed => {
                 Self::later(unavailable, Code::Stopping, "The server is stopping. Try again", 1)
             }
@@ -497,6 +502,7 @@ mod tests {
         for (error, status, after) in [
             (StoreError::Busy, 503, Some("1")),
             (StoreError::Timeout, 503, Some("1")),
+            (StoreError::Unavailable("on purpose".into()), 503, Some("1")),
             (StoreError::Closed, 503, Some("1")),
             (StoreError::Full, 507, Some("10")),
             (StoreError::Failed("on purpose".into()), 503, None),
