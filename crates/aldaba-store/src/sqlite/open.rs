@@ -155,7 +155,7 @@ pub(super) fn start(
 pub fn in_memory() -> Result<Database, OpenError> {
     let name = Path::new("in memory");
     let connection = Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
-    migrations::migrate(&connection, name)?;
+    migrations::migrate(&connection, name, migrations::REPORT_INTERVAL, |_| {})?;
     Ok(bare(connection))
 }
 
