@@ -9,6 +9,10 @@ use crate::operations::{self, Batch, Counters, Monotonic, Numbers, Op, Outcome, 
 use rusqlite::Connection;
 use std::sync::Arc;
 
+/// How often the writer waits for a lock that another program holds on the file, each time for as long as the connection's busy
+/// timeout. Then those who wait for the writer are told to come back.
+const LOCK_TRIES: usize = 12;
+
 /// A connection that writes, with what it keeps in memory between commits.
 #[derive(Debug)]
 pub struct Database {
@@ -87,7 +91,16 @@ impl Database {
 }
 
 fn begin(connection: &Connection) -> Result<()> {
-    Ok(connection.prepare_cached("BEGIN IMMEDIATE")?.execute(()).map(drop)?)
+    let mut result = Ok(());
+    for _ in 0..LOCK_TRIES {
+        let begin = || connection.prepare_cached("BEGIN IMMEDIATE")?.execute(()).map(drop);
+        result = begin().map_err(Error::from);
+        match &result {
+            Err(Error::Unavailable(why)) => tracing::warn!(why, "nothing can be written to the database"),
+            _ => break,
+        }
+    }
+    result
 }
 
 fn roll_back(connection: &Connection, error: Error) -> Error {

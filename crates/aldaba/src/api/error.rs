@@ -260,7 +260,7 @@ impl From<StoreError> for Error {
             StoreError::Refused(cause) => {
                 tracing::error!(cause, "the store has refused a request");
                 let detail = "The server's database refuses a value of the request; its log says which";
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::StoreFailed, detail)
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::ServerError, detail)
             }
             StoreError::Failed(cause) => {
                 tracing::error!(cause, "a request met a failed store");
@@ -505,6 +505,7 @@ mod tests {
             (StoreError::Unavailable("on purpose".into()), 503, Some("1")),
             (StoreError::Closed, 503, Some("1")),
             (StoreError::Full, 507, Some("10")),
+            (StoreError::Refused("on purpose".into()), 500, None),
             (StoreError::Failed("on purpose".into()), 503, None),
         ] {
             let response = Error::from(error.clone()).into_response();
