@@ -142,7 +142,7 @@ impl From<SetupError> for StartError {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Busy | StoreError::Timeout => Self::Busy,
+            StoreError::Busy | StoreError::Timeout | StoreError::Unavailable(_) => Self::Busy,
             StoreError::Full => Self::Full,
             StoreError::Closed => Self::Stopped,
             StoreError::Refused(why) | StoreError::Failed(why) => Self::Failed(why),

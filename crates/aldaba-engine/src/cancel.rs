@@ -86,7 +86,12 @@ impl Dispatcher {
             for (number, place) in places.into_iter().enumerate() {
                 fates[place] = if ended(number) { Cancelled::Done } else { Cancelled::Changed };
             }
-            let _ = answer.send(result.map(|_| fates));
+            let refused = |recorded: &Recorded| match recorded {
+                Recorded::Refused(why) => Some(Error::Refused(why.clone())),
+                Recorded::Applied | Recorded::Fenced => None,
+            };
+            let refusal = |recorded: Vec<Recorded>| recorded.iter().find_map(refused).map_or(Ok(fates), Err);
+            let _ = answer.send(result.and_then(refusal));
         });
         self.store.record(records, done);
     }

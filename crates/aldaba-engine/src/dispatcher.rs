@@ -409,8 +409,11 @@ impl Dispatcher {
                     self.turns.withdrawn(record.endpoint, record.seq, false, now);
                 }
             }
+            Ok(Recorded::Refused(why)) | Err(Error::Refused(why)) => {
+                self.writing_works();
+                self.record_without_texts(record, again, &why);
+            }
             Err(Error::Closed) => self.turns.landed(record.endpoint, record.seq, None, now),
-            Err(Error::Refused(why)) => self.record_without_texts(record, again, &why),
             Err(error) => {
                 // If nothing can be written, nothing is sent.
                 tracing::error!(%error, "cannot record attempts; sending stops until they are on disk");
@@ -436,6 +439,7 @@ impl Dispatcher {
             Some(attempt) if attempt.error != NOT_STORED => {
                 tracing::warn!(%endpoint, message_id = %message, why, "the store refuses what came back");
                 (attempt.error, attempt.response) = (NOT_STORED.into(), Bytes::new());
+                record.gates.iter_mut().for_each(|gate| gate.why = NOT_STORED.into());
                 self.recorder.submit(record, again);
             }
             _ => tracing::error!(%endpoint, message_id = %message, why, "the store refuses a result"),

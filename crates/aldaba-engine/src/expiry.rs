@@ -265,11 +265,17 @@ impl Dispatcher {
             news.notify_one();
             match result {
                 Ok(recorded) => {
-                    let ends: Vec<_> = copies
-                        .iter()
-                        .zip(recorded.iter())
-                        .map(|(record, recorded)| (endpoint, record.seq, *recorded == Recorded::Applied))
-                        .collect();
+                    let mut ends = Vec::with_capacity(recorded.len());
+                    for (record, recorded) in copies.into_iter().zip(recorded) {
+                        match recorded {
+                            // Searching for it again would find it without end.
+                            Recorded::Refused(_) => {
+                                let written = Written { record, again: None, result: Ok(recorded) };
+                                inbox.send(Event::Recorded(Box::new(written)));
+                            }
+                            _ => ends.push((endpoint, record.seq, recorded == Recorded::Applied)),
+                        }
+                    }
                     let ended = ends.iter().filter(|(_, _, ended)| *ended).count();
                     if blocks {
                         // A lane at rest may be reading its endpoint as it was before.

@@ -264,12 +264,15 @@ impl Resender {
             audit: Some(asked.audit.clone()),
             idempotency: self.key(asked, at),
         };
-        let recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
-        if recorded[..] != [Recorded::Applied] {
-            tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
-            return Err(ResendError::InFlight);
+        let mut recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
+        match recorded.pop() {
+            Some(Recorded::Applied) => Ok(()),
+            Some(Recorded::Refused(why)) => Err(Error::Refused(why).into()),
+            Some(Recorded::Fenced) | None => {
+                tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
+                Err(ResendError::InFlight)
+            }
         }
-        Ok(())
     }
 
     /// The delivery was settled, or there was none.
@@ -314,8 +317,8 @@ async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Err
         let (answer, answered) = oneshot::channel();
         write(Done::new(move |result| drop(answer.send(result))));
         match answered.await.map_err(|_| Error::Closed)? {
-            Err(Error::Full) => {
-                tracing::warn!("there is no room for the result of an attempt by hand; trying again");
+            Err(error @ (Error::Full | Error::Unavailable(_))) => {
+                tracing::warn!(%error, "the result of an attempt by hand cannot be stored; trying again");
                 tokio::time::sleep(AGAIN).await;
             }
             result => return result,

@@ -4,6 +4,10 @@ pub enum Error {
     /// The caller should come back later: too much is waiting to be written.
     #[error("the store is busy: too much is waiting to be written")]
     Busy,
+    /// The database is out of reach for the moment: the caller should come back, and need not ask an operator. Nothing of the
+    /// write was kept.
+    #[error("the database is out of reach: {0}")]
+    Unavailable(String),
     /// The operator must make room. Nothing of the write was kept.
     #[error("the disk is full: free some space, writing goes on by itself")]
     Full,
@@ -13,7 +17,7 @@ pub enum Error {
     /// A read took longer than the store allows.
     #[error("the read took too long")]
     Timeout,
-    /// The database refuses a value of this operation. Nothing of it was kept, and others are not concerned.
+    /// The database refuses a value of this operation, for good. Nothing of it was kept, and others are not concerned.
     #[error("the store refuses it: {0}")]
     Refused(String),
     /// The operator must look at the disk or the database. Nothing more can be written safely.

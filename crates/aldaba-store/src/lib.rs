@@ -8,8 +8,8 @@
 //! A write is handed over together with what to do once its fate is known ([`Done`]). The rules
 //! that the engine builds on:
 //!
-//! 1. One call is one transaction, and its operations each have a result of their own: a conflict
-//!    never fails a neighbour.
+//! 1. One call is one transaction, and its operations each have a result of their own: neither a conflict nor a value that
+//!    the database refuses fails a neighbour.
 //! 2. `Done` is called exactly once, after the commit is on disk (or the write has failed).
 //! 3. **`Done` calls come in the order of the commits, and all those of one commit before the next
 //!    commit begins.** A lane relies on it: news of a row always reaches it before news of that
@@ -44,6 +44,8 @@ mod write;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod postgres;
 pub mod sqlite;
 
 pub use audit::{

@@ -164,6 +164,8 @@ pub enum Accepted {
     NoSuchPolicy,
     /// The address names a wire profile that is not there. Nothing was stored.
     NoSuchProfile,
+    /// The database refuses a value of it. Nothing of it was stored; its neighbours are not concerned.
+    Refused(String),
 }
 
 /// Records what happened to deliveries.
@@ -281,9 +283,11 @@ impl NewAttempt {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
     Applied,
     /// The delivery is no longer what the record was made for. Nothing was written.
     Fenced,
+    /// The database refuses a value of it. Nothing of it was written; its neighbours are not concerned.
+    Refused(String),
 }

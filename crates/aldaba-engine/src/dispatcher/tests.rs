@@ -1,13 +1,15 @@
 //! A dispatcher that panics: the engine has failed, loudly, and nothing that was accepted is lost.
 
+mod away;
+
 use super::Event;
 use crate::transport::{Sending, Transport, WireRequest, WireResponse};
 use crate::{
     Engine, NewApplication, NewEvent, Options, Parts, Policies, Sent, SystemClock, SystemEntropy, Vault,
 };
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, OrgId, Outcome};
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, StoreOptions, WhichApplication};
+use aldaba_delivery::{Answer, MessageId, OrgId, Outcome};
+use aldaba_store::{Actor, DeliveryState, EndpointConfig, Store, StoreOptions, WhichApplication};
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,16 +30,25 @@ impl Transport for Receiver {
             if !answers {
                 std::future::pending::<()>().await;
             }
-            let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
-            WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
+            ok()
         })
     }
 }
 
+fn ok() -> WireResponse {
+    let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
+    WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
+}
+
 async fn start(folder: &Path, answers: bool) -> Engine {
+    let store = aldaba_store::open(&StoreOptions::new(folder)).unwrap();
+    start_with(store, Arc::new(Receiver { answers })).await
+}
+
+async fn start_with(store: Arc<dyn Store>, transport: Arc<dyn Transport>) -> Engine {
     let parts = Parts {
-        store: aldaba_store::open(&StoreOptions::new(folder)).unwrap(),
-        transport: Arc::new(Receiver { answers }),
+        store,
+        transport,
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy::new()),
         vault: Vault::new([9; 32]),
@@ -46,10 +57,8 @@ async fn start(folder: &Path, answers: bool) -> Engine {
     Engine::start(parts, Options::default()).await.expect("it starts")
 }
 
-#[tokio::test]
-async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_everything() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = start(folder.path(), false).await;
+/// An application with an endpoint.
+async fn with_endpoint(engine: &Engine) -> WhichApplication {
     let directory = engine.directory().by(&Arc::new(Actor::program(ORG)));
     let application = NewApplication {
         org: ORG,
@@ -62,6 +71,26 @@ async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_e
     let which = WhichApplication { org: ORG, key: "a".into() };
     let endpoint = EndpointConfig::new("https://a.example/", "standard");
     directory.create_endpoint(which.clone(), endpoint.into(), None).await.unwrap();
+    which
+}
+
+async fn delivered(engine: &Engine, message: MessageId) {
+    let delivered = async {
+        loop {
+            match &engine.store().deliveries(message).await.unwrap()[..] {
+                [round] if matches!(round.state, DeliveryState::Delivered { .. }) => break,
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, delivered).await.expect("it is delivered");
+}
+
+#[tokio::test]
+async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = start(folder.path(), false).await;
+    let which = with_endpoint(&engine).await;
     let send = async || match engine.send(&which, NewEvent::new("a", Bytes::from_static(b"{}"))).await {
         Ok(Sent::New { message, .. }) => message,
         other => panic!("not accepted: {other:?}"),
@@ -76,20 +105,11 @@ async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_e
     // What is accepted between the panic and the end of the process is on disk as well.
     let after = send().await;
     engine.close().await;
-    drop((directory, engine));
+    drop(engine);
 
     let engine = start(folder.path(), true).await;
     for message in [in_flight, after] {
-        let delivered = async {
-            loop {
-                let rounds = engine.store().deliveries(message).await.unwrap();
-                if matches!(rounds[0].state, DeliveryState::Delivered { .. }) {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, delivered).await.expect("it is delivered");
+        delivered(&engine, message).await;
     }
     engine.shutdown(Duration::from_secs(5)).await;
 }

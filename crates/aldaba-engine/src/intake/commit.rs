@@ -61,11 +61,12 @@ impl Intake {
         accepted: &Accepted,
         now: Timestamp,
     ) -> Option<Result<Sent, SendError>> {
-        Some(match *accepted {
+        Some(match accepted {
             Accepted::New { .. } => Ok(new),
-            Accepted::Repeated { message } => Ok(Sent::Before { message }),
-            Accepted::EventIdTaken { message } => Err(SendError::EventIdTaken(message)),
-            Accepted::OverQuota(whose) => Err(self.over_quota(whose, now)),
+            Accepted::Repeated { message } => Ok(Sent::Before { message: *message }),
+            Accepted::EventIdTaken { message } => Err(SendError::EventIdTaken(*message)),
+            Accepted::OverQuota(whose) => Err(self.over_quota(*whose, now)),
+            Accepted::Refused(why) => Err(Error::Refused(why.clone()).into()),
             Accepted::NoSuchPolicy => Err(unknown_policy(event)),
             Accepted::NoSuchProfile => Err(unknown_profile(event)),
             Accepted::Stale => return None,

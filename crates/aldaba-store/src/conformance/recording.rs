@@ -61,7 +61,7 @@ pub async fn a_retry_moves_the_delivery_and_counts_the_attempt(store: Arc<dyn St
     let seq = scene.accepted(&event).await;
     let first = scene.failed(&event, seq, at(5));
     let second = Record { attempts_before: 1, ..scene.failed(&event, seq, at(30)) };
-    assert_eq!(scene.record(vec![first.clone(), second.clone()]).await, [Recorded::Applied; 2]);
+    assert_eq!(scene.record(vec![first.clone(), second.clone()]).await, [const { Recorded::Applied }; 2]);
     let status = status(&scene, event.message.id).await;
     assert_eq!((status.attempts, status.state), (2, DeliveryState::Waiting { due_at: at(30) }));
     assert_eq!(status.retries, 2, "a retry counts when it is planned");
@@ -137,7 +137,7 @@ pub async fn every_kind_of_failure_comes_back(store: Arc<dyn Store>) {
         record
     };
     let records: Vec<_> = (0..).zip(kinds).map(record).collect();
-    assert_eq!(scene.record(records.clone()).await, [Recorded::Applied; 11]);
+    assert_eq!(scene.record(records.clone()).await, [const { Recorded::Applied }; 11]);
     let expected: Vec<_> = records.iter().map(as_read).collect();
     assert_eq!(attempts(&scene, event.message.id).await, expected);
 }
@@ -189,7 +189,7 @@ pub async fn a_settled_delivery_is_fenced(store: Arc<dyn Store>) {
     assert_eq!(scene.record(vec![cancelled]).await, [Recorded::Applied]);
     // The attempt that was on its way when the delivery was cancelled.
     let answers = scene.record(vec![scene.delivered(&event, seq), scene.failed(&event, seq, at(9))]).await;
-    assert_eq!(answers, [Recorded::Fenced; 2]);
+    assert_eq!(answers, [const { Recorded::Fenced }; 2]);
     let status = status(&scene, event.message.id).await;
     assert_eq!(status.state, DeliveryState::Dead { at: at(2), reason: Reason::Cancelled });
     assert_eq!(scene.due(event.deliveries[0].endpoint).await, []);

@@ -49,7 +49,7 @@ statements! {
 }
 
 /// Attempts by application, hour and event type, and the successes among them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TypeCounts(pub BTreeMap<(AppId, Hour, Arc<str>), [i64; 2]>);
 
 impl TypeCounts {
@@ -64,7 +64,7 @@ impl TypeCounts {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Counters {
     minutes: BTreeMap<(EndpointId, i64), Minute>,
     pub types: TypeCounts,
@@ -74,7 +74,7 @@ pub struct Counters {
     pub messages: Counts,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Minute {
     counts: [i64; COLUMNS.len()],
 }

@@ -47,7 +47,7 @@ statements! {
         "DELETE FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND expires_at <= ?4";
     /// An event id outlives its message until the later of two moments.
     OUTLIVE = "UPDATE unique_key SET expires_at = CASE WHEN at_least > ?5 THEN at_least ELSE ?5 END
-        WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4 AND (?5 > ?6 OR at_least > ?6)";
+        WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4 AND (CAST(?5 AS BIGINT) > ?6 OR at_least > ?6)";
     REMOVE = "DELETE FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4";
 }
 

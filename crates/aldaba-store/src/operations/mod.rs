@@ -50,7 +50,7 @@ pub use numbers::Numbers;
 pub use op::{Class, Op, Outcome, Reply};
 pub use transaction::{Reading, Result, Statement, Transaction, Value};
 
-use crate::{Accept, Accepted, Record, Recorded};
+use crate::{Accept, Accepted, Error, Record, Recorded};
 
 /// What the operations are held to.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,46 @@ pub struct Batch<'a> {
     pub clock: &'a Monotonic,
     pub numbers: &'a mut Numbers,
     pub counters: &'a mut Counters,
+    /// Whether what the database refuses fails alone. It costs statements, so a batch is run without it first.
+    pub isolates: bool,
+}
+
+static SAVEPOINT: Statement = Statement::new(|| "SAVEPOINT one".into());
+static ROLL_BACK: Statement = Statement::new(|| "ROLLBACK TO one".into());
+static RELEASE: Statement = Statement::new(|| "RELEASE one".into());
+
+impl Batch<'_> {
+    /// Runs a part of the batch. Where parts are isolated, one that is refused leaves nothing behind.
+    fn part<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if !self.isolates {
+            return run(self);
+        }
+        self.tx.execute(&SAVEPOINT, &[])?;
+        let counted = self.counters.clone();
+        let result = run(self);
+        if let Err(Error::Refused(_)) = &result {
+            self.tx.execute(&ROLL_BACK, &[])?;
+            *self.counters = counted;
+            self.numbers.roll_back();
+        }
+        self.tx.execute(&RELEASE, &[])?;
+        result
+    }
+
+    /// Runs items that each have a result of their own.
+    fn each<I, T>(
+        &mut self,
+        items: &[I],
+        refused: fn(String) -> T,
+        mut run: impl FnMut(&mut Self, &I) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let isolates = self.isolates;
+        let mut run_one = |item| match self.part(|batch| run(batch, item)) {
+            Err(Error::Refused(why)) if isolates => Ok(refused(why)),
+            result => result,
+        };
+        items.iter().map(&mut run_one).collect()
+    }
 }
 
 /// The writes that a backend has statements of its own for.
@@ -78,15 +118,28 @@ pub trait HotWrites {
     fn forget_versions(&mut self);
 }
 
-/// Carries out one operation.
-pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Outcome> {
+/// Carries out operations, in one transaction. Where parts are isolated, one that is refused fails alone.
+pub fn apply_all<'o>(
+    batch: &mut Batch<'_>,
+    hot: &mut dyn HotWrites,
+    ops: impl Iterator<Item = &'o Op>,
+) -> Result<Vec<Result<Outcome>>> {
+    let isolates = batch.isolates;
+    let mut run = |op| match batch.part(|batch| apply(batch, hot, op)) {
+        Err(error) if !(isolates && matches!(error, Error::Refused(_))) => Err(error),
+        outcome => Ok(outcome),
+    };
+    ops.map(&mut run).collect()
+}
+
+fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Outcome> {
     Ok(match op {
-        Op::Accept(accepts) => {
-            Outcome::Accept(accepts.iter().map(|accept| hot.accept(batch, accept)).collect::<Result<_>>()?)
-        }
-        Op::Record(records) => {
-            Outcome::Record(records.iter().map(|record| hot.record(batch, record)).collect::<Result<_>>()?)
-        }
+        Op::Accept(accepts) => Outcome::Accept(
+            batch.each(accepts, Accepted::Refused, |batch, accept| hot.accept(batch, accept))?,
+        ),
+        Op::Record(records) => Outcome::Record(
+            batch.each(records, Recorded::Refused, |batch, record| hot.record(batch, record))?,
+        ),
         Op::Reopen(reopen) => {
             Outcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
         }

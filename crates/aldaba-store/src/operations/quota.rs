@@ -25,10 +25,10 @@ statements! {
 type Key = (i64, [u8; 20]);
 
 /// The counts of a batch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Counts(BTreeMap<Key, Count>);
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Count {
     /// On disk.
     before: i64,

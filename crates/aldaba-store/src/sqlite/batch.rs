@@ -6,11 +6,11 @@ use super::hot::{Hot, Types};
 use super::transaction::SqliteTransaction;
 use crate::Error;
 use crate::operations::{self, Batch, Counters, Monotonic, Numbers, Op, Outcome, Result, Rules, TypeCounts};
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 use std::sync::Arc;
 
 /// How often the writer waits for a lock that another program holds on the file, each time for as long as the connection's busy
-/// timeout.
+/// timeout. Then those who wait for the writer are told to come back.
 const LOCK_TRIES: usize = 12;
 
 /// A connection that writes, with what it keeps in memory between commits.
@@ -29,36 +29,23 @@ impl Database {
     /// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in order. An error concerns
     /// them all: nothing of them was kept, or (with [`Error::Failed`]) nobody knows what was.
     ///
-    /// An operation that the database refuses by itself, for a value that it cannot hold, fails alone: each of the others is
-    /// run again, in a transaction of its own.
+    /// An operation, or an item of one, that the database refuses by itself, for a value that it cannot hold, fails alone: the
+    /// batch is run again, with a savepoint before each of them.
     pub fn run_batch(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
-        match self.run(ops.iter()) {
-            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
-            Err(Error::Refused(_)) => self.run_each(ops),
-            Err(error) => ops.iter().map(|_| Err(error.clone())).collect(),
-        }
-    }
-
-    fn run_each(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
-        let mut failed = None;
-        let mut run_one = |op| match &failed {
-            Some(error) => Err(Error::clone(error)),
-            None => {
-                let outcome = self.run([op].into_iter()).map(|mut outcomes| outcomes.swap_remove(0));
-                failed = outcome.as_ref().err().filter(|error| !matches!(error, Error::Refused(_))).cloned();
-                outcome
-            }
+        let outcomes = match self.run(ops, false) {
+            Err(Error::Refused(_)) => self.run(ops, true),
+            outcomes => outcomes,
         };
-        ops.iter().map(&mut run_one).collect()
+        outcomes.unwrap_or_else(|error| ops.iter().map(|_| Err(error.clone())).collect())
     }
 
-    fn run<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> Result<Vec<Outcome>> {
+    fn run(&mut self, ops: &[Op], isolates: bool) -> Result<Vec<Result<Outcome>>> {
         begin(&self.connection)?;
         let changes = self.connection.total_changes();
         let done = self
             .types
             .write(&self.connection, &self.clock, false)
-            .and_then(|()| self.apply(ops))
+            .and_then(|()| self.apply(ops, isolates))
             .and_then(|done| Ok(commits::count(&self.connection, changes).map(|()| done)?))
             .and_then(|done| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(|_| done)?));
         match done {
@@ -75,7 +62,7 @@ impl Database {
         }
     }
 
-    fn apply<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> Result<(Vec<Outcome>, TypeCounts)> {
+    fn apply(&mut self, ops: &[Op], isolates: bool) -> Result<(Vec<Result<Outcome>>, TypeCounts)> {
         let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
         let mut hot = Hot::new(&self.connection);
         let mut batch = Batch {
@@ -84,9 +71,9 @@ impl Database {
             clock: &self.clock,
             numbers: &mut self.numbers,
             counters: &mut counters,
+            isolates,
         };
-        let outcomes =
-            ops.map(|op| operations::apply(&mut batch, &mut hot, op)).collect::<Result<Vec<_>>>()?;
+        let outcomes = operations::apply_all(&mut batch, &mut hot, ops.iter())?;
         counters.write(&tx)?;
         Ok((outcomes, counters.types))
     }
@@ -106,16 +93,14 @@ impl Database {
 fn begin(connection: &Connection) -> Result<()> {
     let mut result = Ok(());
     for _ in 0..LOCK_TRIES {
-        result =
-            connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute(())).map(drop);
+        let begin = || connection.prepare_cached("BEGIN IMMEDIATE")?.execute(()).map(drop);
+        result = begin().map_err(Error::from);
         match &result {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                tracing::warn!("another program holds a lock on the database: nothing can be written");
-            }
+            Err(Error::Unavailable(why)) => tracing::warn!(why, "nothing can be written to the database"),
             _ => break,
         }
     }
-    Ok(result?)
+    result
 }
 
 fn roll_back(connection: &Connection, error: Error) -> Error {
@@ -134,9 +119,14 @@ fn roll_back(connection: &Connection, error: Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::Error;
+    use crate::conformance::Scene;
     use crate::operations::{Op, Outcome};
-    use crate::sqlite::in_memory;
+    use crate::sqlite::{Options, SqliteStore, in_memory, open};
+    use crate::{Accept, Accepted, Content, Error, NewAttempt, Record, Recorded, Seq, Store};
+    use rusqlite::Connection;
+    use rusqlite::limits::Limit;
+    use std::sync::Arc;
+    use std::time::Duration;
 
     fn settle(value: usize) -> Op {
         Op::SettleSetting("s", vec![7; value])
@@ -162,9 +152,74 @@ mod tests {
     #[test]
     fn an_operation_that_sqlite_refuses_fails_alone() {
         let mut database = in_memory().unwrap();
-        database.connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 1000).unwrap();
+        database.connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 1000).unwrap();
         let outcomes = database.run_batch(&[settle(2000), Op::SettleSetting("t", vec![1])]);
         assert!(matches!(&outcomes[0], Err(Error::Refused(_))), "{outcomes:?}");
         assert_eq!(outcomes[1], Ok(Outcome::SettleSetting(vec![1])));
+    }
+
+    #[test]
+    fn while_another_program_holds_the_file_nothing_is_written_and_afterwards_all_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(SqliteStore::open(&Options::new(folder.path())).unwrap());
+        let open = || Connection::open(folder.path().join("aldaba.db")).unwrap();
+        let (mut database, other) = (open::bare(open()), open());
+        database.connection.busy_timeout(Duration::ZERO).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let outcomes = database.run_batch(&[settle(1)]);
+        assert!(matches!(outcomes[..], [Err(Error::Unavailable(_))]), "{outcomes:?}");
+        drop(other);
+        assert!(database.run_batch(&[settle(1)])[0].is_ok());
+    }
+
+    #[test]
+    fn an_event_or_a_result_that_sqlite_refuses_fails_alone_and_its_neighbours_are_written_in_the_same_commit()
+     {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&Options::new(folder.path())).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let scene = Scene::new(store.clone());
+        let tenant = runtime.block_on(scene.with_endpoints(1));
+        runtime.block_on(store.close()).unwrap();
+        let mut database = open::bare(Connection::open(folder.path().join("aldaba.db")).unwrap());
+        database.connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 20_000).unwrap();
+        let number = |database: &super::Database, query: &str| -> i64 {
+            database.connection.query_row(query, (), |row| row.get(0)).unwrap()
+        };
+        let commits = database.committed;
+
+        let mut events: Vec<Accept> = (0..3).map(|_| scene.event(&tenant)).collect();
+        events[1].message.content = Arc::new(Content::new("invoice.paid", vec![7; 30_000]));
+        let outcomes = database.run_batch(&[settle(1), Op::Accept(events.clone()), settle(30_000)]);
+        let [Ok(Outcome::SettleSetting(_)), Ok(Outcome::Accept(accepted)), Err(Error::Refused(_))] =
+            &outcomes[..]
+        else {
+            panic!("{outcomes:?}")
+        };
+        let [Accepted::New { first }, Accepted::Refused(_), Accepted::New { first: last }] = accepted[..]
+        else {
+            panic!("{accepted:?}")
+        };
+        assert!(first < last, "no number is given twice");
+        assert_eq!(number(&database, "SELECT count(*) FROM message"), 2);
+        assert_eq!(number(&database, "SELECT value FROM total WHERE name = 'waiting'"), 2);
+
+        let large = NewAttempt { response: vec![7; 30_000].into(), ..scene.attempt() };
+        let refused = Record { attempt: Some(large), ..scene.delivered(&events[0], first) };
+        let late = scene.delivered(&events[2], Seq(last.0 + 1));
+        let records = vec![refused, scene.delivered(&events[2], last), late];
+        let outcomes = database.run_batch(&[Op::Record(records)]);
+        let [Ok(Outcome::Record(recorded))] = &outcomes[..] else { panic!("{outcomes:?}") };
+        assert!(
+            matches!(recorded[..], [Recorded::Refused(_), Recorded::Applied, Recorded::Fenced]),
+            "{recorded:?}"
+        );
+        assert_eq!(number(&database, "SELECT count(*) FROM attempt"), 1);
+        assert_eq!(number(&database, "SELECT sum(attempts) FROM endpoint_minute"), 1);
+        assert_eq!(database.committed - commits, 2, "one commit for each batch");
+        // It still waits, and is recorded without what could not be stored.
+        let again = database.run_batch(&[Op::Record(vec![scene.delivered(&events[0], first)])]);
+        assert_eq!(again, [Ok(Outcome::Record(vec![Recorded::Applied]))]);
+        assert_eq!(number(&database, "SELECT value FROM total WHERE name = 'waiting'"), 0);
     }
 }

@@ -52,6 +52,8 @@ impl From<rusqlite::Error> for Error {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::OperationInterrupted) => Self::Timeout,
+            // For longer than the connection waits for it.
+            Some(ErrorCode::DatabaseBusy) => Self::Unavailable("another program holds a lock on it".into()),
             // The file or the disk cannot be trusted any more.
             Some(
                 ErrorCode::DatabaseCorrupt
@@ -62,7 +64,6 @@ impl From<rusqlite::Error> for Error {
                 | ErrorCode::PermissionDenied
                 | ErrorCode::FileLockingProtocolFailed
                 | ErrorCode::OutOfMemory
-                | ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked,
             ) => Self::Failed(describe(&error)),
             _ => Self::Refused(describe(&error)),

@@ -2,8 +2,14 @@
 
 use super::OpenError;
 use super::failure::describe;
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often a long migration says in the log where it is.
+pub(super) const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Step n brings a database from version n − 1 to version n. A step that was released is never
 /// edited: databases in the field have run it.
@@ -51,123 +57,60 @@ pub(super) fn version(connection: &Connection, file: &Path) -> Result<i64, OpenE
     Ok(found)
 }
 
-pub(super) fn migrate(connection: &Connection, file: &Path) -> Result<(), OpenError> {
-    let found = version(connection, file)?;
-    for (version, step) in (1..).zip(STEPS).skip(found as usize) {
-        // The version is part of the transaction: a step has been run, or it has not.
-        let step = format!("BEGIN IMMEDIATE; {step}\nPRAGMA user_version = {version}; COMMIT;");
-        connection.execute_batch(&step).map_err(|error| OpenError::Migration {
-            file: file.to_owned(),
-            version,
-            message: describe(&error),
-        })?;
+/// Where a migration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) step: i64,
+    pub(super) of: i64,
+}
+
+/// Brings a database to the present schema. All steps are one transaction: they have been run, or the database is as it was.
+/// While it lasts, `report` hears now and then where it is.
+pub(super) fn migrate(
+    connection: &Connection,
+    file: &Path,
+    every: Duration,
+    report: impl Fn(Progress) + Send,
+) -> Result<(), OpenError> {
+    let (found, known) = (version(connection, file)?, STEPS.len() as i64);
+    if found == known {
+        return Ok(());
     }
-    Ok(())
+    let step = AtomicI64::new(found + 1);
+    let (over, wait) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let step = &step;
+        let reporting = move || {
+            while wait.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                report(Progress { step: step.load(Ordering::Relaxed), of: known });
+            }
+        };
+        if let Err(error) =
+            std::thread::Builder::new().name("aldaba-migrate".into()).spawn_scoped(scope, reporting)
+        {
+            tracing::warn!(%error, "nothing can say how far the migration is");
+        }
+        let migrated = run_steps(connection, step).map_err(|error| OpenError::Migration {
+            file: file.to_owned(),
+            version: step.load(Ordering::Relaxed),
+            message: describe(&error),
+        });
+        drop(over);
+        migrated
+    })
+}
+
+/// Runs the steps from this one on.
+fn run_steps(connection: &Connection, at: &AtomicI64) -> rusqlite::Result<()> {
+    let first = at.load(Ordering::Relaxed);
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    for (version, step) in (1..).zip(STEPS).skip(first as usize - 1) {
+        at.store(version, Ordering::Relaxed);
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", version)?;
+    }
+    transaction.commit()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_step_is_run_once() {
-        let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, Path::new("memory")).unwrap();
-        migrate(&connection, Path::new("memory")).unwrap();
-        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(version, STEPS.len() as i64);
-    }
-
-    #[test]
-    fn endpoints_from_before_http2_do_not_speak_it() {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(STEPS[0]).unwrap();
-        connection.pragma_update(None, "user_version", 1).unwrap();
-        connection
-            .execute_batch(
-                "INSERT INTO endpoint (id, app, org, disabled, version, created_at, updated_at, health_status,
-                     health_failure_count, health_probe_gap, policy, url, description, event_types, channels,
-                     metadata, sealed)
-                 VALUES (x'01', x'02', x'03', 0, 1, 0, 0, 0, 0, 0, 'standard', 'https://a', '', '', '', '{}', x'')",
-            )
-            .unwrap();
-        migrate(&connection, Path::new("memory")).unwrap();
-        let http2: bool = connection.query_row("SELECT http2 FROM endpoint", [], |row| row.get(0)).unwrap();
-        assert!(!http2);
-    }
-
-    #[test]
-    fn notices_from_before_organizations_took_turns_are_counted() {
-        let connection = Connection::open_in_memory().unwrap();
-        let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("notice_count")).collect();
-        without.iter().for_each(|step| connection.execute_batch(step).unwrap());
-        connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
-        connection
-            .execute_batch("INSERT INTO notice (org, event, body) VALUES (x'01', 'a', ''), (x'02', 'a', ''), (x'01', 'a', '')")
-            .unwrap();
-        migrate(&connection, Path::new("memory")).unwrap();
-        let mut counts = connection.prepare("SELECT org, waiting, left_out FROM notice_count").unwrap();
-        let rows: Vec<(Vec<u8>, i64, i64)> = counts
-            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        assert_eq!(rows, [(vec![1], 2, 0), (vec![2], 1, 0)]);
-    }
-
-    #[test]
-    fn gates_of_applications_get_their_organization_and_those_of_whole_hosts_are_dropped() {
-        let connection = Connection::open_in_memory().unwrap();
-        let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("gate_of_org")).collect();
-        without.iter().for_each(|step| connection.execute_batch(step).unwrap());
-        connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
-        connection
-            .execute_batch(
-                "INSERT INTO application (id, org, name, version, created_at, updated_at, metadata)
-                 VALUES (x'02', x'0a', 'a', 1, 0, 0, '{}');
-                 INSERT INTO gate (origin, scope, failures, held_until, hold, probing, since, why)
-                 VALUES ('https://a:443', x'', 5, 9000, 1000000000, 0, 8000, 'no'),
-                     ('https://a:443', x'02', 6, 70000, 32000000000, 1, 9000, 'HTTP 503'),
-                     ('https://a:443', x'03', 7, 70000, 32000000000, 0, 9000, 'of nobody');",
-            )
-            .unwrap();
-        migrate(&connection, Path::new("memory")).unwrap();
-        let row = "hex(org) || ' ' || origin || ' ' || hex(scope) || ' ' || failures || ' ' || held_until || ' ' || hold
-            || ' ' || failed_at || ' ' || probing || ' ' || since || ' ' || why";
-        let mut gates = connection.prepare(&format!("SELECT {row} FROM gate")).unwrap();
-        let rows: Vec<String> =
-            gates.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
-        assert_eq!(rows, ["0A https://a:443 02 6 70000 32000000000 38000 1 9000 HTTP 503"]);
-    }
-
-    #[test]
-    fn what_died_before_there_was_a_dead_letter_is_in_it() {
-        let connection = Connection::open_in_memory().unwrap();
-        let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("dead_letter")).collect();
-        without.iter().for_each(|step| connection.execute_batch(step).unwrap());
-        connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
-        connection
-            .execute_batch(
-                "INSERT INTO endpoint (id, app, org, disabled, version, created_at, updated_at, health_status,
-                     health_failure_count, health_probe_gap, policy, url, description, event_types, channels,
-                     metadata, sealed)
-                 VALUES (x'01', x'02', x'03', 0, 1, 0, 0, 0, 0, 0, 'standard', 'https://a', '', '', '', '{}', x'');
-                 INSERT INTO message (app, id, created_at, event_type, channels, payload)
-                 VALUES (x'02', x'04', 0, 'paid', '', x'');
-                 INSERT INTO delivery (endpoint, message, state, due_at, clock_start, settled_at, reason)
-                 VALUES (x'01', x'04', 2, 0, 0, 70, 3), (x'01', x'05', 2, 0, 0, 80, 1), (x'01', x'04', 1, 0, 0, 90, NULL),
-                     (x'01', x'04', 0, 0, 0, NULL, NULL);",
-            )
-            .unwrap();
-        migrate(&connection, Path::new("memory")).unwrap();
-        let mut letter = connection
-            .prepare("SELECT seq, settled_at, reason, event_type FROM dead_letter ORDER BY seq")
-            .unwrap();
-        let rows: Vec<(i64, i64, i64, String)> = letter
-            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        assert_eq!(rows, [(1, 70, 3, "paid".into()), (2, 80, 1, String::new())]);
-    }
-}
+mod tests;

@@ -155,13 +155,18 @@ pub(super) fn start(
 pub fn in_memory() -> Result<Database, OpenError> {
     let name = Path::new("in memory");
     let connection = Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
-    migrations::migrate(&connection, name)?;
-    Ok(Database {
+    migrations::migrate(&connection, name, migrations::REPORT_INTERVAL, |_| {})?;
+    Ok(bare(connection))
+}
+
+/// A connection that writes, without a writer's thread.
+pub(super) fn bare(connection: Connection) -> Database {
+    Database {
         connection,
         rules: Rules { endpoints_per_application: 50 },
         clock: Monotonic::default(),
         types: Arc::default(),
         numbers: Numbers::default(),
         committed: 0,
-    })
+    }
 }

@@ -4,6 +4,7 @@
 use super::files::{self, NewFiles};
 use super::hot::newest_moment;
 use super::lock::FolderLock;
+use super::migrations::Progress;
 use super::transaction::SqliteTransaction;
 use super::watermark::{Found, Mark, Watermark};
 use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open};
@@ -99,7 +100,12 @@ impl Opening {
             None => connect::unchanging(file)?,
         };
         connect::writer(&connection, file, options.largest_file_pages)?;
-        migrations::migrate(&connection, file)?;
+        let (clock, begun) = (&options.clock, options.clock.now());
+        let report = |Progress { step, of }| {
+            let elapsed = clock.now().saturating_sub(begun);
+            tracing::info!(step, of, ?elapsed, "bringing the database to the schema of this version");
+        };
+        migrations::migrate(&connection, file, migrations::REPORT_INTERVAL, report)?;
         let committed = commits::begin(&connection)
             .and_then(|()| commits::last(&connection))
             .map_err(|error| OpenError::database(file, &error))?;

@@ -143,6 +143,9 @@ codes! {
     Stopping "stopping" [503]
         "The server is stopping."
         "Try again after `Retry-After`.";
+    StoreUnavailable "store_unavailable" [503]
+        "The server's database is out of reach for the moment."
+        "Try again after `Retry-After`.";
     StoreFailed "store_failed" [503]
         "The server's store has failed; its log has the cause."
         "Report it to the operator.";

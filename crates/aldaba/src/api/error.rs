@@ -243,6 +243,11 @@ impl From<StoreError> for Error {
                 "Reading took too long. Try again, with a smaller limit",
                 1,
             ),
+            StoreError::Unavailable(cause) => {
+                tracing::warn!(cause, "a request met a store that is out of reach");
+                let detail = "The server's database is out of reach. Nothing was stored; try again";
+                Self::later(unavailable, Code::StoreUnavailable, detail, 1)
+            }
             StoreError::Closed => {
                 Self::later(unavailable, Code::Stopping, "The server is stopping. Try again", 1)
             }
@@ -255,7 +260,7 @@ impl From<StoreError> for Error {
             StoreError::Refused(cause) => {
                 tracing::error!(cause, "the store has refused a request");
                 let detail = "The server's database refuses a value of the request; its log says which";
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::StoreFailed, detail)
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::ServerError, detail)
             }
             StoreError::Failed(cause) => {
                 tracing::error!(cause, "a request met a failed store");
@@ -497,8 +502,10 @@ mod tests {
         for (error, status, after) in [
             (StoreError::Busy, 503, Some("1")),
             (StoreError::Timeout, 503, Some("1")),
+            (StoreError::Unavailable("on purpose".into()), 503, Some("1")),
             (StoreError::Closed, 503, Some("1")),
             (StoreError::Full, 507, Some("10")),
+            (StoreError::Refused("on purpose".into()), 500, None),
             (StoreError::Failed("on purpose".into()), 503, None),
         ] {
             let response = Error::from(error.clone()).into_response();

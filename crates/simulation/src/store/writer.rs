@@ -157,7 +157,7 @@ impl SimStore {
             transition: record.transition,
             health: record.health.clone(),
             gates: record.gates.iter().filter_map(held).collect(),
-            result,
+            result: result.clone(),
         });
         result
     }

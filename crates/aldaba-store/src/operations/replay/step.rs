@@ -14,9 +14,9 @@ statements! {
     REMOVE_DEAD = "DELETE FROM dead_letter WHERE seq = ?1";
     OPEN = "INSERT INTO delivery (seq, endpoint, message, due_at, clock_start, replayed, ordered, dispatched, app)
         SELECT ?7, endpoint.id, ?2, ?3, ?3, 1,
-            CASE WHEN endpoint.ordering = 0 THEN 0 WHEN ?3 > ?6 THEN 2 ELSE 1 END,
+            CASE WHEN endpoint.ordering = 0 THEN 0 WHEN CAST(?3 AS BIGINT) > ?6 THEN 2 ELSE 1 END,
             CASE WHEN endpoint.direct = 0 OR message.only_for IS NULL OR message.only_for <> endpoint.id THEN 0
-                WHEN message.job IS NULL THEN ?4 ELSE ?5 END,
+                WHEN message.job IS NULL THEN CAST(?4 AS BIGINT) ELSE ?5 END,
             CASE WHEN endpoint.direct = 1 THEN endpoint.app END
         FROM endpoint LEFT JOIN message ON message.app = endpoint.app AND message.id = ?2
         WHERE endpoint.id = ?1";

@@ -1,0 +1,121 @@
+//! A store whose database is away for a while.
+
+use super::{PATIENCE, delivered, start_with, with_endpoint};
+use crate::transport::{Sending, Transport, WireRequest};
+use crate::{NewEvent, SendError, Sent, SystemClock};
+use aldaba_delivery::MessageId;
+use aldaba_store::operations::{Monotonic, Op, Reply, Result};
+use aldaba_store::sqlite::{Options, SqliteStore};
+use aldaba_store::{Backend, Error, HotReads, Read, Store};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+struct Away {
+    store: SqliteStore,
+    writes: AtomicBool,
+    reads: AtomicBool,
+}
+
+fn away() -> Error {
+    Error::Unavailable("on purpose".into())
+}
+
+impl Backend for Away {
+    fn write(&self, op: Op, reply: Reply) {
+        match self.writes.load(Ordering::SeqCst) {
+            true => reply.call(Err(away())),
+            false => self.store.write(op, reply),
+        }
+    }
+
+    fn read<T, F>(&self, read: F) -> Read<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+    {
+        match self.reads.load(Ordering::SeqCst) {
+            true => Box::pin(std::future::ready(Err(away()))),
+            false => self.store.read(read),
+        }
+    }
+
+    fn clock(&self) -> &Monotonic {
+        self.store.clock()
+    }
+
+    fn count_time(&self) -> Duration {
+        self.store.count_time()
+    }
+}
+
+impl Store for Away {
+    fn check(&self) -> Read<()> {
+        self.store.check()
+    }
+
+    fn close(&self) -> Read<()> {
+        self.store.close()
+    }
+}
+
+/// Answers 200, once it may.
+struct Receiver {
+    requests: AtomicUsize,
+    answers: Arc<Semaphore>,
+}
+
+impl Transport for Receiver {
+    fn send(&self, _: WireRequest) -> Sending {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        let answers = self.answers.clone();
+        Box::pin(async move {
+            let _answer = answers.acquire().await;
+            super::ok()
+        })
+    }
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_nothing_is_sent_and_then_all_goes_on_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&Options::new(folder.path())).unwrap();
+    let store = Arc::new(Away { store, writes: AtomicBool::new(false), reads: AtomicBool::new(false) });
+    let receiver = Arc::new(Receiver { requests: AtomicUsize::new(0), answers: Arc::new(Semaphore::new(0)) });
+    let requests = || receiver.requests.load(Ordering::SeqCst);
+    let engine = start_with(store.clone(), receiver.clone()).await;
+    let which = with_endpoint(&engine).await;
+    let event = NewEvent::new("a", Bytes::from_static(b"{}"));
+    let send = async |event: NewEvent| -> std::result::Result<MessageId, SendError> {
+        match engine.send(&which, event).await? {
+            Sent::New { message, .. } => Ok(message),
+            Sent::Before { message } => panic!("sent before: {message}"),
+        }
+    };
+    let in_flight = send(event.clone()).await.unwrap();
+    let began = async {
+        while requests() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, began).await.expect("the first request leaves");
+    let soon = crate::Clock::now(&SystemClock::new()) + Duration::from_millis(600);
+    let due_meanwhile = send(NewEvent { deliver_at: Some(soon), ..event.clone() }).await.unwrap();
+
+    store.writes.store(true, Ordering::SeqCst);
+    receiver.answers.add_permits(1000);
+    assert_eq!(send(event.clone()).await, Err(SendError::Store(away())));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(requests(), 1, "what is due could not be recorded");
+    store.reads.store(true, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    store.writes.store(false, Ordering::SeqCst);
+    store.reads.store(false, Ordering::SeqCst);
+    for message in [in_flight, due_meanwhile, send(event).await.unwrap()] {
+        delivered(&engine, message).await;
+    }
+    assert_eq!(requests(), 3, "each was sent once");
+    engine.shutdown(Duration::from_secs(5)).await;
+}
