@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Before this version a write-ahead log could be corrupted by a checkpoint at the wrong moment.
 const OLDEST_SQLITE: i32 = 3_051_003;
 const PAGE_BYTES: u32 = 4096;
-const WRITER_CACHE_KIB: i64 = 32 * 1024;
+/// SQLite looks at each slot of its cache after most commits, so that a larger one costs more than the pages that it saves reading.
+const WRITER_CACHE_KIB: i64 = 8 * 1024;
 /// Enough for the inner pages of the trees. Large payloads would only push those out of more, and the system
 /// keeps what was read.
 const READER_CACHE_KIB: i64 = 1024;
