@@ -16,6 +16,8 @@ pub(crate) mod delivery_list;
 pub(crate) mod dispatch;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
+#[cfg(feature = "simulation")]
+pub mod everything;
 mod filters;
 pub(crate) mod gate;
 pub(crate) mod health;

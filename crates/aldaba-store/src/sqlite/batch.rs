@@ -2,10 +2,10 @@
 
 use super::commits;
 use super::failure::describe;
-use super::hot::{Hot, Types};
+use super::hot::{Hot, Reader, Types};
 use super::transaction::SqliteTransaction;
-use crate::Error;
 use crate::operations::{self, Batch, Counters, Monotonic, Numbers, Op, Outcome, Result, Rules, TypeCounts};
+use crate::{Error, HotReads};
 use rusqlite::{Connection, ErrorCode};
 use std::sync::Arc;
 
@@ -25,6 +25,16 @@ pub struct Database {
     pub(super) committed: u64,
 }
 
+/// Sees every operation of a batch from inside of its transaction. Simulations write down what happened by it.
+pub trait Observer {
+    fn before(&mut self, _reading: &dyn HotReads, _op: &Op) {}
+
+    fn after(&mut self, _reading: &dyn HotReads, _op: &Op, _outcome: &Outcome) {}
+}
+
+/// Looks away.
+impl Observer for () {}
+
 impl Database {
     /// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in order. An error concerns
     /// them all: nothing of them was kept, or (with [`Error::Failed`]) nobody knows what was.
@@ -32,19 +42,25 @@ impl Database {
     /// An operation that the database refuses by itself, for a value that it cannot hold, fails alone: each of the others is
     /// run again, in a transaction of its own.
     pub fn run_batch(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
-        match self.run(ops.iter()) {
+        self.run_observed(ops, &mut ())
+    }
+
+    /// The same under the eyes of an observer. It sees an operation twice that is run again.
+    pub fn run_observed(&mut self, ops: &[Op], observer: &mut impl Observer) -> Vec<Result<Outcome>> {
+        match self.run(ops.iter(), observer) {
             Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
-            Err(Error::Refused(_)) => self.run_each(ops),
+            Err(Error::Refused(_)) => self.run_each(ops, observer),
             Err(error) => ops.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
-    fn run_each(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
+    fn run_each(&mut self, ops: &[Op], observer: &mut impl Observer) -> Vec<Result<Outcome>> {
         let mut failed = None;
         let mut run_one = |op| match &failed {
             Some(error) => Err(Error::clone(error)),
             None => {
-                let outcome = self.run([op].into_iter()).map(|mut outcomes| outcomes.swap_remove(0));
+                let outcome =
+                    self.run([op].into_iter(), observer).map(|mut outcomes| outcomes.swap_remove(0));
                 failed = outcome.as_ref().err().filter(|error| !matches!(error, Error::Refused(_))).cloned();
                 outcome
             }
@@ -52,13 +68,17 @@ impl Database {
         ops.iter().map(&mut run_one).collect()
     }
 
-    fn run<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> Result<Vec<Outcome>> {
+    fn run<'o>(
+        &mut self,
+        ops: impl Iterator<Item = &'o Op>,
+        observer: &mut impl Observer,
+    ) -> Result<Vec<Outcome>> {
         begin(&self.connection)?;
         let changes = self.connection.total_changes();
         let done = self
             .types
             .write(&self.connection, &self.clock, false)
-            .and_then(|()| self.apply(ops))
+            .and_then(|()| self.apply(ops, observer))
             .and_then(|done| Ok(commits::count(&self.connection, changes).map(|()| done)?))
             .and_then(|done| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(|_| done)?));
         match done {
@@ -75,7 +95,12 @@ impl Database {
         }
     }
 
-    fn apply<'o>(&mut self, ops: impl Iterator<Item = &'o Op>) -> Result<(Vec<Outcome>, TypeCounts)> {
+    fn apply<'o>(
+        &mut self,
+        ops: impl Iterator<Item = &'o Op>,
+        observer: &mut impl Observer,
+    ) -> Result<(Vec<Outcome>, TypeCounts)> {
+        let reader = Reader { connection: &self.connection, types: &self.types };
         let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
         let mut hot = Hot::new(&self.connection);
         let mut batch = Batch {
@@ -85,8 +110,13 @@ impl Database {
             numbers: &mut self.numbers,
             counters: &mut counters,
         };
-        let outcomes =
-            ops.map(|op| operations::apply(&mut batch, &mut hot, op)).collect::<Result<Vec<_>>>()?;
+        let apply = |op| {
+            observer.before(&reader, op);
+            let outcome = operations::apply(&mut batch, &mut hot, op)?;
+            observer.after(&reader, op, &outcome);
+            Ok(outcome)
+        };
+        let outcomes = ops.map(apply).collect::<Result<Vec<_>>>()?;
         counters.write(&tx)?;
         Ok((outcomes, counters.types))
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Before this version a write-ahead log could be corrupted by a checkpoint at the wrong moment.
 const OLDEST_SQLITE: i32 = 3_051_003;
 const PAGE_BYTES: u32 = 4096;
-const WRITER_CACHE_KIB: i64 = 32 * 1024;
+pub(super) const WRITER_CACHE_KIB: i64 = 32 * 1024;
 /// Enough for the inner pages of the trees. Large payloads would only push those out of more, and the system
 /// keeps what was read.
 const READER_CACHE_KIB: i64 = 1024;
@@ -89,7 +89,7 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+pub(super) fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "foreign_keys", false)?;

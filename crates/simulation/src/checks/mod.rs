@@ -75,7 +75,7 @@ impl AddAssign for Volume {
 
 /// Runs every check.
 pub fn verdict(world: &World) -> Vec<Violation> {
-    let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let (disk, whole, notes) = (world.disk.lock().everything(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
     audit::every_change_has_its_row(&disk, &whole, &mut found);
     let by_hand = by_hand::requests(&disk, &whole);
@@ -84,7 +84,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     by_hand::only_endpoints_that_are_on_get_them(&whole, &by_hand, &mut found);
     expunging::deleted_payloads_stay_here(&whole, &mut found);
     let inlets = sources::inlets(&world.scenario, &disk, &whole);
-    sources::taken_is_on_disk(&disk, &inlets, &mut found);
+    sources::taken_is_on_disk(&inlets, &mut found);
     sources::each_event_is_once(&disk, &inlets, &mut found);
     sources::a_repeat_opens_what_has_failed(&inlets, &mut found);
     sources::only_what_is_taken_is_stored(&inlets, &whole, &mut found);
@@ -122,6 +122,9 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     health::health_is_what_the_attempts_made_it(&disk, &stories, &log, &mut found);
     retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);
     retention::what_is_over_is_gone(&world.scenario, &disk, &stories, &log, &mut found);
+    for failure in &log.failures {
+        found.add("store", || failure.clone());
+    }
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());
     }
@@ -133,7 +136,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
 
 /// The checks of a run in which the machine's clock is set: those that look at no clock, and those that are about it.
 pub fn clock_verdict(world: &World) -> Vec<Violation> {
-    let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let (disk, whole, notes) = (world.disk.lock().everything(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
     let by_hand = by_hand::requests(&disk, &whole);
     let log = by_hand::without(&whole, &by_hand);
@@ -154,6 +157,9 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     for fault in &notes.token_faults {
         found.add("tokens", || fault.clone());
     }
+    for failure in &log.failures {
+        found.add("store", || failure.clone());
+    }
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());
     }
@@ -164,7 +170,7 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
 }
 
 pub fn volume(world: &World) -> Volume {
-    let (disk, log) = (world.disk.lock(), world.log.lock());
+    let (disk, log) = (world.disk.lock().everything(), world.log.lock());
     let ended = log.lives.last().map_or(world.scenario.start, |life| life.ended);
     let heard = |is_so: fn(Said) -> bool| {
         log.knocks.iter().filter(|knock| knock.heard.is_some_and(|heard| is_so(heard.said))).count()
@@ -172,8 +178,8 @@ pub fn volume(world: &World) -> Volume {
     Volume {
         simulated: ended.since(world.scenario.start),
         lives: log.lives.len(),
-        messages: disk.messages().count(),
-        deliveries: disk.all_deliveries().count(),
+        messages: disk.messages.iter().count(),
+        deliveries: disk.deliveries.iter().count(),
         requests: log.requests.len(),
         rounds: log.rounds.len(),
         by_hand: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
