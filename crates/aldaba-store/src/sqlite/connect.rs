@@ -91,6 +91,8 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
 
 pub(super) fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Or SQLite plans every statement with `LIMIT ?` anew at each run, for what is bound to it then.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;

@@ -160,7 +160,7 @@ pub fn in_memory() -> Result<Database, OpenError> {
     migrations::migrate(&connection, name)?;
     Ok(Database {
         connection,
-        rules: Rules { endpoints_per_application: 50 },
+        rules: Rules { endpoints_per_application: 10_000 },
         clock: Monotonic::default(),
         types: Arc::default(),
         numbers: Numbers::default(),

@@ -3,6 +3,7 @@
 mod audit;
 mod by_hand;
 mod clocks;
+mod counters;
 mod expunging;
 mod gates;
 mod hands;
@@ -78,6 +79,9 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     let (disk, whole, notes) = (world.disk.lock().everything(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
     audit::every_change_has_its_row(&disk, &whole, &mut found);
+    counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
+    counters::hours_are_their_minutes(&disk, &mut found);
+    counters::what_waits_is_counted(&disk, &mut found);
     let by_hand = by_hand::requests(&disk, &whole);
     by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
     by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);
@@ -148,6 +152,8 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     promise::nothing_is_accepted_twice(&disk, &log, &notes, &mut found);
     wire::nothing_leaves_after_the_end(&stories, &mut found);
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
+    counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
+    counters::what_waits_is_counted(&disk, &mut found);
     clocks::nothing_is_removed(&log, &mut found);
     clocks::nothing_ends_by_time(&stories, &mut found);
     clocks::nothing_waits_for_a_clock(&stories, &log, &mut found);

@@ -5,6 +5,7 @@
 
 mod disk;
 mod faults;
+mod news;
 mod queue;
 mod spoil;
 mod witness;
@@ -22,6 +23,7 @@ use aldaba_store::operations::{Class, Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::plant;
 use aldaba_store::{Backend, Error, HotReads, Read, Store};
 use bytes::Bytes;
+use news::News;
 use parking_lot::Mutex;
 use queue::Queue;
 use spoil::SpoiledReads;
@@ -45,6 +47,8 @@ pub struct SimStore {
     /// Dice of their own, so that all else goes on as in a run without panics.
     panics: Arc<Mutex<Dice>>,
     queue: Arc<Queue>,
+    /// What is committed, and not told yet, in the order of the commits.
+    unheard: Arc<Mutex<Vec<News>>>,
     clock: Monotonic,
     /// How much time passes between two looks at the clock, in microseconds.
     pace: Arc<AtomicU64>,
@@ -74,6 +78,7 @@ impl SimStore {
             panics: Arc::new(Mutex::new(Dice::of(dice.clone().throw(), "panics"))),
             dice: Arc::new(Mutex::new(dice)),
             queue: Arc::default(),
+            unheard: Arc::default(),
             clock,
             pace,
             last_headers: Arc::default(),

@@ -3,17 +3,16 @@
 use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
+use super::news::{News, Whose};
 use super::witness::Witness;
 use crate::log::Refusal;
 use crate::process::pause;
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{Ending, Transition};
+use aldaba_delivery::{Ending, Timestamp, Transition};
 use aldaba_store::operations::{Class, Op, Outcome, Reply, Result};
 use aldaba_store::{Error, Record, Recorded};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-type Answer = (Reply, Result<Outcome>);
 
 impl SimStore {
     pub(super) async fn write_all(self) {
@@ -33,42 +32,30 @@ impl SimStore {
                 return self.process.die();
             }
             if self.faults.is_full(self.process.now()) {
-                self.refuse(batch);
+                let refused = self.refuse(batch);
+                self.tell(refused, None);
                 continue;
             }
-            let answers = self.commit(batch, &mut self.disk.lock());
+            let news = self.commit(batch, &mut self.disk.lock());
             if stage == Some(Stage::BeforeDone) {
                 return self.process.die();
             }
             // What is committed can be read a moment before anybody has heard of it.
             let lag = if self.dice.lock().percent(20) { Duration::from_millis(1) } else { Duration::ZERO };
             pause(lag).await;
-            if !self.answer(answers, stage) {
+            if !self.tell(news, stage) {
                 return;
             }
         }
+        self.tell_what_is_due(Timestamp::MAX);
         if let Err(error) = self.disk.lock().database.close() {
             self.log.lock().failures.push(format!("the store was not closed well: {error}"));
         }
         self.closed.send_replace(true);
     }
 
-    /// Tells everybody; `false`: the process died on the way.
-    fn answer(&self, answers: Vec<Answer>, stage: Option<Stage>) -> bool {
-        let told = match stage {
-            Some(Stage::AmongDones) => self.dice.lock().index(answers.len()),
-            _ => answers.len(),
-        };
-        let all = told == answers.len();
-        answers.into_iter().take(told).for_each(|(reply, outcome)| reply.call(outcome));
-        if !all {
-            self.process.die();
-        }
-        all
-    }
-
     /// One transaction of the real writer.
-    fn commit(&self, batch: Vec<(Op, Reply)>, disk: &mut Disk) -> Vec<Answer> {
+    fn commit(&self, batch: Vec<(Op, Reply)>, disk: &mut Disk) -> Vec<News> {
         let (mut ops, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         self.pace.store(self.pace_of(&ops), Ordering::Relaxed);
         let spoiled = self.spoil(&mut ops, disk);
@@ -83,7 +70,11 @@ impl SimStore {
         drop(log);
         self.pace.store(0, Ordering::Relaxed);
         spoiled.mend(&mut outcomes, disk);
-        replies.into_iter().zip(outcomes).collect()
+        let news = ops.iter().zip(replies).zip(outcomes).map(|((op, reply), outcome)| {
+            let whose = Whose::of(op, outcome.as_ref().ok(), disk);
+            News { whose, reply, outcome, not_before: self.heard_at(at) }
+        });
+        news.collect()
     }
 
     /// Mostly bulk work is done at once; sometimes its slice is over before.
@@ -92,36 +83,38 @@ impl SimStore {
         if has_bulk { self.faults.pace(self.process.now(), &mut self.dice.lock()) } else { 0 }
     }
 
-    fn refuse(&self, batch: Vec<(Op, Reply)>) {
+    fn refuse(&self, batch: Vec<(Op, Reply)>) -> Vec<News> {
         let at = self.process.now();
-        for (op, reply) in batch {
-            let Op::Record(records) = op else {
-                reply.call(Err(Error::Full));
-                continue;
+        let disk = self.disk.lock();
+        let refuse = |(op, reply)| {
+            let outcome = match &op {
+                Op::Record(records) => self.refuse_records(records, at),
+                _ => Err(Error::Full),
             };
-            let step = {
-                let mut log = self.log.lock();
-                log.note(at, || {
-                    format!("no room for {:?}", records.iter().map(|record| record.seq).collect::<Vec<_>>())
-                });
-                log.step()
-            };
-            let hidden = self.sabotage(Sabotage::HideRefusal);
-            reply.call(match hidden {
-                true => Ok(Outcome::Record(vec![Recorded::Applied; records.len()])),
-                false => Err(Error::Full),
-            });
-            // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
-            let is_ended_by_hand = |record: &Record| match record.transition {
-                Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
-                Transition::Settle(Ending::Delivered)
-                | Transition::Retry { .. }
-                | Transition::Stop { .. } => false,
-            };
-            if records.iter().any(|record| !is_ended_by_hand(record) && !record.is_by_hand()) {
-                let life = self.process.number;
-                self.log.lock().refusals.push(Refusal { step, at, life });
+            News { whose: Whose::of(&op, None, &disk), reply, outcome, not_before: at }
+        };
+        batch.into_iter().map(refuse).collect()
+    }
+
+    fn refuse_records(&self, records: &[Record], at: Timestamp) -> Result<Outcome> {
+        let mut log = self.log.lock();
+        log.note(at, || {
+            format!("no room for {:?}", records.iter().map(|record| record.seq).collect::<Vec<_>>())
+        });
+        let (step, life) = (log.step(), self.process.number);
+        // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
+        let is_ended_by_hand = |record: &Record| match record.transition {
+            Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
+            Transition::Settle(Ending::Delivered) | Transition::Retry { .. } | Transition::Stop { .. } => {
+                false
             }
+        };
+        if records.iter().any(|record| !is_ended_by_hand(record) && !record.is_by_hand()) {
+            log.refusals.push(Refusal { step, at, life });
+        }
+        match self.sabotage(Sabotage::HideRefusal) {
+            true => Ok(Outcome::Record(vec![Recorded::Applied; records.len()])),
+            false => Err(Error::Full),
         }
     }
 
@@ -129,8 +122,8 @@ impl SimStore {
     async fn commit_late(&self, batch: Vec<(Op, Reply)>, time: Duration, stage: Option<Stage>) {
         let mut later = self.disk.lock().copy();
         later.restart(self.clock.clone());
-        let answers = self.commit(batch, &mut later);
-        answers.into_iter().for_each(|(reply, outcome)| reply.call(outcome));
+        let news = self.commit(batch, &mut later);
+        self.tell(news, None);
         pause(time).await;
         if stage.is_some() {
             self.process.die();
