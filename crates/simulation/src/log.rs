@@ -31,6 +31,8 @@ pub struct Log {
     pub removed: Vec<(Timestamp, RemovedCounts)>,
     /// The highest number that a delivery or a place was given.
     pub last_seq: i64,
+    /// How often somebody has heard of a commit before others had heard of an earlier one, of other applications.
+    pub overtakings: u64,
     /// Reads and writes that the database has refused.
     pub failures: Vec<String>,
     /// When rounds of a delivery began that were opened by a replay, or by a sender's repeat.

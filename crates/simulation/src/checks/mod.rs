@@ -53,6 +53,8 @@ pub struct Volume {
     pub reopened: usize,
     pub conflicts: usize,
     pub not_verified: usize,
+    /// Commits of one application that were heard of before earlier ones of another.
+    pub overtakings: u64,
 }
 
 impl AddAssign for Volume {
@@ -71,6 +73,7 @@ impl AddAssign for Volume {
         self.reopened += other.reopened;
         self.conflicts += other.conflicts;
         self.not_verified += other.not_verified;
+        self.overtakings += other.overtakings;
     }
 }
 
@@ -184,8 +187,8 @@ pub fn volume(world: &World) -> Volume {
     Volume {
         simulated: ended.since(world.scenario.start),
         lives: log.lives.len(),
-        messages: disk.messages.iter().count(),
-        deliveries: disk.deliveries.iter().count(),
+        messages: disk.messages.len(),
+        deliveries: disk.deliveries.len(),
         requests: log.requests.len(),
         rounds: log.rounds.len(),
         by_hand: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
@@ -196,6 +199,7 @@ pub fn volume(world: &World) -> Volume {
         reopened: heard(|said| matches!(said, Said::Reopened(_))),
         conflicts: heard(|said| matches!(said, Said::OtherBody(_))),
         not_verified: heard(|said| said == Said::NotVerified),
+        overtakings: log.overtakings,
     }
 }
 

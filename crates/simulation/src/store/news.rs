@@ -29,6 +29,8 @@ pub(super) struct News {
     pub(super) whose: Whose,
     pub(super) reply: Reply,
     pub(super) outcome: Result<Outcome>,
+    /// When it was committed.
+    pub(super) at: Timestamp,
     /// Nobody hears of it before.
     pub(super) not_before: Timestamp,
 }
@@ -124,7 +126,10 @@ impl SimStore {
         let first = *free.first()?;
         let shuffles = self.faults.active.contains(self.process.now());
         let next = if shuffles { free[self.dice.lock().index(free.len())] } else { first };
-        Some(unheard.remove(next))
+        let news = unheard.remove(next);
+        let is_early = unheard[..next].iter().any(|earlier| earlier.at < news.at);
+        self.log.lock().overtakings += u64::from(is_early);
+        Some(news)
     }
 
     /// When somebody is to hear of a commit of this moment.

@@ -63,7 +63,7 @@ impl SimStore {
         for (number, op) in ops.iter_mut().enumerate() {
             match op {
                 Op::Accept(accepts) => {
-                    accepts.iter_mut().for_each(|accept| self.spoil_accept(kind, accept, disk))
+                    accepts.iter_mut().for_each(|accept| self.spoil_accept(kind, accept, disk));
                 }
                 Op::Record(records) => {
                     let mut lost = Vec::new();

@@ -72,7 +72,7 @@ impl SimStore {
         spoiled.mend(&mut outcomes, disk);
         let news = ops.iter().zip(replies).zip(outcomes).map(|((op, reply), outcome)| {
             let whose = Whose::of(op, outcome.as_ref().ok(), disk);
-            News { whose, reply, outcome, not_before: self.heard_at(at) }
+            News { whose, reply, outcome, at, not_before: self.heard_at(at) }
         });
         news.collect()
     }
@@ -91,7 +91,7 @@ impl SimStore {
                 Op::Record(records) => self.refuse_records(records, at),
                 _ => Err(Error::Full),
             };
-            News { whose: Whose::of(&op, None, &disk), reply, outcome, not_before: at }
+            News { whose: Whose::of(&op, None, &disk), reply, outcome, at, not_before: at }
         };
         batch.into_iter().map(refuse).collect()
     }
