@@ -110,11 +110,11 @@ impl<B: Backend> Lanes for B {
     }
 
     fn started_before(&self, query: StartedQuery) -> Read<StartedPage> {
-        self.background_read(move |reading| reading.started_before(query))
+        self.read(move |reading| reading.started_before(query))
     }
 
     fn have_started_before(&self, endpoints: Vec<(EndpointId, Timestamp)>) -> Read<Vec<EndpointId>> {
-        self.background_read(move |reading| reading.have_started_before(&endpoints))
+        self.read(move |reading| reading.have_started_before(&endpoints))
     }
 
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
@@ -362,7 +362,7 @@ impl<B: Backend> Replays for B {
     }
 
     fn running_replays(&self) -> Read<Vec<Replay>> {
-        self.background_read(|reading| replay::running(reading))
+        self.read(|reading| replay::running(reading))
     }
 
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {

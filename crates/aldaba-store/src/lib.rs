@@ -1,7 +1,7 @@
 //! Where Aldaba keeps what it promised.
 //!
 //! This crate is a contract ([`Store`]), the rules behind it ([`operations`]), a backend that runs them ([`sqlite`]) and one suite
-//! (`conformance`) that every backend passes, the simulated one of the simulation tests too.
+//! (`conformance`) that every backend passes. Simulations wrap faults around the real one.
 //!
 //! # Writes
 //!
@@ -11,9 +11,10 @@
 //! 1. One call is one transaction, and its operations each have a result of their own: neither a conflict nor a value that
 //!    the database refuses fails a neighbour.
 //! 2. `Done` is called exactly once, after the commit is on disk (or the write has failed).
-//! 3. **`Done` calls come in the order of the commits, and all those of one commit before the next
-//!    commit begins.** A lane relies on it: news of a row always reaches it before news of that
-//!    row's next change.
+//! 3. **`Done` calls come in the order of the commits of an application.** A lane relies on it: news of a row always
+//!    reaches it before news of that row's next change. A call that is about several applications is ordered with each of
+//!    them, and one that names none (an organization's policies, settings, retention, due times) with all. Those of
+//!    different applications may come in any order.
 //! 4. `Done` must not block: it runs on the backend's writer.
 //! 5. A read that starts after a `Done` was called sees that write.
 //!

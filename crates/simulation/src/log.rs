@@ -7,7 +7,7 @@ pub use knocks::{Heard, Knock, Said, SourceCommit, SourceDeed};
 use aldaba_delivery::{
     AppId, EndpointId, FailureKind, GateKey, Health, MessageId, Ordering, Timestamp, Transition,
 };
-use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, Seq, Stale, Trigger};
+use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, RemovedCounts, Seq, Trigger};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,8 +27,14 @@ pub struct Log {
     /// When deliveries whose messages were for later took their places at ordered endpoints.
     pub places: BTreeMap<Seq, PlaceCommit>,
     pub removals: Vec<RemovalCommit>,
-    /// Everything that retention has removed, whatever it is.
-    pub removed: Vec<(Timestamp, Stale)>,
+    /// What retention has removed, commit by commit.
+    pub removed: Vec<(Timestamp, RemovedCounts)>,
+    /// The highest number that a delivery or a place was given.
+    pub last_seq: i64,
+    /// How often somebody has heard of a commit before others had heard of an earlier one, of other applications.
+    pub overtakings: u64,
+    /// Reads and writes that the database has refused.
+    pub failures: Vec<String>,
     /// When rounds of a delivery began that were opened by a replay, or by a sender's repeat.
     pub rounds: BTreeMap<Seq, Step>,
     /// Endpoints that a sender's repeat has opened an event for, each with whether all that it was for before were deleted.

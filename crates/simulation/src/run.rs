@@ -6,7 +6,7 @@ use crate::log::{Life, LifeEnd};
 use crate::process::Process;
 use crate::sabotage::Sabotage;
 use crate::scenario::{LifePlan, PlannedEnd, Scenario};
-use crate::store::{Disk, Faults, SimStore};
+use crate::store::{Faults, SimStore};
 use crate::transport::SimTransport;
 use crate::world::World;
 use aldaba_delivery::{HealthStatus, OnExhausted, Ordering, Timestamp};
@@ -33,7 +33,7 @@ pub fn play(scenario: Scenario, traced: bool) -> Arc<World> {
             log.note(ended, || format!("life {number}: {end:?}"));
             log.step()
         };
-        let health = world.disk.lock().endpoints().map(|row| (row.id, row.health.clone())).collect();
+        let health = world.disk.lock().endpoints().into_values().map(|row| (row.id, row.health)).collect();
         world.log.lock().lives.push(Life { began: now, ended, last_step, end, health });
         now = match (end, plan) {
             (LifeEnd::Settled | LifeEnd::TimedOut, _) => return world,
@@ -140,7 +140,7 @@ async fn settle(world: &World, process: &Process, engine: &Engine) -> LifeEnd {
     loop {
         let done = world.notes.lock().all_over() && {
             let disk = world.disk.lock();
-            all_held(&disk) && !disk.is_replaying()
+            !disk.is_replaying() && disk.waiting().iter().all(|(_, endpoint)| is_held(endpoint))
         };
         if done {
             break;
@@ -154,8 +154,4 @@ async fn settle(world: &World, process: &Process, engine: &Engine) -> LifeEnd {
         0 => LifeEnd::Settled,
         _ => LifeEnd::TimedOut,
     }
-}
-
-fn all_held(disk: &Disk) -> bool {
-    disk.endpoints_with_work().into_iter().all(is_held)
 }

@@ -1,5 +1,7 @@
 //! Planted bugs, which show that the checks can fail.
 
+use aldaba_store::sqlite::Planted;
+
 /// What is broken on purpose. Each is caught by the check that is named with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
@@ -93,4 +95,74 @@ pub enum Sabotage {
     DelayCuts,
     /// A new life is not told of tokens that were ended one by one: tokens.
     ForgetRevocations,
+    /// An update of an endpoint's health has lost its condition: health.
+    ForgetCondition,
+    /// A lane's read skips a row where the page before has ended: I1.
+    SkipAtCursor,
+    /// Attempts are not added to the counters of their minute: counters.
+    LoseCounts,
 }
+
+impl Sabotage {
+    /// Those that are in the SQL of the store: what stands there, and what is planted in its place.
+    pub fn in_statements(self) -> &'static [Planted] {
+        match self {
+            Self::ForgetKeys => &[(
+                FIND_KEY,
+                "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3
+                 AND NOT EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource)",
+            )],
+            Self::ForgetWindow => &[(
+                FIND_KEY,
+                "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3
+                 AND (kind <> 0 OR EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource))",
+            )],
+            Self::LookThenStore => &[(
+                FIND_KEY,
+                "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND kind <> 0",
+            )],
+            Self::ForgetDue => {
+                &[("retries = retries + ?3, due_at = ?4", "retries = retries + ?3, due_at = min(due_at, ?4)")]
+            }
+            Self::ForgetGates => &[("FROM gate ORDER BY", "FROM gate WHERE 0 ORDER BY")],
+            Self::JumpQueue => {
+                &[("SET ordered = 1, place = ?2 WHERE", "SET ordered = 1, place = min(seq, ?2) WHERE")]
+            }
+            Self::RemoveEarly => {
+                &[("settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)", "(?2 = ?2 OR ?3 = ?3)")]
+            }
+            Self::RemovePayloads => &[
+                ("AND NOT EXISTS (SELECT 1 FROM delivery WHERE message = ?2 AND state = 0)", ""),
+                (
+                    "FROM delivery WHERE message = ?1 AND state = 0 LIMIT 1",
+                    "FROM delivery WHERE message = ?1 AND 0",
+                ),
+            ],
+            Self::KeepDeleted => &[(
+                "SET payload = ?3, sealed_headers = NULL, expunged = 1",
+                "SET payload = coalesce(payload, ?3), expunged = 0",
+            )],
+            Self::ForgetClock => {
+                &[("FROM setting WHERE name = ?1", "FROM setting WHERE name = ?1 AND name <> 'clock'")]
+            }
+            Self::DelayCuts => &[(
+                "SELECT app, session, issued_before, ends_at, expires_at FROM portal_cut ORDER BY",
+                "SELECT app, session, issued_before, ends_at + 1, expires_at FROM portal_cut ORDER BY",
+            )],
+            Self::ForgetRevocations => {
+                &[("FROM revoked_token ORDER BY", "FROM revoked_token WHERE 0 ORDER BY")]
+            }
+            Self::ForgetCondition => {
+                &[("health_epoch = ?10 WHERE id = ?11", "health_epoch = ?10 WHERE id = id OR id = ?11")]
+            }
+            Self::SkipAtCursor => &[("due_at = ?2 AND seq > ?3", "due_at = ?2 AND seq > ?3 + 1")],
+            Self::LoseCounts => &[(
+                "attempts = endpoint_minute.attempts + excluded.attempts",
+                "attempts = endpoint_minute.attempts",
+            )],
+            _ => &[],
+        }
+    }
+}
+
+const FIND_KEY: &str = "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3";

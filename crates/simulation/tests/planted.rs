@@ -106,4 +106,7 @@ planted! {
     a_door_that_takes_forged_events_is_caught: TakeForged by "refused";
     a_hidden_conflict_is_caught: HideConflict by "answer";
     a_failed_event_that_a_repeat_does_not_open_is_caught: ForgetFailed by "reopened";
+    a_forgotten_condition_of_an_update_is_caught: ForgetCondition by "health";
+    a_row_that_is_skipped_at_a_cursor_is_caught: SkipAtCursor by "I1";
+    attempts_that_are_not_counted_are_caught: LoseCounts by "counters";
 }

@@ -64,8 +64,8 @@ fn day(hours: u32) -> Arc<World> {
 
 /// Those that the server still has, delivered and dead.
 fn left(world: &World) -> [Vec<DeliveryStatus>; 2] {
-    let disk = world.disk.lock();
-    let kept: Vec<_> = disk.all_deliveries().filter(|row| disk.has_delivery(row.seq)).cloned().collect();
+    let disk = world.disk.lock().everything();
+    let kept: Vec<_> = disk.deliveries.iter().filter(|row| disk.has_delivery(row.seq)).cloned().collect();
     let (delivered, dead) =
         kept.into_iter().partition(|row| matches!(row.state, DeliveryState::Delivered { .. }));
     [delivered, dead]

@@ -73,6 +73,7 @@ fn every_seed_keeps_every_promise() {
         let some = [volume.requests, volume.rounds, volume.by_hand, volume.claimed];
         let inbound =
             [volume.received, volume.duplicates, volume.reopened, volume.conflicts, volume.not_verified];
-        assert!(!some.contains(&0) && !inbound.contains(&0), "the scenarios have lost something: {volume:?}");
+        let all = !some.contains(&0) && !inbound.contains(&0) && volume.overtakings > 0;
+        assert!(all, "the scenarios have lost something: {volume:?}");
     }
 }

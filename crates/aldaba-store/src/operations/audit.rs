@@ -13,7 +13,7 @@ use crate::{
 };
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, Timestamp};
 
-const COLUMNS: &str = "id, org, app, endpoint, actor_kind, actor_id, actor_prefix, actor_name, action, resource, fields, count, changes";
+pub(super) const COLUMNS: &str = "id, org, app, endpoint, actor_kind, actor_id, actor_prefix, actor_name, action, resource, fields, count, changes";
 
 statements! {
     /// A second part of the same entry adds to its count.

@@ -16,6 +16,8 @@ pub(crate) mod delivery_list;
 pub(crate) mod dispatch;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
+#[cfg(feature = "simulation")]
+pub mod everything;
 mod filters;
 pub(crate) mod gate;
 pub(crate) mod health;
@@ -118,21 +120,16 @@ pub trait HotWrites {
     fn forget_versions(&mut self);
 }
 
-/// Carries out operations, in one transaction. Where parts are isolated, one that is refused fails alone.
-pub fn apply_all<'o>(
-    batch: &mut Batch<'_>,
-    hot: &mut dyn HotWrites,
-    ops: impl Iterator<Item = &'o Op>,
-) -> Result<Vec<Result<Outcome>>> {
+/// Carries out one operation. Where parts are isolated, one that is refused fails alone.
+pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Result<Outcome>> {
     let isolates = batch.isolates;
-    let mut run = |op| match batch.part(|batch| apply(batch, hot, op)) {
+    match batch.part(|batch| apply_part(batch, hot, op)) {
         Err(error) if !(isolates && matches!(error, Error::Refused(_))) => Err(error),
         outcome => Ok(outcome),
-    };
-    ops.map(&mut run).collect()
+    }
 }
 
-fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Outcome> {
+fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Outcome> {
     Ok(match op {
         Op::Accept(accepts) => Outcome::Accept(
             batch.each(accepts, Accepted::Refused, |batch, accept| hot.accept(batch, accept))?,

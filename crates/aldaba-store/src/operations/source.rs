@@ -9,7 +9,7 @@ use crate::{
     Application, Changed, DeliveryStatus, DeliveryView, Key, Order, Page, ReopenEvent, Round, Source,
     SourceConfig, SourceEvent, SourceToken, Waiting,
 };
-use aldaba_delivery::{AppId, EndpointId, OrgId, SourceId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId, Timestamp};
 
 stored!(SourceConfig { uid: "uid", name: "name", metadata: "metadata", kind: "kind", settings: "settings" });
 
@@ -183,6 +183,16 @@ pub(crate) fn views(
     Ok((views, deleted))
 }
 
+pub(crate) fn rounds(reading: &dyn Reading, message: MessageId) -> Result<Vec<Round>> {
+    let mut rounds = Vec::new();
+    for status in delivery::of_message(reading, message)? {
+        let is_there = endpoint::is_there(reading, status.endpoint)?;
+        let in_dead_letter = delivery::is_in_dead_letter(reading, status.seq)?;
+        rounds.push(Round { status, is_there, in_dead_letter });
+    }
+    Ok(rounds)
+}
+
 /// Opens new rounds of an event that has failed.
 pub(crate) fn reopen(
     tx: &dyn Transaction,
@@ -194,12 +204,7 @@ pub(crate) fn reopen(
     if !message::has_content(tx, reopen.app, reopen.message)? {
         return Ok(Vec::new());
     }
-    let mut rounds = Vec::new();
-    for status in delivery::of_message(tx, reopen.message)? {
-        let is_there = endpoint::is_there(tx, status.endpoint)?;
-        let in_dead_letter = delivery::is_in_dead_letter(tx, status.seq)?;
-        rounds.push(Round { status, is_there, in_dead_letter });
-    }
+    let rounds = rounds(tx, reopen.message)?;
     let mut there = Vec::with_capacity(reopen.wanting.len());
     for endpoint in &reopen.wanting {
         if endpoint::is_there(tx, *endpoint)? {

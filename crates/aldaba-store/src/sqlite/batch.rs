@@ -2,10 +2,10 @@
 
 use super::commits;
 use super::failure::describe;
-use super::hot::{Hot, Types};
+use super::hot::{Hot, Reader, Types};
 use super::transaction::SqliteTransaction;
-use crate::Error;
 use crate::operations::{self, Batch, Counters, Monotonic, Numbers, Op, Outcome, Result, Rules, TypeCounts};
+use crate::{Error, HotReads};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -25,6 +25,16 @@ pub struct Database {
     pub(super) committed: u64,
 }
 
+/// Sees every operation of a batch from inside of its transaction. Simulations write down what happened by it.
+pub trait Observer {
+    fn before(&mut self, _reading: &dyn HotReads, _op: &Op) {}
+
+    fn after(&mut self, _reading: &dyn HotReads, _op: &Op, _outcome: &Outcome) {}
+}
+
+/// Looks away.
+impl Observer for () {}
+
 impl Database {
     /// Runs `ops` in one transaction and returns when it is on disk, with one outcome for each, in order. An error concerns
     /// them all: nothing of them was kept, or (with [`Error::Failed`]) nobody knows what was.
@@ -32,20 +42,30 @@ impl Database {
     /// An operation, or an item of one, that the database refuses by itself, for a value that it cannot hold, fails alone: the
     /// batch is run again, with a savepoint before each of them.
     pub fn run_batch(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
-        let outcomes = match self.run(ops, false) {
-            Err(Error::Refused(_)) => self.run(ops, true),
+        self.run_observed(ops, &mut ())
+    }
+
+    /// The same under the eyes of an observer. It sees an operation twice that is run again.
+    pub fn run_observed(&mut self, ops: &[Op], observer: &mut impl Observer) -> Vec<Result<Outcome>> {
+        let outcomes = match self.run(ops, false, observer) {
+            Err(Error::Refused(_)) => self.run(ops, true, observer),
             outcomes => outcomes,
         };
         outcomes.unwrap_or_else(|error| ops.iter().map(|_| Err(error.clone())).collect())
     }
 
-    fn run(&mut self, ops: &[Op], isolates: bool) -> Result<Vec<Result<Outcome>>> {
+    fn run(
+        &mut self,
+        ops: &[Op],
+        isolates: bool,
+        observer: &mut impl Observer,
+    ) -> Result<Vec<Result<Outcome>>> {
         begin(&self.connection)?;
         let changes = self.connection.total_changes();
         let done = self
             .types
             .write(&self.connection, &self.clock, false)
-            .and_then(|()| self.apply(ops, isolates))
+            .and_then(|()| self.apply(ops, isolates, observer))
             .and_then(|done| Ok(commits::count(&self.connection, changes).map(|()| done)?))
             .and_then(|done| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(|_| done)?));
         match done {
@@ -62,7 +82,13 @@ impl Database {
         }
     }
 
-    fn apply(&mut self, ops: &[Op], isolates: bool) -> Result<(Vec<Result<Outcome>>, TypeCounts)> {
+    fn apply(
+        &mut self,
+        ops: &[Op],
+        isolates: bool,
+        observer: &mut impl Observer,
+    ) -> Result<(Vec<Result<Outcome>>, TypeCounts)> {
+        let reader = Reader { connection: &self.connection, types: &self.types };
         let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
         let mut hot = Hot::new(&self.connection);
         let mut batch = Batch {
@@ -73,7 +99,15 @@ impl Database {
             counters: &mut counters,
             isolates,
         };
-        let outcomes = operations::apply_all(&mut batch, &mut hot, ops.iter())?;
+        let apply = |op| {
+            observer.before(&reader, op);
+            let outcome = operations::apply(&mut batch, &mut hot, op)?;
+            if let Ok(outcome) = &outcome {
+                observer.after(&reader, op, outcome);
+            }
+            Ok(outcome)
+        };
+        let outcomes = ops.iter().map(apply).collect::<Result<Vec<_>>>()?;
         counters.write(&tx)?;
         Ok((outcomes, counters.types))
     }

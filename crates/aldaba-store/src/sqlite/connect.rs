@@ -11,7 +11,7 @@ use std::time::Duration;
 const OLDEST_SQLITE: i32 = 3_051_003;
 const PAGE_BYTES: u32 = 4096;
 /// SQLite looks at each slot of its cache after most commits, so that a larger one costs more than the pages that it saves reading.
-const WRITER_CACHE_KIB: i64 = 8 * 1024;
+pub(super) const WRITER_CACHE_KIB: i64 = 8 * 1024;
 /// Enough for the inner pages of the trees. Large payloads would only push those out of more, and the system
 /// keeps what was read.
 const READER_CACHE_KIB: i64 = 1024;
@@ -90,8 +90,10 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+pub(super) fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Or SQLite plans every statement with `LIMIT ?` anew at each run, for what is bound to it then.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;

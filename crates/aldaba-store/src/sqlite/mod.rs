@@ -21,6 +21,8 @@ mod pace;
 mod plan;
 mod queue;
 mod readers;
+#[cfg(feature = "simulation")]
+mod simulated;
 mod space;
 mod threads;
 mod transaction;
@@ -29,11 +31,13 @@ mod watermark;
 mod writer;
 
 pub use crate::operations::Monotonic;
-pub use batch::Database;
+pub use batch::{Database, Observer};
 pub use files::has_database;
 pub use open::{OpenError, in_memory};
 pub use opening::{Loss, Opening};
 pub use options::Options;
+#[cfg(feature = "simulation")]
+pub use simulated::{Planted, in_memory_for_good, plant};
 
 use crate::backend::{Backend, HotReads};
 use crate::operations::{Op, Reply, Result};

@@ -154,7 +154,9 @@ pub(super) fn start(
 /// A database in memory with the present schema, for those who call [`Database::run_batch`] themselves.
 pub fn in_memory() -> Result<Database, OpenError> {
     let name = Path::new("in memory");
-    let connection = Connection::open_in_memory().map_err(|error| OpenError::database(name, &error))?;
+    let failed = |error: rusqlite::Error| OpenError::database(name, &error);
+    let connection = Connection::open_in_memory().map_err(failed)?;
+    connect::prepare(&connection, connect::WRITER_CACHE_KIB).map_err(failed)?;
     migrations::migrate(&connection, name, migrations::REPORT_INTERVAL, |_| {})?;
     Ok(bare(connection))
 }
@@ -163,7 +165,7 @@ pub fn in_memory() -> Result<Database, OpenError> {
 pub(super) fn bare(connection: Connection) -> Database {
     Database {
         connection,
-        rules: Rules { endpoints_per_application: 50 },
+        rules: Rules { endpoints_per_application: 10_000 },
         clock: Monotonic::default(),
         types: Arc::default(),
         numbers: Numbers::default(),

@@ -45,6 +45,27 @@ fn every_statement_of_the_operations_searches_an_index_without_sorting() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// To plan a statement takes longer than to run it.
+#[test]
+fn a_statement_is_planned_once_whatever_is_bound_to_it() {
+    let database = in_memory().unwrap();
+    let mut planned_again = Vec::new();
+    for statement in operations::statements() {
+        let mut prepared = database.connection.prepare(statement.text()).unwrap();
+        for value in 1..4 {
+            for number in 1..=prepared.parameter_count() {
+                prepared.raw_bind_parameter(number, value).unwrap();
+            }
+            // What is bound may be refused: it was planned before.
+            let _ = prepared.raw_query().next();
+        }
+        if prepared.get_status(rusqlite::StatementStatus::RePrepare) > 0 {
+            planned_again.push(statement.text());
+        }
+    }
+    assert!(planned_again.is_empty(), "{}", planned_again.join("\n\n"));
+}
+
 /// Where SQLite would take another index than the one that was made for it, were the statement written otherwise.
 #[test]
 fn statements_with_a_choice_take_the_index_that_was_made_for_them() {

@@ -6,11 +6,18 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Params, ToSql};
 use std::borrow::Cow;
 
+/// A statement, prepared once per connection. Simulations plant bugs in its text.
+pub(super) fn prepare<'c>(connection: &'c Connection, text: &str) -> rusqlite::Result<CachedStatement<'c>> {
+    #[cfg(feature = "simulation")]
+    let text = &super::simulated::planted(text);
+    connection.prepare_cached(text)
+}
+
 pub(super) struct SqliteTransaction<'c>(pub(super) &'c Connection);
 
 impl SqliteTransaction<'_> {
     fn prepare(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<CachedStatement<'_>> {
-        let mut prepared = self.0.prepare_cached(statement.text())?;
+        let mut prepared = prepare(self.0, statement.text())?;
         for (number, value) in (1..).zip(parameters) {
             prepared.raw_bind_parameter(number, Bound(value))?;
         }

@@ -2,19 +2,19 @@
 
 use super::Findings;
 use crate::log::{Log, SourceDeed};
-use crate::store::Disk;
 use aldaba_delivery::Reason;
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{DeliveryState, DeliveryStatus, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn every_change_has_its_row(disk: &Disk, log: &Log, found: &mut Findings) {
+pub(super) fn every_change_has_its_row(disk: &Everything, log: &Log, found: &mut Findings) {
     let mut rows: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    for entry in disk.audited() {
+    for entry in &disk.audit {
         *rows.entry((&entry.deed.action, &entry.deed.resource)).or_default() += entry.count;
     }
     let counted = |action: &str, resource: &str| rows.get(&(action, resource)).copied().unwrap_or(0);
     // An address is nobody's deed.
-    for endpoint in disk.endpoints().filter(|endpoint| !endpoint.direct) {
+    for endpoint in disk.endpoints.values().filter(|endpoint| !endpoint.direct) {
         let id = endpoint.id.to_string();
         found.require(counted("endpoint.create", &id) == 1, "audit", || {
             format!("{id} was made, and the audit log says so {} times", counted("endpoint.create", &id))
@@ -44,13 +44,13 @@ pub(super) fn every_change_has_its_row(disk: &Disk, log: &Log, found: &mut Findi
     }
     // What waits for an endpoint that is deleted ends so too.
     let gone: BTreeSet<_> =
-        disk.endpoints().filter(|endpoint| endpoint.deleted).map(|endpoint| endpoint.id).collect();
+        disk.endpoints.values().filter(|endpoint| endpoint.deleted).map(|endpoint| endpoint.id).collect();
     let is_cancelled = |delivery: &&DeliveryStatus| {
         matches!(delivery.state, DeliveryState::Dead { reason: Reason::Cancelled, .. })
             && !gone.contains(&delivery.endpoint)
     };
-    let cancelled = disk.all_deliveries().filter(is_cancelled).count();
-    let by_hand = disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Manual).count();
+    let cancelled = disk.deliveries.iter().filter(is_cancelled).count();
+    let by_hand = disk.attempts.iter().filter(|attempt| attempt.trigger == Trigger::Manual).count();
     for (action, made) in [("delivery.cancel", cancelled), ("message.resend", by_hand)] {
         let noted = counted(action, "");
         // What was cancelled may have been opened again, or delivered by hand.

@@ -5,15 +5,15 @@ use super::ordering::{Orderings, binds};
 use super::pace::SLOW_READ;
 use super::wire::agrees;
 use crate::log::{Log, RecordCommit, Request, Step};
-use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Timestamp, Transition};
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{Attempt, Recorded, Trigger};
 use std::collections::BTreeSet;
 
 /// The requests that were made by hand: those that are on disk as such, and those that died with the process
 /// while somebody waited for one.
-pub(super) fn requests<'a>(disk: &Disk, log: &'a Log) -> Vec<&'a Request> {
-    let scheduled = disk.all_attempts().filter(|attempt| attempt.trigger.counts());
+pub(super) fn requests<'a>(disk: &Everything, log: &'a Log) -> Vec<&'a Request> {
+    let scheduled = disk.attempts.iter().filter(|attempt| attempt.trigger.counts());
     let scheduled: BTreeSet<(EndpointId, MessageId, Timestamp)> =
         scheduled.map(|attempt| (attempt.endpoint, attempt.message, attempt.started_at)).collect();
     let is_by_hand = |request: &&Request| {
@@ -37,9 +37,9 @@ pub(super) fn without(log: &Log, by_hand: &[&Request]) -> Log {
 }
 
 /// Whoever was told that one was made finds it in the history, as it was.
-pub(super) fn attempts_are_on_disk(disk: &Disk, log: &Log, found: &mut Findings) {
+pub(super) fn attempts_are_on_disk(disk: &Everything, log: &Log, found: &mut Findings) {
     let kept: Vec<&Attempt> =
-        disk.all_attempts().filter(|attempt| attempt.trigger == Trigger::Manual).collect();
+        disk.attempts.iter().filter(|attempt| attempt.trigger == Trigger::Manual).collect();
     for resend in &log.resends {
         let requests: Vec<_> = log.requests.iter().filter(|request| resend.may_be(request)).collect();
         let made = |request: &&&Request| {

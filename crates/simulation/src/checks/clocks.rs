@@ -4,7 +4,7 @@ use super::Findings;
 use super::story::Stories;
 use crate::log::Log;
 use aldaba_delivery::{MessageId, Reason, Timestamp};
-use aldaba_store::{DeliveryState, Stale};
+use aldaba_store::{DeliveryState, RemovedCounts};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 /// Of what is kept for a day and more.
 pub(super) fn nothing_is_removed(log: &Log, found: &mut Findings) {
     let Some(first) = log.lives.first() else { return };
-    for (at, item) in &log.removed {
+    for (at, counts) in &log.removed {
         // A gate is no promise, and is made again by the next failure.
-        let matters = !matches!(item, Stale::Gate(..));
+        let matters = RemovedCounts { gates: 0, ..*counts } != RemovedCounts::default();
         found.require(!matters || at.since(first.began) >= KEPT, "clock", || {
-            format!("{item:?} was removed after {:?}", at.since(first.began))
+            format!("{counts:?} were removed after {:?}", at.since(first.began))
         });
     }
 }

@@ -4,10 +4,10 @@ use super::Findings;
 use super::pace::SLOW_READ;
 use crate::log::{Fate, Hold, Log, RecordCommit, Request, Step};
 use crate::scenario::{Scenario, door_number};
-use crate::store::Disk;
 use aldaba_delivery::{AppId, EndpointId, FailureKind, GateKey, GateScope, OrgId, Policy, Timestamp};
 use aldaba_engine::Policies;
 use aldaba_store::Recorded;
+use aldaba_store::operations::everything::Everything;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ struct Gate<'a> {
     openings: Vec<(Step, Timestamp)>,
 }
 
-pub(super) fn gates_hold(scenario: &Scenario, disk: &Disk, log: &Log, found: &mut Findings) {
+pub(super) fn gates_hold(scenario: &Scenario, disk: &Everything, log: &Log, found: &mut Findings) {
     let policies = scenario.policies();
     for gate in gates(scenario, &policies, disk, log) {
         gate.holds_until_it_ends(found);
@@ -34,8 +34,8 @@ pub(super) fn gates_hold(scenario: &Scenario, disk: &Disk, log: &Log, found: &mu
 }
 
 /// What happens to one organization's requests says nothing about another's.
-pub(super) fn gates_keep_to_their_organization(disk: &Disk, log: &Log, found: &mut Findings) {
-    let orgs: BTreeMap<EndpointId, OrgId> = disk.endpoints().map(|row| (row.id, row.org)).collect();
+pub(super) fn gates_keep_to_their_organization(disk: &Everything, log: &Log, found: &mut Findings) {
+    let orgs: BTreeMap<EndpointId, OrgId> = disk.endpoints.values().map(|row| (row.id, row.org)).collect();
     for record in &log.records {
         for Hold { key, .. } in &record.gates {
             found.require(orgs.get(&record.endpoint).is_none_or(|org| *org == key.org), "tenancy", || {
@@ -45,9 +45,10 @@ pub(super) fn gates_keep_to_their_organization(disk: &Disk, log: &Log, found: &m
     }
 }
 
-fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Disk, log: &'a Log) -> Vec<Gate<'a>> {
+fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Everything, log: &'a Log) -> Vec<Gate<'a>> {
     let owners: BTreeMap<usize, (OrgId, AppId)> = disk
-        .endpoints()
+        .endpoints
+        .values()
         .filter_map(|row| Some((door_number(&row.config.url)?, (row.org, row.app))))
         .collect();
     let mut holds: BTreeMap<&GateKey, Vec<_>> = BTreeMap::new();

@@ -6,8 +6,8 @@ use super::pace::SLOW_READ;
 use super::story::Stories;
 use crate::log::{Hand, Log, Request};
 use crate::scenario::door_number;
-use crate::store::Disk;
 use aldaba_delivery::{EndpointId, Health, HealthStatus, Timestamp};
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{DeliveryState, Recorded};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ pub(super) fn of(log: &Log, endpoint: EndpointId) -> impl Iterator<Item = &Hand>
     log.hands.iter().filter(move |hand| hand.endpoint == endpoint)
 }
 
-pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Disk, log: &Log, found: &mut Findings) {
+pub(super) fn nothing_is_sent_while_it_must_not_be(disk: &Everything, log: &Log, found: &mut Findings) {
     let doors: BTreeMap<EndpointId, usize> =
-        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.config.url)?))).collect();
+        disk.endpoints.values().filter_map(|row| Some((row.id, door_number(&row.config.url)?))).collect();
     let mut left_alone = |endpoint: EndpointId, from: Timestamp, to: Option<Timestamp>, why: &str| {
         let door = doors.get(&endpoint);
         let within = |request: &&Request| {

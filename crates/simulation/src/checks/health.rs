@@ -5,15 +5,15 @@ use super::ordering::Orderings;
 use super::pace::outcome;
 use super::story::Stories;
 use crate::log::{Hand, Life, Log, RecordCommit};
-use crate::store::Disk;
 use aldaba_delivery::{Class, Ending, EndpointId, Health, Timestamp};
 use aldaba_store::Recorded;
+use aldaba_store::operations::everything::Everything;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Where a life ended with nothing in flight, its attempts are gone through again in the order in
 /// which they came back. Old news that is written late must not replace newer news.
 pub(super) fn health_is_what_the_attempts_made_it(
-    disk: &Disk,
+    disk: &Everything,
     stories: &Stories<'_>,
     log: &Log,
     found: &mut Findings,

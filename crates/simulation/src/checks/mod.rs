@@ -3,6 +3,7 @@
 mod audit;
 mod by_hand;
 mod clocks;
+mod counters;
 mod expunging;
 mod gates;
 mod hands;
@@ -52,6 +53,8 @@ pub struct Volume {
     pub reopened: usize,
     pub conflicts: usize,
     pub not_verified: usize,
+    /// Commits of one application that were heard of before earlier ones of another.
+    pub overtakings: u64,
 }
 
 impl AddAssign for Volume {
@@ -70,21 +73,25 @@ impl AddAssign for Volume {
         self.reopened += other.reopened;
         self.conflicts += other.conflicts;
         self.not_verified += other.not_verified;
+        self.overtakings += other.overtakings;
     }
 }
 
 /// Runs every check.
 pub fn verdict(world: &World) -> Vec<Violation> {
-    let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let (disk, whole, notes) = (world.disk.lock().everything(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
     audit::every_change_has_its_row(&disk, &whole, &mut found);
+    counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
+    counters::hours_are_their_minutes(&disk, &mut found);
+    counters::what_waits_is_counted(&disk, &mut found);
     let by_hand = by_hand::requests(&disk, &whole);
     by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
     by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);
     by_hand::only_endpoints_that_are_on_get_them(&whole, &by_hand, &mut found);
     expunging::deleted_payloads_stay_here(&whole, &mut found);
     let inlets = sources::inlets(&world.scenario, &disk, &whole);
-    sources::taken_is_on_disk(&disk, &inlets, &mut found);
+    sources::taken_is_on_disk(&inlets, &mut found);
     sources::each_event_is_once(&disk, &inlets, &mut found);
     sources::a_repeat_opens_what_has_failed(&inlets, &mut found);
     sources::only_what_is_taken_is_stored(&inlets, &whole, &mut found);
@@ -122,6 +129,9 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     health::health_is_what_the_attempts_made_it(&disk, &stories, &log, &mut found);
     retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);
     retention::what_is_over_is_gone(&world.scenario, &disk, &stories, &log, &mut found);
+    for failure in &log.failures {
+        found.add("store", || failure.clone());
+    }
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());
     }
@@ -133,7 +143,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
 
 /// The checks of a run in which the machine's clock is set: those that look at no clock, and those that are about it.
 pub fn clock_verdict(world: &World) -> Vec<Violation> {
-    let (disk, whole, notes) = (world.disk.lock(), world.log.lock(), world.notes.lock());
+    let (disk, whole, notes) = (world.disk.lock().everything(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
     let by_hand = by_hand::requests(&disk, &whole);
     let log = by_hand::without(&whole, &by_hand);
@@ -145,6 +155,8 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     promise::nothing_is_accepted_twice(&disk, &log, &notes, &mut found);
     wire::nothing_leaves_after_the_end(&stories, &mut found);
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
+    counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
+    counters::what_waits_is_counted(&disk, &mut found);
     clocks::nothing_is_removed(&log, &mut found);
     clocks::nothing_ends_by_time(&stories, &mut found);
     clocks::nothing_waits_for_a_clock(&stories, &log, &mut found);
@@ -153,6 +165,9 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     }
     for fault in &notes.token_faults {
         found.add("tokens", || fault.clone());
+    }
+    for failure in &log.failures {
+        found.add("store", || failure.clone());
     }
     for surprise in &notes.surprises {
         found.add("answers", || surprise.clone());
@@ -164,7 +179,7 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
 }
 
 pub fn volume(world: &World) -> Volume {
-    let (disk, log) = (world.disk.lock(), world.log.lock());
+    let (disk, log) = (world.disk.lock().everything(), world.log.lock());
     let ended = log.lives.last().map_or(world.scenario.start, |life| life.ended);
     let heard = |is_so: fn(Said) -> bool| {
         log.knocks.iter().filter(|knock| knock.heard.is_some_and(|heard| is_so(heard.said))).count()
@@ -172,8 +187,8 @@ pub fn volume(world: &World) -> Volume {
     Volume {
         simulated: ended.since(world.scenario.start),
         lives: log.lives.len(),
-        messages: disk.messages().count(),
-        deliveries: disk.all_deliveries().count(),
+        messages: disk.messages.len(),
+        deliveries: disk.deliveries.len(),
         requests: log.requests.len(),
         rounds: log.rounds.len(),
         by_hand: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
@@ -184,6 +199,7 @@ pub fn volume(world: &World) -> Volume {
         reopened: heard(|said| matches!(said, Said::Reopened(_))),
         conflicts: heard(|said| matches!(said, Said::OtherBody(_))),
         not_verified: heard(|said| said == Said::NotVerified),
+        overtakings: log.overtakings,
     }
 }
 

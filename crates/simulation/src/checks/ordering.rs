@@ -4,8 +4,8 @@ use super::Findings;
 use super::pace::SLOW_READ;
 use super::story::{Stories, Story};
 use crate::log::{Log, OrderingCommit, RecordCommit, Request, Step};
-use crate::store::Disk;
 use aldaba_delivery::{Ending, EndpointId, HealthStatus, MessageId, Timestamp};
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{DeliveryState, Recorded, Seq};
 use std::collections::BTreeMap;
 
@@ -150,9 +150,9 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
     }
 }
 
-pub(super) fn nothing_leaves_before_its_time(disk: &Disk, stories: &Stories<'_>, found: &mut Findings) {
+pub(super) fn nothing_leaves_before_its_time(disk: &Everything, stories: &Stories<'_>, found: &mut Findings) {
     let moments: BTreeMap<MessageId, Timestamp> =
-        disk.messages().filter_map(|message| Some((message.id, message.deliver_at?))).collect();
+        disk.messages.iter().filter_map(|message| Some((message.id, message.deliver_at?))).collect();
     for story in stories.iter() {
         let Some(moment) = moments.get(&story.delivery.message) else { continue };
         for request in story.requests.iter().filter(|request| request.at < *moment) {

@@ -6,13 +6,13 @@ use crate::client::Notes;
 use crate::log::Log;
 use crate::run::is_held;
 use crate::scenario::Scenario;
-use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Reason};
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{DeliveryState, Recorded};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn accepted_is_kept(disk: &Disk, notes: &Notes, found: &mut Findings) {
-    let kept: BTreeSet<MessageId> = disk.messages().map(|message| message.id).collect();
+pub(super) fn accepted_is_kept(disk: &Everything, notes: &Notes, found: &mut Findings) {
+    let kept: BTreeSet<MessageId> = disk.messages.iter().map(|message| message.id).collect();
     for (event, messages) in &notes.accepted {
         for message in messages {
             found.require(kept.contains(message), "I1", || {
@@ -22,12 +22,12 @@ pub(super) fn accepted_is_kept(disk: &Disk, notes: &Notes, found: &mut Findings)
     }
 }
 
-pub(super) fn fan_out_is_exact(disk: &Disk, log: &Log, found: &mut Findings) {
+pub(super) fn fan_out_is_exact(disk: &Everything, log: &Log, found: &mut Findings) {
     let mut deliveries: BTreeMap<MessageId, Vec<EndpointId>> = BTreeMap::new();
-    for delivery in disk.all_deliveries() {
+    for delivery in disk.deliveries.iter() {
         deliveries.entry(delivery.message).or_default().push(delivery.endpoint);
     }
-    let on_disk: BTreeSet<MessageId> = disk.messages().map(|message| message.id).collect();
+    let on_disk: BTreeSet<MessageId> = disk.messages.iter().map(|message| message.id).collect();
     for accept in log.accepts.iter().filter(|accept| on_disk.contains(&accept.message)) {
         let mut got = deliveries.get(&accept.message).cloned().unwrap_or_default();
         got.sort();
@@ -109,14 +109,14 @@ pub(super) fn cancelled_means_ended(stories: &Stories<'_>, notes: &Notes, found:
     }
 }
 
-pub(super) fn history_is_whole(disk: &Disk, stories: &Stories<'_>, found: &mut Findings) {
+pub(super) fn history_is_whole(disk: &Everything, stories: &Stories<'_>, found: &mut Findings) {
     for story in stories.iter() {
         let (counted, kept) = (story.delivery.attempts as usize, story.attempts.len());
         found.require(counted == kept, "I1", || {
             format!("{story} has {counted} attempts, and {kept} of them are in its history")
         });
     }
-    for attempt in disk.all_attempts().filter(|attempt| attempt.trigger.counts()) {
+    for attempt in disk.attempts.iter().filter(|attempt| attempt.trigger.counts()) {
         found.require(stories.0.contains_key(&attempt.seq), "I1", || {
             format!("{} is an attempt of {:?}, which is not on disk", attempt.id, attempt.seq)
         });
@@ -124,10 +124,10 @@ pub(super) fn history_is_whole(disk: &Disk, stories: &Stories<'_>, found: &mut F
 }
 
 /// Every event has a payload of its own, by which its messages are counted. Those of sources are another matter.
-pub(super) fn nothing_is_accepted_twice(disk: &Disk, log: &Log, notes: &Notes, found: &mut Findings) {
+pub(super) fn nothing_is_accepted_twice(disk: &Everything, log: &Log, notes: &Notes, found: &mut Findings) {
     let mut by_payload: BTreeMap<&[u8], Vec<MessageId>> = BTreeMap::new();
     let of_sources: BTreeSet<_> = log.sources.iter().map(|commit| commit.app).collect();
-    for message in disk.messages().filter(|message| !of_sources.contains(&message.app)) {
+    for message in disk.messages.iter().filter(|message| !of_sources.contains(&message.app)) {
         by_payload.entry(&message.content.payload).or_default().push(message.id);
     }
     for (payload, messages) in by_payload {

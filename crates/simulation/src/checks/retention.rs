@@ -4,10 +4,10 @@ use super::Findings;
 use super::story::Stories;
 use crate::log::{Life, Log};
 use crate::scenario::Scenario;
-use crate::store::Disk;
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::policy::Cutoffs;
 use aldaba_store::DeliveryState;
+use aldaba_store::operations::everything::Everything;
 use std::time::Duration;
 
 /// How long a round may take that meets slow reads and a slow disk.
@@ -52,7 +52,7 @@ fn is_over(ended: Timestamp, cutoff: Option<Timestamp>) -> bool {
 /// what is left can be read.
 pub(super) fn what_is_over_is_gone(
     scenario: &Scenario,
-    disk: &Disk,
+    disk: &Everything,
     stories: &Stories<'_>,
     log: &Log,
     found: &mut Findings,

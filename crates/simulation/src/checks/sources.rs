@@ -4,8 +4,8 @@ use super::Findings;
 use crate::client::Notes;
 use crate::log::{AcceptCommit, Heard, Knock, Log, Request, Said, SourceDeed};
 use crate::scenario::{Naming, Scenario, SourcePlan, Version};
-use crate::store::Disk;
 use aldaba_delivery::{AppId, MessageId, SourceId, Timestamp};
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{Message, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) struct Inlet<'a> {
     messages: BTreeMap<MessageId, &'a Message>,
 }
 
-pub(super) fn inlets<'a>(scenario: &'a Scenario, disk: &'a Disk, log: &'a Log) -> Vec<Inlet<'a>> {
+pub(super) fn inlets<'a>(scenario: &'a Scenario, disk: &'a Everything, log: &'a Log) -> Vec<Inlet<'a>> {
     // They were made in the order of their numbers.
     let mut ids: Vec<SourceId> = Vec::new();
     let mut inlets: Vec<Inlet<'a>> = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn inlets<'a>(scenario: &'a Scenario, disk: &'a Disk, log: &'a Log) -
             ids.push(commit.source);
             let (versions, rotated) = (Vec::new(), None);
             let knocks = log.knocks.iter().filter(|knock| knock.source == number).collect();
-            let messages = disk.messages().filter(|message| message.app == commit.app);
+            let messages = disk.messages.iter().filter(|message| message.app == commit.app);
             let messages = messages.map(|message| (message.id, message)).collect();
             inlets.push(Inlet { app: commit.app, plan, versions, rotated, knocks, messages });
         }
@@ -54,11 +54,11 @@ pub(super) fn inlets<'a>(scenario: &'a Scenario, disk: &'a Disk, log: &'a Log) -
     inlets
 }
 
-pub(super) fn taken_is_on_disk(disk: &Disk, inlets: &[Inlet<'_>], found: &mut Findings) {
+pub(super) fn taken_is_on_disk(inlets: &[Inlet<'_>], found: &mut Findings) {
     for (inlet, knock, heard) in heard(inlets) {
         let is_kept = match heard.said {
             Said::New(Some(message)) => inlet.messages.get(&message).is_some_and(|row| inlet.is(row, knock)),
-            Said::New(None) => disk.has_event(inlet.app, knock.id.as_deref(), &knock.body),
+            Said::New(None) => inlet.messages.values().any(|row| inlet.is(row, knock)),
             Said::Duplicate(message) | Said::Reopened(message) => {
                 inlet.messages.get(&message).is_some_and(|row| inlet.names(row, knock))
             }
@@ -70,7 +70,7 @@ pub(super) fn taken_is_on_disk(disk: &Disk, inlets: &[Inlet<'_>], found: &mut Fi
 }
 
 /// Within its window, and as long as it is kept, an event is one message.
-pub(super) fn each_event_is_once(disk: &Disk, inlets: &[Inlet<'_>], found: &mut Findings) {
+pub(super) fn each_event_is_once(disk: &Everything, inlets: &[Inlet<'_>], found: &mut Findings) {
     for inlet in inlets {
         let mut events: BTreeMap<&[u8], Vec<&Message>> = BTreeMap::new();
         for message in inlet.messages.values() {
@@ -129,13 +129,13 @@ pub(super) fn only_what_is_taken_is_stored(inlets: &[Inlet<'_>], log: &Log, foun
 
 /// What goes out are the bytes that came in, with the headers that came with them.
 pub(super) fn what_goes_out_is_what_came_in(
-    disk: &Disk,
+    disk: &Everything,
     inlets: &[Inlet<'_>],
     log: &Log,
     found: &mut Findings,
 ) {
     let messages: BTreeMap<MessageId, &Message> =
-        disk.messages().map(|message| (message.id, message)).collect();
+        disk.messages.iter().map(|message| (message.id, message)).collect();
     let accepts: BTreeMap<MessageId, &AcceptCommit> =
         log.accepts.iter().map(|accept| (accept.message, accept)).collect();
     let mut labels: BTreeMap<MessageId, BTreeSet<&str>> = BTreeMap::new();
@@ -165,7 +165,7 @@ pub(super) fn what_goes_out_is_what_came_in(
 }
 
 /// Every answer is one that the source could give by what it was at that time.
-pub(super) fn answers_fit(disk: &Disk, inlets: &[Inlet<'_>], notes: &Notes, found: &mut Findings) {
+pub(super) fn answers_fit(disk: &Everything, inlets: &[Inlet<'_>], notes: &Notes, found: &mut Findings) {
     for (inlet, knock, heard) in heard(inlets) {
         let versions: Vec<_> = inlet.at_the_time(knock, heard).collect();
         let any = |fits: &dyn Fn(&Version) -> bool| versions.iter().flatten().any(|version| fits(version));

@@ -3,8 +3,8 @@
 use super::Findings;
 use crate::log::{Log, RecordCommit, Request, Step};
 use crate::scenario::{Scenario, door_number};
-use crate::store::Disk;
 use aldaba_delivery::{EndpointId, MessageId, Policy};
+use aldaba_store::operations::everything::Everything;
 use aldaba_store::{Attempt, DeliveryStatus, Endpoint, Seq};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,19 +27,20 @@ pub(super) struct Stories<'a>(pub(super) BTreeMap<Seq, Story<'a>>);
 impl<'a> Stories<'a> {
     pub(super) fn tell(
         scenario: &Scenario,
-        disk: &'a Disk,
+        disk: &'a Everything,
         log: &'a Log,
         by_hand: &[&'a Request],
         found: &mut Findings,
     ) -> Self {
         let policies = scenario.policies();
-        let endpoints: BTreeMap<EndpointId, &Endpoint> = disk.endpoints().map(|row| (row.id, row)).collect();
+        let endpoints: BTreeMap<EndpointId, &Endpoint> =
+            disk.endpoints.values().map(|row| (row.id, row)).collect();
         let by_door: BTreeMap<usize, EndpointId> =
-            disk.endpoints().filter_map(|row| Some((door_number(&row.config.url)?, row.id))).collect();
+            disk.endpoints.values().filter_map(|row| Some((door_number(&row.config.url)?, row.id))).collect();
         // The rounds of a message with an endpoint, by when each began.
         let mut rounds: BTreeMap<(MessageId, EndpointId), BTreeMap<Step, Seq>> = BTreeMap::new();
         let mut stories = BTreeMap::new();
-        for delivery in disk.all_deliveries() {
+        for delivery in disk.deliveries.iter() {
             let Some(&endpoint) = endpoints.get(&delivery.endpoint) else {
                 found.add("I1", || format!("{:?} goes to an endpoint that has no row", delivery.seq));
                 continue;
@@ -71,7 +72,7 @@ impl<'a> Stories<'a> {
                 story.records.push(record);
             }
         }
-        for attempt in disk.all_attempts().filter(|attempt| attempt.trigger.counts()) {
+        for attempt in disk.attempts.iter().filter(|attempt| attempt.trigger.counts()) {
             if let Some(story) = stories.get_mut(&attempt.seq) {
                 story.attempts.push(attempt);
             }

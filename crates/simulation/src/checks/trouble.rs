@@ -4,9 +4,9 @@ use super::Findings;
 use super::pace::SLOW_READ;
 use crate::log::{Log, Request};
 use crate::scenario::door_number;
-use crate::store::Disk;
 use aldaba_delivery::EndpointId;
 use aldaba_store::Recorded;
+use aldaba_store::operations::everything::Everything;
 use std::collections::BTreeMap;
 
 /// I6. The engine learns of it by a result that is refused, and that sending is safe again by one
@@ -39,9 +39,9 @@ pub(super) fn nothing_is_sent_while_nothing_can_be_written(log: &Log, found: &mu
     }
 }
 
-pub(super) fn deleted_endpoints_are_left_alone(disk: &Disk, log: &Log, found: &mut Findings) {
+pub(super) fn deleted_endpoints_are_left_alone(disk: &Everything, log: &Log, found: &mut Findings) {
     let doors: BTreeMap<EndpointId, usize> =
-        disk.endpoints().filter_map(|row| Some((row.id, door_number(&row.config.url)?))).collect();
+        disk.endpoints.values().filter_map(|row| Some((row.id, door_number(&row.config.url)?))).collect();
     for deletion in &log.deletions {
         let door = doors.get(&deletion.endpoint);
         let late = |request: &&Request| Some(&request.door) == door && request.at > deletion.at + SLOW_READ;

@@ -3,9 +3,8 @@
 use super::Client;
 use crate::receiver::Mood;
 use crate::scenario::door_number;
-use aldaba_delivery::{CLOCK_TOLERANCE, EndpointId, Policy};
+use aldaba_delivery::{CLOCK_TOLERANCE, Policy};
 use aldaba_store::DeliveryState;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The engine's clock must have run steadily for so long before what waits is looked at: by then it has corrected what
@@ -33,33 +32,21 @@ impl Client {
         let now = self.engine.clock().now();
         let policies = self.world.scenario.policies();
         let mut faults = Vec::new();
-        {
-            let disk = self.world.disk.lock();
-            let longest = |url: &str, policy: &Policy| {
-                let asks = door_number(url).is_some_and(|door| self.asks_for_time(door));
-                if asks {
-                    policy.longest_delay().max(policy.retry_after.longest)
-                } else {
-                    policy.longest_delay()
-                }
-            };
-            let longest: BTreeMap<EndpointId, Duration> = disk
-                .endpoints()
-                .filter_map(|row| {
-                    let policy = policies.builtin(&row.config.policy)?;
-                    Some((row.id, longest(&row.config.url, policy)))
-                })
-                .collect();
-            for delivery in disk.all_deliveries() {
-                let DeliveryState::Waiting { due_at } = delivery.state else { continue };
-                let tried = delivery.attempts > 0;
-                let longest = longest.get(&delivery.endpoint).filter(|_| tried).copied().unwrap_or_default();
-                if due_at > now + longest + CLOCK_TOLERANCE {
-                    faults.push(format!("{delivery:?} waits for {:?} at {now:?}", due_at.since(now)));
-                }
+        for (delivery, endpoint) in self.world.disk.lock().waiting() {
+            let DeliveryState::Waiting { due_at } = delivery.state else { continue };
+            let tried = policies.builtin(&endpoint.config.policy).filter(|_| delivery.attempts > 0);
+            let longest = tried.map(|policy| self.longest_delay(&endpoint.config.url, policy));
+            if due_at > now + longest.unwrap_or_default() + CLOCK_TOLERANCE {
+                faults.push(format!("{delivery:?} waits for {:?} at {now:?}", due_at.since(now)));
             }
         }
         self.world.notes.lock().due_faults.extend(faults);
+    }
+
+    fn longest_delay(&self, url: &str, policy: &Policy) -> Duration {
+        let asks = door_number(url).is_some_and(|door| self.asks_for_time(door));
+        let asked = if asks { policy.retry_after.longest } else { Duration::ZERO };
+        policy.longest_delay().max(asked)
     }
 
     /// Whether a receiver says at some time how long it wants to be left alone.

@@ -98,6 +98,11 @@ impl Faults {
         }
     }
 
+    /// How many microseconds pass between two looks at the clock by work that ends by it. Mostly it has all the time it needs.
+    pub(super) fn pace(&self, now: Timestamp, dice: &mut Dice) -> u64 {
+        if self.active.contains(now) && dice.percent(20) { dice.between(300, 3000) } else { 0 }
+    }
+
     pub(super) fn read(&self, now: Timestamp, dice: &mut Dice) -> ReadPlan {
         let active = self.active.contains(now);
         if active && dice.percent(self.failing_reads) {

@@ -1,30 +1,14 @@
-//! A store in memory that keeps the contract, and breaks down as a real one may.
+//! The real store on a database in memory, which breaks down as a real one may.
 //!
-//! [`Disk`] is what survives, `queue` is what a crash loses, `writer` moves the one to the other in
-//! batches. Reads are snapshots that may be late and old.
+//! [`Disk`] is what survives, `queue` is what a crash loses, `writer` moves the one to the other in the batches of the real
+//! writer, and `witness` writes down what they do. Reads are snapshots that may be late and old.
 
-mod apply;
-mod audit;
-mod change;
-mod credentials;
-mod deliveries;
 mod disk;
-mod dispatch;
-mod due_times;
-mod event_types;
-mod expunge;
 mod faults;
-mod health;
-mod lists;
-mod places;
-mod profiles;
-mod query;
+mod news;
 mod queue;
-mod reads;
-mod replay;
-mod retention;
-mod sources;
-mod statistics;
+mod spoil;
+mod witness;
 mod writer;
 
 pub use disk::Disk;
@@ -34,14 +18,23 @@ use crate::entropy::Dice;
 use crate::log::Log;
 use crate::process::{Process, pause};
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{AppId, AttemptId};
-use aldaba_store::{
-    Accept, Accepted, Accepts, Done, Error, Read, Record, Recorded, Records, RequestDigest, Resent, Store,
-};
+use aldaba_delivery::AppId;
+use aldaba_store::operations::{Class, Monotonic, Op, Reply, Result};
+use aldaba_store::sqlite::plant;
+use aldaba_store::{Backend, Error, HotReads, Read, Store};
+use bytes::Bytes;
+use news::News;
 use parking_lot::Mutex;
-use queue::{Op, Queue};
+use queue::Queue;
+use spoil::SpoiledReads;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// How long a count of a replay may take.
+const COUNT_TIME: Duration = Duration::from_millis(200);
 
 /// The store of one life of the server. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -54,6 +47,13 @@ pub struct SimStore {
     /// Dice of their own, so that all else goes on as in a run without panics.
     panics: Arc<Mutex<Dice>>,
     queue: Arc<Queue>,
+    /// What is committed, and not told yet, in the order of the commits.
+    unheard: Arc<Mutex<Vec<News>>>,
+    clock: Monotonic,
+    /// How much time passes between two looks at the clock, in microseconds.
+    pace: Arc<AtomicU64>,
+    /// The headers that came with the newest event of each source, for sabotage.
+    last_headers: Arc<Mutex<BTreeMap<AppId, Option<Bytes>>>>,
     closed: Arc<watch::Sender<bool>>,
 }
 
@@ -66,6 +66,10 @@ impl SimStore {
         faults: Faults,
         dice: Dice,
     ) -> Self {
+        let pace = Arc::new(AtomicU64::new(0));
+        let clock = clock(&process, &pace);
+        plant(faults.sabotage.map_or(&[], Sabotage::in_statements));
+        disk.lock().restart(clock.clone());
         let store = Self {
             disk,
             log,
@@ -74,58 +78,91 @@ impl SimStore {
             panics: Arc::new(Mutex::new(Dice::of(dice.clone().throw(), "panics"))),
             dice: Arc::new(Mutex::new(dice)),
             queue: Arc::default(),
+            unheard: Arc::default(),
+            clock,
+            pace,
+            last_headers: Arc::default(),
             closed: Arc::new(watch::Sender::new(false)),
         };
-        tokio::spawn(store.clone().write());
+        tokio::spawn(store.clone().write_all());
         store
     }
 
-    /// Whether an event or a command is refused at once.
-    fn busy(&self) -> bool {
-        self.faults.is_busy(self.process.now(), &mut self.dice.lock())
+    /// Whether an operation is refused at once. Results never are.
+    fn is_busy(&self, op: &Op) -> bool {
+        let waits = op.class() != Class::Result && !matches!(op, Op::SettleSetting(..));
+        waits && self.faults.is_busy(self.process.now(), &mut self.dice.lock())
     }
 
-    fn put(&self, op: Op) {
-        if self.process.is_dead() {
-            return;
+    pub(self) fn sabotage(&self, kind: Sabotage) -> bool {
+        self.faults.sabotage == Some(kind)
+    }
+}
+
+/// The time since the process began, by the true clock. Work that ends by it takes as long as `pace` says.
+fn clock(process: &Arc<Process>, pace: &Arc<AtomicU64>) -> Monotonic {
+    let (began, clock) = (process.now(), process.clock.clone());
+    let (pace, passed) = (pace.clone(), AtomicU64::new(0));
+    Monotonic::new(move || {
+        let more = pace.load(Ordering::Relaxed);
+        let passed = passed.fetch_add(more, Ordering::Relaxed) + more;
+        aldaba_engine::Clock::now(&*clock).since(began) + Duration::from_micros(passed)
+    })
+}
+
+impl Backend for SimStore {
+    fn write(&self, mut op: Op, reply: Reply) {
+        if self.is_busy(&op) {
+            return reply.call(Err(Error::Busy));
         }
-        if let Err(op) = self.queue.put(op) {
-            op.refuse(Error::Closed);
+        if let Some(outcome) = self.spoil_at_once(&mut op) {
+            return reply.call(Ok(outcome));
+        }
+        if !self.process.is_dead()
+            && let Err(reply) = self.queue.put(op, reply)
+        {
+            reply.call(Err(Error::Closed));
         }
     }
 
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Disk) -> T + Send + 'static,
+        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
     {
         if *self.closed.borrow() {
             return Box::pin(std::future::ready(Err(Error::Closed)));
         }
         let plan = self.faults.read(self.process.now(), &mut self.dice.lock());
-        let disk = Arc::clone(&self.disk);
+        let mut spoiled = self.faults.sabotage.map(|kind| (kind, Dice::new(self.dice.lock().throw())));
+        let (disk, log) = (Arc::clone(&self.disk), Arc::clone(&self.log));
         // A snapshot that is taken at once is taken before anybody waits for it.
         let mut read = Some(read);
-        let mut take = move |disk: &Disk| read.take().map(|read| read(disk));
-        let early = if plan.before.is_zero() { take(&disk.lock()) } else { None };
+        let mut take = move || {
+            let read = read.take()?;
+            let snapshot = disk.lock().database.read(|reading| match spoiled.take() {
+                Some((kind, dice)) => read(&SpoiledReads::new(reading, kind, dice)),
+                None => read(reading),
+            });
+            if let Err(error) = &snapshot {
+                log.lock().failures.push(format!("a read has failed: {error}"));
+            }
+            Some(snapshot)
+        };
+        let early = if plan.before.is_zero() { take() } else { None };
         Box::pin(async move {
             pause(plan.before).await;
-            let snapshot = match early {
-                Some(snapshot) => Some(snapshot),
-                None => take(&disk.lock()),
-            };
+            let snapshot = early.or_else(take);
             pause(plan.after).await;
-            snapshot.filter(|_| !plan.fails).ok_or(Error::Timeout)
+            snapshot.filter(|_| !plan.fails).unwrap_or(Err(Error::Timeout))
         })
     }
-}
 
-impl SimStore {
-    /// A read that only a background task makes. It may panic: the task is restarted then.
+    /// It may panic: the task is restarted then.
     fn background_read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Disk) -> T + Send + 'static,
+        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
     {
         if self.faults.panics(self.process.now(), &mut self.panics.lock()) {
             // Without the hook that prints: thousands of runs would fill the terminal.
@@ -133,11 +170,19 @@ impl SimStore {
         }
         self.read(read)
     }
+
+    fn clock(&self) -> &Monotonic {
+        &self.clock
+    }
+
+    fn count_time(&self) -> Duration {
+        COUNT_TIME
+    }
 }
 
 impl Store for SimStore {
     fn check(&self) -> Read<()> {
-        self.read(|_| ())
+        self.read(|_| Ok(()))
     }
 
     fn close(&self) -> Read<()> {
@@ -147,34 +192,5 @@ impl Store for SimStore {
             let _ = closed.wait_for(|closed| *closed).await;
             Ok(())
         })
-    }
-}
-
-impl Accepts for SimStore {
-    fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>) {
-        if self.busy() {
-            return done.call(Err(Error::Busy));
-        }
-        if self.sabotage(Sabotage::LookThenStore) {
-            let disk = self.disk.lock();
-            if let Some(message) = batch.iter().find_map(|accept| disk.looked_up(accept)) {
-                return done.call(Ok(vec![Accepted::EventIdTaken { message }]));
-            }
-        }
-        self.put(Op::Accept(batch, done));
-    }
-}
-
-impl Records for SimStore {
-    fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
-        self.put(Op::Record(batch, done));
-    }
-
-    fn resent(&self, resent: Resent, done: Done<()>) {
-        self.put(Op::Resent(Box::new(resent), done));
-    }
-
-    fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>> {
-        self.read(move |disk| disk.request(*app.as_bytes(), digest).map(AttemptId::from_bytes))
     }
 }

@@ -3,22 +3,19 @@
 use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
-use super::queue::{Op, Reply};
-use crate::log::{
-    AcceptCommit, Deletion, Hand, Hold, Log, Opening, OrderingCommit, PlaceCommit, RecordCommit, Refusal,
-    RemovalCommit, SourceCommit, SourceDeed,
-};
+use super::news::{News, Whose};
+use super::witness::Witness;
+use crate::log::Refusal;
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, Timestamp, Transition};
-use aldaba_store::{
-    Accept, Accepted, Change, Changed, Error, Record, Recorded, Removal, Removed, RemovedCounts, Seq, Stale,
-    Trigger,
-};
+use aldaba_store::operations::{Class, Op, Outcome, Reply, Result};
+use aldaba_store::{Error, Record, Recorded};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl SimStore {
-    pub(super) async fn write(self) {
+    pub(super) async fn write_all(self) {
         let mut commits = 0;
         while let Some(batch) = self.queue.take().await {
             commits += 1;
@@ -31,189 +28,102 @@ impl SimStore {
             }
             pause(time).await;
             if stage == Some(Stage::BeforeCommit) {
-                self.tear(&batch);
+                self.tear(batch);
                 return self.process.die();
             }
             if self.faults.is_full(self.process.now()) {
-                self.refuse(batch);
+                let refused = self.refuse(batch);
+                self.tell(refused, None);
                 continue;
             }
-            let replies = self.apply(batch, &mut self.disk.lock());
+            let news = self.commit(batch, &mut self.disk.lock());
             if stage == Some(Stage::BeforeDone) {
                 return self.process.die();
             }
             // What is committed can be read a moment before anybody has heard of it.
             let lag = if self.dice.lock().percent(20) { Duration::from_millis(1) } else { Duration::ZERO };
             pause(lag).await;
-            if !self.answer(replies, stage) {
+            if !self.tell(news, stage) {
                 return;
             }
+        }
+        self.tell_what_is_due(Timestamp::MAX);
+        if let Err(error) = self.disk.lock().database.close() {
+            self.log.lock().failures.push(format!("the store was not closed well: {error}"));
         }
         self.closed.send_replace(true);
     }
 
-    /// Tells everybody; `false`: the process died on the way.
-    fn answer(&self, replies: Vec<Reply>, stage: Option<Stage>) -> bool {
-        let told = match stage {
-            Some(Stage::AmongDones) => self.dice.lock().index(replies.len()),
-            _ => replies.len(),
-        };
-        let all = told == replies.len();
-        replies.into_iter().take(told).for_each(Reply::call);
-        if !all {
-            self.process.die();
-        }
-        all
-    }
-
-    fn apply(&self, batch: Vec<Op>, disk: &mut Disk) -> Vec<Reply> {
+    /// One transaction of the real writer.
+    fn commit(&self, batch: Vec<(Op, Reply)>, disk: &mut Disk) -> Vec<News> {
+        let (mut ops, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        self.pace.store(self.pace_of(&ops), Ordering::Relaxed);
+        let spoiled = self.spoil(&mut ops, disk);
         let at = self.process.now();
         let mut log = self.log.lock();
-        log.note(at, || format!("commit of {}", batch.len()));
-        let commit = |op| match op {
-            Op::Record(records, done) => {
-                let outcome = records.iter().map(|record| self.record(record, disk, &mut log, at)).collect();
-                Reply::Record(done, outcome)
-            }
-            Op::Resent(resent, done) => {
-                if disk.resent(&resent) {
-                    disk.note_deed(resent.audit.as_deref(), 1);
-                }
-                log.note(at, || format!("resent {} {}", resent.message, resent.attempt.success));
-                Reply::Resent(done)
-            }
-            Op::Accept(accepts, done) => {
-                let outcome =
-                    accepts.iter().map(|accept| self.accept_one(accept, disk, &mut log, at)).collect();
-                Reply::Accept(done, outcome)
-            }
-            Op::Change(change, audit, done) => {
-                let before = change.subject().and_then(|subject| disk.values_of(subject));
-                let changed = self.change_one(&change, disk, &mut log, at);
-                if let Some(entry) = audit.filter(|_| changed.is_change()) {
-                    disk.note_deed(Some(&entry.with_values_of(&change, before.as_ref())), entry.count);
-                }
-                Reply::Change(done, changed)
-            }
-            Op::Reopen(reopen, done) => {
-                let before = disk.sent_to(reopen.message);
-                let opened = match self.sabotage(Sabotage::ForgetFailed) {
-                    true => Vec::new(),
-                    false => disk.reopen_event(&reopen),
-                };
-                let all_gone = !before.iter().any(|endpoint| disk.is_there(*endpoint));
-                let new = opened.iter().filter(|(endpoint, _)| !before.contains(endpoint));
-                log.passed_on.extend(new.map(|(endpoint, _)| ((reopen.message, *endpoint), all_gone)));
-                log.note(at, || format!("a repeat of {} opens {opened:?}", reopen.message));
-                let begins = log.step();
-                log.rounds.extend(opened.iter().map(|(_, waiting)| (waiting.seq, begins)));
-                Reply::Reopen(done, opened)
-            }
-            Op::StepReplay(step, done) => {
-                let stepped = disk.step_replay(&step);
-                log.note(at, || format!("replay {} opens {:?}", step.id, stepped.opened));
-                let begins = log.step();
-                log.rounds.extend(stepped.opened.iter().map(|waiting| (waiting.seq, begins)));
-                Reply::StepReplay(done, Box::new(stepped))
-            }
-            Op::SettleSetting(name, value, done) => {
-                Reply::SettleSetting(done, disk.settle_setting(name, &value))
-            }
-            Op::Discard(app, deliveries, audit, done) => {
-                let discarded = disk.discard(app, &deliveries);
-                if discarded > 0 {
-                    disk.note_deed(audit.as_deref(), discarded as u32);
-                }
-                Reply::Discard(done, discarded)
-            }
-            Op::SumUp(step, done) => Reply::SumUp(done, disk.sum_up(&step)),
-            Op::Remove(removal, done) => Reply::Remove(done, self.remove_slice(&removal, disk, &mut log, at)),
-        };
-        batch.into_iter().map(commit).collect()
-    }
-
-    fn record(&self, record: &Record, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Recorded {
-        if self.sabotage(Sabotage::LoseRecord) && self.dice.lock().percent(3) {
-            return Recorded::Applied;
+        log.note(at, || format!("commit of {}", ops.len()));
+        let mut witness = Witness::new(&mut log, at, self.process.number);
+        let mut outcomes = disk.database.run_observed(&ops, &mut witness);
+        for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+            log.failures.push(format!("a write has failed: {error}"));
         }
-        if self.sabotage(Sabotage::LoseByHand) && is_by_hand(record) {
-            return Recorded::Applied;
-        }
-        let result = disk.record(record, self.faults.sabotage);
-        log.note(at, || format!("record {:?} {:?} {result:?}", record.seq, record.transition));
-        let step = log.step();
-        let held = |gate: &aldaba_store::GateRecord| {
-            let (until, failed_at) = (gate.gate.held_until?, gate.gate.failed_at?);
-            Some(Hold { key: gate.key.clone(), until, failed_at })
-        };
-        log.records.push(RecordCommit {
-            step,
-            at,
-            life: self.process.number,
-            seq: record.seq,
-            endpoint: record.endpoint,
-            decided_at: record.at,
-            attempt: record.attempt.clone(),
-            transition: record.transition,
-            health: record.health.clone(),
-            gates: record.gates.iter().filter_map(held).collect(),
-            result: result.clone(),
+        drop(log);
+        self.pace.store(0, Ordering::Relaxed);
+        spoiled.mend(&mut outcomes, disk);
+        let news = ops.iter().zip(replies).zip(outcomes).map(|((op, reply), outcome)| {
+            let whose = Whose::of(op, outcome.as_ref().ok(), disk);
+            News { whose, reply, outcome, at, not_before: self.heard_at(at) }
         });
-        result
+        news.collect()
     }
 
-    fn accept_one(&self, accept: &Accept, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Accepted {
-        let wanted = disk.subscribers(accept);
-        let skipped = disk.skipping(&wanted);
-        let accepted = disk.accept(accept, self.faults.sabotage);
-        log.note(at, || format!("accept {} {accepted:?}", accept.message.id));
-        if let Accepted::New { .. } = accepted {
-            let (step, app, message) = (log.step(), accept.app, accept.message.id);
-            log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped });
-        }
-        accepted
+    /// Mostly bulk work is done at once; sometimes its slice is over before.
+    fn pace_of(&self, ops: &[Op]) -> u64 {
+        let has_bulk = ops.iter().any(|op| op.class() == Class::Bulk);
+        if has_bulk { self.faults.pace(self.process.now(), &mut self.dice.lock()) } else { 0 }
     }
 
-    fn refuse(&self, batch: Vec<Op>) {
+    fn refuse(&self, batch: Vec<(Op, Reply)>) -> Vec<News> {
         let at = self.process.now();
-        for op in batch {
-            match op {
-                Op::Record(records, done) => {
-                    let step = {
-                        let mut log = self.log.lock();
-                        log.note(at, || {
-                            format!("no room for {:?}", records.iter().map(|r| r.seq).collect::<Vec<_>>())
-                        });
-                        log.step()
-                    };
-                    let hidden = self.sabotage(Sabotage::HideRefusal);
-                    done.call(if hidden {
-                        Ok(records.iter().map(|_| Recorded::Applied).collect())
-                    } else {
-                        Err(Error::Full)
-                    });
-                    // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
-                    let is_ended_by_hand = |record: &Record| match record.transition {
-                        Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
-                        Transition::Settle(Ending::Delivered)
-                        | Transition::Retry { .. }
-                        | Transition::Stop { .. } => false,
-                    };
-                    if records.iter().any(|record| !is_ended_by_hand(record) && !is_by_hand(record)) {
-                        let life = self.process.number;
-                        self.log.lock().refusals.push(Refusal { step, at, life });
-                    }
-                }
-                other => other.refuse(Error::Full),
+        let disk = self.disk.lock();
+        let refuse = |(op, reply)| {
+            let outcome = match &op {
+                Op::Record(records) => self.refuse_records(records, at),
+                _ => Err(Error::Full),
+            };
+            News { whose: Whose::of(&op, None, &disk), reply, outcome, at, not_before: at }
+        };
+        batch.into_iter().map(refuse).collect()
+    }
+
+    fn refuse_records(&self, records: &[Record], at: Timestamp) -> Result<Outcome> {
+        let mut log = self.log.lock();
+        log.note(at, || {
+            format!("no room for {:?}", records.iter().map(|record| record.seq).collect::<Vec<_>>())
+        });
+        let (step, life) = (log.step(), self.process.number);
+        // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
+        let is_ended_by_hand = |record: &Record| match record.transition {
+            Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
+            Transition::Settle(Ending::Delivered) | Transition::Retry { .. } | Transition::Stop { .. } => {
+                false
             }
+        };
+        if records.iter().any(|record| !is_ended_by_hand(record) && !record.is_by_hand()) {
+            log.refusals.push(Refusal { step, at, life });
+        }
+        match self.sabotage(Sabotage::HideRefusal) {
+            true => Ok(Outcome::Record(vec![Recorded::Applied; records.len()])),
+            false => Err(Error::Full),
         }
     }
 
     /// Sabotage: everybody hears before anything is on disk.
-    async fn commit_late(&self, batch: Vec<Op>, time: Duration, stage: Option<Stage>) {
-        let mut later = self.disk.lock().clone();
-        let replies = self.apply(batch, &mut later);
-        replies.into_iter().for_each(Reply::call);
+    async fn commit_late(&self, batch: Vec<(Op, Reply)>, time: Duration, stage: Option<Stage>) {
+        let mut later = self.disk.lock().copy();
+        later.restart(self.clock.clone());
+        let news = self.commit(batch, &mut later);
+        self.tell(news, None);
         pause(time).await;
         if stage.is_some() {
             self.process.die();
@@ -222,145 +132,20 @@ impl SimStore {
         *self.disk.lock() = later;
     }
 
-    /// Sabotage: a crash leaves a part of every operation behind.
-    fn tear(&self, batch: &[Op]) {
-        if !self.sabotage(Sabotage::TearCommit) {
-            return;
-        }
-        let (mut disk, mut log) = (self.disk.lock(), self.log.lock());
-        for op in batch {
-            match op {
-                Op::Accept(accepts, _) => accepts.iter().for_each(|accept| {
-                    let wanted = disk.subscribers(accept);
-                    disk.accept(&Accept { deliveries: Vec::new(), ..accept.clone() }, None);
-                    let (app, message, skipped) = (accept.app, accept.message.id, disk.skipping(&wanted));
-                    let step = log.step();
-                    log.accepts.push(AcceptCommit {
-                        step,
-                        at: self.process.now(),
-                        app,
-                        message,
-                        wanted,
-                        skipped,
-                    });
-                }),
-                Op::Record(records, _) => records.iter().for_each(|record| disk.insert_attempt(record)),
-                Op::Resent(..)
-                | Op::Change(..)
-                | Op::Reopen(..)
-                | Op::StepReplay(..)
-                | Op::SettleSetting(..)
-                | Op::Discard(..)
-                | Op::SumUp(..)
-                | Op::Remove(..) => {}
+    /// Sabotage: a crash leaves a part of every operation behind, without deliveries and attempts.
+    fn tear(&self, batch: Vec<(Op, Reply)>) {
+        if self.sabotage(Sabotage::TearCommit) {
+            let mut disk = self.disk.lock();
+            let torn = |sql: &str| disk.database.spoil(sql).expect("SQL for a torn commit");
+            for table in ["delivery", "attempt"] {
+                torn(&format!(
+                    "CREATE TEMP TRIGGER torn_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
+                ));
             }
+            drop(self.commit(batch, &mut disk));
+            disk.database
+                .spoil("DROP TRIGGER torn_delivery; DROP TRIGGER torn_attempt")
+                .expect("no longer torn");
         }
     }
-
-    /// Mostly all of it; sometimes the slice is over before.
-    fn remove_slice(&self, removal: &Removal, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Removed {
-        let most = removal.items.len();
-        let seen = match self.faults.sabotage {
-            None if self.dice.lock().percent(20) => 1 + self.dice.lock().index(most.max(1)),
-            _ => most,
-        };
-        let mut counts = RemovedCounts::default();
-        for item in removal.items.iter().take(seen) {
-            let before = match item {
-                Stale::Delivery(place) => disk.rank(*place),
-                _ => None,
-            };
-            let (deliveries, all) = (counts.deliveries, counts);
-            match item {
-                Stale::Payload(app, message) if self.sabotage(Sabotage::RemovePayloads) => {
-                    disk.expunge_message(*app, *message);
-                }
-                _ => disk.remove(item, removal, &mut counts),
-            }
-            if counts != all {
-                log.removed.push((at, item.clone()));
-            }
-            if let Some((delivery, newer)) = before.filter(|_| counts.deliveries > deliveries) {
-                log.note(at, || format!("removed {:?}", delivery.seq));
-                log.removals.push(RemovalCommit { at, decided_at: removal.now, delivery, newer });
-            }
-        }
-        Removed { seen: seen.min(most), counts, took: Duration::ZERO }
-    }
-
-    pub(super) fn sabotage(&self, kind: Sabotage) -> bool {
-        self.faults.sabotage == Some(kind)
-    }
-
-    fn change_one(&self, change: &Change, disk: &mut Disk, log: &mut Log, at: Timestamp) -> Changed {
-        let concerned = match change {
-            Change::UpdateEndpoint { endpoint, .. } => Some(endpoint.id),
-            Change::ResumeEndpoint { endpoint, .. } => Some(*endpoint),
-            _ => None,
-        };
-        let epoch = |disk: &Disk| Some(disk.endpoints.get(&concerned?)?.health.epoch);
-        let before = epoch(disk);
-        let last = disk.last_seq;
-        let changed = match change {
-            Change::TakePlaces { now, limit } => {
-                disk.take_places(*now, *limit, self.sabotage(Sabotage::JumpQueue))
-            }
-            _ => disk.change(change),
-        };
-        if let Changed::Placed(placed) = &changed {
-            log.note(at, || format!("places {placed:?}"));
-            let step = log.step();
-            let commits = (last..).zip(placed);
-            let commits =
-                commits.map(|(after, row)| (row.waiting.seq, PlaceCommit { step, after: Seq(after) }));
-            log.places.extend(commits);
-        }
-        if let Some(row) = concerned.and_then(|id| disk.endpoints.get(&id)).filter(|_| epoch(disk) != before)
-        {
-            log.note(at, || format!("{} by hand: off {}, {:?}", row.id, row.config.disabled, row.health));
-            let (step, life) = (log.step(), self.process.number);
-            let (endpoint, off, health) = (row.id, row.config.disabled, row.health.clone());
-            log.hands.push(Hand { step, at, life, endpoint, off, health });
-        }
-        if let (Change::ReleaseGates { gates }, Changed::Done { .. }) = (change, &changed) {
-            let step = log.step();
-            log.openings.push(Opening { step, at, gates: gates.clone() });
-        }
-        if let Changed::Done { removed } = &changed {
-            log.note(at, || format!("change, removed {removed:?}"));
-            if let Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } = change
-            {
-                let (step, first) = (log.step(), matches!(change, Change::CreateEndpoint { .. }));
-                let (endpoint, ordering) = (endpoint.id, endpoint.config.ordering);
-                log.orderings.push(OrderingCommit { step, at, endpoint, ordering, first });
-            }
-            let mut removed = removed.clone();
-            note_source(change, log, at);
-            if let Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } = change {
-                removed.extend(disk.endpoints.values().filter(|row| row.app == *app).map(|row| row.id));
-            }
-            log.deletions.extend(removed.into_iter().map(|endpoint| Deletion { at, endpoint }));
-            if self.sabotage(Sabotage::HideDelete) {
-                return Changed::Done { removed: Vec::new() };
-            }
-        }
-        changed
-    }
-}
-
-fn is_by_hand(record: &Record) -> bool {
-    record.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
-}
-
-fn note_source(change: &Change, log: &mut Log, at: Timestamp) {
-    let (source, app, deed) = match change {
-        Change::CreateSource { source, .. } | Change::UpdateSource { source, .. } => {
-            (source.id, source.app, SourceDeed::Is(source.config.name.clone()))
-        }
-        Change::RotateSourceToken { source, .. } => (source.id, source.app, SourceDeed::Rotated),
-        Change::DeleteSource { source, app, .. } => (*source, *app, SourceDeed::Deleted),
-        _ => return,
-    };
-    log.note(at, || format!("{source}: {deed:?}"));
-    log.sources.push(SourceCommit { at, source, app, deed });
 }

@@ -3,6 +3,7 @@
 use crate::operations::codes::{Code, State};
 use crate::operations::keys::{FIND_TEXT, KEEP_TEXT, Kept, KeyKind, UniqueKey};
 use crate::operations::{Batch, Result, application, audit, endpoint, names, policy, profile};
+use crate::sqlite::transaction::prepare;
 use crate::{Accept, Accepted, IdempotencyKey, RequestDigest, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -27,7 +28,7 @@ impl<'c> Accepting<'c> {
     pub(super) fn new(connection: &'c Connection) -> Result<Self> {
         Ok(Self {
             connection,
-            find_key: connection.prepare_cached(FIND_TEXT)?,
+            find_key: prepare(connection, FIND_TEXT)?,
             keep_key: connection.prepare_cached(KEEP_TEXT)?,
             version: connection
                 .prepare_cached("SELECT version FROM application WHERE id = ?1 AND deleted = 0")?,

@@ -4,7 +4,7 @@ use crate::operations::column::count;
 use crate::operations::delivery::WAITING_COLUMNS;
 use crate::operations::stored::columns;
 use crate::operations::{Result, application};
-use crate::sqlite::transaction::{SqliteTransaction, all, one};
+use crate::sqlite::transaction::{SqliteTransaction, all, one, prepare};
 use crate::{
     Content, DueQuery, Endpoint, FoundLane, LaneTarget, LanesCursor, LanesPage, LanesQuery, OrphansCursor,
     OrphansPage, OrphansQuery, Seq, Turn, Waiting,
@@ -43,10 +43,10 @@ pub(super) fn due(connection: &Connection, query: DueQuery) -> Result<Vec<Waitin
     let after = query.after.unwrap_or(START);
     let (endpoint, limit) = (query.endpoint.as_bytes(), count(query.limit));
     if query.ordered {
-        return all(&mut *connection.prepare_cached(&ORDERED)?, (endpoint, after.seq.0, limit));
+        return all(&mut *prepare(connection, &ORDERED)?, (endpoint, after.seq.0, limit));
     }
     let from = (endpoint, after.due_at.millis(), after.seq.0, limit);
-    all(&mut *connection.prepare_cached(&DUE)?, from)
+    all(&mut *prepare(connection, &DUE)?, from)
 }
 
 const LANES: &str = "

@@ -3,6 +3,7 @@
 use crate::operations::codes::{Code, State};
 use crate::operations::result::{self, INSERT_ATTEMPT_TEXT};
 use crate::operations::{Batch, Result};
+use crate::sqlite::transaction::prepare;
 use crate::{NewAttempt, Record, Recorded};
 use aldaba_delivery::{Ending, Transition};
 use rusqlite::{CachedStatement, Connection, params};
@@ -17,7 +18,8 @@ pub(super) struct Recording<'c> {
 impl<'c> Recording<'c> {
     pub(super) fn new(connection: &'c Connection) -> Result<Self> {
         Ok(Self {
-            retry: connection.prepare_cached(
+            retry: prepare(
+                connection,
                 "UPDATE delivery SET attempts = attempts + ?3, retries = retries + ?3, due_at = ?4
                  WHERE seq = ?1 AND state = 0 AND attempts = ?2",
             )?,

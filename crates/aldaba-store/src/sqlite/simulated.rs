@@ -1,0 +1,97 @@
+//! What simulations do with a database in memory: they read it at any moment, start anew on its rows, keep what is removed,
+//! and plant bugs.
+
+use super::batch::Database;
+use super::hot::{Reader, Types};
+use super::{OpenError, commits, connect, in_memory};
+use crate::backend::HotReads;
+use crate::operations::everything::{EXPUNGED, KEPT_WHEN_REMOVED};
+use crate::operations::{Monotonic, Numbers, Result};
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A part of a statement, and what stands there where it is planted.
+pub type Planted = (&'static str, &'static str);
+
+thread_local! {
+    static PLANTED: Cell<&'static [Planted]> = const { Cell::new(&[]) };
+}
+
+/// Plants bugs in the statements that this thread runs from now on, in the place of earlier ones.
+pub fn plant(bugs: &'static [Planted]) {
+    PLANTED.set(bugs);
+}
+
+pub(super) fn planted(statement: &str) -> Cow<'_, str> {
+    PLANTED.get().iter().fold(Cow::Borrowed(statement), |text, (part, bug)| {
+        if text.contains(part) { Cow::Owned(text.replace(part, bug)) } else { text }
+    })
+}
+
+impl Database {
+    /// Runs a read on the rows of this moment.
+    pub fn read<T>(&self, read: impl FnOnce(&dyn HotReads) -> Result<T>) -> Result<T> {
+        Reader::on_snapshot(&self.connection, &self.types, |reader| read(reader))
+    }
+
+    /// A second database with the same rows, as a start would find them.
+    pub fn copy(&self) -> std::result::Result<Self, OpenError> {
+        let failed = |error: rusqlite::Error| OpenError::database(Path::new("in memory"), &error);
+        let mut connection = Connection::open_in_memory().map_err(failed)?;
+        connect::prepare(&connection, connect::WRITER_CACHE_KIB).map_err(failed)?;
+        Backup::new(&self.connection, &mut connection)
+            .and_then(|backup| backup.step(-1).map(drop))
+            .map_err(failed)?;
+        let (types, numbers) = (Arc::default(), Numbers::default());
+        Ok(Self { connection, rules: self.rules, clock: self.clock.clone(), types, numbers, committed: 0 })
+    }
+
+    /// A process has come to its end, and another one starts on the rows: what was in memory is gone.
+    pub fn restart(&mut self, clock: Monotonic) -> Result<()> {
+        commits::begin(&self.connection)?;
+        self.types = Arc::new(Types::restore(&self.connection)?);
+        (self.clock, self.numbers, self.committed) = (clock, Numbers::default(), 0);
+        Ok(())
+    }
+
+    /// What a process writes when it is closed.
+    pub fn close(&mut self) -> Result<()> {
+        self.write_types()
+    }
+
+    /// Runs SQL beside the operations, to make triggers or to spoil rows.
+    pub fn spoil(&self, sql: &str) -> Result<()> {
+        Ok(self.connection.execute_batch(sql)?)
+    }
+}
+
+/// A database in memory that keeps what is removed from it, for [`Everything`](crate::operations::everything::Everything).
+pub fn in_memory_for_good() -> std::result::Result<Database, OpenError> {
+    let database = in_memory()?;
+    let failed = |error: rusqlite::Error| OpenError::database(Path::new("in memory"), &error);
+    let keep = |table: &str| {
+        let mut columns =
+            database.connection.prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
+        let columns = columns.query_map((), |row| row.get::<_, String>(0))?;
+        // An endpoint of a deleted application has no mark of its own, and would outlive that of its application here.
+        let value = |column: String| match (table, &*column) {
+            ("endpoint", "deleted") => {
+                "max(OLD.deleted, coalesce((SELECT deleted FROM application WHERE id = OLD.app), 1))".into()
+            }
+            _ => format!("OLD.{column}"),
+        };
+        let values =
+            columns.map(|column| column.map(value)).collect::<rusqlite::Result<Vec<_>>>()?.join(", ");
+        database.connection.execute_batch(&format!(
+            "CREATE TABLE removed_{table} AS SELECT * FROM {table};
+             CREATE TRIGGER keep_{table} AFTER DELETE ON {table} BEGIN INSERT INTO removed_{table} VALUES ({values}); END"
+        ))
+    };
+    KEPT_WHEN_REMOVED.into_iter().try_for_each(keep).map_err(failed)?;
+    database.connection.execute_batch(EXPUNGED).map_err(failed)?;
+    Ok(database)
+}

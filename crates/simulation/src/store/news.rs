@@ -1,0 +1,147 @@
+//! Who hears of a commit, and when: of one application everybody in the order of the commits, of different ones in any order.
+//!
+//! An operation is ordered with those of every application that it is about. One that names none (of an organization's
+//! policies, of settings, of what is removed, of due times) is ordered with all.
+
+use super::SimStore;
+use super::disk::{Disk, endpoint};
+use super::faults::Stage;
+use crate::process::pause;
+use aldaba_delivery::{AppId, Timestamp};
+use aldaba_store::operations::{Op, Outcome, Reply, Result};
+use aldaba_store::{Change, Changed};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long somebody may be kept waiting for news of a commit, in milliseconds.
+const LONGEST_LAG: u64 = 25;
+
+/// The applications that an operation is about.
+#[derive(Debug)]
+pub(super) enum Whose {
+    Everybodys,
+    Of(BTreeSet<AppId>),
+}
+
+/// The answer to an operation, which nobody has heard yet.
+#[derive(Debug)]
+pub(super) struct News {
+    pub(super) whose: Whose,
+    pub(super) reply: Reply,
+    pub(super) outcome: Result<Outcome>,
+    /// When it was committed.
+    pub(super) at: Timestamp,
+    /// Nobody hears of it before.
+    pub(super) not_before: Timestamp,
+}
+
+impl Whose {
+    pub(super) fn of(op: &Op, outcome: Option<&Outcome>, disk: &Disk) -> Self {
+        Self::Of(match (op, outcome) {
+            (Op::Accept(batch), _) => batch.iter().map(|accept| accept.app).collect(),
+            (Op::Record(batch), _) => batch.iter().map(|record| record.app).collect(),
+            (Op::Reopen(reopen), _) => BTreeSet::from([reopen.app]),
+            (Op::Discard(app, ..), _) => BTreeSet::from([*app]),
+            (Op::Resent(resent), _) => {
+                let found = disk.look(|reading| endpoint(reading, resent.endpoint));
+                found.iter().map(|endpoint| endpoint.app).collect()
+            }
+            (Op::StepReplay(_), Some(Outcome::StepReplay(stepped))) if stepped.replay.is_some() => {
+                stepped.replay.iter().map(|replay| replay.app).collect()
+            }
+            (Op::Change(..), Some(Outcome::Change(Changed::Placed(placed)))) => {
+                placed.iter().map(|placed| placed.app).collect()
+            }
+            (Op::Change(change, _), _) => match &**change {
+                Change::CreateApplication { application, .. }
+                | Change::UpdateApplication { application, .. } => BTreeSet::from([application.id]),
+                Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } => {
+                    BTreeSet::from([endpoint.app])
+                }
+                Change::StartReplay { replay, .. } => BTreeSet::from([replay.app]),
+                Change::CreateSource { source, .. }
+                | Change::UpdateSource { source, .. }
+                | Change::RotateSourceToken { source, .. } => BTreeSet::from([source.app]),
+                Change::DeleteApplication { app, .. }
+                | Change::ResumeEndpoint { app, .. }
+                | Change::DeleteEndpoint { app, .. }
+                | Change::ReplaceSecrets { app, .. }
+                | Change::ExpungeMessage { app, .. }
+                | Change::ExpungeAttempt { app, .. }
+                | Change::GrantPortalAccess { app }
+                | Change::EndPortalTokens { app, .. }
+                | Change::DeleteSource { app, .. } => BTreeSet::from([*app]),
+                _ => return Self::Everybodys,
+            },
+            _ => return Self::Everybodys,
+        })
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Of(one), Self::Of(other)) => !one.is_disjoint(other),
+            _ => true,
+        }
+    }
+}
+
+impl SimStore {
+    /// Tells everybody, some of them later; `false`: the process died on the way.
+    pub(super) fn tell(&self, news: Vec<News>, stage: Option<Stage>) -> bool {
+        self.unheard.lock().extend(news);
+        if stage == Some(Stage::AmongDones) {
+            let waiting = self.unheard.lock().len();
+            let told = self.dice.lock().index(waiting.max(1));
+            (0..told).map_while(|_| self.next_news(Timestamp::MAX)).for_each(News::call);
+            self.process.die();
+            return false;
+        }
+        self.tell_what_is_due(self.process.now());
+        if !self.unheard.lock().is_empty() {
+            let store = self.clone();
+            tokio::spawn(async move {
+                pause(Duration::from_millis(LONGEST_LAG)).await;
+                store.tell_what_is_due(store.process.now());
+            });
+        }
+        true
+    }
+
+    pub(super) fn tell_what_is_due(&self, now: Timestamp) {
+        while !self.process.is_dead()
+            && let Some(news) = self.next_news(now)
+        {
+            news.call();
+        }
+    }
+
+    /// One of those that nothing earlier of the same application has to be heard before.
+    fn next_news(&self, now: Timestamp) -> Option<News> {
+        let mut unheard = self.unheard.lock();
+        let is_free = |place: &usize| {
+            let (earlier, news) = (&unheard[..*place], &unheard[*place]);
+            news.not_before <= now && !earlier.iter().any(|other| other.whose.meets(&news.whose))
+        };
+        let free: Vec<usize> = (0..unheard.len()).filter(is_free).collect();
+        let first = *free.first()?;
+        let shuffles = self.faults.active.contains(self.process.now());
+        let next = if shuffles { free[self.dice.lock().index(free.len())] } else { first };
+        let news = unheard.remove(next);
+        let is_early = unheard[..next].iter().any(|earlier| earlier.at < news.at);
+        self.log.lock().overtakings += u64::from(is_early);
+        Some(news)
+    }
+
+    /// When somebody is to hear of a commit of this moment.
+    pub(super) fn heard_at(&self, now: Timestamp) -> Timestamp {
+        let mut dice = self.dice.lock();
+        let lags = self.faults.active.contains(now) && dice.percent(20);
+        if lags { now + dice.millis(1, LONGEST_LAG) } else { now }
+    }
+}
+
+impl News {
+    fn call(self) {
+        self.reply.call(self.outcome);
+    }
+}
