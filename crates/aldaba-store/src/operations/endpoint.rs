@@ -317,7 +317,7 @@ pub(crate) fn has_endpoints_at(
     let mut found = HashSet::new();
     let mut note = |row: &dyn Row| {
         if let Value::Text(url) = row.value(0)? {
-            let start = crate::health::url_start(&url);
+            let start = crate::contract::health::url_start(&url);
             if !found.contains(start) {
                 found.insert(start.to_owned());
             }
