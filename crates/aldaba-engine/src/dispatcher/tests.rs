@@ -1,7 +1,5 @@
 //! A dispatcher that panics: the engine has failed, loudly, and nothing that was accepted is lost.
 
-mod away;
-
 use super::Event;
 use crate::transport::{Sending, Transport, WireRequest, WireResponse};
 use crate::{
@@ -9,7 +7,7 @@ use crate::{
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{Answer, MessageId, OrgId, Outcome};
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, Store, StoreOptions, WhichApplication};
+use aldaba_store::{Actor, DeliveryState, EndpointConfig, StoreOptions, WhichApplication};
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,25 +28,16 @@ impl Transport for Receiver {
             if !answers {
                 std::future::pending::<()>().await;
             }
-            ok()
+            let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
+            WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
         })
     }
 }
 
-fn ok() -> WireResponse {
-    let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
-    WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
-}
-
 async fn start(folder: &Path, answers: bool) -> Engine {
-    let store = aldaba_store::open(&StoreOptions::new(folder)).unwrap();
-    start_with(store, Arc::new(Receiver { answers })).await
-}
-
-async fn start_with(store: Arc<dyn Store>, transport: Arc<dyn Transport>) -> Engine {
     let parts = Parts {
-        store,
-        transport,
+        store: aldaba_store::open(&StoreOptions::new(folder)).unwrap(),
+        transport: Arc::new(Receiver { answers }),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy::new()),
         vault: Vault::new([9; 32]),

@@ -1,17 +1,23 @@
 //! A store whose database is away for a while.
 
-use super::{PATIENCE, delivered, start_with, with_endpoint};
-use crate::transport::{Sending, Transport, WireRequest};
-use crate::{NewEvent, SendError, Sent, SystemClock};
-use aldaba_delivery::MessageId;
+use aldaba_delivery::policy::Overrides;
+use aldaba_delivery::{Answer, MessageId, OrgId, Outcome};
+use aldaba_engine::{
+    Clock, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendError, Sending, Sent, SystemClock,
+    SystemEntropy, Transport, Vault, WireRequest, WireResponse,
+};
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
-use aldaba_store::sqlite::{Options, SqliteStore};
-use aldaba_store::{Backend, Error, HotReads, Read, Store};
+use aldaba_store::sqlite::{self, SqliteStore};
+use aldaba_store::{
+    Actor, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store, WhichApplication,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Away {
     store: SqliteStore,
@@ -73,19 +79,57 @@ impl Transport for Receiver {
         let answers = self.answers.clone();
         Box::pin(async move {
             let _answer = answers.acquire().await;
-            super::ok()
+            let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
+            WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
         })
     }
+}
+
+async fn start(store: Arc<Away>, transport: Arc<Receiver>) -> Engine {
+    let parts = Parts {
+        store,
+        transport,
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy::new()),
+        vault: Vault::new([9; 32]),
+        policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
+    };
+    Engine::start(parts, Options::default()).await.expect("it starts")
+}
+
+/// An application with an endpoint.
+async fn with_endpoint(engine: &Engine) -> WhichApplication {
+    let org = OrgId::from_bytes([1; 20]);
+    let directory = engine.directory().by(&Arc::new(Actor::program(org)));
+    let (uid, name, metadata) = (Some("a".into()), "a".into(), "{}".into());
+    let application = NewApplication { org, uid, name, throttle_rate: None, metadata };
+    directory.create_application(application, None).await.unwrap();
+    let which = WhichApplication { org, key: "a".into() };
+    let endpoint = EndpointConfig::new("https://a.example/", "standard");
+    directory.create_endpoint(which.clone(), endpoint.into(), None).await.unwrap();
+    which
+}
+
+async fn delivered(engine: &Engine, message: MessageId) {
+    let delivered = async {
+        while !matches!(
+            &engine.store().deliveries(message).await.unwrap()[..],
+            [round] if matches!(round.state, DeliveryState::Delivered { .. })
+        ) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, delivered).await.expect("it is delivered");
 }
 
 #[tokio::test]
 async fn while_the_database_is_away_nothing_is_sent_and_then_all_goes_on_by_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&Options::new(folder.path())).unwrap();
+    let store = SqliteStore::open(&sqlite::Options::new(folder.path())).unwrap();
     let store = Arc::new(Away { store, writes: AtomicBool::new(false), reads: AtomicBool::new(false) });
     let receiver = Arc::new(Receiver { requests: AtomicUsize::new(0), answers: Arc::new(Semaphore::new(0)) });
     let requests = || receiver.requests.load(Ordering::SeqCst);
-    let engine = start_with(store.clone(), receiver.clone()).await;
+    let engine = start(store.clone(), receiver.clone()).await;
     let which = with_endpoint(&engine).await;
     let event = NewEvent::new("a", Bytes::from_static(b"{}"));
     let send = async |event: NewEvent| -> std::result::Result<MessageId, SendError> {
@@ -101,7 +145,7 @@ async fn while_the_database_is_away_nothing_is_sent_and_then_all_goes_on_by_itse
         }
     };
     tokio::time::timeout(PATIENCE, began).await.expect("the first request leaves");
-    let soon = crate::Clock::now(&SystemClock::new()) + Duration::from_millis(600);
+    let soon = SystemClock::new().now() + Duration::from_millis(600);
     let due_meanwhile = send(NewEvent { deliver_at: Some(soon), ..event.clone() }).await.unwrap();
 
     store.writes.store(true, Ordering::SeqCst);
