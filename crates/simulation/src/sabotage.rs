@@ -99,6 +99,8 @@ pub enum Sabotage {
     ForgetCondition,
     /// A lane's read skips a row where the page before has ended: I1.
     SkipAtCursor,
+    /// News of one application comes out of the order of its commits: I5.
+    MixNews,
     /// Attempts are not added to the counters of their minute: counters.
     LoseCounts,
 }

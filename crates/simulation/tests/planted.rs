@@ -108,5 +108,6 @@ planted! {
     a_failed_event_that_a_repeat_does_not_open_is_caught: ForgetFailed by "reopened";
     a_forgotten_condition_of_an_update_is_caught: ForgetCondition by "health";
     a_row_that_is_skipped_at_a_cursor_is_caught: SkipAtCursor by "I1";
+    news_of_an_application_out_of_order_is_caught: MixNews by "I5";
     attempts_that_are_not_counted_are_caught: LoseCounts by "counters";
 }

@@ -7,6 +7,7 @@ use super::SimStore;
 use super::disk::{Disk, endpoint};
 use super::faults::Stage;
 use crate::process::pause;
+use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, Timestamp};
 use aldaba_store::operations::{Op, Outcome, Reply, Result};
 use aldaba_store::{Change, Changed};
@@ -120,7 +121,8 @@ impl SimStore {
         let mut unheard = self.unheard.lock();
         let is_free = |place: &usize| {
             let (earlier, news) = (&unheard[..*place], &unheard[*place]);
-            news.not_before <= now && !earlier.iter().any(|other| other.whose.meets(&news.whose))
+            let waits = earlier.iter().any(|other| other.whose.meets(&news.whose));
+            news.not_before <= now && (!waits || self.sabotage(Sabotage::MixNews))
         };
         let free: Vec<usize> = (0..unheard.len()).filter(is_free).collect();
         let first = *free.first()?;
