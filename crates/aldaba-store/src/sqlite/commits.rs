@@ -24,13 +24,14 @@ pub(super) fn count(connection: &Connection, changes: u64) -> rusqlite::Result<(
     if connection.total_changes() == changes {
         return Ok(());
     }
-    connection
-        .prepare_cached(
-            "UPDATE total SET value = value + iif(name = 'commits', 1, -1)
-             WHERE name IN ('commits', 'commits_negated')",
-        )?
-        .execute(())
-        .map(drop)
+    // One row each: a list of names would make SQLite build a table of them for every commit.
+    for text in [
+        "UPDATE total SET value = value + 1 WHERE name = 'commits'",
+        "UPDATE total SET value = value - 1 WHERE name = 'commits_negated'",
+    ] {
+        connection.prepare_cached(text)?.execute(())?;
+    }
+    Ok(())
 }
 
 /// The number of the last commit; 0 in a database that does not count them yet.
