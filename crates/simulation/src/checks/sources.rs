@@ -4,14 +4,13 @@ use super::Findings;
 use crate::client::Notes;
 use crate::log::{AcceptCommit, Heard, Knock, Log, Request, Said, SourceDeed};
 use crate::scenario::{Naming, Scenario, SourcePlan, Version};
+use crate::store::LONGEST_LAG;
 use aldaba_delivery::{AppId, MessageId, SourceId, Timestamp};
 use aldaba_store::operations::everything::Everything;
 use aldaba_store::{Message, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What is on disk may be heard of so much later.
-const LAG: Duration = Duration::from_millis(1);
 /// How long a rotation may have waited for its commit.
 const SLOW_CHANGE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -244,7 +243,7 @@ impl Inlet<'_> {
         let ends = self.versions.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
         let spans = self.versions.iter().zip(ends);
         let meets = move |from: Timestamp, to: Option<Timestamp>| {
-            from <= heard.at && to.is_none_or(|to| to + LAG >= knock.at)
+            from <= heard.at && to.is_none_or(|to| to + LONGEST_LAG >= knock.at)
         };
         spans.filter(move |((from, _), to)| meets(*from, *to)).map(|((_, version), _)| *version)
     }

@@ -13,6 +13,7 @@ mod writer;
 
 pub use disk::Disk;
 pub use faults::{CrashPoint, Faults, Span, Stage};
+pub(crate) use news::LONGEST_LAG;
 
 use crate::entropy::Dice;
 use crate::log::Log;

@@ -14,8 +14,8 @@ use aldaba_store::{Change, Changed};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long somebody may be kept waiting for news of a commit, in milliseconds.
-const LONGEST_LAG: u64 = 25;
+/// How long somebody may be kept waiting for news of a commit.
+pub(crate) const LONGEST_LAG: Duration = Duration::from_millis(25);
 
 /// The applications that an operation is about.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl SimStore {
         if !self.unheard.lock().is_empty() {
             let store = self.clone();
             tokio::spawn(async move {
-                pause(Duration::from_millis(LONGEST_LAG)).await;
+                pause(LONGEST_LAG).await;
                 store.tell_what_is_due(store.process.now());
             });
         }
@@ -138,7 +138,7 @@ impl SimStore {
     pub(super) fn heard_at(&self, now: Timestamp) -> Timestamp {
         let mut dice = self.dice.lock();
         let lags = self.faults.active.contains(now) && dice.percent(20);
-        if lags { now + dice.millis(1, LONGEST_LAG) } else { now }
+        if lags { now + dice.millis(1, LONGEST_LAG.as_millis() as u64) } else { now }
     }
 }
 
