@@ -175,6 +175,57 @@ fn a_migration_that_fails_at_its_last_step_leaves_the_folder_as_it_was_and_the_n
     assert_eq!(version_of(folder.path()), STEPS.len() as i64);
 }
 
+const KILL_FOLDER: &str = "ALDABA_TEST_MIGRATION_FOLDER";
+
+/// Not a test of its own: the process that is killed. It opens the folder, and so migrates it.
+#[test]
+#[ignore = "started by the test below"]
+fn migrate_until_killed() {
+    let Ok(folder) = std::env::var(KILL_FOLDER) else { return };
+    drop(SqliteStore::open(&Options::new(folder)).unwrap());
+}
+
+#[test]
+fn a_migration_that_is_killed_leaves_the_former_version_or_the_present_one_and_every_row() {
+    const MESSAGES: i64 = 3000;
+    let program = std::env::current_exe().unwrap();
+    let (mut former, mut present) = (0, 0);
+    for milliseconds in [1, 5, 10, 20, 30, 40, 60, 80, 120, 200, 400, 2000] {
+        let folder = tempfile::tempdir().unwrap();
+        past(folder.path(), 27, MESSAGES as usize);
+        let mut child = std::process::Command::new(&program)
+            .args(["migrate_until_killed", "--ignored", "--test-threads=1"])
+            .env(KILL_FOLDER, folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        // One that has ended by itself cannot be killed.
+        let _ = child.kill();
+        child.wait().unwrap();
+        match version_of(folder.path()) {
+            27 => former += 1,
+            version => {
+                assert_eq!(
+                    version,
+                    STEPS.len() as i64,
+                    "killed after {milliseconds} ms between two versions"
+                );
+                present += 1;
+            }
+        }
+        drop(SqliteStore::open(&Options::new(folder.path())).unwrap());
+        assert_eq!(version_of(folder.path()), STEPS.len() as i64);
+        let connection = Connection::open(folder.path().join("aldaba.db")).unwrap();
+        let rows = |table: &str| -> i64 {
+            connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+        };
+        let counted = ["message", "delivery", "attempt", "unique_key"].map(rows);
+        assert_eq!(counted, [MESSAGES, MESSAGES, 2 * MESSAGES, MESSAGES], "killed after {milliseconds} ms");
+    }
+    assert!(former > 0 && present > 0, "killed {former} times before the commit, {present} times after it");
+}
+
 #[test]
 fn a_long_migration_says_at_which_step_it_is() {
     let folder = tempfile::tempdir().unwrap();
