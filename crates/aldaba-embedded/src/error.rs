@@ -1,5 +1,5 @@
 use aldaba_delivery::MessageId;
-use aldaba_engine::wire::UrlRefused;
+use aldaba_engine::wire::UrlError;
 use aldaba_engine::{
     ChangeError, DispatchError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit,
 };
@@ -150,11 +150,11 @@ impl From<StoreError> for Error {
     }
 }
 
-impl From<UrlRefused> for Error {
-    fn from(refused: UrlRefused) -> Self {
+impl From<UrlError> for Error {
+    fn from(refused: UrlError) -> Self {
         let why = match refused {
             // The engine's own words are for people who run a server.
-            UrlRefused::Forbidden => {
+            UrlError::Forbidden => {
                 "leads to a private, local or reserved address: give a public one, or let \
                                       the builder `allow` its network"
                     .to_owned()

@@ -20,12 +20,12 @@ pub(super) const MAX_BODY_FRAMES: usize = 2048;
 /// What the wire knows of the request that is under way on a connection. It is shared with the socket,
 /// which lies inside of a protocol library while the request runs.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ExchangeProgress {
     /// Bytes that the receiver may still send. At zero every further read fails.
     allowance: AtomicUsize,
     interim_heads: AtomicUsize,
     /// Any byte of an answer has come. Records of TLS that carry none do not count.
-    heard: AtomicBool,
+    response_begun: AtomicBool,
     /// The receiver does not take what is written.
     write_blocked: AtomicBool,
     head_complete: AtomicBool,
@@ -33,7 +33,7 @@ pub(super) struct Progress {
 
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ExchangeStage {
     /// For its turn on a shared connection: nothing of it has left.
     Queued,
     /// For the receiver to take all of it.
@@ -48,9 +48,9 @@ pub(super) enum Stage {
     Body,
 }
 
-impl Stage {
+impl ExchangeStage {
     /// What a timeout in this stage says.
-    pub(super) fn late(self) -> &'static str {
+    pub(super) fn timeout_detail(self) -> &'static str {
         match self {
             Self::Queued => "waited too long for a place on a shared connection",
             Self::Sending => "the receiver did not take the whole request in time",
@@ -62,24 +62,24 @@ impl Stage {
     }
 }
 
-impl Default for Progress {
+impl Default for ExchangeProgress {
     fn default() -> Self {
         Self {
             allowance: AtomicUsize::new(MAX_HANDSHAKE_BYTES),
             interim_heads: AtomicUsize::new(0),
-            heard: AtomicBool::new(false),
+            response_begun: AtomicBool::new(false),
             write_blocked: AtomicBool::new(false),
             head_complete: AtomicBool::new(false),
         }
     }
 }
 
-impl Progress {
+impl ExchangeProgress {
     /// A request begins.
     pub(super) fn start(&self) {
         self.allowance.store(MAX_HEAD_PHASE_BYTES, Ordering::Relaxed);
         self.interim_heads.store(0, Ordering::Relaxed);
-        for flag in [&self.heard, &self.write_blocked, &self.head_complete] {
+        for flag in [&self.response_begun, &self.write_blocked, &self.head_complete] {
             flag.store(false, Ordering::Relaxed);
         }
     }
@@ -95,13 +95,13 @@ impl Progress {
         self.allowance.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn spend(&self, bytes: usize) {
+    pub(super) fn consume(&self, bytes: usize) {
         let less = |left: usize| Some(left.saturating_sub(bytes));
         let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Whether the receiver has sent more than it may.
-    pub(super) fn is_spent(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.allowance.load(Ordering::Relaxed) == 0
     }
 
@@ -112,29 +112,29 @@ impl Progress {
         }
     }
 
-    pub(super) fn note_heard(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    pub(super) fn note_response_bytes(&self) {
+        self.response_begun.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn has_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
+    pub(super) fn has_response_bytes(&self) -> bool {
+        self.response_begun.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_write(&self, blocked: bool) {
         self.write_blocked.store(blocked, Ordering::Relaxed);
     }
 
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn stage(&self) -> ExchangeStage {
         if self.head_complete.load(Ordering::Relaxed) {
-            Stage::Body
+            ExchangeStage::Body
         } else if self.interim_heads.load(Ordering::Relaxed) > 0 {
-            Stage::FinalHead
-        } else if self.has_heard() {
-            Stage::Head
+            ExchangeStage::FinalHead
+        } else if self.has_response_bytes() {
+            ExchangeStage::Head
         } else if self.write_blocked.load(Ordering::Relaxed) {
-            Stage::Sending
+            ExchangeStage::Sending
         } else {
-            Stage::Answer
+            ExchangeStage::Answer
         }
     }
 }

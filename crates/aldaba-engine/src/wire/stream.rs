@@ -1,4 +1,4 @@
-use super::progress::Progress;
+use super::progress::ExchangeProgress;
 use socket2::SockRef;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -22,12 +22,12 @@ pub(super) struct Socket {
     has_written: bool,
     /// Bytes read since the socket was last found empty, or gave way.
     burst: usize,
-    progress: Arc<Progress>,
+    progress: Arc<ExchangeProgress>,
 }
 
 /// A connection to a receiver.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum WireStream {
     Plain(Socket),
     Tls(Box<TlsStream<Socket>>),
 }
@@ -38,15 +38,15 @@ impl Socket {
     }
 }
 
-impl Stream {
+impl WireStream {
     /// Forgets what has passed so far: from here on the next request counts.
-    pub(super) fn start_afresh(&mut self) {
+    pub(super) fn begin_request(&mut self) {
         let socket = self.socket_mut();
         socket.has_written = false;
         socket.progress.start();
     }
 
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+    pub(super) fn progress(&self) -> &Arc<ExchangeProgress> {
         &self.socket().progress
     }
 
@@ -57,7 +57,7 @@ impl Stream {
     /// Whether the receiver has left the connection alone since the last answer. It asks the kernel,
     /// because the runtime may not yet have been told that the other side has closed. Bytes that
     /// nobody asked for make a connection as useless as its end.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         let peeked = SockRef::from(&self.socket().tcp).peek(&mut [MaybeUninit::uninit()]);
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -91,7 +91,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.progress.is_spent() {
+        if self.progress.is_exhausted() {
             return Poll::Ready(Err(io::Error::other("the receiver sent more than an answer may have")));
         }
         if self.burst >= MAX_BURST_BYTES {
@@ -106,7 +106,7 @@ impl AsyncRead for Socket {
         };
         let read = buf.filled().len() - before;
         self.burst += read;
-        self.progress.spend(read);
+        self.progress.consume(read);
         Poll::Ready(result)
     }
 }
@@ -145,7 +145,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for WireStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
         let before = buf.filled().len();
@@ -154,13 +154,13 @@ impl AsyncRead for Stream {
             Self::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
         };
         if buf.filled().len() > before {
-            stream.progress().note_heard();
+            stream.progress().note_response_bytes();
         }
         result
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for WireStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
@@ -265,7 +265,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         }
-        assert!(socket.progress.is_spent() && read < 256 * 1024, "{read}");
+        assert!(socket.progress.is_exhausted() && read < 256 * 1024, "{read}");
         drop(socket);
         flood.await.unwrap();
     }

@@ -1,6 +1,6 @@
 //! Which URLs and addresses are let through.
 
-use aldaba_engine::wire::{Guard, UrlRefused};
+use aldaba_engine::wire::{Guard, UrlError};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -101,7 +101,7 @@ fn every_spelling_of_a_forbidden_address_is_refused() {
             format!("http://user:public.example@{host}/"),
             format!("HTTP://{host}"),
         ] {
-            assert_eq!(guard.parse_url(&url), Err(UrlRefused::Forbidden), "{url}");
+            assert_eq!(guard.parse_url(&url), Err(UrlError::Forbidden), "{url}");
         }
     }
 }
@@ -127,12 +127,12 @@ fn what_cannot_be_read_is_refused() {
         "http://exam<ple.com/",
     ] {
         assert!(
-            matches!(guard(&[]).parse_url(url), Err(UrlRefused::Unreadable(_))),
+            matches!(guard(&[]).parse_url(url), Err(UrlError::Unreadable(_))),
             "{url}: {:?}",
             guard(&[]).parse_url(url)
         );
     }
-    assert_eq!(guard(&[]).parse_url("http://example.com:0/"), Err(UrlRefused::Port));
+    assert_eq!(guard(&[]).parse_url("http://example.com:0/"), Err(UrlError::Port));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_host_with_an_empty_part_is_no_name() {
         for allowed in [&[][..], &["127.0.0.0/8", "::1/128"]] {
             let url = format!("http://{host}/");
             let refused = guard(allowed).parse_url(&url).expect_err(&url);
-            assert_eq!(refused, UrlRefused::HostName, "{url}");
+            assert_eq!(refused, UrlError::HostName, "{url}");
         }
     }
     for host in ["example.com", "example.com.", "a_b.example", "xn--exmple-cua.com"] {
@@ -185,7 +185,7 @@ fn only_http_and_https_are_let_through() {
         "jar:http://example.com/",
         "http+unix://x/",
     ] {
-        assert_eq!(guard(&[]).parse_url(url), Err(UrlRefused::Scheme), "{url}");
+        assert_eq!(guard(&[]).parse_url(url), Err(UrlError::Scheme), "{url}");
     }
 }
 
@@ -206,7 +206,7 @@ fn raw_control_characters_are_refused() {
         "http://127.0.\t0.1/",
         "http://example.com/\u{2028}",
     ] {
-        assert_eq!(guard(&[]).parse_url(url), Err(UrlRefused::ControlCharacter), "{url:?}");
+        assert_eq!(guard(&[]).parse_url(url), Err(UrlError::ControlCharacter), "{url:?}");
     }
 }
 
@@ -246,7 +246,7 @@ fn user_and_password_are_taken_out_of_the_url() {
     assert_eq!(target.credentials.unwrap().password, "");
     assert_eq!(guard(&[]).parse_url("https://@example.com/").unwrap().credentials, None);
     for url in ["https://a%3ab:c@example.com/", "https://%ff:c@example.com/", "https://a:b%0a@example.com/"] {
-        assert_eq!(guard(&[]).parse_url(url), Err(UrlRefused::Credentials), "{url}");
+        assert_eq!(guard(&[]).parse_url(url), Err(UrlError::Credentials), "{url}");
     }
 }
 

@@ -149,14 +149,14 @@ async fn a_shared_connection_that_is_idle_too_long_or_too_old_is_closed() {
 #[tokio::test]
 async fn a_shared_connection_is_used_as_long_as_it_may_and_no_longer() {
     let authority = Authority::new();
-    let limits = |longest_life| PoolLimits {
+    let limits = |max_lifetime| PoolLimits {
         idle_timeout: Duration::from_millis(200),
-        longest_life,
+        max_lifetime,
         ..PoolLimits::default()
     };
-    for (longest_life, connections) in [(Duration::from_secs(300), 1), (Duration::ZERO, 10)] {
+    for (max_lifetime, connections) in [(Duration::from_secs(300), 1), (Duration::ZERO, 10)] {
         let receiver = Http2Receiver::start(authority.speaking(BOTH), Manner::default()).await;
-        let wire = authority.wire_with(|options| options.pool = limits(longest_life));
+        let wire = authority.wire_with(|options| options.pool = limits(max_lifetime));
         for _ in 0..10 {
             all_answered(&wire, &receiver, 1).await;
             tokio::time::sleep(Duration::from_millis(30)).await;

@@ -127,7 +127,7 @@ async fn a_connection_that_waits_too_long_is_closed() {
 #[tokio::test]
 async fn a_connection_is_not_used_for_ever() {
     let mut receiver = Receiver::answering(OK).await;
-    let wire = with_pool(PoolLimits { longest_life: Duration::ZERO, ..PoolLimits::default() });
+    let wire = with_pool(PoolLimits { max_lifetime: Duration::ZERO, ..PoolLimits::default() });
     send(&wire, post(receiver.url())).await;
     receiver.closed().await;
     assert_eq!(wire.idle_connections(), 0);

@@ -16,7 +16,7 @@ use super::secret::SecretOut;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
-use aldaba_engine::wire::{Credentials, TargetUrl};
+use aldaba_engine::wire::{BasicCredentials, TargetUrl};
 use aldaba_engine::{NewDispatch, NewEvent, Sent};
 use aldaba_store::{DeliveryState, Dispatch, DispatchState, Dispatched, DispatchesQuery, WhichApplication};
 use axum::extract::State;
@@ -271,7 +271,7 @@ pub(super) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload:
 /// A URL and the credentials that were in it.
 pub(super) fn parts(target: Option<TargetUrl>) -> Result<(String, Option<(String, String)>), Error> {
     let target = target.ok_or_else(Error::server)?;
-    let credentials = target.credentials.map(|Credentials { user, password }| (user, password));
+    let credentials = target.credentials.map(|BasicCredentials { user, password }| (user, password));
     Ok((target.url.into(), credentials))
 }
 

@@ -19,25 +19,25 @@ const REFUSED: u8 = 5;
 
 /// What the resolvers said about the root, each with its response code or with nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RootAnswer {
-    pub(super) silent: bool,
+pub(in crate::wire) struct RootProbe {
+    pub(in crate::wire) silent: bool,
     /// Those that answered at all failed.
-    pub(super) failed: bool,
+    pub(in crate::wire) failed: bool,
     /// Those that answered at all refused.
-    pub(super) refused: bool,
+    pub(in crate::wire) refused: bool,
 }
 
-pub(super) async fn ask_root(resolvers: &[SocketAddr], within: Duration) -> RootAnswer {
-    let asked = resolvers.iter().take(MAX_RESOLVERS).map(|resolver| timeout(within, ask(*resolver)));
+pub(in crate::wire) async fn probe_root(resolvers: &[SocketAddr], within: Duration) -> RootProbe {
+    let asked = resolvers.iter().take(MAX_RESOLVERS).map(|resolver| timeout(within, query(*resolver)));
     let codes: Vec<u8> = join_all(asked).await.into_iter().filter_map(|code| code.ok()?.ok()).collect();
-    RootAnswer {
+    RootProbe {
         silent: codes.is_empty(),
         failed: codes.iter().all(|code| *code == SERVFAIL),
         refused: codes.iter().all(|code| *code == REFUSED),
     }
 }
 
-async fn ask(resolver: SocketAddr) -> io::Result<u8> {
+async fn query(resolver: SocketAddr) -> io::Result<u8> {
     let any: IpAddr = match resolver {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

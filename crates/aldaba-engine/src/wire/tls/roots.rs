@@ -11,7 +11,7 @@ pub enum RootsError {
     Empty,
 }
 
-/// The certificates of a PEM bundle, for [`WireOptions::extra_roots`](super::WireOptions::extra_roots).
+/// The certificates of a PEM bundle, for [`WireOptions::extra_roots`](crate::wire::WireOptions::extra_roots).
 pub fn read_roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, RootsError> {
     let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match roots {

@@ -10,7 +10,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 /// The longest text of certificate and key, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_PEM_BYTES: usize = 64 * 1024;
 
 /// A client certificate with its private key. It never shows the key, neither in debug output nor in
 /// an error.
@@ -22,12 +22,12 @@ pub struct Identity {
 }
 
 /// Tells certificate chains apart. Equal chains have equal keys, because a key must fit.
-pub(super) type Fingerprint = [u8; 32];
+pub(in crate::wire) type Fingerprint = [u8; 32];
 
 /// Why a text is no identity. No variant holds any of the text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum IdentityError {
-    #[error("may be {LONGEST} bytes long at most")]
+    #[error("may be {MAX_PEM_BYTES} bytes long at most")]
     TooLong,
     #[error("is not PEM: a block between `-----BEGIN …-----` and `-----END …-----` cannot be read")]
     Pem,
@@ -54,7 +54,7 @@ impl Identity {
     /// Reads a private key and a certificate, with those of its issuers after it, in any order of key
     /// and certificates.
     pub fn parse(pem: &str) -> Result<Self, IdentityError> {
-        if pem.len() > LONGEST {
+        if pem.len() > MAX_PEM_BYTES {
             return Err(IdentityError::TooLong);
         }
         let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -88,11 +88,11 @@ impl Identity {
         })
     }
 
-    pub(super) fn chain(&self) -> Fingerprint {
+    pub(in crate::wire) fn chain(&self) -> Fingerprint {
         self.chain
     }
 
-    pub(super) fn key(&self) -> Arc<CertifiedKey> {
+    pub(in crate::wire) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.key)
     }
 }
@@ -163,7 +163,7 @@ mod tests {
         let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let no_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         let locked = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_PEM_BYTES + 1);
         for (text, expected) in [
             (String::new(), IdentityError::NoKey),
             ("whatever".to_owned(), IdentityError::NoKey),

@@ -4,11 +4,11 @@ use aldaba_delivery::{Failure, FailureKind};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-pub(super) const NO_SOCKET: &str = "no free socket, port or memory on this server";
+pub(super) const NO_LOCAL_RESOURCES: &str = "no free socket, port or memory on this server";
 
 /// What the error of one address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum ConnectError {
     /// No packet left: this machine has no way to the address.
     NoRoute,
     /// No packet left: this machine may not send there, or cannot.
@@ -19,7 +19,7 @@ pub(super) enum Meaning {
     Shortage,
 }
 
-impl Meaning {
+impl ConnectError {
     pub(super) fn of(error: &io::Error, address: SocketAddr) -> Self {
         use io::ErrorKind as Kind;
         match error.kind() {
@@ -41,11 +41,11 @@ impl Meaning {
 
     /// Of two addresses, the error that says more. One that could not be tried for a shortage may be well; that
     /// there is no way to one family of addresses is normal on many machines.
-    pub(super) fn or(self, other: Self) -> Self {
-        if other.weight() > self.weight() { other } else { self }
+    pub(super) fn more_specific(self, other: Self) -> Self {
+        if other.priority() > self.priority() { other } else { self }
     }
 
-    fn weight(self) -> u8 {
+    fn priority(self) -> u8 {
         use io::ErrorKind::{HostUnreachable, NetworkUnreachable};
         match self {
             Self::NoRoute => 0,
@@ -59,7 +59,7 @@ impl Meaning {
     /// In the kind's own words: the error itself can hold an address.
     pub(super) fn failure(self) -> Failure {
         let (kind, detail) = match self {
-            Self::Shortage => (FailureKind::Unsent, NO_SOCKET.into()),
+            Self::Shortage => (FailureKind::Unsent, NO_LOCAL_RESOURCES.into()),
             Self::NoRoute => {
                 (FailureKind::Unsent, "this server has no route to the receiver's address".into())
             }
@@ -117,11 +117,16 @@ mod tests {
     fn what_this_machine_lacks_is_no_failure_of_the_host() {
         // EAGAIN is not among them: no call that connects here gives it.
         for code in [12, 23, 24, 98, 99, 105] {
-            assert_eq!(Meaning::of(&raw(code), HERE), Meaning::Shortage, "{}", raw(code));
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, FailureKind::Unsent);
+            assert_eq!(ConnectError::of(&raw(code), HERE), ConnectError::Shortage, "{}", raw(code));
+            assert_eq!(ConnectError::of(&raw(code), HERE).failure().kind, FailureKind::Unsent);
         }
         for code in [1, 13, 97] {
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, FailureKind::Internal, "{}", raw(code));
+            assert_eq!(
+                ConnectError::of(&raw(code), HERE).failure().kind,
+                FailureKind::Internal,
+                "{}",
+                raw(code)
+            );
         }
     }
 
@@ -131,11 +136,16 @@ mod tests {
         for (code, kind) in
             [(111, FailureKind::Connect), (104, FailureKind::Connect), (110, FailureKind::ConnectTimeout)]
         {
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, kind, "{}", raw(code));
+            assert_eq!(ConnectError::of(&raw(code), HERE).failure().kind, kind, "{}", raw(code));
         }
         // There is a way to this machine: somebody on it has said that it ends.
         for code in [101, 113] {
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, FailureKind::Connect, "{}", raw(code));
+            assert_eq!(
+                ConnectError::of(&raw(code), HERE).failure().kind,
+                FailureKind::Connect,
+                "{}",
+                raw(code)
+            );
         }
     }
 
@@ -143,23 +153,23 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn an_address_without_a_route_from_here_is_not_the_hosts_fault() {
         for code in [99, 101, 113] {
-            assert_eq!(Meaning::of(&raw(code), NOWHERE), Meaning::NoRoute, "{}", raw(code));
+            assert_eq!(ConnectError::of(&raw(code), NOWHERE), ConnectError::NoRoute, "{}", raw(code));
         }
-        assert_eq!(Meaning::NoRoute.failure().kind, FailureKind::Unsent);
+        assert_eq!(ConnectError::NoRoute.failure().kind, FailureKind::Unsent);
     }
 
     #[test]
     fn of_several_addresses_a_shortage_counts_most_and_a_missing_route_least() {
-        let network = Meaning::Network;
+        let network = ConnectError::Network;
         let order = [
-            Meaning::NoRoute,
-            Meaning::Local(io::ErrorKind::PermissionDenied),
+            ConnectError::NoRoute,
+            ConnectError::Local(io::ErrorKind::PermissionDenied),
             network(io::ErrorKind::NetworkUnreachable),
             network(io::ErrorKind::ConnectionRefused),
-            Meaning::Shortage,
+            ConnectError::Shortage,
         ];
         for pair in order.windows(2) {
-            assert_eq!((pair[0].or(pair[1]), pair[1].or(pair[0])), (pair[1], pair[1]));
+            assert_eq!((pair[0].more_specific(pair[1]), pair[1].more_specific(pair[0])), (pair[1], pair[1]));
         }
     }
 }

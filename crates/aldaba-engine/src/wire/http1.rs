@@ -1,6 +1,6 @@
-use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
-use super::shortage;
-use super::stream::Stream;
+use super::connect_error;
+use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
+use super::stream::WireStream;
 use super::tls;
 use crate::transport::RESPONSE_KEPT;
 use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
@@ -30,16 +30,16 @@ const MAX_HEADERS: usize = 100;
 const MAX_PHRASE: usize = 200;
 
 /// A whole answer.
-pub(super) struct Exchanged {
+pub(super) struct ExchangeResponse {
     pub(super) answer: Answer,
     pub(super) body: Bytes,
     pub(super) location: Option<HeaderValue>,
     /// The connection, if it can carry another request.
-    pub(super) reusable: Option<Stream>,
+    pub(super) reusable: Option<WireStream>,
 }
 
 /// No answer.
-pub(super) struct Interrupted {
+pub(super) struct ExchangeError {
     pub(super) failure: Failure,
     /// Not a byte of the request has left, so that sending it again is no repetition.
     pub(super) unsent: bool,
@@ -47,7 +47,7 @@ pub(super) struct Interrupted {
     pub(super) hostile: bool,
 }
 
-impl Interrupted {
+impl ExchangeError {
     pub(super) fn unsent(failure: Failure) -> Self {
         Self { failure, unsent: true, hostile: false }
     }
@@ -57,45 +57,45 @@ impl Interrupted {
     }
 }
 
-type Connection = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
+type HyperConnection = http1::Connection<TokioIo<WireStream>, Full<Bytes>>;
 
 /// Sends one request over a connection and reads its answer. The connection is driven here and not
 /// by a task of its own: whoever drops this future (a deadline) closes the socket with it.
 pub(super) async fn exchange(
-    stream: Stream,
+    stream: WireStream,
     mut request: Request<Full<Bytes>>,
-) -> Result<Exchanged, Interrupted> {
+) -> Result<ExchangeResponse, ExchangeError> {
     let progress = Arc::clone(stream.progress());
     let counter = Arc::clone(&progress);
     hyper::ext::on_informational(&mut request, move |_| counter.note_interim_head());
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| {
-        Interrupted::unsent(Failure { kind: FailureKind::Internal, detail: error.to_string().into() })
+        ExchangeError::unsent(Failure { kind: FailureKind::Internal, detail: error.to_string().into() })
     })?;
-    let mut line = Line { connection, ended: false };
+    let mut connection = Http1Connection { connection, ended: false };
 
-    let response = match line.drive(sender.try_send_request(request)).await {
+    let response = match connection.drive(sender.try_send_request(request)).await {
         Some(Ok(response)) => response,
-        Some(Err(error)) => return Err(line.interrupted(Some(error.error()))),
-        None => return Err(line.interrupted(None)),
+        Some(Err(error)) => return Err(connection.interrupted(Some(error.error()))),
+        None => return Err(connection.interrupted(None)),
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(malformed("the receiver switched protocols (101) without being asked").into());
     }
     progress.begin_body();
     let (answer, location, body) = read_head(response);
-    let (body, complete) = read_body(&mut line, &progress, body).await?;
-    let reusable = if complete { line.release(&sender).await } else { None };
-    Ok(Exchanged { answer, body, location, reusable })
+    let (body, complete) = read_body(&mut connection, &progress, body).await?;
+    let reusable = if complete { connection.release(&sender).await } else { None };
+    Ok(ExchangeResponse { answer, body, location, reusable })
 }
 
 /// A connection that moves while something is waited for.
-struct Line {
-    connection: Connection,
+struct Http1Connection {
+    connection: HyperConnection,
     ended: bool,
 }
 
-impl Line {
+impl Http1Connection {
     /// Waits for what comes over the connection. `None` if the connection ended without it.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
@@ -118,7 +118,7 @@ impl Line {
     }
 
     /// The bare stream, if the connection stands ready for another request.
-    async fn release(mut self, sender: &http1::SendRequest<Full<Bytes>>) -> Option<Stream> {
+    async fn release(mut self, sender: &http1::SendRequest<Full<Bytes>>) -> Option<WireStream> {
         // One turn lets the connection finish its books, and notice an end or bytes that nobody
         // asked for.
         std::future::poll_fn(|cx| {
@@ -133,13 +133,13 @@ impl Line {
         parts.read_buf.is_empty().then(|| parts.io.into_inner())
     }
 
-    fn interrupted(self, error: Option<&hyper::Error>) -> Interrupted {
+    fn interrupted(self, error: Option<&hyper::Error>) -> ExchangeError {
         let parts = self.connection.into_parts();
         let stream = parts.io.into_inner();
         let unsent = !stream.has_written();
         let progress = stream.progress();
         let io = error.and_then(io_error);
-        let failure = if progress.is_spent() {
+        let failure = if progress.is_exhausted() {
             too_much(progress.stage())
         } else if let Some(failure) = io.and_then(|io| lost(io, unsent)) {
             failure
@@ -162,15 +162,15 @@ impl Line {
                 _ => {
                     let when = match (unsent, progress.stage()) {
                         (true, _) => "before the request was sent",
-                        (false, Stage::Head) => "in the middle of the response head",
-                        (false, Stage::FinalHead) => "after interim answers (1xx)",
+                        (false, ExchangeStage::Head) => "in the middle of the response head",
+                        (false, ExchangeStage::FinalHead) => "after interim answers (1xx)",
                         (false, _) => "before any answer",
                     };
                     broken(format!("{} {when}", how_it_ended(io)))
                 }
             }
         };
-        Interrupted { failure, unsent, hostile: false }
+        ExchangeError { failure, unsent, hostile: false }
     }
 }
 
@@ -182,7 +182,8 @@ pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<Failure> {
     }
     // What may have left in part must not be sent again as if it had not.
     let kind = if unsent { FailureKind::Unsent } else { FailureKind::Internal };
-    shortage::is_shortage(error).then(|| Failure { kind, detail: shortage::NO_SOCKET.into() })
+    connect_error::is_shortage(error)
+        .then(|| Failure { kind, detail: connect_error::NO_LOCAL_RESOURCES.into() })
 }
 
 /// How a connection ended that stood.
@@ -196,10 +197,12 @@ fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
 }
 
 /// The receiver has sent more than is read.
-pub(super) fn too_much(stage: Stage) -> Failure {
+pub(super) fn too_much(stage: ExchangeStage) -> Failure {
     malformed(match stage {
-        Stage::FinalHead => format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones"),
-        Stage::Body => "the response body spends too many bytes on its chunk sizes".to_owned(),
+        ExchangeStage::FinalHead => {
+            format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones")
+        }
+        ExchangeStage::Body => "the response body spends too many bytes on its chunk sizes".to_owned(),
         _ => "too many bytes before any answer".to_owned(),
     })
 }
@@ -222,15 +225,17 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderV
 /// What is kept of the body, and whether it has been read to its end. Past what is kept, or past [`MAX_BODY_FRAMES`], nothing is
 /// read: the status has said what there is to say.
 async fn read_body(
-    line: &mut Line,
-    progress: &Progress,
+    connection: &mut Http1Connection,
+    progress: &ExchangeProgress,
     mut body: Incoming,
-) -> Result<(Bytes, bool), Interrupted> {
+) -> Result<(Bytes, bool), ExchangeError> {
     let (mut kept, mut frames) = (BytesMut::new(), 0);
     while !body.is_end_stream() {
-        let frame = match line.drive(body.frame()).await {
+        let frame = match connection.drive(body.frame()).await {
             Some(Some(Ok(frame))) => frame,
-            Some(Some(Err(_))) | None if progress.is_spent() => return Err(too_much(Stage::Body).into()),
+            Some(Some(Err(_))) | None if progress.is_exhausted() => {
+                return Err(too_much(ExchangeStage::Body).into());
+            }
             Some(Some(Err(error))) => return Err(body_failure(&error).into()),
             Some(None) => break,
             None => return Err(broken("connection closed in the middle of the response body").into()),
@@ -275,7 +280,7 @@ pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
 }
 
 /// Once an answer has begun, the request has left.
-impl From<Failure> for Interrupted {
+impl From<Failure> for ExchangeError {
     fn from(failure: Failure) -> Self {
         Self { failure, unsent: false, hostile: false }
     }
@@ -302,7 +307,8 @@ mod tests {
             }
             drop(server);
             client.readable().await.unwrap();
-            let result = exchange(Stream::Plain(Socket::new(client)), Request::new(Full::default())).await;
+            let result =
+                exchange(WireStream::Plain(Socket::new(client)), Request::new(Full::default())).await;
             let interrupted = result.err().expect("nobody is there");
             assert!(interrupted.unsent, "{:?}", interrupted.failure);
             assert_eq!(interrupted.failure.kind, FailureKind::Broken);

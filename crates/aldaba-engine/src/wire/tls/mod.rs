@@ -1,9 +1,16 @@
-use super::WireError;
-use super::certificate::{Verifier, problem};
-use super::identity::Identity;
-use super::shortage;
-use super::stream::Socket;
+mod certificate;
+mod identity;
+mod roots;
+
+pub(super) use identity::Fingerprint;
+pub use identity::{Identity, IdentityError};
+pub use roots::{RootsError, read_roots};
+
+use crate::wire::WireError;
+use crate::wire::connect_error;
+use crate::wire::stream::Socket;
 use aldaba_delivery::{Failure, FailureKind};
+use certificate::{CertificateVerifier, describe};
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::SingleCertAndKey;
@@ -15,10 +22,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// The most sessions that are remembered for a shorter handshake.
-const SESSIONS: usize = 1_024;
+const MAX_CACHED_SESSIONS: usize = 1_024;
 
 /// What a receiver says of a client certificate that it does not like.
-const ABOUT_OUR_CERTIFICATE: [AlertDescription; 9] = [
+const CLIENT_CERTIFICATE_ALERTS: [AlertDescription; 9] = [
     AlertDescription::NoCertificate,
     AlertDescription::BadCertificate,
     AlertDescription::UnsupportedCertificate,
@@ -31,16 +38,16 @@ const ABOUT_OUR_CERTIFICATE: [AlertDescription; 9] = [
 ];
 
 /// TLS towards receivers, without early data, which could be replayed on the way.
-pub(super) struct Tls {
+pub(in crate::wire) struct Tls {
     http1: Arc<ClientConfig>,
     http2: Arc<ClientConfig>,
 }
 
 impl Tls {
-    pub(super) fn new(extra_roots: Vec<CertificateDer<'static>>) -> Result<Self, WireError> {
-        let roots = trusted(extra_roots)?;
+    pub(in crate::wire) fn new(extra_roots: Vec<CertificateDer<'static>>) -> Result<Self, WireError> {
+        let roots = root_store(extra_roots)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = Verifier::new(roots, Arc::clone(&provider)).map_err(WireError::Tls)?;
+        let verifier = CertificateVerifier::new(roots, Arc::clone(&provider)).map_err(WireError::Tls)?;
         let mut http1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| WireError::Tls(error.to_string()))?
@@ -49,10 +56,10 @@ impl Tls {
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
-        http1.resumption = Resumption::in_memory_sessions(SESSIONS);
+        http1.resumption = Resumption::in_memory_sessions(MAX_CACHED_SESSIONS);
         let mut http2 = http1.clone();
         http2.alpn_protocols.insert(0, b"h2".to_vec());
-        http2.resumption = Resumption::in_memory_sessions(SESSIONS);
+        http2.resumption = Resumption::in_memory_sessions(MAX_CACHED_SESSIONS);
         Ok(Self { http1: Arc::new(http1), http2: Arc::new(http2) })
     }
 
@@ -68,7 +75,7 @@ impl Tls {
         TlsConnector::from(Arc::new(own))
     }
 
-    pub(super) async fn handshake(
+    pub(in crate::wire) async fn handshake(
         &self,
         name: ServerName<'static>,
         socket: Socket,
@@ -77,7 +84,7 @@ impl Tls {
     ) -> Result<Box<TlsStream<Socket>>, Failure> {
         match self.connector(http2, identity).connect(name, socket).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(handshake_failure(&error)),
         }
     }
 }
@@ -88,14 +95,14 @@ pub fn client_tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<TlsConnec
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| WireError::Tls(error.to_string()))?
-        .with_root_certificates(trusted(extra_roots)?)
+        .with_root_certificates(root_store(extra_roots)?)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// The public issuers, and the operator's.
-fn trusted(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore, WireError> {
+fn root_store(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore, WireError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for root in extra_roots {
         roots.add(root).map_err(|error| WireError::Root(error.to_string()))?;
@@ -105,38 +112,38 @@ fn trusted(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore, W
 
 /// The receiver refused our certificate, or missed one. That is between it and this endpoint, and says
 /// nothing about its host.
-pub(super) fn certificate_alert(error: &io::Error) -> Option<Failure> {
+pub(in crate::wire) fn certificate_alert(error: &io::Error) -> Option<Failure> {
     // What passed through the HTTP/2 library has only its text left.
-    let received = |alert: &AlertDescription| match inner(error) {
+    let received = |alert: &AlertDescription| match rustls_error(error) {
         Some(rustls::Error::AlertReceived(received)) => received == alert,
         Some(_) => false,
         None => error
             .get_ref()
             .is_some_and(|text| text.to_string() == rustls::Error::AlertReceived(*alert).to_string()),
     };
-    let alert = ABOUT_OUR_CERTIFICATE.iter().find(|alert| received(alert))?;
+    let alert = CLIENT_CERTIFICATE_ALERTS.iter().find(|alert| received(alert))?;
     let detail = format!("the receiver wants another client certificate: {alert:?}").into();
     Some(Failure { kind: FailureKind::Broken, detail })
 }
 
 /// What the receiver has said, in TLS, in place of an answer; or that it broke TLS.
-pub(super) fn alert(error: &io::Error) -> Option<Cow<'static, str>> {
-    Some(match inner(error)? {
+pub(in crate::wire) fn alert(error: &io::Error) -> Option<Cow<'static, str>> {
+    Some(match rustls_error(error)? {
         rustls::Error::AlertReceived(alert) => format!("the receiver sent the TLS alert {alert:?}").into(),
         _ => "the receiver broke TLS".into(),
     })
 }
 
-fn inner(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|rustls_error| rustls_error.downcast_ref::<rustls::Error>())
 }
 
-fn failure(error: &io::Error) -> Failure {
+fn handshake_failure(error: &io::Error) -> Failure {
     if let Some(refused) = certificate_alert(error) {
         return refused;
     }
-    let detail: Cow<'static, str> = match inner(error) {
-        Some(rustls::Error::InvalidCertificate(invalid)) => problem(invalid).into(),
+    let detail: Cow<'static, str> = match rustls_error(error) {
+        Some(rustls::Error::InvalidCertificate(invalid)) => describe(invalid).into(),
         Some(rustls::Error::AlertReceived(alert)) => {
             format!("the receiver broke off the TLS handshake: {alert:?}").into()
         }
@@ -145,8 +152,8 @@ fn failure(error: &io::Error) -> Failure {
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             "the receiver closed the connection during the TLS handshake".into()
         }
-        None if shortage::is_shortage(error) => {
-            return Failure { kind: FailureKind::Unsent, detail: shortage::NO_SOCKET.into() };
+        None if connect_error::is_shortage(error) => {
+            return Failure { kind: FailureKind::Unsent, detail: connect_error::NO_LOCAL_RESOURCES.into() };
         }
         None => {
             let detail = format!("{} during the TLS handshake", error.kind()).into();

@@ -1,6 +1,6 @@
-use super::exchange::{Exchanged, Interrupted, MAX_HEAD, broken, lost, malformed, read_head, too_much};
-use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
-use super::stream::Stream;
+use super::http1::{ExchangeError, ExchangeResponse, MAX_HEAD, broken, lost, malformed, read_head, too_much};
+use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
+use super::stream::WireStream;
 use crate::transport::RESPONSE_KEPT;
 use aldaba_delivery::{Failure, FailureKind};
 use bytes::{Bytes, BytesMut};
@@ -17,31 +17,31 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 /// The most requests at once over one connection, however many the receiver would take.
-pub(super) const MOST_STREAMS: usize = 100;
+pub(super) const MAX_STREAMS: usize = 100;
 
 /// What a receiver may send ahead of being read, in bytes: for one answer, and over one connection.
-const STREAM_WINDOW: u32 = 32 * 1024;
-const CONNECTION_WINDOW: u32 = 64 * 1024 - 1;
+const STREAM_WINDOW_BYTES: u32 = 32 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 64 * 1024 - 1;
 
 /// The most bytes that a receiver may send for each request under way: its head, interim heads, what is kept of
 /// the body, and what it says about the connection itself.
 const MAX_BYTES_PER_REQUEST: usize = 256 * 1024;
 
 /// The most bytes of a request's body that are handed to the connection at once.
-const CHUNK: usize = 64 * 1024;
+const UPLOAD_CHUNK_BYTES: usize = 64 * 1024;
 
 /// A connection is asked so often whether it lives, and has so long to say so.
-const PING_EVERY: Duration = Duration::from_secs(15);
-const PONG_WITHIN: Duration = Duration::from_secs(15);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One HTTP/2 connection. It is driven by a task of its own, which ends when this is dropped, and
 /// the socket with it.
-pub(super) struct Line {
+pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
-    ended: Arc<AtomicBool>,
+    is_closed: Arc<AtomicBool>,
     driver: AbortHandle,
-    under_way: AtomicUsize,
-    progress: Arc<Progress>,
+    active_requests: AtomicUsize,
+    progress: Arc<ExchangeProgress>,
 }
 
 /// How far a request has come, for whoever gives it up.
@@ -49,62 +49,68 @@ pub(super) struct Line {
 pub(super) struct StageCell(AtomicU8);
 
 impl StageCell {
-    const STAGES: [Stage; 5] = [Stage::Queued, Stage::Sending, Stage::Answer, Stage::FinalHead, Stage::Body];
+    const STAGES: [ExchangeStage; 5] = [
+        ExchangeStage::Queued,
+        ExchangeStage::Sending,
+        ExchangeStage::Answer,
+        ExchangeStage::FinalHead,
+        ExchangeStage::Body,
+    ];
 
     /// Stages follow each other: one that is passed does not come back.
-    fn reach(&self, stage: Stage) {
+    fn reach(&self, stage: ExchangeStage) {
         let number = Self::STAGES.iter().position(|known| *known == stage).unwrap_or_default();
         self.0.fetch_max(u8::try_from(number).unwrap_or_default(), Ordering::Relaxed);
     }
 
-    pub(super) fn get(&self) -> Stage {
+    pub(super) fn get(&self) -> ExchangeStage {
         Self::STAGES[usize::from(self.0.load(Ordering::Relaxed))]
     }
 }
 
 /// Counts a request that is under way.
-struct UnderWay<'a>(&'a AtomicUsize);
+struct ActiveRequest<'a>(&'a AtomicUsize);
 
-impl Drop for UnderWay<'_> {
+impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Line {
+impl Http2Connection {
     /// Waits for the receiver's settings, so that its limits are known before the first request.
-    pub(super) async fn open(stream: Stream) -> Result<Self, Failure> {
+    pub(super) async fn open(stream: WireStream) -> Result<Self, Failure> {
         let progress = Arc::clone(stream.progress());
         let handshake = Builder::new()
-            .initial_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_header_list_size(MAX_HEAD as u32)
-            .max_send_buffer_size(CHUNK)
+            .max_send_buffer_size(UPLOAD_CHUNK_BYTES)
             .enable_push(false)
             // None before the receiver has said how many.
             .initial_max_send_streams(0)
             .handshake(stream)
             .await;
-        let (sender, mut connection) = handshake.map_err(|error| not_opened(&error))?;
+        let (sender, mut connection) = handshake.map_err(|error| handshake_failure(&error))?;
         std::future::poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-            Poll::Ready(Ok(())) => Poll::Ready(Err(closed_early())),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(not_opened(&error))),
+            Poll::Ready(Ok(())) => Poll::Ready(Err(closed_in_handshake())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(handshake_failure(&error))),
             Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         })
         .await?;
-        let ended = Arc::new(AtomicBool::new(false));
-        let driver = tokio::spawn(drive(connection, Arc::clone(&ended))).abort_handle();
-        Ok(Self { sender, ended, driver, under_way: AtomicUsize::new(0), progress })
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let driver = tokio::spawn(drive_connection(connection, Arc::clone(&is_closed))).abort_handle();
+        Ok(Self { sender, is_closed, driver, active_requests: AtomicUsize::new(0), progress })
     }
 
     /// How many requests may be under way at once.
-    pub(super) fn room(&self) -> usize {
-        self.sender.current_max_send_streams().min(MOST_STREAMS)
+    pub(super) fn max_streams(&self) -> usize {
+        self.sender.current_max_send_streams().min(MAX_STREAMS)
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.ended.load(Ordering::Acquire)
+        !self.is_closed.load(Ordering::Acquire)
     }
 
     /// Sends one request and reads its answer. Whoever drops this future (a deadline) resets the
@@ -114,16 +120,16 @@ impl Line {
         head: Request<()>,
         body: Bytes,
         stage: &StageCell,
-    ) -> Result<Exchanged, Interrupted> {
-        let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
-        let _counted = UnderWay(&self.under_way);
-        self.progress.allow(under_way * MAX_BYTES_PER_REQUEST);
+    ) -> Result<ExchangeResponse, ExchangeError> {
+        let active_requests = self.active_requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let _counted = ActiveRequest(&self.active_requests);
+        self.progress.allow(active_requests * MAX_BYTES_PER_REQUEST);
         let mut sender = self.sender.clone();
         let (response, upload) = match sender.send_request(head, body.is_empty()) {
             Ok(streams) => streams,
             // The connection has ended, or the receiver has said that it will (GOAWAY).
             Err(error) if error.is_io() || error.is_go_away() || !self.is_open() => {
-                return Err(Interrupted::unsent(broken("connection closed before the request was sent")));
+                return Err(ExchangeError::unsent(broken("connection closed before the request was sent")));
             }
             Err(error) => {
                 return Err(Failure { kind: FailureKind::Internal, detail: error.to_string().into() }.into());
@@ -134,11 +140,11 @@ impl Line {
         std::future::poll_fn(|cx| sender.poll_ready(cx))
             .await
             .map_err(|error| self.interrupted(&error, false))?;
-        stage.reach(Stage::Sending);
+        stage.reach(ExchangeStage::Sending);
         let receiving = pin!(self.receive(response, stage));
         let sending = async {
             if send(upload, body).await.is_some() {
-                stage.reach(Stage::Answer);
+                stage.reach(ExchangeStage::Answer);
             }
         };
         // An answer may come before the request has been sent, and a stream that takes no more of the
@@ -149,20 +155,24 @@ impl Line {
         }
     }
 
-    async fn receive(&self, response: ResponseFuture, stage: &StageCell) -> Result<Exchanged, Interrupted> {
+    async fn receive(
+        &self,
+        response: ResponseFuture,
+        stage: &StageCell,
+    ) -> Result<ExchangeResponse, ExchangeError> {
         let response = final_head(response, stage).await.map_err(|error| match error {
             Some(error) => self.interrupted(&error, false),
-            None => Interrupted::hostile(too_much(Stage::FinalHead)),
+            None => ExchangeError::hostile(too_much(ExchangeStage::FinalHead)),
         })?;
-        stage.reach(Stage::Body);
+        stage.reach(ExchangeStage::Body);
         let (answer, location, body) = read_head(response);
         let body = read_body(body).await.map_err(|error| self.interrupted(&error, true))?;
-        Ok(Exchanged { answer, body, location, reusable: None })
+        Ok(ExchangeResponse { answer, body, location, reusable: None })
     }
 
-    fn interrupted(&self, error: &h2::Error, answered: bool) -> Interrupted {
-        if self.progress.is_spent() {
-            return Interrupted::hostile(malformed("the receiver sent far more than its answers need"));
+    fn interrupted(&self, error: &h2::Error, answered: bool) -> ExchangeError {
+        if self.progress.is_exhausted() {
+            return ExchangeError::hostile(malformed("the receiver sent far more than its answers need"));
         }
         interrupted(error, answered)
     }
@@ -177,7 +187,7 @@ async fn final_head(
     std::future::poll_fn(|cx| {
         while let Poll::Ready(Some(interim)) = response.poll_informational(cx) {
             interim?;
-            stage.reach(Stage::FinalHead);
+            stage.reach(ExchangeStage::FinalHead);
             interim_heads += 1;
             if interim_heads > MAX_INTERIM_HEADS {
                 return Poll::Ready(Err(None));
@@ -188,26 +198,26 @@ async fn final_head(
     .await
 }
 
-impl Drop for Line {
+impl Drop for Http2Connection {
     fn drop(&mut self) {
         self.driver.abort();
     }
 }
 
-async fn drive(mut connection: Connection<Stream, Bytes>, ended: Arc<AtomicBool>) {
-    let living = pin!(lives(connection.ping_pong()));
+async fn drive_connection(mut connection: Connection<WireStream, Bytes>, is_closed: Arc<AtomicBool>) {
+    let pings = pin!(ping_until_silent(connection.ping_pong()));
     // Dropped with this task: that ends the requests which are under way.
     let connection = pin!(connection);
-    drop(select(connection, living).await);
-    ended.store(true, Ordering::Release);
+    drop(select(connection, pings).await);
+    is_closed.store(true, Ordering::Release);
 }
 
 /// Ends when the receiver no longer answers.
-async fn lives(pings: Option<PingPong>) {
+async fn ping_until_silent(pings: Option<PingPong>) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     loop {
-        sleep(PING_EVERY).await;
-        match timeout(PONG_WITHIN, pings.ping(Ping::opaque())).await {
+        sleep(PING_INTERVAL).await;
+        match timeout(PONG_TIMEOUT, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
             Ok(Err(_)) | Err(_) => return,
         }
@@ -216,7 +226,7 @@ async fn lives(pings: Option<PingPong>) {
 
 async fn send(mut upload: SendStream<Bytes>, mut body: Bytes) -> Option<()> {
     while !body.is_empty() {
-        upload.reserve_capacity(body.len().min(CHUNK));
+        upload.reserve_capacity(body.len().min(UPLOAD_CHUNK_BYTES));
         let room = std::future::poll_fn(|cx| upload.poll_capacity(cx)).await?.ok()?;
         let chunk = body.split_to(room.min(body.len()));
         upload.send_data(chunk, body.is_empty()).ok()?;
@@ -239,7 +249,7 @@ async fn read_body(mut body: RecvStream) -> Result<Bytes, h2::Error> {
     Ok(kept.freeze())
 }
 
-fn interrupted(error: &h2::Error, answered: bool) -> Interrupted {
+fn interrupted(error: &h2::Error, answered: bool) -> ExchangeError {
     let when = if answered { "in the middle of the response body" } else { "before any answer" };
     let reason = error.reason().unwrap_or(Reason::NO_ERROR);
     let failure = if let Some(io) = error.get_io() {
@@ -258,17 +268,17 @@ fn interrupted(error: &h2::Error, answered: bool) -> Interrupted {
     // been processed: the two cases in which the standard lets a client send it again.
     let refused =
         error.is_remote() && (error.is_go_away() || error.is_reset() && reason == Reason::REFUSED_STREAM);
-    Interrupted { unsent: refused && !answered, ..failure.into() }
+    ExchangeError { unsent: refused && !answered, ..failure.into() }
 }
 
-fn not_opened(error: &h2::Error) -> Failure {
+fn handshake_failure(error: &h2::Error) -> Failure {
     match error.get_io() {
-        Some(io) => super::tls::certificate_alert(io).unwrap_or_else(closed_early),
+        Some(io) => super::tls::certificate_alert(io).unwrap_or_else(closed_in_handshake),
         None => malformed("the receiver chose HTTP/2 and did not speak it"),
     }
 }
 
-fn closed_early() -> Failure {
+fn closed_in_handshake() -> Failure {
     let detail = "the receiver closed the connection during the HTTP/2 handshake".into();
     Failure { kind: FailureKind::Connect, detail }
 }

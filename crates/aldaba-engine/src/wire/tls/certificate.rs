@@ -10,7 +10,7 @@ use thiserror::Error as ThisError;
 
 /// Judges as the library does; only where that finds no trusted issuer, it looks whether the certificate is its own.
 #[derive(Debug)]
-pub(super) struct Verifier {
+pub(in crate::wire) struct CertificateVerifier {
     verifier: Arc<WebPkiServerVerifier>,
     provider: Arc<CryptoProvider>,
 }
@@ -19,14 +19,14 @@ pub(super) struct Verifier {
 #[error("the certificate is self-signed")]
 struct SelfSigned;
 
-impl Verifier {
-    pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+impl CertificateVerifier {
+    pub(in crate::wire) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let verifier = verifier(roots, &provider)?;
         Ok(Self { verifier, provider })
     }
 
     /// Whether the certificate was signed with its own key: by itself as the only issuer it is acceptable.
-    fn signed_itself(
+    fn is_self_signed(
         &self,
         certificate: &CertificateDer<'_>,
         name: &ServerName<'_>,
@@ -47,7 +47,7 @@ fn verifier(
     builder.build().map_err(|error| error.to_string())
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -61,10 +61,10 @@ impl ServerCertVerifier for Verifier {
         verified.map_err(|error| {
             let self_signed = match &error {
                 Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                    self.signed_itself(end_entity, server_name, now).is_some()
+                    self.is_self_signed(end_entity, server_name, now).is_some()
                 }
                 // So it is said of one that calls itself an issuer, as those do that `openssl req -x509` makes.
-                Error::InvalidCertificate(CertificateError::Other(_)) => names_itself(end_entity),
+                Error::InvalidCertificate(CertificateError::Other(_)) => is_self_issued(end_entity),
                 _ => false,
             };
             match self_signed {
@@ -99,8 +99,8 @@ impl ServerCertVerifier for Verifier {
 
 /// In words of our own: the library's would name what the certificate is valid for, which can be
 /// an internal host.
-pub(super) fn problem(problem: &CertificateError) -> &'static str {
-    match problem {
+pub(in crate::wire) fn describe(describe: &CertificateError) -> &'static str {
+    match describe {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the certificate has expired",
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the certificate is not valid yet"
@@ -118,30 +118,30 @@ pub(super) fn problem(problem: &CertificateError) -> &'static str {
 }
 
 /// Whether the certificate names itself as its issuer.
-fn names_itself(certificate: &[u8]) -> bool {
-    names(certificate).is_some_and(|(issuer, subject)| issuer == subject)
+fn is_self_issued(certificate: &[u8]) -> bool {
+    issuer_and_subject(certificate).is_some_and(|(issuer, subject)| issuer == subject)
 }
 
 /// Issuer and subject, as they are written.
-fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     const VERSION: u8 = 0xa0;
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut rest, _) = element(certificate)?;
+    let (_, certificate, _) = der_element(certificate)?;
+    let (_, mut rest, _) = der_element(certificate)?;
     if rest.first() == Some(&VERSION) {
-        rest = element(rest)?.2;
+        rest = der_element(rest)?.2;
     }
     // The number, and by which algorithm it is signed.
     for _ in 0..2 {
-        rest = element(rest)?.2;
+        rest = der_element(rest)?.2;
     }
-    let (_, issuer, rest) = element(rest)?;
-    let (_, _validity, rest) = element(rest)?;
-    let (_, subject, _) = element(rest)?;
+    let (_, issuer, rest) = der_element(rest)?;
+    let (_, _validity, rest) = der_element(rest)?;
+    let (_, subject, _) = der_element(rest)?;
     Some((issuer, subject))
 }
 
 /// The first element of DER: its kind, its content, and what follows it.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn der_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[kind, length], rest) = der.split_first_chunk()?;
     let (length, rest) = match length {
         0..=0x7f => (usize::from(length), rest),
@@ -165,14 +165,14 @@ mod tests {
     fn a_certificate_that_names_itself_as_its_issuer_is_found() {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        assert!(names_itself(params.self_signed(&key).unwrap().der()));
+        assert!(is_self_issued(params.self_signed(&key).unwrap().der()));
         params.distinguished_name.push(DnType::CommonName, "Issuer");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        assert!(names_itself(params.clone().self_signed(&key).unwrap().der()));
+        assert!(is_self_issued(params.clone().self_signed(&key).unwrap().der()));
         let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
         let key = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        assert!(!names_itself(leaf.signed_by(&key, &issuer).unwrap().der()));
+        assert!(!is_self_issued(leaf.signed_by(&key, &issuer).unwrap().der()));
     }
 
     #[test]
@@ -181,10 +181,10 @@ mod tests {
         let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let whole = params.self_signed(&key).unwrap().der().to_vec();
         for end in 0..whole.len() / 2 {
-            assert!(!names_itself(&whole[..end]));
+            assert!(!is_self_issued(&whole[..end]));
         }
         for garbage in [&[][..], &[0x30], &[0x30, 0x84, 1], &[0x30, 0x83, 0xff, 0xff, 0xff, 0]] {
-            assert!(!names_itself(garbage));
+            assert!(!is_self_issued(garbage));
         }
     }
 }
