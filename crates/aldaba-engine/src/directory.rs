@@ -10,11 +10,11 @@ mod endpoints;
 mod error;
 mod event_types;
 mod expunge;
-mod hands;
-mod loads;
-mod news;
+mod filter_budgets;
+mod invalidation;
 mod policies;
 mod profiles;
+mod resume;
 mod secrets;
 mod sources;
 mod tenants;
@@ -22,23 +22,24 @@ mod tenants;
 pub use applications::NewApplication;
 pub use endpoints::NewEndpoint;
 pub use error::ChangeError;
-pub use event_types::{NewEventType, Put};
-pub use hands::Outage;
-pub(crate) use loads::Loads;
-pub use secrets::{PublicKey, Rotation};
+pub use event_types::{NewEventType, PutOutcome};
+pub(crate) use filter_budgets::FilterBudgets;
+use filter_budgets::FilterReservation;
+pub use resume::Outage;
+pub use secrets::{KeyRotation, PublicKey};
 pub(crate) use tenants::Tenants;
 
 use crate::credentials::Credentials;
 use crate::dispatcher::Inbox;
 use crate::entries::Entries;
-use crate::operational::Listeners;
+use crate::operational::OperationalListeners;
 use crate::replay::Replays;
 use crate::tries::Tries;
 use crate::vault::Vault;
-use crate::{Clock, ClockTrust, Doors, Entropy, EventTypes, Policies, Profiles, Tally};
+use crate::{Clock, ClockTrust, Entropy, EventTypes, Policies, Profiles, SourceCache, SourceCounters};
 use aldaba_delivery::AppId;
 use aldaba_store::{Actor, Error, RequestDigest, Store, Tenant, WhichApplication};
-use change::Repeat;
+use change::ChangeOutcome;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -46,24 +47,24 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// What a request is known by that must have its effect once.
-pub type Once = Option<RequestDigest>;
+pub type IdempotencyDigest = Option<RequestDigest>;
 
 /// What was made, or what a former request with the same key had made.
 #[derive(Clone, Debug)]
-pub enum Made<T> {
-    New(T),
-    Before(T),
+pub enum CreateOutcome<T> {
+    Created(T),
+    Existing(T),
 }
 
 /// The directory, before it is known who is at it.
 #[derive(Clone)]
-pub struct DirectoryAccess(Arc<Core>);
+pub struct DirectoryAccess(Arc<DirectoryCore>);
 
 /// Looking needs no name.
 impl Deref for DirectoryAccess {
-    type Target = Core;
+    type Target = DirectoryCore;
 
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &DirectoryCore {
         &self.0
     }
 }
@@ -74,7 +75,7 @@ impl DirectoryAccess {
         Directory { core: self.0.clone(), actor: actor.clone() }
     }
 
-    pub(crate) fn new(core: Core) -> Self {
+    pub(crate) fn new(core: DirectoryCore) -> Self {
         Self(Arc::new(core))
     }
 
@@ -93,20 +94,20 @@ impl DirectoryAccess {
 /// whose.
 #[derive(Clone)]
 pub struct Directory {
-    core: Arc<Core>,
+    core: Arc<DirectoryCore>,
     actor: Arc<Actor>,
 }
 
 impl Deref for Directory {
-    type Target = Core;
+    type Target = DirectoryCore;
 
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &DirectoryCore {
         &self.core
     }
 }
 
 /// What the directory works with, whoever is at it.
-pub struct Core {
+pub struct DirectoryCore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trust: ClockTrust,
@@ -118,18 +119,18 @@ pub struct Core {
     pub(crate) inbox: Inbox,
     pub(crate) replays: Replays,
     pub(crate) tenants: Tenants,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
     pub(crate) credentials: Credentials,
     pub(crate) entries: Entries,
     /// Who ends what waits for a deleted application.
     pub(crate) orphans: mpsc::UnboundedSender<AppId>,
     pub(crate) idempotency_kept: Duration,
-    pub(crate) loads: Loads,
-    pub(crate) doors: Doors,
-    pub(crate) tally: Tally,
+    pub(crate) filter_budgets: FilterBudgets,
+    pub(crate) source_cache: SourceCache,
+    pub(crate) source_counters: SourceCounters,
 }
 
-impl Core {
+impl DirectoryCore {
     /// For a change that may have to be made again because another one came first.
     pub fn tries(&self) -> Tries {
         Tries::new(self.clock.clone(), self.entropy.clone())
@@ -142,7 +143,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-impl fmt::Debug for Core {
+impl fmt::Debug for DirectoryCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Core")
     }

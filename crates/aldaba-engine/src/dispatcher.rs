@@ -4,7 +4,7 @@
 use crate::attempt::{End, Ended, Sender, Start};
 use crate::background::{self, Background};
 use crate::cancel::{Cancel, Cancelled};
-use crate::content::HeldContent;
+use crate::content::BudgetedContent;
 use crate::expiry::{Expired, Expirer};
 use crate::hosts::HeldHost;
 use crate::lane::{Entry, Searched};
@@ -38,7 +38,7 @@ const NEWS: usize = 512;
 pub(crate) struct Offer {
     pub(crate) endpoint: EndpointId,
     pub(crate) waiting: Waiting,
-    pub(crate) content: Option<Arc<HeldContent>>,
+    pub(crate) content: Option<Arc<BudgetedContent>>,
 }
 
 /// News for the lanes.

@@ -7,18 +7,18 @@ mod stop;
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
-use crate::aside::Aside;
 use crate::background::Background;
+use crate::blocking_pool::BlockingPool;
 use crate::clock_trust::ClockWatch;
-use crate::content::Contents;
-use crate::credentials::{Credentials, Uses};
+use crate::content::ContentBudget;
+use crate::credentials::{Credentials, KeyUseWriter};
 use crate::directory::DirectoryAccess;
 use crate::dispatcher::Inbox;
 use crate::entries::Entries;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::replay::Replays;
 use crate::resend::{ByHand, NewResend, ResendError, Resender};
-use crate::source::Sources;
+use crate::source::SourceServices;
 use crate::target::Target;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
@@ -34,10 +34,10 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     intake: Arc<Intake>,
-    sources: Sources,
+    sources: SourceServices,
     directory: DirectoryAccess,
     credentials: Credentials,
-    uses: Uses,
+    uses: KeyUseWriter,
     store: Arc<dyn Store>,
     policies: Policies,
     replays: Replays,
@@ -48,7 +48,7 @@ struct Inner {
     entries: Entries,
     inbox: Inbox,
     failed: watch::Sender<bool>,
-    explaining: Aside,
+    explaining: BlockingPool,
     patience: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
@@ -121,7 +121,7 @@ impl Engine {
         &self.0.resender.vault
     }
 
-    pub(crate) fn sources(&self) -> &Sources {
+    pub(crate) fn sources(&self) -> &SourceServices {
         &self.0.sources
     }
 
@@ -137,7 +137,7 @@ impl Engine {
         self.0.patience
     }
 
-    pub(crate) fn contents(&self) -> &Contents {
+    pub(crate) fn contents(&self) -> &ContentBudget {
         &self.0.intake.contents
     }
 

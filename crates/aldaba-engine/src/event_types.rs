@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 /// Clones share what they hold.
 #[derive(Clone, Debug, Default)]
-pub struct EventTypes(Arc<RwLock<Memory>>);
+pub struct EventTypes(Arc<RwLock<EventTypeTable>>);
 
 #[derive(Debug, Default)]
-struct Memory {
+struct EventTypeTable {
     all: HashMap<OrgId, BTreeMap<String, Arc<EventType>>>,
     /// Those whose payloads are checked. Organizations without any are not in it, so that a message of theirs
     /// costs one look.
@@ -21,9 +21,9 @@ struct Memory {
 
 impl EventTypes {
     /// How many an organization may have, archived ones among them. All are in memory.
-    pub const MOST: usize = 5_000;
+    pub const MAX_PER_ORGANIZATION: usize = 5_000;
     /// Bytes of all the schemas of an organization.
-    pub const SCHEMA_BYTES: usize = 16 << 20;
+    pub const MAX_SCHEMA_BYTES: usize = 16 << 20;
 
     pub fn get(&self, org: OrgId, name: &str) -> Option<Arc<EventType>> {
         self.0.read().all.get(&org)?.get(name).cloned()
@@ -44,27 +44,27 @@ impl EventTypes {
     }
 
     pub(crate) fn put(&self, event_type: Arc<EventType>) {
-        let schemas = event_type.validate.then(|| readable(&event_type)).flatten();
+        let schemas = event_type.validate.then(|| read_schemas(&event_type)).flatten();
         let (org, name) = (event_type.org, event_type.name.clone());
-        let memory = &mut *self.0.write();
-        memory.check_with(org, &name, schemas);
-        memory.all.entry(org).or_default().insert(name, event_type);
+        let table = &mut *self.0.write();
+        table.set_schemas(org, &name, schemas);
+        table.all.entry(org).or_default().insert(name, event_type);
     }
 
     pub(crate) fn remove(&self, org: OrgId, name: &str) {
-        let memory = &mut *self.0.write();
-        memory.check_with(org, name, None);
-        if let Some(types) = memory.all.get_mut(&org) {
+        let table = &mut *self.0.write();
+        table.set_schemas(org, name, None);
+        if let Some(types) = table.all.get_mut(&org) {
             types.remove(name);
             if types.is_empty() {
-                memory.all.remove(&org);
+                table.all.remove(&org);
             }
         }
     }
 }
 
-impl Memory {
-    fn check_with(&mut self, org: OrgId, name: &str, schemas: Option<Schemas>) {
+impl EventTypeTable {
+    fn set_schemas(&mut self, org: OrgId, name: &str, schemas: Option<Schemas>) {
         if let Some(schemas) = schemas {
             self.checked.entry(org).or_default().insert(name.to_owned(), Arc::new(schemas));
         } else if let Some(types) = self.checked.get_mut(&org) {
@@ -78,7 +78,7 @@ impl Memory {
 
 /// What was written by this server can be read by it. If it cannot all the same, its payloads go unchecked rather
 /// than nowhere.
-fn readable(event_type: &EventType) -> Option<Schemas> {
+fn read_schemas(event_type: &EventType) -> Option<Schemas> {
     let schemas = Schemas::read(event_type.schemas.as_deref()?);
     schemas
         .inspect_err(|error| {

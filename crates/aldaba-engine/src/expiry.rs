@@ -10,7 +10,7 @@ use crate::background::{Background, StoreClosed, Task};
 use crate::cancel::ended;
 use crate::dispatcher::{Dispatcher, Event, Inbox};
 use crate::lane::Searched;
-use crate::operational::Listeners;
+use crate::operational::OperationalListeners;
 use crate::recorder::{self, Written};
 use crate::{Clock, ClockTrust, Policies};
 use aldaba_delivery::{AppId, Delivery, EndpointId, Ordering, OrgId, Reason, StopRule, Timestamp, Wait};
@@ -59,7 +59,7 @@ pub(crate) struct Expirer {
     pub(crate) trust: ClockTrust,
     pub(crate) policies: Policies,
     pub(crate) inbox: Inbox,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
     pub(crate) background: Background,
     /// A policy was changed: stop dates may be earlier ones.
     pub(crate) changed: Arc<Notify>,
@@ -260,7 +260,7 @@ impl Dispatcher {
             return drop(answer.send(Ok(0)));
         }
         let (inbox, news, copies) =
-            (self.inbox.clone(), self.recorder.listeners.news.clone(), records.clone());
+            (self.inbox.clone(), self.recorder.listeners.notices_pending.clone(), records.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
             news.notify_one();
             match result {

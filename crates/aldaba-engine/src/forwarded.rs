@@ -26,10 +26,10 @@ const FORBIDDEN: [&str; 17] = [
 ];
 
 /// Beginnings of names that our own signatures have.
-const FORBIDDEN_BEGINNINGS: [&str; 5] = ["webhook-", "svix-", "x-svix-", "x-webhook-", "x-aldaba-"];
+const FORBIDDEN_PREFIXES: [&str; 5] = ["webhook-", "svix-", "x-svix-", "x-webhook-", "x-aldaba-"];
 
 /// They say what the body is, and go out with every one.
-pub(crate) const OF_THE_BODY: [HeaderName; 3] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE];
+pub(crate) const BODY_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE];
 
 /// In the order in which they came.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -37,9 +37,9 @@ pub struct ForwardedHeaders(Vec<(HeaderName, HeaderValue)>);
 
 impl ForwardedHeaders {
     /// How many names may be chosen.
-    pub const MOST: usize = 50;
+    pub const MAX_HEADERS: usize = 50;
     /// Bytes of all names and values together.
-    pub const MOST_BYTES: usize = 16 << 10;
+    pub const MAX_BYTES: usize = 16 << 10;
 
     /// A name that may be chosen.
     pub fn name(text: &str) -> Result<HeaderName, String> {
@@ -49,9 +49,9 @@ impl ForwardedHeaders {
         if FORBIDDEN.contains(&name.as_str()) {
             return Err("belongs to the connection or to whoever sends; it cannot be forwarded".into());
         }
-        match FORBIDDEN_BEGINNINGS.iter().find(|beginning| name.as_str().starts_with(**beginning)) {
-            Some(beginning) => {
-                Err(format!("names that begin with `{beginning}` are for our own signatures; leave it out"))
+        match FORBIDDEN_PREFIXES.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
+            Some(prefix) => {
+                Err(format!("names that begin with `{prefix}` are for our own signatures; leave it out"))
             }
             None => Ok(name),
         }
@@ -70,7 +70,7 @@ impl ForwardedHeaders {
             picked.push((CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")));
         }
         let bytes: usize = picked.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        (bytes <= Self::MOST_BYTES).then_some(Self(picked))
+        (bytes <= Self::MAX_BYTES).then_some(Self(picked))
     }
 
     /// Every byte of a value becomes the character of its number, so that nothing is lost.
@@ -88,7 +88,7 @@ impl ForwardedHeaders {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
             let mut value = HeaderValue::from_bytes(&bytes?).ok()?;
             // What says what the body is goes wherever that goes; all else is for the endpoint's own origin.
-            value.set_sensitive(!OF_THE_BODY.contains(&name));
+            value.set_sensitive(!BODY_HEADERS.contains(&name));
             Some((name, value))
         };
         all.into_iter().map(one).collect::<Option<Vec<_>>>().map(Self)

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-const LONGEST_NAME: usize = 256;
-const LONGEST_VALUE: usize = 4096;
+const MAX_NAME_BYTES: usize = 256;
+const MAX_VALUE_BYTES: usize = 4096;
 
 /// Names that belong to the connection, the body or the sender.
 const FORBIDDEN: [&str; 28] = [
@@ -41,7 +41,7 @@ const FORBIDDEN: [&str; 28] = [
 ];
 
 /// Beginnings of names that belong to signatures, or to what stands between sender and receiver.
-const FORBIDDEN_BEGINNINGS: [&str; 12] = [
+const FORBIDDEN_PREFIXES: [&str; 12] = [
     "webhook-",
     "svix-",
     "x-svix-",
@@ -90,7 +90,7 @@ pub struct HeaderProblem {
 
 impl EndpointHeaders {
     /// How many an endpoint may have.
-    pub const MOST: usize = 50;
+    pub const MAX_HEADERS: usize = 50;
 
     pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<HeaderProblem>> {
         let (mut kept, mut problems) = (Vec::<(String, String)>::new(), Vec::new());
@@ -104,8 +104,9 @@ impl EndpointHeaders {
                 Ok(()) => kept.push((name, value)),
             }
         }
-        if kept.len() > Self::MOST {
-            let why = format!("an endpoint has {} headers at most; these are {}", Self::MOST, kept.len());
+        if kept.len() > Self::MAX_HEADERS {
+            let why =
+                format!("an endpoint has {} headers at most; these are {}", Self::MAX_HEADERS, kept.len());
             problems.push(HeaderProblem { name: String::new(), why });
         }
         kept.sort_unstable();
@@ -174,19 +175,19 @@ pub(crate) fn is_sensitive(name: &str) -> bool {
 
 fn check(name: &str, value: &str) -> Result<(), String> {
     let lower = name.to_ascii_lowercase();
-    if name.len() > LONGEST_NAME || HeaderName::from_bytes(name.as_bytes()).is_err() {
+    if name.len() > MAX_NAME_BYTES || HeaderName::from_bytes(name.as_bytes()).is_err() {
         return Err(format!(
-            "a header's name is 1 to {LONGEST_NAME} letters, digits and the signs !#$%&'*+-.^_`|~"
+            "a header's name is 1 to {MAX_NAME_BYTES} letters, digits and the signs !#$%&'*+-.^_`|~"
         ));
     }
     if FORBIDDEN.contains(&lower.as_str()) {
         return Err("belongs to the connection, the body or the sender; choose another".into());
     }
-    if let Some(beginning) = FORBIDDEN_BEGINNINGS.iter().find(|beginning| lower.starts_with(**beginning)) {
-        return Err(format!("names that begin with `{beginning}` cannot be set; choose another"));
+    if let Some(prefix) = FORBIDDEN_PREFIXES.iter().find(|prefix| lower.starts_with(**prefix)) {
+        return Err(format!("names that begin with `{prefix}` cannot be set; choose another"));
     }
-    if value.len() > LONGEST_VALUE {
-        return Err(format!("may be {LONGEST_VALUE} bytes long at most; it is {}", value.len()));
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(format!("may be {MAX_VALUE_BYTES} bytes long at most; it is {}", value.len()));
     }
     if HeaderValue::from_str(value).is_err() {
         return Err("must hold no line break, NUL or other control character".into());

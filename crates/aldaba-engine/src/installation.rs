@@ -105,7 +105,9 @@ fn open_with_key(
         None => folder.existing_encryption_key()?,
     };
     match (opening.setting(ENCRYPTION_CHECK)?, found) {
-        (Some(check), Some(key)) if !Vault::new(key).made(&check) => return Err(StartError::OtherKey.into()),
+        (Some(check), Some(key)) if !Vault::new(key).matches_check_value(&check) => {
+            return Err(StartError::OtherKey.into());
+        }
         (Some(_), None) => return Err(folder.key_missing().into()),
         _ => {}
     }

@@ -15,8 +15,8 @@ pub use event::{Direct, FromSource, NewEvent};
 pub use quotas::Quotas;
 pub use sent::{SendError, Sent};
 
-use crate::aside::Aside;
-use crate::content::Contents;
+use crate::blocking_pool::BlockingPool;
+use crate::content::ContentBudget;
 use crate::directory::DirectoryAccess;
 use crate::dispatcher::Inbox;
 use crate::{Clock, Entropy, EventTypes};
@@ -33,12 +33,12 @@ pub(crate) struct Intake {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
-    pub(crate) contents: Contents,
+    pub(crate) contents: ContentBudget,
     pub(crate) event_types: EventTypes,
     pub(crate) idempotency_kept: Duration,
     pub(crate) quotas: Quotas,
-    pub(crate) matching: Aside,
-    pub(crate) checking: Aside,
+    pub(crate) matching: BlockingPool,
+    pub(crate) checking: BlockingPool,
 }
 
 impl Intake {

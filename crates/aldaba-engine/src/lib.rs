@@ -8,9 +8,9 @@
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
-mod aside;
 mod attempt;
 mod background;
+mod blocking_pool;
 mod cancel;
 mod clock;
 mod clock_trust;
@@ -64,13 +64,13 @@ pub use cancel::{Cancel, Cancelled};
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
 pub use clock_trust::{CLOCK_SETTING, ClockRecord, ClockState, ClockTrust};
 pub use credentials::{
-    Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
+    ApiKeys, CachedKey, Credentials, KEY_PREFIX, MAX_SESSION, NewKey, Revocations, check_key_name, digest_of,
     make_key,
 };
 pub use data_folder::{DataFolder, FolderError, key_from_hex};
 pub use directory::{
-    ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
-    PublicKey, Put, Rotation,
+    ChangeError, CreateOutcome, Directory, DirectoryAccess, IdempotencyDigest, KeyRotation, NewApplication,
+    NewEndpoint, NewEventType, Outage, PublicKey, PutOutcome,
 };
 pub use dispatch::{DispatchError, NewDispatch};
 pub use engine::{Engine, Parts, StartError};
@@ -92,12 +92,12 @@ pub use profiles::{Profiles, ProfilesError};
 pub use replay::{Counted, MOST_OPENED, NewReplay, Replays};
 pub use resend::{ByHand, NewResend, ResendError};
 pub use retention::RetentionOptions;
-pub use schema::{Misfit, Problem, Schema, SchemaError, Schemas, Unfit};
+pub use schema::{CheckError, PayloadError, PayloadProblem, Schema, SchemaError, Schemas};
 pub use sent_headers::SentHeaders;
 pub use source::{
-    Door, DoorError, Doors, HeaderCondition, HmacSettings, InboundEvent, NewSource, Opened, ReceiveError,
-    Reception, Refused, SOURCE_TYPES, SourceAnswer, SourceCounts, SourceProblem, SourceSecrets,
-    SourceSettings, Tally, secret_field,
+    HeaderCondition, HmacSettings, InboundError, InboundEvent, InspectedRequest, LoadedSource, NewSource,
+    ReceiveError, Reception, RefusedRequest, SOURCE_TYPES, SourceAnswer, SourceCache, SourceCounters,
+    SourceCounts, SourceProblem, SourceSecrets, SourceSettings, secret_field,
 };
 pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
 pub use tries::Tries;

@@ -1,14 +1,14 @@
 //! Which endpoints want a message.
 
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use aldaba_delivery::filter::{Facts, Filters, Unmet};
 use aldaba_store::{Message, Subscription, Tenant};
 
 /// Looks that are taken on the thread that has a message, about a millisecond of them; more would make others wait.
-pub(crate) const LOOKS_AT_ONCE: u64 = 100_000;
+pub(crate) const MAX_INLINE_MATCH_COST: u64 = 100_000;
 /// Bytes of filters and of a payload whose explanation is made on the thread that is asked for it.
-const FILTERS_AT_ONCE: usize = 4 << 10;
-const PAYLOAD_AT_ONCE: usize = 64 << 10;
+const MAX_INLINE_FILTER_BYTES: usize = 4 << 10;
+const MAX_INLINE_PAYLOAD_BYTES: usize = 64 << 10;
 
 /// Why an endpoint does not get a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub fn mismatches(endpoints: &[Subscription], facts: &Facts<'_>) -> Vec<Option<M
     });
     if let Some(filters) = Filters::new(asked) {
         let explaining = filters.explain(*facts);
-        for (place, mismatch) in all.iter_mut().enumerate() {
-            *mismatch = mismatch.take().or_else(|| explaining.unmet(place).map(Mismatch::Filter));
+        for (index, mismatch) in all.iter_mut().enumerate() {
+            *mismatch = mismatch.take().or_else(|| explaining.unmet(index).map(Mismatch::Filter));
         }
     }
     all
@@ -52,35 +52,37 @@ pub fn mismatches(endpoints: &[Subscription], facts: &Facts<'_>) -> Vec<Option<M
 
 /// The same, aside where it may take long.
 pub(crate) async fn mismatches_of(
-    aside: &Aside,
+    blocking_pool: &BlockingPool,
     endpoints: Vec<Subscription>,
     message: &Message,
 ) -> Vec<Option<Mismatch>> {
     let filters = endpoints.iter().filter_map(|endpoint| endpoint.filter.as_ref());
     let bytes: usize = filters.map(|filter| filter.as_str().len()).sum();
-    if bytes == 0 || (bytes <= FILTERS_AT_ONCE && message.content.payload.len() <= PAYLOAD_AT_ONCE) {
+    if bytes == 0
+        || (bytes <= MAX_INLINE_FILTER_BYTES && message.content.payload.len() <= MAX_INLINE_PAYLOAD_BYTES)
+    {
         return mismatches(&endpoints, &message.facts());
     }
     let message = message.clone();
-    aside.run(move || mismatches(&endpoints, &message.facts())).await
+    blocking_pool.run(move || mismatches(&endpoints, &message.facts())).await
 }
 
 /// Looks that it takes to find out who wants a message with so many bytes of payload.
-pub(crate) fn looks(tenant: &Tenant, payload: usize) -> u64 {
+pub(crate) fn match_cost(tenant: &Tenant, payload: usize) -> u64 {
     let filters = tenant.filters.as_ref().map_or(0, |filters| filters.work().at(payload));
     filters.saturating_add(tenant.endpoints.len() as u64)
 }
 
 /// The endpoints of an application that want a message. Its payload is read once for all their filters, and
 /// only where one that has come so far asks for it.
-pub(crate) fn wanting<'t>(
+pub(crate) fn matching_endpoints<'t>(
     tenant: &'t Tenant,
     facts: &'t Facts<'t>,
 ) -> impl Iterator<Item = &'t Subscription> {
     let mut filters = tenant.filters.as_ref().map(|filters| filters.over(*facts));
-    tenant.endpoints.iter().enumerate().filter_map(move |(place, endpoint)| {
+    tenant.endpoints.iter().enumerate().filter_map(move |(index, endpoint)| {
         let wants = endpoint.lists(facts.event_type, facts.channels)
-            && filters.as_mut().is_none_or(|filters| filters.passes(place));
+            && filters.as_mut().is_none_or(|filters| filters.passes(index));
         wants.then_some(endpoint)
     })
 }

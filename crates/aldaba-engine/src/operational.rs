@@ -6,7 +6,7 @@
 //! event id of its own, so that a crash in between neither loses nor doubles it. Organizations take turns, a slice
 //! of notices each, and whoever's cannot be sent now rests: nobody waits for another one.
 
-mod resting;
+mod backoff;
 
 use crate::background::{self, Background, StoreClosed, Task};
 use crate::intake::{Intake, NewEvent, SendError, Sent};
@@ -14,10 +14,10 @@ use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
     Application, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store, WhichApplication,
 };
+use backoff::OrganizationBackoff;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use parking_lot::RwLock;
-use resting::Resting;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -27,11 +27,11 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
 /// Notices of one organization that go into one commit; applications or organizations that are read at a time.
-const SLICE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// Organizations that have their turn at the same time: their commits become one.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_ORGANIZATIONS: usize = 8;
 /// How long to wait before the organizations are looked at again if that has failed.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The event types of operational webhooks.
 pub const OPERATIONAL_EVENTS: [&str; 9] = [
@@ -53,20 +53,20 @@ pub fn management() -> OrgId {
 
 /// The organizations that want to hear.
 #[derive(Clone, Default)]
-pub(crate) struct Listeners {
-    known: Arc<RwLock<Known>>,
+pub(crate) struct OperationalListeners {
+    index: Arc<RwLock<ListenerIndex>>,
     /// There are notices to be sent.
-    pub(crate) news: Arc<Notify>,
+    pub(crate) notices_pending: Arc<Notify>,
 }
 
 /// Every change of an endpoint and every attempt asks about its organization, so that is one look.
 #[derive(Default)]
-struct Known {
+struct ListenerIndex {
     by_application: HashMap<AppId, OrgId>,
     by_organization: HashMap<OrgId, AppId>,
 }
 
-impl Known {
+impl ListenerIndex {
     fn forget(&mut self, application: AppId) {
         if let Some(org) = self.by_application.remove(&application)
             && self.by_organization.get(&org) == Some(&application)
@@ -76,15 +76,15 @@ impl Known {
     }
 }
 
-impl Listeners {
+impl OperationalListeners {
     pub(crate) async fn read(store: &dyn Store) -> Result<Self, Error> {
         let listeners = Self::default();
-        let mut page = Page { after: None, limit: SLICE };
+        let mut page = Page { after: None, limit: PAGE_SIZE };
         loop {
             let found = store.applications(management(), page, Order::Ascending).await?;
             found.iter().for_each(|application| listeners.put(application));
             match found.last() {
-                Some(last) if found.len() == SLICE => page.after = Some(last.id),
+                Some(last) if found.len() == PAGE_SIZE => page.after = Some(last.id),
                 _ => return Ok(listeners),
             }
         }
@@ -95,24 +95,24 @@ impl Listeners {
         if application.org != management() {
             return;
         }
-        let mut known = self.known.write();
-        known.forget(application.id);
+        let mut index = self.index.write();
+        index.forget(application.id);
         if let Some(org) = application.uid.as_deref().and_then(|uid| uid.parse().ok()) {
-            known.by_application.insert(application.id, org);
-            known.by_organization.insert(org, application.id);
+            index.by_application.insert(application.id, org);
+            index.by_organization.insert(org, application.id);
         }
     }
 
     pub(crate) fn remove(&self, application: AppId) {
-        self.known.write().forget(application);
+        self.index.write().forget(application);
     }
 
     pub(crate) fn wants(&self, org: OrgId) -> bool {
-        self.known.read().by_organization.contains_key(&org)
+        self.index.read().by_organization.contains_key(&org)
     }
 
     /// What has become of an endpoint, for those who want to hear of it.
-    pub(crate) fn of_endpoint(&self, endpoint: &Endpoint, event: &str, more: Value) -> Vec<Notice> {
+    pub(crate) fn endpoint_notices(&self, endpoint: &Endpoint, event: &str, more: Value) -> Vec<Notice> {
         if !self.wants(endpoint.org) {
             return Vec::new();
         }
@@ -133,77 +133,77 @@ pub(crate) fn extend(data: &mut Value, more: Value) {
 }
 
 /// RFC 3339.
-pub(crate) fn moment(at: Timestamp) -> String {
-    let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::MAX);
-    format!("{moment:.6}")
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    let rfc3339 = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::MAX);
+    format!("{rfc3339:.6}")
 }
 
 /// Sends what is in the store as messages.
 #[derive(Clone)]
-pub(crate) struct Operational {
+pub(crate) struct OperationalSender {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
     pub(crate) background: Background,
 }
 
 /// What became of an organization's turn.
-type Turn = (OrgId, Result<(), SendError>);
+type SendOutcome = (OrgId, Result<(), SendError>);
 
-impl Task for Operational {
+impl Task for OperationalSender {
     const NAME: &'static str = background::OPERATIONAL;
 
     async fn run(&mut self) -> StoreClosed {
-        let mut resting = Resting::default();
+        let mut backoff = OrganizationBackoff::default();
         loop {
-            match self.round(&mut resting).await {
+            match self.run_pass(&mut backoff).await {
                 Ok(0) => {
                     tokio::select! {
-                        () = self.listeners.news.notified() => {}
-                        () = resting.one_wakes() => {}
+                        () = self.listeners.notices_pending.notified() => {}
+                        () = backoff.next_expiry() => {}
                     }
                 }
                 Ok(_) => {}
                 Err(Error::Closed) => return StoreClosed,
                 Err(error) => {
                     tracing::warn!(%error, "operational webhooks cannot be sent now; trying again");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
     }
 }
 
-impl Operational {
+impl OperationalSender {
     /// Gives every organization that has notices and does not rest one turn. How many there were.
-    async fn round(&self, resting: &mut Resting) -> Result<usize, Error> {
-        resting.wake();
-        let (mut turns, mut after, mut at_work) = (0, None, JoinSet::new());
+    async fn run_pass(&self, backoff: &mut OrganizationBackoff) -> Result<usize, Error> {
+        backoff.expire();
+        let (mut organizations, mut after, mut sending) = (0, None, JoinSet::new());
         loop {
-            let found = self.store.notice_organizations(after, SLICE).await?;
+            let found = self.store.notice_organizations(after, PAGE_SIZE).await?;
             for org in found.iter().copied() {
-                if resting.rests(org) {
+                if backoff.is_waiting(org) {
                     continue;
                 }
-                if at_work.len() == AT_ONCE {
-                    ended(at_work.join_next().await, resting)?;
+                if sending.len() == MAX_CONCURRENT_ORGANIZATIONS {
+                    finish_send(sending.join_next().await, backoff)?;
                 }
-                turns += 1;
-                at_work.spawn(self.clone().turn(org));
+                organizations += 1;
+                sending.spawn(self.clone().send_one(org));
             }
             match found.last() {
-                Some(last) if found.len() == SLICE => after = Some(*last),
+                Some(last) if found.len() == PAGE_SIZE => after = Some(*last),
                 _ => break,
             }
         }
-        while !at_work.is_empty() {
-            ended(at_work.join_next().await, resting)?;
+        while !sending.is_empty() {
+            finish_send(sending.join_next().await, backoff)?;
         }
-        Ok(turns)
+        Ok(organizations)
     }
 
     /// A panic concerns the one organization, and none of the others waits for it.
-    async fn turn(self, org: OrgId) -> Turn {
+    async fn send_one(self, org: OrgId) -> SendOutcome {
         let sent = AssertUnwindSafe(self.send_slice(org)).catch_unwind().await;
         let sent = sent.unwrap_or_else(|panic| {
             self.background.panicked(background::OPERATIONAL, &*panic);
@@ -214,7 +214,7 @@ impl Operational {
 
     /// Sends the oldest notices of an organization. An error: some of them are still to be sent.
     async fn send_slice(&self, org: OrgId) -> Result<(), SendError> {
-        let found = self.store.notices(org, SLICE).await?;
+        let found = self.store.notices(org, PAGE_SIZE).await?;
         let numbers: Vec<_> = found.iter().map(|(number, _)| *number).collect();
         let mut uids = HashMap::new();
         let mut events = Vec::with_capacity(found.len());
@@ -230,7 +230,7 @@ impl Operational {
         };
         let (mut sent, mut left) = (Vec::with_capacity(numbers.len()), None);
         for (number, result) in numbers.into_iter().zip(results) {
-            match still_to_send(result) {
+            match error_to_retry(result) {
                 None => sent.push(number),
                 Some(error) => left = Some(error),
             }
@@ -292,7 +292,7 @@ fn event(number: NoticeNumber, event_type: &str, data: &Value) -> NewEvent {
 }
 
 /// Why a notice must be kept and sent later; `None`: it need not be. Nothing is given up that may pass.
-fn still_to_send(result: Result<Sent, SendError>) -> Option<SendError> {
+fn error_to_retry(result: Result<Sent, SendError>) -> Option<SendError> {
     match result {
         // Taken: it was sent before, and a crash or an error has come before it was forgotten. Not found: there is
         // nobody who wants it any more.
@@ -302,12 +302,15 @@ fn still_to_send(result: Result<Sent, SendError>) -> Option<SendError> {
 }
 
 /// A turn has ended. An error is about all organizations.
-fn ended(turn: Option<Result<Turn, JoinError>>, resting: &mut Resting) -> Result<(), Error> {
-    match turn {
-        Some(Ok((org, Ok(())))) => resting.goes_on(org),
+fn finish_send(
+    send_one: Option<Result<SendOutcome, JoinError>>,
+    backoff: &mut OrganizationBackoff,
+) -> Result<(), Error> {
+    match send_one {
+        Some(Ok((org, Ok(())))) => backoff.reset(org),
         Some(Ok((_, Err(SendError::Store(Error::Closed))))) => return Err(Error::Closed),
         Some(Ok((org, Err(error)))) => {
-            let pause = resting.lie_down(org);
+            let pause = backoff.back_off(org);
             tracing::warn!(%error, %org, ?pause, "operational webhooks of an organization cannot be sent now");
         }
         Some(Err(panic)) => return Err(Error::Failed(format!("a turn has panicked: {panic}"))),
@@ -332,7 +335,7 @@ mod tests {
             Err(SendError::EventIdTaken(message)),
             Err(SendError::NotFound),
         ] {
-            assert_eq!(still_to_send(over.clone()), None, "{over:?}");
+            assert_eq!(error_to_retry(over.clone()), None, "{over:?}");
         }
         for error in [
             SendError::Unsettled,
@@ -341,7 +344,7 @@ mod tests {
             SendError::Store(Error::Timeout),
             SendError::Store(Error::Closed),
         ] {
-            assert_eq!(still_to_send(Err(error.clone())), Some(error));
+            assert_eq!(error_to_retry(Err(error.clone())), Some(error));
         }
     }
 
@@ -361,7 +364,8 @@ mod tests {
 
     #[test]
     fn an_organization_wants_to_hear_as_long_as_an_application_is_named_like_it() {
-        let (listeners, org, other) = (Listeners::default(), OrgId::first_at(MOMENT), OrgId::last_at(MOMENT));
+        let (listeners, org, other) =
+            (OperationalListeners::default(), OrgId::first_at(MOMENT), OrgId::last_at(MOMENT));
         listeners.put(&application(1, Some(org)));
         assert!(listeners.wants(org) && !listeners.wants(other));
         listeners.put(&application(1, Some(other)));

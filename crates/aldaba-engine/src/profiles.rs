@@ -5,7 +5,7 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Own = BTreeMap<(OrgId, String), Arc<Profile>>;
+type OwnProfiles = BTreeMap<(OrgId, String), Arc<Profile>>;
 
 /// The wire profiles that endpoints can name: those that come with the server, and each organization's
 /// own. Clones share the second kind.
@@ -14,7 +14,7 @@ pub struct Profiles {
     builtin: Arc<BTreeMap<&'static str, Arc<Profile>>>,
     /// Of endpoints that name none.
     default: Arc<Profile>,
-    own: Arc<RwLock<Own>>,
+    own: Arc<RwLock<OwnProfiles>>,
 }
 
 /// Why there are no profiles to start with.

@@ -6,7 +6,7 @@
 mod places;
 
 use crate::attempt::{Sender, Start};
-use crate::directory::Once;
+use crate::directory::IdempotencyDigest;
 use crate::dispatcher::{Event, Inbox};
 use crate::lane::Standing;
 use crate::target::Target;
@@ -76,7 +76,7 @@ pub struct NewResend {
     pub message: Message,
     /// The attempt's row in the audit log.
     pub audit: Arc<AuditEntry>,
-    pub once: Once,
+    pub once: IdempotencyDigest,
 }
 
 /// An attempt by hand that is on disk.

@@ -4,7 +4,7 @@
 
 use crate::Engine;
 use crate::headers::is_sensitive;
-use crate::profile::Facts;
+use crate::profile::HeaderContext;
 use crate::target::Target;
 use aldaba_store::{
     Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, Message, Order, Page, Part,
@@ -12,7 +12,7 @@ use aldaba_store::{
 use http::HeaderMap;
 
 /// How many attempts before it are looked at: no policy makes more.
-const MOST_BEFORE: usize = aldaba_delivery::policy::MAX_ATTEMPTS as usize;
+const MAX_ATTEMPTS_BEFORE: usize = aldaba_delivery::policy::MAX_ATTEMPTS as usize;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentHeaders {
@@ -31,7 +31,7 @@ impl Engine {
     ) -> Result<SentHeaders, Error> {
         let target = self.target(endpoint);
         let Ok(address) = &target.address else { return Ok(SentHeaders::default()) };
-        let facts = Facts {
+        let context = HeaderContext {
             message: message.id,
             event_id: message.content.event_id.as_deref(),
             event_type: &message.content.event_type,
@@ -45,8 +45,8 @@ impl Engine {
         };
         // Without the payload nobody knows the signature any more.
         let own = match message.expunged {
-            true => target.profile.headers_without_body(&facts),
-            false => target.profile.headers(&facts),
+            true => target.profile.headers_without_body(&context),
+            false => target.profile.headers(&context),
         };
         let of_message = self.vault().open_headers(&target, endpoint.id, &message.content);
         let of_message = of_message.unwrap_or_default();
@@ -55,7 +55,7 @@ impl Engine {
 
     /// How many attempts of the policy there were before this one.
     async fn attempts_before(&self, attempt: &Attempt) -> Result<u32, Error> {
-        let page = Page { after: Some(attempt.id), limit: MOST_BEFORE };
+        let page = Page { after: Some(attempt.id), limit: MAX_ATTEMPTS_BEFORE };
         let query = AttemptsQuery {
             scope: AttemptScope::Delivery(attempt.message, attempt.seq),
             filter: AttemptFilter { endpoint: Some(attempt.endpoint), ..AttemptFilter::default() },

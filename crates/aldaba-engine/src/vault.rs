@@ -18,12 +18,12 @@ use std::fmt;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 const FORMAT: u8 = 1;
 /// What stands before headers that are for all endpoints of an application, and not for one address.
-const FOR_ALL: u8 = 2;
+const FORWARDED_FORMAT: u8 = 2;
 /// What the check value says once it is opened.
-const CHECK: &[u8] = b"aldaba encryption key check";
+const CHECK_TEXT: &[u8] = b"aldaba encryption key check";
 
 /// What is secret about an endpoint.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub struct Secrets {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Plain {
+struct PlainSecrets {
     key: Zeroizing<String>,
     /// With the milliseconds of their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +78,7 @@ impl Vault {
         secrets: &Secrets,
         entropy: &dyn Entropy,
     ) -> Vec<u8> {
-        let plain = Plain {
+        let plain = PlainSecrets {
             key: secrets.key.secret_text(),
             old_keys: secrets
                 .old_keys
@@ -95,7 +95,7 @@ impl Vault {
 
     pub fn open(&self, app: AppId, endpoint: EndpointId, sealed: &[u8]) -> Result<Secrets, VaultError> {
         let plain = self.open_bytes(&bound_to(app, endpoint), sealed)?;
-        let plain: Plain = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
+        let plain: PlainSecrets = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
         let key = SigningKey::parse(&plain.key).map_err(|_| VaultError)?;
         let identity = plain.identity.map(|pem| Identity::parse(&pem).map(Arc::new));
         let identity = identity.transpose().map_err(|_| VaultError)?;
@@ -130,7 +130,7 @@ impl Vault {
     ) -> Bytes {
         let plain = Zeroizing::new(headers.write());
         let sealed = self.seal_bytes(&bound_to_application(app), &plain, entropy);
-        [&[FOR_ALL][..], &sealed].concat().into()
+        [&[FORWARDED_FORMAT][..], &sealed].concat().into()
     }
 
     /// As they go out. An endpoint that somebody has made gets none that were given for an address.
@@ -141,7 +141,7 @@ impl Vault {
         content: &Content,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, VaultError> {
         match content.sealed_headers.as_deref() {
-            Some([FOR_ALL, sealed @ ..]) if !target.direct => {
+            Some([FORWARDED_FORMAT, sealed @ ..]) if !target.direct => {
                 let plain = Zeroizing::new(self.open_bytes(&bound_to_application(target.app), sealed)?);
                 ForwardedHeaders::read(&plain).map(ForwardedHeaders::into_inner).ok_or(VaultError)
             }
@@ -202,18 +202,18 @@ impl Vault {
 
     /// A value by which a later start can tell whether it has the same key.
     pub fn check_value(&self, entropy: &dyn Entropy) -> Vec<u8> {
-        self.seal_bytes(b"check", CHECK, entropy)
+        self.seal_bytes(b"check", CHECK_TEXT, entropy)
     }
 
-    pub fn made(&self, check_value: &[u8]) -> bool {
-        self.open_bytes(b"check", check_value).is_ok_and(|plain| plain == CHECK)
+    pub fn matches_check_value(&self, check_value: &[u8]) -> bool {
+        self.open_bytes(b"check", check_value).is_ok_and(|plain| plain == CHECK_TEXT)
     }
 
     fn seal_bytes(&self, bound_to: &[u8], plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
-        let nonce: [u8; NONCE] = entropy.bytes();
+        let nonce: [u8; NONCE_BYTES] = entropy.bytes();
         let payload = Payload { msg: plain, aad: bound_to };
         let boxed = self.cipher.encrypt(&XNonce::from(nonce), payload).expect("a short text fits");
-        let mut sealed = Vec::with_capacity(1 + NONCE + boxed.len());
+        let mut sealed = Vec::with_capacity(1 + NONCE_BYTES + boxed.len());
         sealed.push(FORMAT);
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(&boxed);
@@ -224,7 +224,7 @@ impl Vault {
         let (&FORMAT, rest) = sealed.split_first().ok_or(VaultError)? else {
             return Err(VaultError);
         };
-        let (nonce, boxed) = rest.split_first_chunk::<NONCE>().ok_or(VaultError)?;
+        let (nonce, boxed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(VaultError)?;
         let payload = Payload { msg: boxed, aad: bound_to };
         self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| VaultError)
     }

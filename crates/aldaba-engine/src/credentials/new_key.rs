@@ -8,11 +8,11 @@ use sha2::{Digest, Sha256};
 /// What every key begins with. A key holds no dot: SDKs take what follows the last one for a region.
 pub const KEY_PREFIX: &str = "aldaba_";
 /// Characters of the part that is shown in lists: enough to tell keys apart.
-const SHOWN: usize = 8;
+const PREFIX_CHARS: usize = 8;
 /// Characters of the secret part. Each is one of 62, so that 40 of them are 238 bits.
-const SECRET: usize = 40;
+const SECRET_CHARS: usize = 40;
 /// Bytes of a name.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What somebody wants a key to be.
@@ -28,8 +28,8 @@ pub struct NewKey {
 /// Whether a key can be called so.
 pub fn check_key_name(name: &str) -> Result<(), String> {
     match name {
-        _ if !(1..=LONGEST_NAME).contains(&name.len()) => {
-            Err(format!("must be 1 to {LONGEST_NAME} bytes long"))
+        _ if !(1..=MAX_NAME_BYTES).contains(&name.len()) => {
+            Err(format!("must be 1 to {MAX_NAME_BYTES} bytes long"))
         }
         name if name.chars().any(char::is_control) => Err("must hold no control characters".into()),
         _ => Ok(()),
@@ -38,7 +38,7 @@ pub fn check_key_name(name: &str) -> Result<(), String> {
 
 /// A key and its text, which is nowhere else.
 pub fn make_key(new: NewKey, now: Timestamp, entropy: &dyn Entropy) -> (ApiKey, String) {
-    let (prefix, secret) = (characters(SHOWN, entropy), characters(SECRET, entropy));
+    let (prefix, secret) = (random_text(PREFIX_CHARS, entropy), random_text(SECRET_CHARS, entropy));
     let text = format!("{KEY_PREFIX}{prefix}_{secret}");
     let NewKey { org, app, name, scope, expires_at } = new;
     let key = ApiKey {
@@ -62,7 +62,7 @@ pub fn digest_of(text: &[u8]) -> [u8; 32] {
     Sha256::digest(text).into()
 }
 
-fn characters(count: usize, entropy: &dyn Entropy) -> String {
+fn random_text(count: usize, entropy: &dyn Entropy) -> String {
     let mut text = String::with_capacity(count);
     while text.len() < count {
         // Bytes beyond the last multiple of 62 would make some characters more likely than others.

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// How long a token that names a session counts, whatever it says itself: the end of a session need not be
 /// remembered for longer.
-pub const LONGEST_SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const MAX_SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Signed tokens that count no longer. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Revocations(Arc<RwLock<Memory>>);
+pub struct Revocations(Arc<RwLock<RevocationTable>>);
 
 #[derive(Debug, Default)]
-struct Memory {
+struct RevocationTable {
     tokens: HashMap<[u8; 32], RevokedToken>,
     cuts: HashMap<AppId, Cuts>,
 }
@@ -24,12 +24,12 @@ type Cuts = HashMap<Option<String>, Vec<PortalCut>>;
 
 impl Revocations {
     /// How many revoked tokens of one organization are remembered at once.
-    pub const MOST_TOKENS: usize = 100_000;
+    pub const MAX_TOKENS: usize = 100_000;
     /// How many ends of sessions one application may have at once.
-    pub const MOST_CUTS: usize = 10_000;
+    pub const MAX_CUTS: usize = 10_000;
     /// How many ends of all portal tokens of an application may be planned at once. One without a delay takes the
     /// place of all others, and is never too many.
-    pub const MOST_DELAYED: usize = 100;
+    pub const MAX_DELAYED_CUTS: usize = 100;
 
     pub fn is_revoked(&self, mark: &[u8; 32]) -> bool {
         self.0.read().tokens.contains_key(mark)
@@ -43,15 +43,15 @@ impl Revocations {
         issued_at: Option<Timestamp>,
         now: Timestamp,
     ) -> bool {
-        let memory = self.0.read();
-        memory.concerning(app, session).any(|cut| cut.ends(issued_at, now))
+        let table = self.0.read();
+        table.applying_to(app, session).any(|cut| cut.ends(issued_at, now))
     }
 
     /// A token that is issued at this moment is not among those that were ended: a clock may have been set back
     /// since then.
     pub fn issue_at(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
-        let memory = self.0.read();
-        let last = memory.concerning(app, session).map(|cut| cut.issued_before).max();
+        let table = self.0.read();
+        let last = table.applying_to(app, session).map(|cut| cut.issued_before).max();
         last.map_or(now, |last| last.max(now))
     }
 
@@ -59,10 +59,10 @@ impl Revocations {
     /// application. After an end by a clock that was ahead, tokens are issued at the moment of that end ([`Self::issue_at`]),
     /// so the next end lies past it.
     pub(crate) fn end_before(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
-        let memory = self.0.read();
+        let table = self.0.read();
         let last = match session {
-            Some(_) => memory.concerning(app, session).map(|cut| cut.issued_before).max(),
-            None => memory
+            Some(_) => table.applying_to(app, session).map(|cut| cut.issued_before).max(),
+            None => table
                 .cuts
                 .get(&app)
                 .into_iter()
@@ -75,28 +75,29 @@ impl Revocations {
     }
 
     /// Whether one more token of the organization can be remembered.
-    pub(crate) fn has_room_for_token(&self, org: OrgId) -> bool {
-        let memory = self.0.read();
-        memory.tokens.len() < Self::MOST_TOKENS
-            || memory.tokens.values().filter(|token| token.org == org).count() < Self::MOST_TOKENS
+    pub(crate) fn can_add_token(&self, org: OrgId) -> bool {
+        let table = self.0.read();
+        table.tokens.len() < Self::MAX_TOKENS
+            || table.tokens.values().filter(|token| token.org == org).count() < Self::MAX_TOKENS
     }
 
     /// Whether so many more ends of sessions can be remembered.
-    pub(crate) fn has_room_for_cuts(&self, app: AppId, more: usize) -> bool {
-        let memory = self.0.read();
-        let there = memory.cuts.get(&app).into_iter().flatten();
-        let there: usize = there.filter(|(session, _)| session.is_some()).map(|(_, cuts)| cuts.len()).sum();
-        there.saturating_add(more) <= Self::MOST_CUTS
+    pub(crate) fn can_add_cuts(&self, app: AppId, more: usize) -> bool {
+        let table = self.0.read();
+        let existing = table.cuts.get(&app).into_iter().flatten();
+        let existing: usize =
+            existing.filter(|(session, _)| session.is_some()).map(|(_, cuts)| cuts.len()).sum();
+        existing.saturating_add(more) <= Self::MAX_CUTS
     }
 
     /// Whether another end of all that comes later can be.
-    pub(crate) fn has_room_for_delayed_cut(&self, app: AppId) -> bool {
-        let memory = self.0.read();
-        memory
+    pub(crate) fn can_add_delayed_cut(&self, app: AppId) -> bool {
+        let table = self.0.read();
+        table
             .cuts
             .get(&app)
             .and_then(|cuts| cuts.get(&None))
-            .is_none_or(|cuts| cuts.len() < Self::MOST_DELAYED)
+            .is_none_or(|cuts| cuts.len() < Self::MAX_DELAYED_CUTS)
     }
 
     /// As it is on disk.
@@ -106,12 +107,12 @@ impl Revocations {
 
     /// As the store does it. Without a moment: as it was read.
     pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
-        let mut memory = self.0.write();
-        let sessions = memory.cuts.entry(new.app).or_default();
+        let mut table = self.0.write();
+        let sessions = table.cuts.entry(new.app).or_default();
         if let Some(now) = now {
-            let concerning = [None, new.session.clone()];
-            let mut there = concerning.iter().filter_map(|session| sessions.get(session)).flatten();
-            if there.any(|old| old.covers(&new, now)) {
+            let applying_to = [None, new.session.clone()];
+            let mut existing = applying_to.iter().filter_map(|session| sessions.get(session)).flatten();
+            if existing.any(|old| old.covers(&new, now)) {
                 return;
             }
             match new.session {
@@ -132,14 +133,14 @@ impl Revocations {
     }
 
     pub(super) fn forget_cut(&self, gone: &PortalCut) {
-        let mut memory = self.0.write();
-        let Some(sessions) = memory.cuts.get_mut(&gone.app) else { return };
+        let mut table = self.0.write();
+        let Some(sessions) = table.cuts.get_mut(&gone.app) else { return };
         if let Some(cuts) = sessions.get_mut(&gone.session) {
             cuts.retain(|cut| cut != gone);
         }
         sessions.retain(|_, cuts| !cuts.is_empty());
         if sessions.is_empty() {
-            memory.cuts.remove(&gone.app);
+            table.cuts.remove(&gone.app);
         }
     }
 
@@ -148,9 +149,9 @@ impl Revocations {
     }
 }
 
-impl Memory {
+impl RevocationTable {
     /// Those that a token of an application is subject to.
-    fn concerning(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalCut> {
+    fn applying_to(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalCut> {
         let cuts = self.cuts.get(&app);
         let of =
             move |session: Option<String>| cuts.and_then(|cuts| cuts.get(&session)).into_iter().flatten();
@@ -193,20 +194,20 @@ mod tests {
     #[test]
     fn an_end_of_all_at_once_takes_the_place_of_all_others_and_leaves_room_for_more() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
-        for number in 0..Revocations::MOST_CUTS {
+        for number in 0..Revocations::MAX_CUTS {
             revocations.add_cut(cut(Some(&number.to_string()), 10, 10), Some(at(10)));
         }
-        assert!(!revocations.has_room_for_cuts(app, 1));
-        assert!(revocations.has_room_for_delayed_cut(app), "sessions take no room from it");
+        assert!(!revocations.can_add_cuts(app, 1));
+        assert!(revocations.can_add_delayed_cut(app), "sessions take no room from it");
         revocations.add_cut(cut(None, 20, 20), Some(at(20)));
-        assert!(revocations.has_room_for_cuts(app, Revocations::MOST_CUTS));
+        assert!(revocations.can_add_cuts(app, Revocations::MAX_CUTS));
         assert!(revocations.has_ended(app, Some("7"), Some(at(9)), at(21)), "what had ended stays so");
         for number in 0..100 {
             revocations.add_cut(cut(None, 30 + number, 5000 + number), Some(at(30 + number)));
         }
-        assert!(!revocations.has_room_for_delayed_cut(app));
+        assert!(!revocations.can_add_delayed_cut(app));
         revocations.add_cut(cut(None, 200, 200), Some(at(200)));
-        assert!(revocations.has_room_for_delayed_cut(app));
+        assert!(revocations.can_add_delayed_cut(app));
     }
 
     #[test]

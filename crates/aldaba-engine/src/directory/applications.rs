@@ -1,6 +1,6 @@
 //! Applications, made, changed and deleted.
 
-use super::{ChangeError, Core, Directory, Made, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, DirectoryCore, IdempotencyDigest};
 use aldaba_delivery::{AppId, OrgId};
 use aldaba_store::{Application, Change, WhichApplication};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct NewApplication {
     pub metadata: String,
 }
 
-impl Core {
+impl DirectoryCore {
     /// With an id of its own; nothing is stored.
     pub(crate) fn new_application(&self, new: NewApplication) -> Application {
         let now = self.clock.now();
@@ -37,20 +37,22 @@ impl Directory {
     pub async fn create_application(
         &self,
         new: NewApplication,
-        once: Once,
-    ) -> Result<Made<Application>, ChangeError> {
+        once: IdempotencyDigest,
+    ) -> Result<CreateOutcome<Application>, ChangeError> {
         let application = self.new_application(new);
         let change = Change::CreateApplication {
             application: application.clone(),
             idempotency: self.idempotency(once),
         };
         match self.change(change).await? {
-            Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged => Ok(Made::New(application)),
-            Repeat::Of(bytes) => {
+            ChangeOutcome::Done | ChangeOutcome::Resumed { .. } | ChangeOutcome::Unchanged => {
+                Ok(CreateOutcome::Created(application))
+            }
+            ChangeOutcome::RepeatOf(bytes) => {
                 let id = AppId::from_bytes(bytes).to_string();
                 let which = WhichApplication { org: application.org, key: id.clone() };
                 let before = self.store.application(which).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
+                before.map(CreateOutcome::Existing).ok_or(ChangeError::MadeAndGone(id))
             }
         }
     }

@@ -1,18 +1,18 @@
 //! One change: it goes to the store, its news to the memory, and then whoever made it hears.
 
-use super::news::News;
-use super::{ChangeError, Directory, Once, loads};
+use super::invalidation::Invalidation;
+use super::{ChangeError, Directory, FilterReservation, IdempotencyDigest};
 use crate::dispatcher::Event;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{Change, Changed, Deed, Done, Error, IdempotencyKey, Replay};
 use tokio::sync::oneshot;
 
 /// What came of a change that was not refused.
-pub(super) enum Repeat {
+pub(super) enum ChangeOutcome {
     /// It was made.
-    No,
+    Done,
     /// A request with the same key had made this before.
-    Of([u8; 20]),
+    RepeatOf([u8; 20]),
     Resumed {
         failing_since: Option<Timestamp>,
         recovery: Option<Replay>,
@@ -21,17 +21,17 @@ pub(super) enum Repeat {
 }
 
 impl Directory {
-    pub(super) fn idempotency(&self, once: Once) -> Option<IdempotencyKey> {
+    pub(super) fn idempotency(&self, once: IdempotencyDigest) -> Option<IdempotencyKey> {
         once.map(|digest| IdempotencyKey { digest, expires_at: self.clock.now() + self.idempotency_kept })
     }
 
-    pub(super) async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
+    pub(super) async fn change(&self, change: Change) -> Result<ChangeOutcome, ChangeError> {
         let deed = change.deed();
         self.change_as(deed, change).await
     }
 
     /// The same, where the audit log should say more than the change itself can.
-    pub(super) async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
+    pub(super) async fn change_as(&self, deed: Deed, change: Change) -> Result<ChangeOutcome, ChangeError> {
         self.change_with(1, deed, change, None).await
     }
 
@@ -41,7 +41,7 @@ impl Directory {
         count: u32,
         deed: Deed,
         change: Change,
-    ) -> Result<Repeat, ChangeError> {
+    ) -> Result<ChangeOutcome, ChangeError> {
         self.change_with(count, deed, change, None).await
     }
 
@@ -51,29 +51,29 @@ impl Directory {
         count: u32,
         deed: Deed,
         change: Change,
-        loads: Option<loads::Change>,
-    ) -> Result<Repeat, ChangeError> {
+        filter_budgets: Option<FilterReservation>,
+    ) -> Result<ChangeOutcome, ChangeError> {
         let entry = self.entries.entry_about(&self.actor, deed, count);
         let (answer, answered) = oneshot::channel();
-        let news = News::of(&change, &self.core);
-        let concerns_lanes = news.concerns_lanes();
+        let invalidation = Invalidation::of(&change, &self.core);
+        let affects_lanes = invalidation.affects_lanes();
         let done = Done::new(move |result: Result<Changed, Error>| {
-            if let (Some(loads), Ok(changed)) = (loads, &result) {
-                loads.settle(matches!(changed, Changed::Done { .. }));
+            if let (Some(filter_budgets), Ok(changed)) = (filter_budgets, &result) {
+                filter_budgets.settle(matches!(changed, Changed::Done { .. }));
             }
             if let Ok(changed) = &result {
-                news.take_effect(changed);
+                invalidation.apply(changed);
             }
             let _ = answer.send(result);
         });
         self.store.change(change, Some(entry), done);
         let changed = answered.await.map_err(|_| Error::Closed)??;
-        if concerns_lanes {
-            self.lanes_have_heard().await;
+        if affects_lanes {
+            self.wait_for_lanes().await;
         }
         match changed {
-            Changed::Done { .. } => Ok(Repeat::No),
-            Changed::Repeated { resource } => Ok(Repeat::Of(resource)),
+            Changed::Done { .. } => Ok(ChangeOutcome::Done),
+            Changed::Repeated { resource } => Ok(ChangeOutcome::RepeatOf(resource)),
             Changed::UidTaken => Err(ChangeError::UidTaken),
             Changed::NotFound => Err(ChangeError::NotFound),
             Changed::Stale => Err(ChangeError::Unsettled),
@@ -83,14 +83,14 @@ impl Directory {
             Changed::InUse { endpoint } => Err(ChangeError::InUse(endpoint)),
             Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
             Changed::Resumed { failing_since, recovery } => {
-                Ok(Repeat::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
+                Ok(ChangeOutcome::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
             }
-            Changed::Placed(_) | Changed::Unchanged => Ok(Repeat::Unchanged),
+            Changed::Placed(_) | Changed::Unchanged => Ok(ChangeOutcome::Unchanged),
         }
     }
 
     /// A change is answered once it holds: no request leaves any more that goes against it.
-    async fn lanes_have_heard(&self) {
+    async fn wait_for_lanes(&self) {
         // Nobody answers after the lanes have stopped; nothing is sent then either.
         let _ = self.inbox.ask(Event::Heard).await;
     }

@@ -1,24 +1,30 @@
 //! Keys and tokens, made and ended.
 
-use super::{ChangeError, Directory, Once, Repeat};
-use crate::credentials::{LONGEST_SESSION, NewKey, Revocations, make_key};
+use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
+use crate::credentials::{MAX_SESSION, NewKey, Revocations, make_key};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_store::{ApiKey, Change, Deed, PortalCut, RevokedToken, Who};
 use std::time::Duration;
 
 /// How often another prefix is tried because a key has it already.
-const TRIES: usize = 5;
+const MAX_PREFIX_ATTEMPTS: usize = 5;
 /// Tokens are taken for so much longer than they say.
-const LEEWAY: Duration = Duration::from_secs(15 * 60);
+const EXPIRY_LEEWAY: Duration = Duration::from_secs(15 * 60);
 
 impl Directory {
     /// A key and its text, which nobody can read again. [`ChangeError::Repeated`]: the request has made it before.
-    pub async fn create_key(&self, new: NewKey, once: Once) -> Result<(ApiKey, String), ChangeError> {
-        for _ in 0..TRIES {
+    pub async fn create_key(
+        &self,
+        new: NewKey,
+        once: IdempotencyDigest,
+    ) -> Result<(ApiKey, String), ChangeError> {
+        for _ in 0..MAX_PREFIX_ATTEMPTS {
             let (key, text) = make_key(new.clone(), self.clock.now(), &*self.entropy);
             let change = Change::CreateApiKey { key: key.clone(), idempotency: self.idempotency(once) };
             match self.change(change).await {
-                Ok(Repeat::Of(id)) => return Err(ChangeError::Repeated(ApiKeyId::from_bytes(id))),
+                Ok(ChangeOutcome::RepeatOf(id)) => {
+                    return Err(ChangeError::Repeated(ApiKeyId::from_bytes(id)));
+                }
                 Ok(_) => return Ok((key, text)),
                 Err(ChangeError::UidTaken) => {}
                 Err(ChangeError::TooMany) => return Err(ChangeError::TooManyApiKeys),
@@ -62,7 +68,7 @@ impl Directory {
         let cut = |session: Option<String>| {
             let issued_before = revocations.end_before(app, session.as_deref(), now);
             // Those for all have no end: whoever has the secret may have signed tokens that have none.
-            let expires_at = session.as_ref().map(|_| issued_before + delay.max(LONGEST_SESSION) + LEEWAY);
+            let expires_at = session.as_ref().map(|_| issued_before + delay.max(MAX_SESSION) + EXPIRY_LEEWAY);
             let ends_at = if delay.is_zero() {
                 issued_before
             } else {
@@ -78,8 +84,8 @@ impl Directory {
         let (fit, most) = match cuts.iter().all(|cut| cut.session.is_none()) {
             // It takes the place of all others, so there is always room for it.
             true if at_once => (true, 1),
-            true => (revocations.has_room_for_delayed_cut(app), Revocations::MOST_DELAYED),
-            false => (revocations.has_room_for_cuts(app, cuts.len()), Revocations::MOST_CUTS),
+            true => (revocations.can_add_delayed_cut(app), Revocations::MAX_DELAYED_CUTS),
+            false => (revocations.can_add_cuts(app, cuts.len()), Revocations::MAX_CUTS),
         };
         if !fit {
             return Err(ChangeError::TooManyRevocations(most));
@@ -94,10 +100,10 @@ impl Directory {
         mark: [u8; 32],
         ends_at: Option<Timestamp>,
     ) -> Result<(), ChangeError> {
-        if !self.credentials.revocations.has_room_for_token(org) {
-            return Err(ChangeError::TooManyRevocations(Revocations::MOST_TOKENS));
+        if !self.credentials.revocations.can_add_token(org) {
+            return Err(ChangeError::TooManyRevocations(Revocations::MAX_TOKENS));
         }
-        let expires_at = ends_at.map(|ends_at| ends_at + LEEWAY);
+        let expires_at = ends_at.map(|ends_at| ends_at + EXPIRY_LEEWAY);
         let change = Change::RevokeToken { token: RevokedToken { org, mark, expires_at } };
         let app = match &self.actor.who {
             Who::PortalToken { app, .. } => Some(*app),

@@ -1,6 +1,6 @@
 //! Endpoints, made, changed and deleted.
 
-use super::{ChangeError, Directory, Made, Once, Repeat, loads};
+use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, FilterReservation, IdempotencyDigest};
 use crate::EndpointHeaders;
 use crate::vault::Secrets;
 use aldaba_delivery::{ConditionCause, EndpointId, Health};
@@ -30,8 +30,8 @@ impl Directory {
         &self,
         which: WhichApplication,
         new: NewEndpoint,
-        once: Once,
-    ) -> Result<Made<Endpoint>, ChangeError> {
+        once: IdempotencyDigest,
+    ) -> Result<CreateOutcome<Endpoint>, ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
         if self.policies.get(application.org, &new.config.policy).is_none() {
             return Err(ChangeError::UnknownPolicy(new.config.policy));
@@ -61,16 +61,18 @@ impl Directory {
         let change = Change::CreateEndpoint {
             endpoint: endpoint.clone(),
             idempotency: self.idempotency(once),
-            notices: self.listeners.of_endpoint(&endpoint, "endpoint.created", json!({})),
+            notices: self.listeners.endpoint_notices(&endpoint, "endpoint.created", json!({})),
         };
-        let loads = self.filter_change(&endpoint, None).await?;
-        match self.change_with(1, change.deed(), change, loads).await {
+        let filter_budgets = self.reserve_filter(&endpoint, None).await?;
+        match self.change_with(1, change.deed(), change, filter_budgets).await {
             Err(error) => Err(name_missing(error, endpoint)),
-            Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
-            Ok(Repeat::Of(bytes)) => {
+            Ok(ChangeOutcome::Done | ChangeOutcome::Resumed { .. } | ChangeOutcome::Unchanged) => {
+                Ok(CreateOutcome::Created(endpoint))
+            }
+            Ok(ChangeOutcome::RepeatOf(bytes)) => {
                 let id = EndpointId::from_bytes(bytes).to_string();
                 let before = self.store.endpoint(app, id.clone()).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
+                before.map(CreateOutcome::Existing).ok_or(ChangeError::MadeAndGone(id))
             }
         }
     }
@@ -112,8 +114,8 @@ impl Directory {
             notices: self.notices_of_update(current, &endpoint, resume),
         };
         let deed = change.deed().with_fields(&fields);
-        let loads = self.filter_change(&endpoint, Some(current)).await?;
-        match self.change_with(1, deed, change, loads).await {
+        let filter_budgets = self.reserve_filter(&endpoint, Some(current)).await?;
+        match self.change_with(1, deed, change, filter_budgets).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.reconfigured(current, resume) {
                     endpoint.health = health;
@@ -125,32 +127,32 @@ impl Directory {
     }
 
     pub async fn delete_endpoint(&self, endpoint: &Endpoint) -> Result<(), ChangeError> {
-        let notices = self.listeners.of_endpoint(endpoint, "endpoint.deleted", json!({}));
+        let notices = self.listeners.endpoint_notices(endpoint, "endpoint.deleted", json!({}));
         let filtered = endpoint.config.filter.is_some();
         let (app, endpoint, at) = (endpoint.app, endpoint.id, self.clock.now());
         let change = Change::DeleteEndpoint { app, endpoint, at, notices };
-        let loads = if filtered { Some(self.loads.remove(app).await) } else { None };
-        self.change_with(1, change.deed(), change, loads).await.map(drop)
+        let filter_budgets = if filtered { Some(self.filter_budgets.remove(app).await) } else { None };
+        self.change_with(1, change.deed(), change, filter_budgets).await.map(drop)
     }
 
     /// What a change of an endpoint means for the filters of its application. Refused where they would be too much.
-    async fn filter_change(
+    async fn reserve_filter(
         &self,
         now: &Endpoint,
         before: Option<&Endpoint>,
-    ) -> Result<Option<loads::Change>, ChangeError> {
+    ) -> Result<Option<FilterReservation>, ChangeError> {
         let filters = (now.config.filter.clone(), before.and_then(|before| before.config.filter.clone()));
         let which = WhichApplication { org: now.org, key: now.app.to_string() };
-        self.loads.replace(now.app, filters, async { self.store.tenant(which).await }).await
+        self.filter_budgets.replace(now.app, filters, async { self.store.tenant(which).await }).await
     }
 
     fn notices_of_update(&self, before: &Endpoint, after: &Endpoint, resume: bool) -> Vec<Notice> {
-        let mut notices = self.listeners.of_endpoint(after, "endpoint.updated", json!({}));
+        let mut notices = self.listeners.endpoint_notices(after, "endpoint.updated", json!({}));
         let became = match after.switched(before, resume) {
             Some((_, ConditionCause::TurnedOff)) => {
-                self.listeners.of_endpoint(after, "endpoint.disabled", json!({"trigger": "manual"}))
+                self.listeners.endpoint_notices(after, "endpoint.disabled", json!({"trigger": "manual"}))
             }
-            Some(_) => self.listeners.of_endpoint(after, "endpoint.enabled", json!({})),
+            Some(_) => self.listeners.endpoint_notices(after, "endpoint.enabled", json!({})),
             None => Vec::new(),
         };
         notices.extend(became);

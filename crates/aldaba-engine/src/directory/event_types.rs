@@ -1,7 +1,7 @@
 //! Changes of event types. What is to be written is decided by what is in memory; the store refuses it where
 //! that is old, and it is decided anew.
 
-use super::{ChangeError, Directory, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
 use crate::EventTypes;
 use aldaba_delivery::{EventTypeId, OrgId};
 use aldaba_store::{Change, Deed, EventType, EventTypeChange, EventTypeWrite};
@@ -26,7 +26,7 @@ pub struct NewEventType {
 
 /// An event type that was put in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     Created(Arc<EventType>),
     Replaced(Arc<EventType>),
 }
@@ -37,7 +37,7 @@ impl Directory {
         &self,
         org: OrgId,
         new: NewEventType,
-        once: Once,
+        once: IdempotencyDigest,
     ) -> Result<Arc<EventType>, ChangeError> {
         let mut tries = self.tries();
         loop {
@@ -47,7 +47,7 @@ impl Directory {
             let made = self.event_type(org, &new, archived);
             let write = EventTypeWrite::put(archived, &made);
             match self.write_event_types(org, vec![write], made.id, once).await {
-                Ok(Repeat::Of(id)) => {
+                Ok(ChangeOutcome::RepeatOf(id)) => {
                     let before = self.event_types.by_id(org, EventTypeId::from_bytes(id));
                     return before
                         .ok_or_else(|| ChangeError::MadeAndGone(format!("the event type `{}`", new.name)));
@@ -63,20 +63,20 @@ impl Directory {
     }
 
     /// Puts it in the place of the one with its name, or makes it.
-    pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<Put, ChangeError> {
+    pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<PutOutcome, ChangeError> {
         let mut tries = self.tries();
         loop {
             let before = self.event_types.get(org, &new.name);
             let made = self.event_type(org, &new, before.as_deref());
             if let Some(before) = before.as_ref().filter(|before| made.changed_since(before).is_empty()) {
-                return Ok(Put::Replaced(before.clone()));
+                return Ok(PutOutcome::Replaced(before.clone()));
             }
             let write = EventTypeWrite::put(before.as_deref(), &made);
             match self.write_event_types(org, vec![write], made.id, None).await {
                 Err(ChangeError::Unsettled) => tries.again().await?,
                 Err(error) => return Err(error),
-                Ok(_) if before.is_some() => return Ok(Put::Replaced(made)),
-                Ok(_) => return Ok(Put::Created(made)),
+                Ok(_) if before.is_some() => return Ok(PutOutcome::Replaced(made)),
+                Ok(_) => return Ok(PutOutcome::Created(made)),
             }
         }
     }
@@ -133,12 +133,12 @@ impl Directory {
         org: OrgId,
         new: &[NewEventType],
         only: bool,
-        once: Once,
+        once: IdempotencyDigest,
     ) -> Result<Vec<String>, ChangeError> {
         let mut tries = self.tries();
         loop {
             let (writes, archived) = self.import(org, new, only);
-            self.there_is_room(org, &writes)?;
+            self.check_limits(org, &writes)?;
             if writes.is_empty() {
                 return Ok(archived);
             }
@@ -161,7 +161,7 @@ impl Directory {
         only: bool,
     ) -> Result<Vec<String>, ChangeError> {
         let (writes, archived) = self.import(org, new, only);
-        self.there_is_room(org, &writes)?;
+        self.check_limits(org, &writes)?;
         Ok(archived)
     }
 
@@ -216,9 +216,9 @@ impl Directory {
         org: OrgId,
         writes: Vec<EventTypeWrite>,
         resource: EventTypeId,
-        once: Once,
-    ) -> Result<Repeat, ChangeError> {
-        self.there_is_room(org, &writes)?;
+        once: IdempotencyDigest,
+    ) -> Result<ChangeOutcome, ChangeError> {
+        self.check_limits(org, &writes)?;
         let (idempotency, at) = (self.idempotency(once), self.clock.now());
         let changed = match &writes[..] {
             [EventTypeWrite { name, now: Some(now), .. }] => {
@@ -231,7 +231,7 @@ impl Directory {
         self.change_as(deed, Change::WriteEventTypes(change)).await
     }
 
-    fn there_is_room(&self, org: OrgId, writes: &[EventTypeWrite]) -> Result<(), ChangeError> {
+    fn check_limits(&self, org: OrgId, writes: &[EventTypeWrite]) -> Result<(), ChangeError> {
         let bytes = |schemas: &Option<String>| schemas.as_ref().map_or(0, String::len);
         let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
         for one in self.event_types.of_organization(org) {
@@ -244,10 +244,10 @@ impl Directory {
                 None => sizes.remove(&write.name),
             };
         }
-        if sizes.len() > EventTypes::MOST.max(before) {
+        if sizes.len() > EventTypes::MAX_PER_ORGANIZATION.max(before) {
             return Err(ChangeError::TooManyEventTypes);
         }
-        if sizes.values().sum::<usize>() > EventTypes::SCHEMA_BYTES.max(bytes_before) {
+        if sizes.values().sum::<usize>() > EventTypes::MAX_SCHEMA_BYTES.max(bytes_before) {
             return Err(ChangeError::SchemasTooLarge);
         }
         Ok(())
@@ -255,13 +255,13 @@ impl Directory {
 }
 
 /// What a change of event types means for the memory, once it is on disk.
-pub(super) struct EventTypeNews {
+pub(super) struct EventTypeInvalidation {
     event_types: EventTypes,
     org: OrgId,
     writes: Vec<(String, Option<Arc<EventType>>)>,
 }
 
-impl EventTypeNews {
+impl EventTypeInvalidation {
     pub(super) fn of(change: &Change, event_types: &EventTypes) -> Option<Self> {
         let Change::WriteEventTypes(change) = change else { return None };
         let write = |write: &EventTypeWrite| (write.name.clone(), write.now.clone().map(Arc::new));
@@ -269,7 +269,7 @@ impl EventTypeNews {
         Some(Self { event_types: event_types.clone(), org: change.org, writes })
     }
 
-    pub(super) fn take_effect(self) {
+    pub(super) fn apply(self) {
         for (name, now) in self.writes {
             match now {
                 Some(event_type) => self.event_types.put(event_type),

@@ -31,7 +31,7 @@ impl Directory {
 }
 
 /// What a change of policies means for the memory, once it is on disk.
-pub(super) struct PolicyNews {
+pub(super) struct PolicyInvalidation {
     policies: Policies,
     org: OrgId,
     name: String,
@@ -39,7 +39,7 @@ pub(super) struct PolicyNews {
     now: Option<OwnPolicy>,
 }
 
-impl PolicyNews {
+impl PolicyInvalidation {
     pub(super) fn of(change: &Change, policies: &Policies) -> Option<Self> {
         let (org, name, now) = match change {
             Change::CreatePolicy { policy } | Change::ReplacePolicy { policy } => {
@@ -52,7 +52,7 @@ impl PolicyNews {
     }
 
     /// The memory first: lanes that hear of it look there.
-    pub(super) fn take_effect(self, inbox: &Inbox) {
+    pub(super) fn apply(self, inbox: &Inbox) {
         match self.now {
             Some(own) => self.policies.put(own),
             None => self.policies.remove(self.org, &self.name),

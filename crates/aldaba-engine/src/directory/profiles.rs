@@ -37,7 +37,7 @@ impl Directory {
 }
 
 /// What a change of profiles means for the memory, once it is on disk.
-pub(super) struct ProfileNews {
+pub(super) struct ProfileInvalidation {
     profiles: Profiles,
     org: OrgId,
     name: String,
@@ -45,7 +45,7 @@ pub(super) struct ProfileNews {
     now: Option<Arc<Profile>>,
 }
 
-impl ProfileNews {
+impl ProfileInvalidation {
     pub(super) fn of(change: &Change, profiles: &Profiles) -> Option<Self> {
         let (org, name, now) = match change {
             Change::CreateProfile { profile } | Change::ReplaceProfile { profile } => {
@@ -59,7 +59,7 @@ impl ProfileNews {
     }
 
     /// The memory first: lanes that hear of it look there.
-    pub(super) fn take_effect(self, inbox: &Inbox) {
+    pub(super) fn apply(self, inbox: &Inbox) {
         match self.now {
             Some(profile) => self.profiles.put(self.org, profile),
             None => self.profiles.remove(self.org, &self.name),

@@ -1,6 +1,6 @@
 //! What is secret about an endpoint, changed after its creation.
 
-use super::{ChangeError, Core, Directory, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, Directory, DirectoryCore, IdempotencyDigest};
 use crate::vault::Secrets;
 use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
@@ -14,21 +14,21 @@ use std::time::Duration;
 
 /// Another signing key, and for how long the present one still signs beside it.
 #[derive(Clone, Debug)]
-pub struct Rotation {
+pub struct KeyRotation {
     /// `None`: one of the same kind is made.
     pub key: Option<SigningKey>,
     pub grace: Duration,
 }
 
-impl Rotation {
+impl KeyRotation {
     /// Former keys that still sign, at most.
-    pub const MOST_OLD: usize = 10;
+    pub const MAX_OLD_KEYS: usize = 10;
 }
 
 /// The public half of a key, and until when it signs if it has been replaced.
 pub type PublicKey = ([u8; 32], Option<Timestamp>);
 
-impl Core {
+impl DirectoryCore {
     /// The secret as its owner may see it: a public key for asymmetric ones.
     pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
         Ok(self.secrets(endpoint)?.key.public_text())
@@ -100,8 +100,8 @@ impl Directory {
     pub async fn rotate_key(
         &self,
         endpoint: &Endpoint,
-        rotation: Rotation,
-        once: Once,
+        rotation: KeyRotation,
+        once: IdempotencyDigest,
     ) -> Result<String, ChangeError> {
         let next = |current: &SigningKey| match (&rotation.key, current.is_asymmetric()) {
             (Some(key), _) => key.clone(),
@@ -115,7 +115,7 @@ impl Directory {
             if !rotation.grace.is_zero() {
                 secrets.old_keys.push((former, now + rotation.grace));
             }
-            if secrets.old_keys.len() > Rotation::MOST_OLD {
+            if secrets.old_keys.len() > KeyRotation::MAX_OLD_KEYS {
                 return Err(ChangeError::TooManyKeys);
             }
             Ok(true)
@@ -130,7 +130,7 @@ impl Directory {
         &self,
         action: &'static str,
         of: &Endpoint,
-        (once, tells): (Once, bool),
+        (once, tells): (IdempotencyDigest, bool),
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
     ) -> Result<Secrets, ChangeError> {
         let (app, endpoint) = (of.app, of.id);
@@ -145,7 +145,7 @@ impl Directory {
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
             let idempotency = self.idempotency(once);
             let notices = match tells {
-                true => self.listeners.of_endpoint(&found, "endpoint.updated", json!({})),
+                true => self.listeners.endpoint_notices(&found, "endpoint.updated", json!({})),
                 false => Vec::new(),
             };
             let was = found.sealed;
@@ -155,7 +155,7 @@ impl Directory {
             match self.change_as(deed, change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => tries.again().await?,
-                Ok(Repeat::Of(_)) => {
+                Ok(ChangeOutcome::RepeatOf(_)) => {
                     let now = self.store.endpoint(app, endpoint.to_string()).await?;
                     return self.secrets(&now.ok_or(ChangeError::NotFound)?);
                 }

@@ -1,8 +1,8 @@
 //! Sources, made and changed.
 
-use super::{ChangeError, Directory, Made, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, IdempotencyDigest};
 use crate::source::{NewSource, SourceSecrets, token_digest};
-use crate::{Doors, Tally, VaultError};
+use crate::{SourceCache, SourceCounters, VaultError};
 use aldaba_delivery::{AppId, SourceId};
 use aldaba_store::{Application, Change, FieldChange, Source, SourceToken};
 use base64::Engine as _;
@@ -14,7 +14,11 @@ const TOKEN_BYTES: usize = 24;
 
 impl Directory {
     /// Makes a source and the application that it owns. It has been checked.
-    pub async fn create_source(&self, new: NewSource, once: Once) -> Result<Made<Source>, ChangeError> {
+    pub async fn create_source(
+        &self,
+        new: NewSource,
+        once: IdempotencyDigest,
+    ) -> Result<CreateOutcome<Source>, ChangeError> {
         let now = self.clock.now();
         let (id, org) = (SourceId::new(now, self.entropy.bytes()), new.org);
         let (token, newest) = self.token();
@@ -44,12 +48,12 @@ impl Directory {
         let idempotency = self.idempotency(once);
         let change = Change::CreateSource { source: source.clone(), application, idempotency };
         match self.change(change).await {
-            Ok(Repeat::Of(bytes)) => {
+            Ok(ChangeOutcome::RepeatOf(bytes)) => {
                 let id = SourceId::from_bytes(bytes).to_string();
                 let before = self.store.source(org, id.clone()).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
+                before.map(CreateOutcome::Existing).ok_or(ChangeError::MadeAndGone(id))
             }
-            Ok(_) => Ok(Made::New(source)),
+            Ok(_) => Ok(CreateOutcome::Created(source)),
             Err(ChangeError::TooMany) => Err(ChangeError::TooManySources),
             Err(error) => Err(error),
         }
@@ -70,7 +74,7 @@ impl Directory {
         if fields.is_empty() {
             return Ok(source);
         }
-        let source = self.touched(source);
+        let source = self.with_new_timestamp(source);
         let change = Change::UpdateSource { source: source.clone(), was: current.updated_at };
         let deed = change.deed().with_fields(&fields);
         self.change_as(deed, change).await?;
@@ -78,7 +82,11 @@ impl Directory {
     }
 
     /// Another token takes the place of the newest, which counts for a while beside it.
-    pub async fn rotate_source_token(&self, current: &Source, once: Once) -> Result<Source, ChangeError> {
+    pub async fn rotate_source_token(
+        &self,
+        current: &Source,
+        once: IdempotencyDigest,
+    ) -> Result<Source, ChangeError> {
         let (now, secrets) = (self.trust.believed(self.clock.now()), self.source_secrets(current)?);
         let (token, newest) = self.token();
         let until = now + Source::OLD_TOKEN_KEPT;
@@ -98,13 +106,13 @@ impl Directory {
             &*self.entropy,
         );
         let tokens = [newest].into_iter().chain(old).collect();
-        let source = self.touched(Source { tokens, sealed, ..current.clone() });
+        let source = self.with_new_timestamp(Source { tokens, sealed, ..current.clone() });
         let (was, idempotency) = (current.updated_at, self.idempotency(once));
         let change = Change::RotateSourceToken { source: source.clone(), was, idempotency };
         let deed = change.deed().with_changes(vec![FieldChange::secret("token", true, true)]);
         match self.change_as(deed, change).await? {
             // The one before has rotated it; the newest is the same by now, or a later one.
-            Repeat::Of(_) => {
+            ChangeOutcome::RepeatOf(_) => {
                 let found = self.store.source(source.org, source.id.to_string()).await?;
                 found.ok_or_else(|| ChangeError::MadeAndGone(source.id.to_string()))
             }
@@ -125,13 +133,13 @@ impl Directory {
     }
 
     /// Two changes never have the same moment: it tells one from the other.
-    fn touched(&self, source: Source) -> Source {
+    fn with_new_timestamp(&self, source: Source) -> Source {
         let updated_at = self.clock.now().max(source.updated_at + Duration::from_millis(1));
         Source { updated_at, ..source }
     }
 }
 
-impl super::Core {
+impl super::DirectoryCore {
     /// What is secret about a source.
     pub fn source_secrets(&self, source: &Source) -> Result<SourceSecrets, VaultError> {
         self.vault.open_source(source.org, source.id, &source.sealed)
@@ -149,29 +157,33 @@ impl super::Core {
 }
 
 /// What a change of a source means for the memory, once it is on disk.
-pub(super) struct SourceNews {
-    doors: Doors,
+pub(super) struct SourceInvalidation {
+    source_cache: SourceCache,
     /// It is gone.
-    tally: Option<Tally>,
+    source_counters: Option<SourceCounters>,
     source: SourceId,
 }
 
-impl SourceNews {
-    pub(super) fn of(change: &Change, doors: &Doors, tally: &Tally) -> Option<Self> {
-        let (source, tally) = match change {
+impl SourceInvalidation {
+    pub(super) fn of(
+        change: &Change,
+        source_cache: &SourceCache,
+        source_counters: &SourceCounters,
+    ) -> Option<Self> {
+        let (source, source_counters) = match change {
             Change::UpdateSource { source, .. } | Change::RotateSourceToken { source, .. } => {
                 (source.id, None)
             }
-            Change::DeleteSource { source, .. } => (*source, Some(tally.clone())),
+            Change::DeleteSource { source, .. } => (*source, Some(source_counters.clone())),
             _ => return None,
         };
-        Some(Self { doors: doors.clone(), tally, source })
+        Some(Self { source_cache: source_cache.clone(), source_counters, source })
     }
 
-    pub(super) fn take_effect(self) {
-        self.doors.forget(self.source);
-        if let Some(tally) = self.tally {
-            tally.forget(self.source);
+    pub(super) fn apply(self) {
+        self.source_cache.forget(self.source);
+        if let Some(source_counters) = self.source_counters {
+            source_counters.forget(self.source);
         }
     }
 }

@@ -1,32 +1,32 @@
 //! An engine is put together, and set going.
 
 use super::{Engine, Inner};
-use crate::aside::Aside;
 use crate::attempt::Sender;
 use crate::background::Background;
+use crate::blocking_pool::BlockingPool;
 use crate::clock_trust::{ClockWatch, TrustedClock};
-use crate::content::Contents;
-use crate::credentials::{Credentials, Uses};
-use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
+use crate::content::ContentBudget;
+use crate::credentials::{Credentials, KeyUseWriter};
+use crate::directory::{DirectoryAccess, DirectoryCore, FilterBudgets, Tenants};
 use crate::dispatcher::{Dispatcher, Inbox};
 use crate::due_times::DueTimes;
 use crate::entries::Entries;
 use crate::expiry::Expirer;
 use crate::gates::Gates;
 use crate::intake::Intake;
-use crate::operational::{Listeners, Operational};
+use crate::operational::{OperationalListeners, OperationalSender};
 use crate::orphans::Orphans;
 use crate::places;
 use crate::recorder::Recorder;
 use crate::replay::Replays;
 use crate::resend::{Places, Resender};
 use crate::retention::{Retention, Walks};
-use crate::source::{Looking, Sources};
+use crate::source::{InspectionQueue, SourceServices};
 use crate::sweep::Sweep;
 use crate::turns::Turns;
 use crate::{
-    Clock, ClockTrust, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally,
-    Transport, Vault,
+    Clock, ClockTrust, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, SourceCache,
+    SourceCounters, Transport, Vault,
 };
 use aldaba_delivery::CLOCK_TOLERANCE;
 use aldaba_store::{Done, Error, Store};
@@ -79,7 +79,7 @@ impl Engine {
         for own in store.profiles().await? {
             profiles.put(own.org, Profiles::read(&own)?);
         }
-        let listeners = Listeners::read(&*store).await?;
+        let listeners = OperationalListeners::read(&*store).await?;
         let credentials = Credentials::read(&*store).await?;
         let event_types = EventTypes::default();
         for event_type in store.event_types().await? {
@@ -101,12 +101,12 @@ impl Engine {
             kept,
             background.clone(),
         );
-        let sources = Sources {
-            doors: Doors::new(store.clone(), clock.clone(), trust.clone(), vault.clone()),
-            tally: Tally::default(),
-            looking: Looking::new(Aside::new()),
+        let sources = SourceServices {
+            source_cache: SourceCache::new(store.clone(), clock.clone(), trust.clone(), vault.clone()),
+            counters: SourceCounters::default(),
+            inspections: InspectionQueue::new(BlockingPool::new()),
         };
-        let directory = DirectoryAccess::new(Core {
+        let directory = DirectoryAccess::new(DirectoryCore {
             store: store.clone(),
             clock: clock.clone(),
             trust: trust.clone(),
@@ -123,11 +123,11 @@ impl Engine {
             entries: entries.clone(),
             orphans: orphaned,
             idempotency_kept: kept,
-            loads: Loads::default(),
-            doors: sources.doors.clone(),
-            tally: sources.tally.clone(),
+            filter_budgets: FilterBudgets::default(),
+            source_cache: sources.source_cache.clone(),
+            source_counters: sources.counters.clone(),
         });
-        let contents = Contents::new(options.content_bytes);
+        let contents = ContentBudget::new(options.content_bytes);
         let sender = Sender {
             store: store.clone(),
             transport,
@@ -225,7 +225,7 @@ impl Engine {
             trust: trust.clone(),
             walks: Walks::new(&surplus_gates),
         };
-        let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
+        let uses = KeyUseWriter { keys: credentials.keys.clone(), store: store.clone() };
         let intake = Arc::new(Intake {
             store: store.clone(),
             directory: directory.clone(),
@@ -236,10 +236,10 @@ impl Engine {
             event_types: event_types.clone(),
             idempotency_kept: options.idempotency_kept,
             quotas: options.quotas,
-            matching: Aside::new(),
-            checking: Aside::new(),
+            matching: BlockingPool::new(),
+            checking: BlockingPool::new(),
         });
-        let operational = Operational {
+        let operational = OperationalSender {
             store: store.clone(),
             intake: intake.clone(),
             listeners,
@@ -271,7 +271,7 @@ impl Engine {
             entries,
             inbox,
             failed,
-            explaining: Aside::new(),
+            explaining: BlockingPool::new(),
             patience: options.patience,
             clock_watch,
             background,
@@ -286,7 +286,7 @@ async fn check_key(store: &dyn Store, vault: &Vault, entropy: &dyn Entropy) -> R
     let done = Done::new(move |result| drop(answer.send(result)));
     store.settle_setting(ENCRYPTION_CHECK, vault.check_value(entropy), done);
     let settled = answered.await.map_err(|_| Error::Closed)??;
-    if vault.made(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
+    if vault.matches_check_value(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
 }
 
 impl fmt::Debug for Parts {

@@ -1,7 +1,7 @@
 //! The commit: what is written, the lanes hear of, and then the sender.
 
 use super::{Intake, NewEvent, SendError, Sent};
-use crate::content::HeldContent;
+use crate::content::BudgetedContent;
 use crate::dispatcher::{Event, Offer};
 use crate::patience::within;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
@@ -94,7 +94,7 @@ struct News {
     app: AppId,
     message: MessageId,
     due_at: Timestamp,
-    held: Option<Arc<HeldContent>>,
+    held: Option<Arc<BudgetedContent>>,
     /// Each with whether it takes its place in the order of its endpoint later. Lanes hear of it all the same: one that has
     /// not read yet that its endpoint is ordered must know all that waits.
     deliveries: Vec<(NewDelivery, bool)>,

@@ -4,9 +4,9 @@
 
 mod brand;
 mod builtin;
+mod json;
 mod payload;
 mod template;
-mod text;
 mod validate;
 
 pub use brand::Brand;
@@ -18,7 +18,7 @@ use aldaba_signature::{Scheme, SigningKey};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
-use template::{Field, Template};
+use template::{Placeholder, Template};
 
 const AGENT: &str = concat!("Aldaba/", env!("CARGO_PKG_VERSION"));
 
@@ -26,7 +26,7 @@ const AGENT: &str = concat!("Aldaba/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     name: String,
-    headers: Vec<Header>,
+    headers: Vec<ProfileHeader>,
     scheme: Option<Scheme>,
     /// The fields of the payload that templates name.
     fields: Vec<String>,
@@ -42,7 +42,7 @@ pub struct ProfileSpec {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Header {
+struct ProfileHeader {
     name: HeaderName,
     /// Name and template as they were written.
     written: (String, String),
@@ -51,7 +51,7 @@ struct Header {
 
 /// What one attempt is about.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct HeaderContext<'a> {
     /// The same on every retry and replay.
     pub(crate) message: MessageId,
     /// Where its sender gave one.
@@ -80,22 +80,26 @@ impl Profile {
 
     /// The headers of one attempt. One whose template asks for what the message does not have is left
     /// out.
-    pub(crate) fn headers(&self, facts: &Facts<'_>) -> HeaderMap {
-        self.fill(&Filling::new(self, facts))
+    pub(crate) fn headers(&self, context: &HeaderContext<'_>) -> HeaderMap {
+        self.fill(&PlaceholderValues::new(self, context))
     }
 
     /// The same where the body is not known any more: without a signature, and without what is taken from it.
-    pub(crate) fn headers_without_body(&self, facts: &Facts<'_>) -> HeaderMap {
-        self.fill(&Filling { signature: None, fields: Vec::new(), ..Filling::new(self, facts) })
+    pub(crate) fn headers_without_body(&self, context: &HeaderContext<'_>) -> HeaderMap {
+        self.fill(&PlaceholderValues {
+            signature: None,
+            fields: Vec::new(),
+            ..PlaceholderValues::new(self, context)
+        })
     }
 
-    fn fill(&self, filling: &Filling<'_>) -> HeaderMap {
+    fn fill(&self, values: &PlaceholderValues<'_>) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 5);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         for header in &self.headers {
-            let text = header.value.fill(|field| filling.get(field));
+            let text = header.value.fill(|field| values.get(field));
             if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 headers.insert(header.name.clone(), value);
             }
@@ -105,35 +109,35 @@ impl Profile {
 }
 
 /// What the placeholders stand for in one attempt.
-struct Filling<'a> {
-    facts: &'a Facts<'a>,
+struct PlaceholderValues<'a> {
+    context: &'a HeaderContext<'a>,
     id: String,
     seconds: i64,
     signature: Option<String>,
     fields: Vec<Option<String>>,
 }
 
-impl<'a> Filling<'a> {
-    fn new(profile: &Profile, facts: &'a Facts<'a>) -> Self {
-        let (id, seconds) = (facts.message.to_string(), facts.now.millis().div_euclid(1000));
-        let sign = |scheme: Scheme| scheme.sign(facts.keys, &id, seconds, facts.body);
+impl<'a> PlaceholderValues<'a> {
+    fn new(profile: &Profile, context: &'a HeaderContext<'a>) -> Self {
+        let (id, seconds) = (context.message.to_string(), context.now.millis().div_euclid(1000));
+        let sign = |scheme: Scheme| scheme.sign(context.keys, &id, seconds, context.body);
         let signature = profile.scheme.map(sign);
-        Self { facts, id, seconds, signature, fields: payload::find(facts.body, &profile.fields) }
+        Self { context, id, seconds, signature, fields: payload::find(context.body, &profile.fields) }
     }
 
-    fn get(&self, field: Field) -> Option<Cow<'_, str>> {
+    fn get(&self, field: Placeholder) -> Option<Cow<'_, str>> {
         Some(match field {
-            Field::Id => self.id.as_str().into(),
-            Field::EventId => self.facts.event_id.unwrap_or(&self.id).into(),
-            Field::Type => self.facts.event_type.into(),
-            Field::Timestamp => self.seconds.to_string().into(),
-            Field::TimestampMs => self.facts.now.millis().to_string().into(),
-            Field::Attempt => self.facts.attempts.to_string().into(),
-            Field::Version => self.facts.version?.into(),
-            Field::Endpoint => self.facts.endpoint.to_string().into(),
-            Field::App => self.facts.app.to_string().into(),
-            Field::Signature => self.signature.as_deref()?.into(),
-            Field::Payload(index) => self.fields.get(index)?.as_deref()?.into(),
+            Placeholder::Id => self.id.as_str().into(),
+            Placeholder::EventId => self.context.event_id.unwrap_or(&self.id).into(),
+            Placeholder::Type => self.context.event_type.into(),
+            Placeholder::Timestamp => self.seconds.to_string().into(),
+            Placeholder::TimestampMs => self.context.now.millis().to_string().into(),
+            Placeholder::Attempt => self.context.attempts.to_string().into(),
+            Placeholder::Version => self.context.version?.into(),
+            Placeholder::Endpoint => self.context.endpoint.to_string().into(),
+            Placeholder::App => self.context.app.to_string().into(),
+            Placeholder::Signature => self.signature.as_deref()?.into(),
+            Placeholder::Payload(index) => self.fields.get(index)?.as_deref()?.into(),
         })
     }
 }

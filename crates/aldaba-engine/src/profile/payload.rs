@@ -7,27 +7,27 @@ use serde_json::value::RawValue;
 use std::fmt;
 
 /// A header is no place for more.
-const LONGEST: usize = 256;
+const MAX_CHARS: usize = 256;
 
 /// What each of the names has for a value: a string, a number or a boolean that can stand in a header.
 pub(super) fn find(body: &[u8], names: &[String]) -> Vec<Option<String>> {
     let mut found = vec![None; names.len()];
     if !names.is_empty() {
-        let mut look = Look { names, found: &mut found, left: names.len() };
+        let mut scan = FieldScan { names, found: &mut found, left: names.len() };
         // It ends with an error as soon as all are found.
-        let _ = serde_json::Deserializer::from_slice(body).deserialize_map(&mut look);
+        let _ = serde_json::Deserializer::from_slice(body).deserialize_map(&mut scan);
     }
     found.into_iter().map(|value: Option<Option<String>>| value.flatten()).collect()
 }
 
-struct Look<'a> {
+struct FieldScan<'a> {
     names: &'a [String],
     /// Outer `None`: not seen yet.
     found: &'a mut [Option<Option<String>>],
     left: usize,
 }
 
-impl<'de> Visitor<'de> for &mut Look<'_> {
+impl<'de> Visitor<'de> for &mut FieldScan<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,7 +35,7 @@ impl<'de> Visitor<'de> for &mut Look<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(index) = map.next_key_seed(Key(self.names))? {
+        while let Some(index) = map.next_key_seed(FieldKey(self.names))? {
             match index {
                 Some(index) if self.found[index].is_none() => {
                     self.found[index] = Some(shown(map.next_value::<&RawValue>()?.get()));
@@ -52,9 +52,9 @@ impl<'de> Visitor<'de> for &mut Look<'_> {
 }
 
 /// A key, as its place among the names.
-struct Key<'a>(&'a [String]);
+struct FieldKey<'a>(&'a [String]);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for FieldKey<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
@@ -62,7 +62,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl Visitor<'_> for Key<'_> {
+impl Visitor<'_> for FieldKey<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,7 +81,7 @@ fn shown(json: &str) -> Option<String> {
         b'{' | b'[' | b'n' => return None,
         _ => json.to_owned(),
     };
-    let fits = (1..=LONGEST).contains(&text.len())
+    let fits = (1..=MAX_CHARS).contains(&text.len())
         && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim_ascii() == text;
     fits.then_some(text)
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_cannot_stand_in_a_header_is_not_taken() {
-        let long = format!("\"{}\"", "x".repeat(LONGEST + 1));
+        let long = format!("\"{}\"", "x".repeat(MAX_CHARS + 1));
         for json in
             ["null", "{}", "[1]", "\"\"", "\" a\"", "\"a\\r\\nX-Evil: 1\"", "\"ñ\"", "\"\\u0000\"", &long]
         {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 const BODY: &[u8] = br#"{"jobId":"j-7","test": 2432232314}"#;
 
-fn facts<'a>(keys: &'a [SigningKey], version: Option<&'a str>) -> Facts<'a> {
-    Facts {
+fn context<'a>(keys: &'a [SigningKey], version: Option<&'a str>) -> HeaderContext<'a> {
+    HeaderContext {
         message: MessageId::from_bytes([1; 20]),
         event_id: None,
         event_type: "invoice.paid",
@@ -34,7 +34,7 @@ fn read(json: &Value) -> Result<Profile, Vec<(String, String)>> {
 
 fn sent(profile: &Profile, version: Option<&str>) -> Vec<(String, String)> {
     let keys = [key()];
-    let headers = profile.headers(&facts(&keys, version));
+    let headers = profile.headers(&context(&keys, version));
     let own = headers.iter().skip(3);
     own.map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned())).collect()
 }
@@ -56,11 +56,11 @@ fn e1_the_event_id_is_the_senders_and_the_messages_where_the_sender_gave_none() 
     let branded = builtin("branded", &"Zeltapay".parse().expect("a brand")).expect("it is built in");
     let (keys, message) = ([key()], MessageId::from_bytes([1; 20]).to_string());
     for (given, expected) in [(Some("order-7.paid"), "order-7.paid"), (None, &*message)] {
-        let facts = Facts { event_id: given, ..facts(&keys, None) };
-        for headers in [branded.headers(&facts), branded.headers_without_body(&facts)] {
+        let context = HeaderContext { event_id: given, ..context(&keys, None) };
+        for headers in [branded.headers(&context), branded.headers_without_body(&context)] {
             assert_eq!(headers["zeltapay-event-id"], expected);
         }
-        assert_eq!(own.headers(&facts)["x-event"], format!("event={expected}"));
+        assert_eq!(own.headers(&context)["x-event"], format!("event={expected}"));
     }
 }
 
@@ -70,7 +70,7 @@ fn e1_an_event_id_can_break_no_header() {
     let profile = read(&json!({"name": "a", "headers": {"X-Event": "{eventId}"}})).expect("a profile");
     let keys = [key()];
     for given in ["a\r\nX-Evil: 1", "a\nb", "\u{0}", "\u{7f}"] {
-        let sent = profile.headers(&Facts { event_id: Some(given), ..facts(&keys, None) });
+        let sent = profile.headers(&HeaderContext { event_id: Some(given), ..context(&keys, None) });
         assert!(!sent.contains_key("x-event") && !sent.contains_key("x-evil"), "{given:?}");
     }
 }
@@ -265,20 +265,20 @@ fn the_page_on_profiles_shows_what_is_sent() {
     let page = include_str!("../../../../docs/profiles.md");
     let (keys, brand) = ([key()], "Zeltapay".parse().expect("a brand"));
     let message = "msg_3M9KlX4MZz10D6NByhC8p0MEFnG".parse().expect("an id");
-    let facts = Facts {
+    let context = HeaderContext {
         message,
         event_type: "job.done",
         attempts: 1,
         now: Timestamp::from_millis(1_794_757_495_000),
         body: br#"{"jobId": "job-7", "status": "completed"}"#,
-        ..facts(&keys, Some("2"))
+        ..context(&keys, Some("2"))
     };
     let (_, example) = page.split_once("```json\n").expect("an example");
     let (example, _) = example.split_once("```").expect("its end");
     let own = read(&serde_json::from_str(example).expect("JSON")).expect("a profile");
     let builtin = |name: &&str| builtin(name, &brand).expect("it is built in");
     for profile in aldaba_delivery::BUILTIN_PROFILES.iter().map(builtin).chain([own]) {
-        for (name, value) in profile.headers(&facts).iter().skip(3) {
+        for (name, value) in profile.headers(&context).iter().skip(3) {
             let line = format!("{name}: {}", value.to_str().expect("text"));
             assert!(page.contains(&line), "docs/profiles.md lacks, of `{}`:\n{line}", profile.name());
         }
@@ -299,7 +299,7 @@ proptest! {
             prop_assert_eq!(read(&profile.to_json()), Ok(profile.clone()));
             let body = json!({"jobId": value}).to_string();
             let (keys, event_type) = ([key()], value.as_str());
-            let sent = profile.headers(&Facts { body: body.as_bytes(), event_type, ..facts(&keys, None) });
+            let sent = profile.headers(&HeaderContext { body: body.as_bytes(), event_type, ..context(&keys, None) });
             prop_assert!(sent.values().all(|value| !value.is_empty() && !value.as_bytes().contains(&b'\n')));
         }
     }

@@ -7,37 +7,37 @@ mod meter;
 mod versions;
 mod walk;
 
-pub use versions::{Schemas, Unfit};
+pub use versions::{CheckError, Schemas};
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator};
-use meter::{Looked, Metered, PIECE, Prices, Spent};
+use meter::{AccessCosts, BudgetExhausted, Metered, MeteredValue, TEXT_UNIT_BYTES};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
-use walk::Shape;
+use walk::SchemaShape;
 
 /// Looks that a validation may take: so many, and so many more for each byte of the payload. One takes some ten
 /// nanoseconds, and a part of a microsecond where the worst of patterns has to go on from byte to byte. So the worst
 /// schema takes 0.3 s with a small payload and 2 s with one of a mebibyte.
-const LOOKS: u64 = 500_000;
-const LOOKS_PER_BYTE: u64 = 4;
+const BASE_COST: u64 = 500_000;
+const COST_PER_BYTE: u64 = 4;
 /// What the smallest pattern pays for each byte.
-const LOOKS_OF_A_PATTERN: u64 = 2;
+const PATTERN_COST_PER_BYTE: u64 = 2;
 /// Looks for all payloads of one request together, and so many more for each of their bytes: enough for one whatever it
 /// is, and for a thousand that take what is usual. It is 2 s with the worst of schemas, and a twentieth of one with most.
-const LOOKS_OF_A_REQUEST: u64 = 10 * LOOKS;
+const REQUEST_COST: u64 = 10 * BASE_COST;
 /// Looks that are taken at once, on a thread that others wait for, by all payloads of a request together; and what each
 /// payload costs whatever it is checked against.
-const LOOKS_AT_ONCE: u64 = 5_000;
-const LOOKS_OF_A_PAYLOAD: u64 = 50;
+const MAX_INLINE_COST: u64 = 5_000;
+const PAYLOAD_COST: u64 = 50;
 /// For finding out all that is wrong, which takes more time and memory than finding out that something is.
-const LOOKS_FOR_PROBLEMS: u64 = 100_000;
+const REPORT_COST: u64 = 100_000;
 /// Problems that are named.
-const MOST_PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 /// Characters of a value that a problem shows.
-const LONGEST_SHOWN: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 /// What a `type` may be.
 const TYPES: &str = "array, boolean, integer, null, number, object, string, or a list of these";
 
@@ -48,20 +48,20 @@ const PATTERN_CACHE: usize = 256 << 10;
 
 /// Looks that several checks may take together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance(u64);
+pub(crate) struct CheckBudget(u64);
 
-impl Allowance {
+impl CheckBudget {
     /// For payloads with so many bytes. A payload that does not fit may be looked at twice.
-    pub(crate) fn of_a_request(bytes: usize) -> Self {
-        Self(LOOKS_OF_A_REQUEST.saturating_add(2 * LOOKS_PER_BYTE.saturating_mul(bytes as u64)))
+    pub(crate) fn for_request(bytes: usize) -> Self {
+        Self(REQUEST_COST.saturating_add(2 * COST_PER_BYTE.saturating_mul(bytes as u64)))
     }
 
-    pub(crate) fn at_once() -> Self {
-        Self(LOOKS_AT_ONCE)
+    pub(crate) fn inline() -> Self {
+        Self(MAX_INLINE_COST)
     }
 
-    fn take(&mut self, looks: u64) -> Option<()> {
-        self.0 = self.0.checked_sub(looks)?;
+    fn take(&mut self, cost: u64) -> Option<()> {
+        self.0 = self.0.checked_sub(cost)?;
         Some(())
     }
 
@@ -71,9 +71,9 @@ impl Allowance {
         schema: &Schema,
         payload: &Value,
         most: u64,
-        validate: impl FnOnce(Looked<'_>) -> T,
-    ) -> Option<Result<T, Spent>> {
-        let (done, left) = meter::run(payload, most.min(self.0), schema.prices, validate);
+        validate: impl FnOnce(MeteredValue<'_>) -> T,
+    ) -> Option<Result<T, BudgetExhausted>> {
+        let (done, left) = meter::run(payload, most.min(self.0), schema.costs, validate);
         let short = self.0 < most && done.is_err();
         self.0 = self.0 - most.min(self.0) + left;
         (!short).then_some(done)
@@ -83,7 +83,7 @@ impl Allowance {
 /// A JSON Schema that can be used.
 pub struct Schema {
     validator: Validator<Metered>,
-    prices: Prices,
+    costs: AccessCosts,
     /// It has alternatives. Why none of them fits is told at length, even by who tells one problem alone.
     alternatives: bool,
 }
@@ -98,9 +98,9 @@ pub struct SchemaError {
 
 /// Why a payload does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum PayloadError {
     Problems {
-        problems: Vec<Problem>,
+        problems: Vec<PayloadProblem>,
         /// How many more there are; `None`: nobody has counted.
         more: Option<usize>,
     },
@@ -114,7 +114,7 @@ pub enum Misfit {
 
 /// What is wrong with a payload, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct PayloadProblem {
     pub place: Vec<String>,
     pub why: String,
 }
@@ -128,21 +128,21 @@ impl SchemaError {
 impl Schema {
     pub fn new(schema: &Value) -> Result<Self, Vec<SchemaError>> {
         let draft = draft(schema)?;
-        let own_name = if draft == Draft::Draft4 { "id" } else { "$id" };
-        let shape = walk::walk(schema, own_name).map_err(|error| vec![error])?;
+        let id_keyword = if draft == Draft::Draft4 { "id" } else { "$id" };
+        let shape = walk::walk(schema, id_keyword).map_err(|error| vec![error])?;
         let mut refused = None;
         for size in PATTERN_SIZES {
             let patterns = PatternOptions::regex().size_limit(size).dfa_size_limit(PATTERN_CACHE);
             let built = jsonschema::options_for::<Metered>()
                 .with_draft(draft)
                 .with_pattern_options(patterns)
-                .with_retriever(Nothing)
+                .with_retriever(NoRetriever)
                 .should_validate_formats(true)
                 .build(schema);
             match built {
                 Ok(validator) => {
-                    let (prices, alternatives) = (prices(shape, size), shape.alternatives);
-                    return Ok(Self { validator, prices, alternatives });
+                    let (costs, alternatives) = (costs(shape, size), shape.alternatives);
+                    return Ok(Self { validator, costs, alternatives });
                 }
                 Err(error) => refused = Some(unusable(&error)),
             }
@@ -150,50 +150,50 @@ impl Schema {
         Err(refused.into_iter().collect())
     }
 
-    pub fn check(&self, payload: &[u8]) -> Result<(), Misfit> {
-        let within = self.check_within(payload, &mut Allowance::of_a_request(payload.len()));
+    pub fn check(&self, payload: &[u8]) -> Result<(), PayloadError> {
+        let within = self.check_within(payload, &mut CheckBudget::for_request(payload.len()));
         // The allowance is enough for one.
-        within.map_err(|misfit| misfit.unwrap_or(Misfit::TooCostly))
+        within.map_err(|misfit| misfit.unwrap_or(PayloadError::TooCostly))
     }
 
     /// With what is left of an allowance; `None`: it was not enough to find out.
     pub(crate) fn check_within(
         &self,
         payload: &[u8],
-        allowance: &mut Allowance,
-    ) -> Result<(), Option<Misfit>> {
-        allowance.take(LOOKS_OF_A_PAYLOAD).ok_or(None)?;
-        let looks = LOOKS.saturating_add(LOOKS_PER_BYTE.saturating_mul(payload.len() as u64));
+        budget: &mut CheckBudget,
+    ) -> Result<(), Option<PayloadError>> {
+        budget.take(PAYLOAD_COST).ok_or(None)?;
+        let cost = BASE_COST.saturating_add(COST_PER_BYTE.saturating_mul(payload.len() as u64));
         let payload: Value =
-            serde_json::from_slice(payload).map_err(|error| Misfit::Unreadable(error.to_string()))?;
-        match allowance.run(self, &payload, looks, |payload| self.validator.is_valid(payload)).ok_or(None)? {
+            serde_json::from_slice(payload).map_err(|error| PayloadError::Unreadable(error.to_string()))?;
+        match budget.run(self, &payload, cost, |payload| self.validator.is_valid(payload)).ok_or(None)? {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Some(self.why(&payload, looks, allowance).ok_or(None)?)),
-            Err(_) => Err(Some(Misfit::TooCostly)),
+            Ok(false) => Err(Some(self.why(&payload, cost, budget).ok_or(None)?)),
+            Err(_) => Err(Some(PayloadError::TooCostly)),
         }
     }
 
     /// `None`: the allowance was not enough to say.
-    fn why(&self, payload: &Value, looks: u64, allowance: &mut Allowance) -> Option<Misfit> {
-        let found = allowance.run(self, payload, LOOKS_FOR_PROBLEMS, |payload| {
+    fn why(&self, payload: &Value, cost: u64, budget: &mut CheckBudget) -> Option<PayloadError> {
+        let found = budget.run(self, payload, REPORT_COST, |payload| {
             let mut errors = self.validator.iter_errors(payload);
-            let problems: Vec<_> = errors.by_ref().take(MOST_PROBLEMS).map(|error| problem(&error)).collect();
+            let problems: Vec<_> = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
             (problems, errors.count())
         });
         if let Ok((problems, more)) = found?
             && !problems.is_empty()
         {
-            return Some(Misfit::Problems { problems, more: Some(more) });
+            return Some(PayloadError::Problems { problems, more: Some(more) });
         }
         if self.alternatives {
-            return Some(Misfit::Somewhere);
+            return Some(PayloadError::Somewhere);
         }
-        let first = allowance.run(self, payload, looks, |payload| {
+        let first = budget.run(self, payload, cost, |payload| {
             self.validator.validate(payload).err().map(|error| problem(&error))
         });
         Some(match first?.ok().flatten() {
-            Some(first) => Misfit::Problems { problems: vec![first], more: None },
-            None => Misfit::Somewhere,
+            Some(first) => PayloadError::Problems { problems: vec![first], more: None },
+            None => PayloadError::Somewhere,
         })
     }
 }
@@ -246,7 +246,7 @@ fn well_formed(schema: &Value, draft: Draft) -> Result<(), Vec<SchemaError>> {
         if !errors.contains(&error) {
             errors.push(error);
         }
-        if errors.len() == MOST_PROBLEMS {
+        if errors.len() == MAX_PROBLEMS {
             break;
         }
     }
@@ -263,19 +263,19 @@ fn draft_name(draft: Draft) -> &'static str {
     }
 }
 
-fn prices(shape: Shape, pattern_size: usize) -> Prices {
+fn costs(shape: SchemaShape, pattern_size: usize) -> AccessCosts {
     let text = match shape.patterns {
         0 => 1,
-        _ => LOOKS_OF_A_PATTERN * PIECE * (pattern_size / PATTERN_SIZES[0]) as u64,
+        _ => PATTERN_COST_PER_BYTE * TEXT_UNIT_BYTES * (pattern_size / PATTERN_SIZES[0]) as u64,
     };
     let by_name = if shape.has_property_names { shape.patterns } else { shape.name_patterns };
-    Prices { text, name: text * by_name as u64, step: 1 + shape.silent }
+    AccessCosts { text, name: text * by_name as u64, step: 1 + shape.untyped }
 }
 
 /// Nothing is fetched, whatever a schema names.
-struct Nothing;
+struct NoRetriever;
 
-impl Retrieve for Nothing {
+impl Retrieve for NoRetriever {
     fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
         Err("nothing is fetched from elsewhere".into())
     }
@@ -302,14 +302,14 @@ fn unusable(error: &ValidationError<'_>) -> SchemaError {
     SchemaError { place, why: words(error) }
 }
 
-fn problem(error: &ValidationError<'_>) -> Problem {
-    Problem { place: place(error.instance_path()), why: words(error) }
+fn problem(error: &ValidationError<'_>) -> PayloadProblem {
+    PayloadProblem { place: place(error.instance_path()), why: words(error) }
 }
 
 /// A value is shown if it is short.
 fn words(error: &ValidationError<'_>) -> String {
     let short = match &**error.instance() {
-        Value::String(text) => text.len() <= LONGEST_SHOWN,
+        Value::String(text) => text.len() <= MAX_SHOWN_CHARS,
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
         _ => true,
@@ -319,10 +319,10 @@ fn words(error: &ValidationError<'_>) -> String {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= LONGEST_SHOWN {
+    if text.chars().count() <= MAX_SHOWN_CHARS {
         return text;
     }
-    text.chars().take(LONGEST_SHOWN).chain(['…']).collect()
+    text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }
 
 fn place(location: &Location) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The schemas of an event type, by their versions.
 
-use super::{Allowance, Misfit, Schema, SchemaError};
+use super::{CheckBudget, PayloadError, Schema, SchemaError};
 use serde_json::value::RawValue;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 /// The schemas of one event type. Each is compiled when a payload first needs it.
 #[derive(Debug)]
 pub struct Schemas {
-    versions: Vec<Version>,
+    versions: Vec<SchemaVersion>,
 }
 
 #[derive(Debug)]
-struct Version {
+struct SchemaVersion {
     name: String,
     /// As it was written.
     text: Box<RawValue>,
@@ -22,14 +22,14 @@ struct Version {
 
 /// Why a payload cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum CheckError {
     /// There is no schema of the version that its sender named; these there are.
     Version {
         known: Vec<String>,
     },
     Payload {
         version: String,
-        misfit: Misfit,
+        misfit: PayloadError,
     },
     /// Nobody knows: what was checked before, for the same request, has taken the time that there is.
     Unchecked,
@@ -42,15 +42,15 @@ pub enum Unfit {
 
 impl Schemas {
     /// How many versions an event type may have.
-    pub const MOST: usize = 32;
+    pub const MAX_VERSIONS: usize = 32;
     /// Bytes of all of them together.
-    pub const BYTES: usize = 256 << 10;
+    pub const MAX_BYTES: usize = 256 << 10;
 
     /// From a JSON object. Nothing is compiled.
     pub fn read(text: &str) -> Result<Self, String> {
         let versions: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let version = |(name, text)| Version { name, text, compiled: OnceLock::new() };
+        let version = |(name, text)| SchemaVersion { name, text, compiled: OnceLock::new() };
         let mut versions: Vec<_> = versions.into_iter().map(version).collect();
         versions.sort_by(|a, b| by_age(&a.name, &b.name));
         Ok(Self { versions })
@@ -68,7 +68,7 @@ impl Schemas {
     /// Compiles all of them and says what is wrong with any. Places begin with the version.
     pub fn check_all(&self) -> Vec<SchemaError> {
         let mut errors = Vec::new();
-        for Version { name, text, .. } in &self.versions {
+        for SchemaVersion { name, text, .. } in &self.versions {
             let found = match serde_json::from_str(text.get()) {
                 Ok(value) => Schema::new(&value).err().unwrap_or_default(),
                 Err(error) => vec![SchemaError::new(&[], error.to_string())],
@@ -89,8 +89,8 @@ impl Schemas {
     }
 
     /// Whether a payload fits the version that its sender named, or else the newest.
-    pub fn check(&self, version: Option<&str>, payload: &[u8]) -> Result<(), Unfit> {
-        self.check_within(version, payload, &mut Allowance::of_a_request(payload.len()))
+    pub fn check(&self, version: Option<&str>, payload: &[u8]) -> Result<(), CheckError> {
+        self.check_within(version, payload, &mut CheckBudget::for_request(payload.len()))
     }
 
     /// The same with what is left of an allowance.
@@ -98,29 +98,29 @@ impl Schemas {
         &self,
         version: Option<&str>,
         payload: &[u8],
-        allowance: &mut Allowance,
-    ) -> Result<(), Unfit> {
-        let Some(chosen) = self.chosen(version) else {
-            return Err(Unfit::Version { known: self.names().map(str::to_owned).collect() });
+        budget: &mut CheckBudget,
+    ) -> Result<(), CheckError> {
+        let Some(select) = self.select(version) else {
+            return Err(CheckError::Version { known: self.names().map(str::to_owned).collect() });
         };
-        let version = || chosen.name.clone();
-        match chosen.compiled.get_or_init(|| chosen.compile()) {
-            Ok(schema) => schema.check_within(payload, allowance).map_err(|misfit| match misfit {
-                Some(misfit) => Unfit::Payload { version: version(), misfit },
-                None => Unfit::Unchecked,
+        let version = || select.name.clone();
+        match select.compiled.get_or_init(|| select.compile()) {
+            Ok(schema) => schema.check_within(payload, budget).map_err(|misfit| match misfit {
+                Some(misfit) => CheckError::Payload { version: version(), misfit },
+                None => CheckError::Unchecked,
             }),
-            Err(why) => Err(Unfit::Schema { version: version(), why: why.clone() }),
+            Err(why) => Err(CheckError::Schema { version: version(), why: why.clone() }),
         }
     }
 
-    fn chosen(&self, version: Option<&str>) -> Option<&Version> {
+    fn select(&self, version: Option<&str>) -> Option<&SchemaVersion> {
         let named = |name| self.versions.iter().find(|version| version.name == name);
         version.map_or_else(|| self.versions.last(), named)
     }
 
     /// Whether checking needs nothing to be compiled first.
-    pub(crate) fn are_ready(&self, version: Option<&str>) -> bool {
-        self.chosen(version).is_none_or(|chosen| chosen.compiled.get().is_some())
+    pub(crate) fn is_compiled(&self, version: Option<&str>) -> bool {
+        self.select(version).is_none_or(|select| select.compiled.get().is_some())
     }
 
     /// One of the examples in the newest version, as it was written; `None`: there is none. A single `example` is
@@ -143,7 +143,7 @@ impl Schemas {
     }
 }
 
-impl Version {
+impl SchemaVersion {
     fn compile(&self) -> Result<Schema, String> {
         let value = serde_json::from_str(self.text.get()).map_err(|error| error.to_string())?;
         Schema::new(&value)

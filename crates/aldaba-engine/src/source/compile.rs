@@ -1,16 +1,16 @@
 //! Reads all that a source was told, once: what is wrong is said when it is given, and nothing is left to say when its
 //! sender comes.
 
-use super::kind::{self, META, MICROSOFT_GRAPH};
 use super::settings::{HeaderCondition, SourceProblem, SourceSecrets, SourceSettings};
-use crate::forwarded::{ForwardedHeaders, OF_THE_BODY};
+use super::types::{self, META, MICROSOFT_GRAPH};
+use crate::forwarded::{BODY_HEADERS, ForwardedHeaders};
 use aldaba_signature::inbound::{Inspector, Place, Recipe, Secret};
 use http::HeaderName;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// What is made of settings and secrets.
-pub(super) struct Compiled {
+pub(super) struct CompiledSource {
     pub(super) inspector: Inspector,
     /// What Microsoft Graph shows in the place of a signature.
     pub(super) client_states: Vec<Zeroizing<String>>,
@@ -22,9 +22,9 @@ pub(super) struct Compiled {
 
 /// All that is wrong, in the order in which it was found.
 #[derive(Default)]
-struct Problems(Vec<SourceProblem>);
+struct ProblemList(Vec<SourceProblem>);
 
-impl Problems {
+impl ProblemList {
     fn add(&mut self, place: &[&str], why: impl Into<String>) {
         self.0.push(SourceProblem::new(place, why));
     }
@@ -34,8 +34,8 @@ pub(super) fn compile(
     kind: &str,
     settings: &SourceSettings,
     secrets: &SourceSecrets,
-) -> Result<Compiled, Vec<SourceProblem>> {
-    let mut problems = Problems::default();
+) -> Result<CompiledSource, Vec<SourceProblem>> {
+    let mut problems = ProblemList::default();
     // What Microsoft Graph shows signs nothing.
     let (client_states, keys) = match kind {
         MICROSOFT_GRAPH => (secrets.secrets.clone(), &[][..]),
@@ -51,7 +51,7 @@ pub(super) fn compile(
     let verify_token = verify_token(kind, secrets, &mut problems);
     let conditions = conditions(&settings.filter_headers, &mut problems);
     let forward = forward(kind, settings, &mut problems);
-    let inspector = match kind::recipe(kind, settings, !keys.is_empty()) {
+    let inspector = match types::recipe(kind, settings, !keys.is_empty()) {
         Ok(recipe) => inspector(kind, recipe, keys, settings, &mut problems),
         Err(more) => {
             problems.0.extend(more);
@@ -60,13 +60,17 @@ pub(super) fn compile(
     };
     match inspector {
         Some(inspector) if problems.0.is_empty() => {
-            Ok(Compiled { inspector, client_states, verify_token, conditions, forward })
+            Ok(CompiledSource { inspector, client_states, verify_token, conditions, forward })
         }
         _ => Err(problems.0),
     }
 }
 
-fn verify_token(kind: &str, secrets: &SourceSecrets, problems: &mut Problems) -> Option<Zeroizing<String>> {
+fn verify_token(
+    kind: &str,
+    secrets: &SourceSecrets,
+    problems: &mut ProblemList,
+) -> Option<Zeroizing<String>> {
     let place = ["config", "verifyToken"];
     match (&secrets.verify_token, kind) {
         (None, META) => problems.add(&place, "this field is required: what you type in at Meta"),
@@ -84,12 +88,12 @@ fn inspector(
     recipe: Recipe,
     keys: &[Zeroizing<String>],
     settings: &SourceSettings,
-    problems: &mut Problems,
+    problems: &mut ProblemList,
 ) -> Option<Inspector> {
     if settings.tolerance_seconds.is_some() && !recipe.has_window() {
         problems.add(&["toleranceSeconds"], "nothing that this sender signs has a time; leave it out");
     }
-    let place = ["config", kind::secret_field(kind)];
+    let place = ["config", types::secret_field(kind)];
     if recipe.is_signed() && keys.is_empty() {
         problems.add(&place, "this field is required: what the sender's signatures are checked with");
         return None;
@@ -112,7 +116,7 @@ fn inspector(
     })
 }
 
-fn conditions(given: &[HeaderCondition], problems: &mut Problems) -> Vec<(HeaderName, Vec<String>)> {
+fn conditions(given: &[HeaderCondition], problems: &mut ProblemList) -> Vec<(HeaderName, Vec<String>)> {
     let mut conditions = Vec::with_capacity(given.len());
     for (number, HeaderCondition { name, values }) in given.iter().enumerate() {
         match HeaderName::from_bytes(name.as_bytes()) {
@@ -127,8 +131,8 @@ fn conditions(given: &[HeaderCondition], problems: &mut Problems) -> Vec<(Header
 }
 
 /// Without repeats. Those of the body go out with it, whatever else does.
-fn forward(kind: &str, settings: &SourceSettings, problems: &mut Problems) -> Vec<HeaderName> {
-    let mut names = OF_THE_BODY.to_vec();
+fn forward(kind: &str, settings: &SourceSettings, problems: &mut ProblemList) -> Vec<HeaderName> {
+    let mut names = BODY_HEADERS.to_vec();
     let mut add = |name: HeaderName| {
         if !names.contains(&name) {
             names.push(name);
@@ -150,7 +154,7 @@ fn forward(kind: &str, settings: &SourceSettings, problems: &mut Problems) -> Ve
                 Ok(Place::Header(name)) => Some(name),
                 _ => None,
             });
-            let own = kind::own_headers(kind, settings).into_iter().chain(of_places);
+            let own = types::sender_headers(kind, settings).into_iter().chain(of_places);
             own.filter_map(|name| ForwardedHeaders::name(&name).ok()).for_each(add);
         }
     }

@@ -1,25 +1,25 @@
 //! Inbound doors: a source verifies, deduplicates and stores the webhooks of another sender, for the application that
 //! it owns. From there on its events are messages like any other.
 
+mod cache;
 mod compile;
-mod door;
-mod doors;
-mod kind;
-mod looking;
+mod counters;
+mod inbound;
+mod inspection_queue;
 mod receive;
 mod settings;
-mod tally;
+mod types;
 
-pub use door::{Door, DoorError, InboundEvent, Opened};
-pub use doors::Doors;
-pub use kind::{SOURCE_TYPES, secret_field};
-pub(crate) use looking::Looking;
-pub(crate) use receive::Sources;
+pub use cache::SourceCache;
+pub use counters::{RefusedRequest, SourceCounters, SourceCounts};
+pub use inbound::{InboundError, InboundEvent, InspectedRequest, LoadedSource};
+pub(crate) use inspection_queue::InspectionQueue;
+pub(crate) use receive::SourceServices;
 pub use receive::{ReceiveError, Reception};
 pub use settings::{
-    Answer as SourceAnswer, HeaderCondition, HmacSettings, SourceProblem, SourceSecrets, SourceSettings,
+    HeaderCondition, HmacSettings, SourceAnswer, SourceProblem, SourceSecrets, SourceSettings,
 };
-pub use tally::{Refused, SourceCounts, Tally};
+pub use types::{SOURCE_TYPES, secret_field};
 
 use aldaba_delivery::OrgId;
 use aldaba_store::SourceConfig;

@@ -1,6 +1,6 @@
 //! What a source is told about its sender, and about what to do with what that sends.
 
-use super::kind;
+use super::types;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::Zeroizing;
@@ -19,7 +19,7 @@ pub struct SourceSettings {
     /// The names of headers that go out as they came; `None`: those that the type of the source has.
     pub forward_headers: Option<Vec<String>>,
     /// What the sender hears once an event is safe.
-    pub answer: Option<Answer>,
+    pub answer: Option<SourceAnswer>,
     /// How far a signed time may be from now.
     pub tolerance_seconds: Option<u32>,
     /// How long an event id is remembered.
@@ -42,7 +42,7 @@ pub struct HeaderCondition {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct SourceAnswer {
     pub status: u16,
     pub content_type: String,
     pub body: String,
@@ -66,19 +66,19 @@ pub struct HmacSettings {
 }
 
 impl SourceSettings {
-    pub const MOST_PLACES: usize = 10;
-    pub const MOST_FILTER_TYPES: usize = 100;
-    pub const MOST_CONDITIONS: usize = 10;
-    pub const MOST_VALUES: usize = 50;
+    pub const MAX_LOCATIONS: usize = 10;
+    pub const MAX_FILTER_TYPES: usize = 100;
+    pub const MAX_CONDITIONS: usize = 10;
+    pub const MAX_VALUES: usize = 50;
     /// Bytes of a value that a header is compared with.
-    pub const LONGEST_VALUE: usize = 1024;
+    pub const MAX_VALUE_BYTES: usize = 1024;
     /// Bytes of the body of an answer.
-    pub const LONGEST_ANSWER: usize = 4096;
-    pub const LONGEST_TOLERANCE: u64 = 24 * 3600;
+    pub const MAX_ANSWER_BYTES: usize = 4096;
+    pub const MAX_TOLERANCE_SECONDS: u64 = 24 * 3600;
     /// Days.
-    pub const LONGEST_WINDOW: u64 = 366;
+    pub const MAX_WINDOW_DAYS: u64 = 366;
     /// Days.
-    pub const DEFAULT_WINDOW: u16 = 30;
+    pub const DEFAULT_WINDOW_DAYS: u16 = 30;
 
     pub(crate) fn write(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers serialise")
@@ -106,7 +106,7 @@ pub struct SourceSecrets {
 impl SourceSecrets {
     /// Whether whoever sends to a source of this type, with these, must show that it is the sender.
     pub fn verify(&self, kind: &str) -> bool {
-        kind::verifies(kind, !self.secrets.is_empty())
+        types::verifies(kind, !self.secrets.is_empty())
     }
 
     /// Those that are no secrets.

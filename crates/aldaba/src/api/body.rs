@@ -7,7 +7,7 @@ use super::{Api, Error, message_batch};
 use crate::config::Limits;
 use crate::token::Caller;
 use aldaba_delivery::OrgId;
-use aldaba_engine::Once;
+use aldaba_engine::IdempotencyDigest;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -91,7 +91,7 @@ impl Pending {
 
     /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
     /// ask for it after they have checked that the caller may reach what the path names.
-    pub(super) fn once(&self, org: OrgId, ids: &[&[u8]]) -> Once {
+    pub(super) fn once(&self, org: OrgId, ids: &[&[u8]]) -> IdempotencyDigest {
         self.key.as_ref().map(|key| key.digest(org, ids))
     }
 

@@ -219,7 +219,7 @@ fn read(
     api: &Api,
     org: OrgId,
     body: &Received,
-    once: aldaba_engine::Once,
+    once: aldaba_engine::IdempotencyDigest,
 ) -> Result<(NewDispatch, String), Error> {
     let mut fields = Fields::parse(&body.bytes)?;
     fields.refuse_others(FIELDS);

@@ -8,7 +8,7 @@ use super::json;
 use super::rates;
 use super::room::Holder;
 use super::{Api, Error};
-use aldaba_engine::{Door, DoorError, Opened, ReceiveError, Reception, SendError};
+use aldaba_engine::{InboundError, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
@@ -56,7 +56,7 @@ async fn knock(State(api): State<Api>, Ids(token): Ids<String>, request: Request
 }
 
 async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
-    let door = match api.engine.doors().find(token).await {
+    let door = match api.engine.source_cache().find(token).await {
         Ok(Some(door)) => door,
         Ok(None) => return Error::not_found("There is no such source").into_response(),
         Err(error) => return refusal(error.into()),
@@ -65,7 +65,7 @@ async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
         Ok(response) => response,
         Err(error) => {
             let (status, said) = error.summary();
-            api.engine.tally().refuse(door.id, api.engine.clock().now(), status, said);
+            api.engine.source_counters().refuse(door.id, api.engine.clock().now(), status, said);
             refusal(error)
         }
     }
@@ -79,7 +79,7 @@ fn refusal(error: Error) -> Response {
     response
 }
 
-async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Response, Error> {
+async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result<Response, Error> {
     let now = || api.engine.clock().now();
     let (method, query) = (request.method(), request.uri().query());
     if let Some(challenge) = door.challenge(method, query) {
@@ -89,7 +89,7 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
             let detail = "`hub.verify_token` is not the `verifyToken` of this source";
             return Err(Error::new(StatusCode::FORBIDDEN, Code::NotVerified, detail));
         }
-        api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
+        api.engine.source_counters().count(door.id, now(), |counts| counts.challenges += 1);
         return Ok(text(challenge.status, challenge.content_type, challenge.body));
     }
     if method != Method::POST {
@@ -108,23 +108,23 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
         }
         Err(error) => return Err(error),
     };
-    let opened = api.engine.look(door, &headers, &body.bytes).await;
+    let opened = api.engine.inspect(door, &headers, &body.bytes).await;
     // Who it is that sends is known only now, and strangers must not use up what is the sender's.
     match &opened {
         _ if !door.verifies() => {}
-        Err(error) if !error.is_the_senders() => rates::admit_stranger(api, door.id)?,
+        Err(error) if !error.is_from_sender() => rates::admit_stranger(api, door.id)?,
         _ => rates::admit_sender(api, door.id)?,
     }
     let event = match opened? {
-        Opened::Challenge(challenge) => {
-            api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
+        InspectedRequest::Challenge(challenge) => {
+            api.engine.source_counters().count(door.id, now(), |counts| counts.challenges += 1);
             return Ok(text(challenge.status, challenge.content_type, challenge.body));
         }
-        Opened::Ignored => {
-            api.engine.tally().count(door.id, now(), |counts| counts.ignored += 1);
+        InspectedRequest::Ignored => {
+            api.engine.source_counters().count(door.id, now(), |counts| counts.ignored += 1);
             return Ok(received(door, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
         }
-        Opened::Event(event) => event,
+        InspectedRequest::Event(event) => event,
     };
     let (bytes, room) = (body.keep_all(), body.into_room());
     let reception = api.engine.receive(door, event, bytes, room).await?;
@@ -138,7 +138,7 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
 
 /// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
 /// repeat it for ever.
-fn received(door: &Door, said: ReceivedOut) -> Response {
+fn received(door: &LoadedSource, said: ReceivedOut) -> Response {
     match door.answer() {
         Some(own) => text(own.status, &own.content_type, own.body.clone()),
         None => json::answer(StatusCode::OK, &ReceivedOut { received: true, ..said }),
@@ -154,14 +154,14 @@ fn text(status: u16, content_type: &str, body: String) -> Response {
     response
 }
 
-impl From<DoorError> for Error {
-    fn from(error: DoorError) -> Self {
+impl From<InboundError> for Error {
+    fn from(error: InboundError) -> Self {
         let (status, code) = match &error {
             error if error.is_unauthorized() => (StatusCode::UNAUTHORIZED, Code::NotVerified),
-            DoorError::HeadersTooLarge => {
+            InboundError::HeadersTooLarge => {
                 (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Code::HeadersTooLarge)
             }
-            DoorError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Code::Busy),
+            InboundError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Code::Busy),
             _ => (StatusCode::BAD_REQUEST, Code::NoEvent),
         };
         Self::new(status, code, error.to_string())

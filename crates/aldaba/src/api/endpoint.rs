@@ -12,7 +12,7 @@ use super::routes::Route;
 use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
-use aldaba_engine::{ChangeError, Made};
+use aldaba_engine::{ChangeError, CreateOutcome};
 use aldaba_store::{Application, Endpoint, Order, WhichApplication};
 use axum::extract::State;
 use axum::response::Response;
@@ -161,7 +161,9 @@ pub(super) async fn create(
     let which = WhichApplication { org, key: id.to_string() };
     let uid = new.config.uid.clone();
     match api.directory(&caller).create_endpoint(which, new, once).await {
-        Ok(Made::New(made) | Made::Before(made)) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
+        Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
+            Ok(json::answer(StatusCode::CREATED, &render(&made)))
+        }
         Err(error) => Err(api.refusal(error, Subject::Endpoint { app: id, endpoint: None }, uid).await),
     }
 }
@@ -262,7 +264,7 @@ pub(super) async fn put(
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
                 Err(error) => return Err(api.refusal(error, subject, uid).await),
-                Ok(Made::New(made) | Made::Before(made)) => {
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }

@@ -4,7 +4,7 @@ use super::application::read;
 use super::auth::Access;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_engine::{ChangeError, Made, NewApplication};
+use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
 use aldaba_store::{Application, WhichApplication};
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ impl NewInline {
 
     async fn make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
         match api.directory(caller).create_application(self.new, None).await {
-            Ok(Made::New(made) | Made::Before(made)) => Ok(made),
+            Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(made),
             // Another request was first.
             Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
             Err(error) => Err(error.into()),

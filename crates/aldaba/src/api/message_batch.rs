@@ -11,7 +11,7 @@ use super::routes::{Route, example};
 use super::{Api, Error, idempotency, json, rates};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
-use aldaba_engine::{NewEvent, Once, Sent};
+use aldaba_engine::{IdempotencyDigest, NewEvent, Sent};
 use aldaba_store::WhichApplication;
 use axum::extract::State;
 use axum::response::Response;
@@ -166,7 +166,7 @@ fn parse(message: &RawValue, most_payload: usize) -> Result<MessageIn<'_>, Error
     Ok(input)
 }
 
-fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
+fn event(input: MessageIn<'_>, once: IdempotencyDigest) -> NewEvent {
     NewEvent {
         event_type: (&*input.event_type).into(),
         payload: Bytes::copy_from_slice(input.body()),

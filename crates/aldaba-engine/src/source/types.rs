@@ -157,9 +157,9 @@ fn hmac(settings: &HmacSettings) -> Result<Hmac, Vec<SourceProblem>> {
     let mut hmac = Hmac::of_body(&settings.header);
     match settings.prefix.as_deref() {
         Some(prefix)
-            if prefix.len() > LONGEST_PREFIX || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            if prefix.len() > MAX_PREFIX_BYTES || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) =>
         {
-            wrong("prefix", format!("must be {LONGEST_PREFIX} visible signs of ASCII at most"));
+            wrong("prefix", format!("must be {MAX_PREFIX_BYTES} visible signs of ASCII at most"));
         }
         prefix => hmac.prefix = prefix.unwrap_or_default().to_owned(),
     }
@@ -194,7 +194,7 @@ fn hmac(settings: &HmacSettings) -> Result<Hmac, Vec<SourceProblem>> {
 }
 
 /// Bytes.
-const LONGEST_PREFIX: usize = 64;
+const MAX_PREFIX_BYTES: usize = 64;
 const ALGORITHMS: [&str; 2] = ["sha256", "sha512"];
 const ENCODINGS: [&str; 2] = ["hex", "base64"];
 const UNITS: [&str; 2] = ["seconds", "milliseconds"];
@@ -208,7 +208,7 @@ const FORMS: [(&str, SecretForm); 6] = [
 ];
 
 /// The sender's own headers, which go out with its events unless the source says otherwise.
-pub(super) fn own_headers(kind: &str, settings: &SourceSettings) -> Vec<String> {
+pub(super) fn sender_headers(kind: &str, settings: &SourceSettings) -> Vec<String> {
     let of_hmac = settings
         .hmac
         .iter()
@@ -257,7 +257,7 @@ pub(super) fn event_type(kind: &str) -> String {
 }
 
 /// A sender's name for what happened, as ours may be: `orders/create` is `orders.create`.
-pub(super) fn mapped(event_type: &str) -> String {
+pub(super) fn to_event_type(event_type: &str) -> String {
     let sign = |sign: char| match sign {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => sign,
         '/' => '.',
@@ -302,7 +302,7 @@ mod tests {
         for (given, mapped_to) in
             [("orders/create", "orders.create"), ("a b:c", "a_b_c"), ("push", "push"), ("año", "a_o")]
         {
-            assert_eq!(mapped(given), mapped_to);
+            assert_eq!(to_event_type(given), mapped_to);
             names::name(mapped_to).unwrap();
         }
     }

@@ -1,7 +1,7 @@
 //! Large bodies are looked at aside, in turns by organization, and of each by source: whoever sends many to one source, or to
 //! many of one organization, makes no other wait for more than one of them.
 
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use aldaba_delivery::{OrgId, SourceId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -10,25 +10,25 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Large bodies of one source that wait or are looked at. More are sent away: they would hold memory for long.
-const MOST_OF_A_SOURCE: usize = 32;
+const MAX_QUEUED_PER_SOURCE: usize = 32;
 
 /// Clones share what they hold.
 #[derive(Clone, Debug)]
-pub(crate) struct Looking {
-    aside: Aside,
-    sources: Lines<SourceId>,
+pub(crate) struct InspectionQueue {
+    blocking_pool: BlockingPool,
+    sources: FairQueues<SourceId>,
     /// The first of the lines of its sources stand in an organization's.
-    organizations: Lines<OrgId>,
+    organizations: FairQueues<OrgId>,
 }
 
-impl Looking {
-    pub(crate) fn new(aside: Aside) -> Self {
+impl InspectionQueue {
+    pub(crate) fn new(blocking_pool: BlockingPool) -> Self {
         // An organization that is alone may use all the places there are; once another comes, that one is the next.
-        let places = aside.places();
+        let permits = blocking_pool.permits();
         Self {
-            aside,
-            sources: Lines::new(1, MOST_OF_A_SOURCE),
-            organizations: Lines::new(places, usize::MAX),
+            blocking_pool,
+            sources: FairQueues::new(1, MAX_QUEUED_PER_SOURCE),
+            organizations: FairQueues::new(permits, usize::MAX),
         }
     }
 
@@ -39,78 +39,78 @@ impl Looking {
         (org, source): (OrgId, SourceId),
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let of_source = self.sources.line_up(source)?.turn().await;
-        let of_organization = self.organizations.line_up(org)?.turn().await;
+        let of_source = self.sources.join(source)?.wait().await;
+        let of_organization = self.organizations.join(org)?.wait().await;
         let work = move || {
             let done = work();
             drop((of_organization, of_source));
             done
         };
-        Some(self.aside.run(work).await)
+        Some(self.blocking_pool.run(work).await)
     }
 }
 
 /// Lines of those who wait for the same, by whose they are. Clones share what they hold.
 #[derive(Debug)]
-struct Lines<K> {
+struct FairQueues<K> {
     /// How many of one line have their turn at the same time.
-    turns: usize,
+    concurrency: usize,
     /// How many may stand in one, with those who have their turn.
-    most: usize,
-    lines: Arc<Mutex<HashMap<K, Line>>>,
+    capacity: usize,
+    queues: Arc<Mutex<HashMap<K, QueueState>>>,
 }
 
 #[derive(Debug)]
-struct Line {
-    turns: Arc<Semaphore>,
-    length: usize,
+struct QueueState {
+    concurrency: Arc<Semaphore>,
+    len: usize,
 }
 
-impl<K: Copy + Eq + Hash> Lines<K> {
-    fn new(turns: usize, most: usize) -> Self {
-        Self { turns, most, lines: Arc::default() }
+impl<K: Copy + Eq + Hash> FairQueues<K> {
+    fn new(concurrency: usize, capacity: usize) -> Self {
+        Self { concurrency, capacity, queues: Arc::default() }
     }
 
     /// `None`: the line is too long.
-    fn line_up(&self, whose: K) -> Option<Place<K>> {
-        let mut lines = self.lines.lock();
-        let new = || Line { turns: Arc::new(Semaphore::new(self.turns)), length: 0 };
-        let line = lines.entry(whose).or_insert_with(new);
-        if line.length >= self.most {
+    fn join(&self, key: K) -> Option<QueueTicket<K>> {
+        let mut queues = self.queues.lock();
+        let new = || QueueState { concurrency: Arc::new(Semaphore::new(self.concurrency)), len: 0 };
+        let queue = queues.entry(key).or_insert_with(new);
+        if queue.len >= self.capacity {
             return None;
         }
-        line.length += 1;
-        Some(Place { turns: line.turns.clone(), lines: self.lines.clone(), whose })
+        queue.len += 1;
+        Some(QueueTicket { concurrency: queue.concurrency.clone(), queues: self.queues.clone(), key })
     }
 }
 
-impl<K> Clone for Lines<K> {
+impl<K> Clone for FairQueues<K> {
     fn clone(&self) -> Self {
-        Self { turns: self.turns, most: self.most, lines: self.lines.clone() }
+        Self { concurrency: self.concurrency, capacity: self.capacity, queues: self.queues.clone() }
     }
 }
 
 /// A place in a line, given up when this is dropped.
-struct Place<K: Eq + Hash> {
-    turns: Arc<Semaphore>,
-    lines: Arc<Mutex<HashMap<K, Line>>>,
-    whose: K,
+struct QueueTicket<K: Eq + Hash> {
+    concurrency: Arc<Semaphore>,
+    queues: Arc<Mutex<HashMap<K, QueueState>>>,
+    key: K,
 }
 
-impl<K: Eq + Hash> Place<K> {
+impl<K: Eq + Hash> QueueTicket<K> {
     /// Waits for the turn of this place. Both end together.
-    async fn turn(self) -> (Option<OwnedSemaphorePermit>, Self) {
-        (self.turns.clone().acquire_owned().await.ok(), self)
+    async fn wait(self) -> (Option<OwnedSemaphorePermit>, Self) {
+        (self.concurrency.clone().acquire_owned().await.ok(), self)
     }
 }
 
-impl<K: Eq + Hash> Drop for Place<K> {
+impl<K: Eq + Hash> Drop for QueueTicket<K> {
     fn drop(&mut self) {
-        let mut lines = self.lines.lock();
-        if let Some(line) = lines.get_mut(&self.whose) {
-            line.length -= 1;
-            if line.length == 0 {
-                lines.remove(&self.whose);
+        let mut queues = self.queues.lock();
+        if let Some(queue) = queues.get_mut(&self.key) {
+            queue.len -= 1;
+            if queue.len == 0 {
+                queues.remove(&self.key);
             }
         }
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flooded_source_makes_another_wait_for_one_body_and_not_for_all() {
-        let looking = Looking::new(Aside::of(1));
+        let inspections = InspectionQueue::new(BlockingPool::with_permits(1));
         let (end, ended) = mpsc::channel::<()>();
         let order = Arc::new(Mutex::new(Vec::new()));
         let note = |number: u8| {
@@ -137,60 +137,60 @@ mod tests {
         };
         let mut tasks = Vec::new();
         let mut start = |number: u8, work: Box<dyn FnOnce() + Send>| {
-            let looking = looking.clone();
-            tasks.push(tokio::spawn(async move { looking.run(source(1, number), work).await }));
+            let inspections = inspections.clone();
+            tasks.push(tokio::spawn(async move { inspections.run(source(1, number), work).await }));
         };
         start(1, Box::new(move || _ = ended.recv()));
-        for _ in 1..MOST_OF_A_SOURCE {
+        for _ in 1..MAX_QUEUED_PER_SOURCE {
             start(1, Box::new(note(1)));
         }
         tokio::task::yield_now().await;
         start(2, Box::new(note(2)));
-        while looking.sources.lines.lock().len() < 2 {
+        while inspections.sources.queues.lock().len() < 2 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(looking.run(source(1, 1), || ()).await, None, "no more of this one");
+        assert_eq!(inspections.run(source(1, 1), || ()).await, None, "no more of this one");
         end.send(()).unwrap();
         for task in tasks {
             assert_eq!(task.await.unwrap(), Some(()));
         }
-        let place = order.lock().iter().position(|number| *number == 2).unwrap();
-        assert!(place <= 1, "it came {place} others later");
-        assert!(looking.sources.lines.lock().is_empty(), "nothing is left of them");
+        let position = order.lock().iter().position(|number| *number == 2).unwrap();
+        assert!(position <= 1, "it came {position} others later");
+        assert!(inspections.sources.queues.lock().is_empty(), "nothing is left of them");
     }
 
     #[tokio::test]
     async fn whoever_gives_up_leaves_the_line() {
-        let looking = Looking::new(Aside::of(1));
+        let inspections = InspectionQueue::new(BlockingPool::with_permits(1));
         let (end, ended) = mpsc::channel::<()>();
         let first = tokio::spawn({
-            let looking = looking.clone();
-            async move { looking.run(source(1, 1), move || _ = ended.recv()).await }
+            let inspections = inspections.clone();
+            async move { inspections.run(source(1, 1), move || _ = ended.recv()).await }
         });
         let second = tokio::spawn({
-            let looking = looking.clone();
-            async move { looking.run(source(1, 1), || ()).await }
+            let inspections = inspections.clone();
+            async move { inspections.run(source(1, 1), || ()).await }
         });
-        while looking.sources.lines.lock().get(&source(1, 1).1).is_none_or(|line| line.length < 2) {
+        while inspections.sources.queues.lock().get(&source(1, 1).1).is_none_or(|queue| queue.len < 2) {
             tokio::task::yield_now().await;
         }
         second.abort();
         assert!(second.await.is_err());
-        assert_eq!(looking.sources.lines.lock()[&source(1, 1).1].length, 1);
+        assert_eq!(inspections.sources.queues.lock()[&source(1, 1).1].len, 1);
         end.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Some(()));
-        assert!(looking.sources.lines.lock().is_empty());
+        assert!(inspections.sources.queues.lock().is_empty());
     }
 
     #[tokio::test]
     async fn an_organization_with_many_flooded_sources_makes_another_wait_for_one_body() {
-        let looking = Looking::new(Aside::of(1));
+        let inspections = InspectionQueue::new(BlockingPool::with_permits(1));
         let (end, ended) = mpsc::channel::<()>();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
-        let mut start = |whose: (OrgId, SourceId), work: Box<dyn FnOnce() + Send>| {
-            let looking = looking.clone();
-            tasks.push(tokio::spawn(async move { looking.run(whose, work).await }));
+        let mut start = |key: (OrgId, SourceId), work: Box<dyn FnOnce() + Send>| {
+            let inspections = inspections.clone();
+            tasks.push(tokio::spawn(async move { inspections.run(key, work).await }));
         };
         let note = |number: u8| {
             let order = order.clone();
@@ -198,29 +198,29 @@ mod tests {
         };
         start(source(1, 0), Box::new(move || _ = ended.recv()));
         (1..100).for_each(|number| start(source(1, number), note(1)));
-        while looking.sources.lines.lock().len() < 100 {
+        while inspections.sources.queues.lock().len() < 100 {
             tokio::task::yield_now().await;
         }
         start(source(2, 200), note(2));
-        while looking.organizations.lines.lock().len() < 2 {
+        while inspections.organizations.queues.lock().len() < 2 {
             tokio::task::yield_now().await;
         }
         end.send(()).unwrap();
         for task in tasks {
             assert_eq!(task.await.unwrap(), Some(()));
         }
-        let place = order.lock().iter().position(|number| *number == 2).unwrap();
-        assert!(place <= 1, "it came {place} others later");
-        assert!(looking.organizations.lines.lock().is_empty(), "nothing is left of them");
+        let position = order.lock().iter().position(|number| *number == 2).unwrap();
+        assert!(position <= 1, "it came {position} others later");
+        assert!(inspections.organizations.queues.lock().is_empty(), "nothing is left of them");
     }
 
     #[tokio::test]
     async fn an_organization_that_is_alone_uses_all_the_places() {
-        let looking = Looking::new(Aside::of(2));
+        let inspections = InspectionQueue::new(BlockingPool::with_permits(2));
         let both = Arc::new(std::sync::Barrier::new(2));
         let run = |number: u8| {
-            let (looking, both) = (looking.clone(), both.clone());
-            async move { looking.run(source(1, number), move || _ = both.wait()).await }
+            let (inspections, both) = (inspections.clone(), both.clone());
+            async move { inspections.run(source(1, number), move || _ = both.wait()).await }
         };
         let both_ran = futures_util::future::join(run(1), run(2));
         let limit = std::time::Duration::from_secs(10);

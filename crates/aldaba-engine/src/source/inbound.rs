@@ -1,8 +1,8 @@
 //! One door: what comes in is looked at here, before anything is stored.
 
-use super::compile::{Compiled, compile};
-use super::kind::{self, META, MICROSOFT_GRAPH};
-use super::settings::{Answer, SourceSettings};
+use super::compile::{CompiledSource, compile};
+use super::settings::{SourceAnswer, SourceSettings};
+use super::types::{self, META, MICROSOFT_GRAPH};
 use crate::forwarded::ForwardedHeaders;
 use crate::{Vault, VaultError};
 use aldaba_delivery::{AppId, OrgId, SourceId, Timestamp};
@@ -16,19 +16,19 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 /// A source as it is kept in memory: with its secrets open, and all that it was told read.
-pub struct Door {
+pub struct LoadedSource {
     pub id: SourceId,
     pub org: OrgId,
     pub app: AppId,
     kind: String,
     tokens: Vec<SourceToken>,
     settings: SourceSettings,
-    compiled: Compiled,
+    compiled: CompiledSource,
 }
 
 /// What a request turned out to be, once its signature held.
 #[derive(Debug)]
-pub enum Opened {
+pub enum InspectedRequest {
     /// The sender asks whether this receiver is one.
     Challenge(challenge::Answer),
     /// The source's filters do not want it.
@@ -48,19 +48,19 @@ pub struct InboundEvent {
 
 /// Why a request is not taken. Nothing of it is quoted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DoorError {
+pub enum InboundError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("`clientState` is not the one that this source knows, or is missing")]
     ClientState,
-    #[error("the headers that are forwarded are larger than {} bytes together", ForwardedHeaders::MOST_BYTES)]
+    #[error("the headers that are forwarded are larger than {} bytes together", ForwardedHeaders::MAX_BYTES)]
     HeadersTooLarge,
     /// As many large bodies as may wait at this door do.
     #[error("as many large bodies of this source wait as may. Nothing was stored; try again")]
     Busy,
 }
 
-impl DoorError {
+impl InboundError {
     /// Whether the sender could not show that it is the sender.
     pub fn is_unauthorized(&self) -> bool {
         match self {
@@ -72,12 +72,12 @@ impl DoorError {
 
     /// Whether it was the sender who sent it, as far as a source tells senders from others. What was sent away before it was
     /// looked at may be anybody's.
-    pub fn is_the_senders(&self) -> bool {
+    pub fn is_from_sender(&self) -> bool {
         !self.is_unauthorized() && *self != Self::Busy
     }
 }
 
-impl Door {
+impl LoadedSource {
     pub(super) fn new(source: Source, vault: &Vault) -> Result<Self, VaultError> {
         let secrets = vault.open_source(source.org, source.id, &source.sealed)?;
         let settings = SourceSettings::read(&source.config.settings).ok_or(VaultError)?;
@@ -88,7 +88,7 @@ impl Door {
     }
 
     /// Whether one of its tokens, which is known by its digest, counts.
-    pub(super) fn counts(&self, digest: &[u8; 32], now: Timestamp) -> bool {
+    pub(super) fn accepts_token(&self, digest: &[u8; 32], now: Timestamp) -> bool {
         self.tokens.iter().any(|token| token.digest == *digest && token.counts(now))
     }
 
@@ -103,7 +103,7 @@ impl Door {
     }
 
     /// What the sender hears in the place of our own words.
-    pub fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&SourceAnswer> {
         self.settings.answer.as_ref()
     }
 
@@ -118,34 +118,39 @@ impl Door {
     }
 
     /// Looks at the signature first, and only then at anything else. `now_secs`: the time of day.
-    pub fn open(&self, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result<Opened, DoorError> {
-        let Compiled { inspector, client_states, conditions, forward, .. } = &self.compiled;
-        if self.kind == MICROSOFT_GRAPH && !knows_state(body, client_states) {
-            return Err(DoorError::ClientState);
+    pub fn inspect(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now_secs: i64,
+    ) -> Result<InspectedRequest, InboundError> {
+        let CompiledSource { inspector, client_states, conditions, forward, .. } = &self.compiled;
+        if self.kind == MICROSOFT_GRAPH && !has_client_state(body, client_states) {
+            return Err(InboundError::ClientState);
         }
         let inspected = match inspector.open(headers, body, now_secs)? {
-            Arrival::Challenge(answer) => return Ok(Opened::Challenge(answer)),
+            Arrival::Challenge(answer) => return Ok(InspectedRequest::Challenge(answer)),
             Arrival::Event(inspected) => inspected,
         };
         let given = inspected.event_type.as_deref();
-        let event_type = given.map_or_else(|| kind::event_type(&self.kind), kind::mapped);
+        let event_type = given.map_or_else(|| types::event_type(&self.kind), types::to_event_type);
         let wanted = &self.settings.filter_types;
-        let of_type = wanted.is_empty() || wanted.iter().any(|name| kind::mapped(name) == event_type);
+        let of_type = wanted.is_empty() || wanted.iter().any(|name| types::to_event_type(name) == event_type);
         if !of_type || !conditions.iter().all(|(name, values)| holds(headers, name, values)) {
-            return Ok(Opened::Ignored);
+            return Ok(InspectedRequest::Ignored);
         }
-        let headers = ForwardedHeaders::pick(forward, headers).ok_or(DoorError::HeadersTooLarge)?;
-        let id = (!kind::has_no_ids(&self.kind, &self.settings)).then_some(inspected.id);
-        Ok(Opened::Event(InboundEvent { id, event_type, headers }))
+        let headers = ForwardedHeaders::pick(forward, headers).ok_or(InboundError::HeadersTooLarge)?;
+        let id = (!types::has_no_ids(&self.kind, &self.settings)).then_some(inspected.id);
+        Ok(InspectedRequest::Event(InboundEvent { id, event_type, headers }))
     }
 
     /// How long an event id is remembered at least.
     pub fn duplicate_window(&self) -> Duration {
-        let days = self.settings.duplicate_window_days.unwrap_or(SourceSettings::DEFAULT_WINDOW);
+        let days = self.settings.duplicate_window_days.unwrap_or(SourceSettings::DEFAULT_WINDOW_DAYS);
         Duration::from_secs(u64::from(days) * 24 * 3600)
     }
 
-    pub(super) fn takes_other_body(&self) -> bool {
+    pub(super) fn allows_other_body(&self) -> bool {
         self.settings.other_body_is_duplicate
     }
 }
@@ -157,7 +162,7 @@ fn holds(headers: &HeaderMap, name: &HeaderName, values: &[String]) -> bool {
 }
 
 /// Every notification of the body must have it.
-fn knows_state(body: &[u8], known: &[Zeroizing<String>]) -> bool {
+fn has_client_state(body: &[u8], known: &[Zeroizing<String>]) -> bool {
     #[derive(Deserialize)]
     struct Notifications {
         value: Vec<Notification>,
@@ -172,7 +177,7 @@ fn knows_state(body: &[u8], known: &[Zeroizing<String>]) -> bool {
     !value.is_empty() && value.iter().all(|one| one.client_state.as_deref().is_some_and(fits))
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for LoadedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Door").field("id", &self.id).field("kind", &self.kind).finish_non_exhaustive()
     }

@@ -4,54 +4,54 @@
 //! of filters. One change of the filters of an application is under way at a time: what it adds is known before the next.
 
 use super::ChangeError;
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use aldaba_delivery::AppId;
 use aldaba_delivery::filter::{Filter, Load, MOST_WORK, MOST_WORK_OF_ONE};
 use aldaba_store::{Error, Tenant};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 /// Applications that are remembered, but for those that are in use; and the largest, by [`Load::len`]. Others are read again.
-const MOST_APPLICATIONS: usize = 32;
-const LARGEST: usize = 50_000;
+const MAX_CACHED_APPLICATIONS: usize = 32;
+const MAX_CACHED_LOAD: usize = 50_000;
 /// Filters that are counted on the thread that asks.
-const COUNTED_AT_ONCE: usize = 100;
+const MAX_INLINE_FILTERS: usize = 100;
 
 /// Clones share what they know.
 #[derive(Clone)]
-pub(crate) struct Loads {
-    known: Arc<Mutex<HashMap<AppId, Arc<Turn<Known>>>>>,
-    counting: Aside,
+pub(crate) struct FilterBudgets {
+    load: Arc<Mutex<HashMap<AppId, Arc<AsyncMutex<CachedLoad>>>>>,
+    pool: BlockingPool,
 }
 
-impl Default for Loads {
+impl Default for FilterBudgets {
     fn default() -> Self {
-        Self { known: Arc::default(), counting: Aside::new() }
+        Self { load: Arc::default(), pool: BlockingPool::new() }
     }
 }
 
 /// `None`: it has to be read.
-type Known = Option<Load>;
+type CachedLoad = Option<Load>;
 
 /// A change of the filters of one application, which others wait for. It is counted already.
-pub(super) struct Change {
-    known: OwnedMutexGuard<Known>,
+pub(super) struct FilterReservation {
+    load: OwnedMutexGuard<CachedLoad>,
     new: Option<Arc<Filter>>,
     old: Option<Arc<Filter>>,
 }
 
-impl Loads {
-    async fn turn(&self, app: AppId) -> OwnedMutexGuard<Known> {
-        let turn = {
-            let mut all = self.known.lock();
-            if all.len() >= MOST_APPLICATIONS && !all.contains_key(&app) {
-                all.retain(|_, turn| Arc::strong_count(turn) > 1);
+impl FilterBudgets {
+    async fn lock(&self, app: AppId) -> OwnedMutexGuard<CachedLoad> {
+        let lock = {
+            let mut all = self.load.lock();
+            if all.len() >= MAX_CACHED_APPLICATIONS && !all.contains_key(&app) {
+                all.retain(|_, lock| Arc::strong_count(lock) > 1);
             }
             all.entry(app).or_default().clone()
         };
-        turn.lock_owned().await
+        lock.lock_owned().await
     }
 
     /// Puts a filter in the place of another one; `None`: nothing changes. All together may be too much only where they
@@ -61,7 +61,7 @@ impl Loads {
         app: AppId,
         (new, old): (Option<Arc<Filter>>, Option<Arc<Filter>>),
         read: impl Future<Output = Result<Option<Tenant>, Error>>,
-    ) -> Result<Option<Change>, ChangeError> {
+    ) -> Result<Option<FilterReservation>, ChangeError> {
         if new == old {
             return Ok(None);
         }
@@ -73,8 +73,8 @@ impl Loads {
                 return Err(ChangeError::FilterTooCostly { work, most: MOST_WORK_OF_ONE });
             }
         }
-        let mut change = Change { known: self.turn(app).await, new, old };
-        let mut load = match change.known.take().filter(|load| load.len() <= LARGEST) {
+        let mut change = FilterReservation { load: self.lock(app).await, new, old };
+        let mut load = match change.load.take().filter(|load| load.len() <= MAX_CACHED_LOAD) {
             Some(load) => load,
             None => self.load(read.await?).await,
         };
@@ -86,7 +86,7 @@ impl Loads {
             load.add(new);
         }
         let work = load.work().total();
-        *change.known = Some(load);
+        *change.load = Some(load);
         if work > MOST_WORK.max(before) {
             change.settle(false);
             return Err(ChangeError::FiltersTooCostly { work, most: MOST_WORK });
@@ -95,10 +95,10 @@ impl Loads {
     }
 
     /// An endpoint goes, with whatever filter it has by then.
-    pub(super) async fn remove(&self, app: AppId) -> Change {
-        let mut known = self.turn(app).await;
-        *known = None;
-        Change { known, new: None, old: None }
+    pub(super) async fn remove(&self, app: AppId) -> FilterReservation {
+        let mut load = self.lock(app).await;
+        *load = None;
+        FilterReservation { load, new: None, old: None }
     }
 
     async fn load(&self, tenant: Option<Tenant>) -> Load {
@@ -110,17 +110,17 @@ impl Loads {
         let endpoints = tenant.into_iter().flat_map(|tenant| tenant.endpoints);
         let filters: Vec<_> = endpoints.filter_map(|endpoint| endpoint.filter).collect();
         match filters.len() {
-            ..=COUNTED_AT_ONCE => count(&filters),
-            _ => self.counting.run(move || count(&filters)).await,
+            ..=MAX_INLINE_FILTERS => count(&filters),
+            _ => self.pool.run(move || count(&filters)).await,
         }
     }
 }
 
-impl Change {
+impl FilterReservation {
     /// Whether it is on disk. Who does not know lets go of it, and all is read again.
     pub(super) fn settle(mut self, done: bool) {
-        let Self { known, new, old } = &mut self;
-        if let (Some(load), false) = (known.as_mut(), done) {
+        let Self { load, new, old } = &mut self;
+        if let (Some(load), false) = (load.as_mut(), done) {
             if let Some(new) = new {
                 load.remove(new);
             }
@@ -133,10 +133,10 @@ impl Change {
     }
 }
 
-impl Drop for Change {
+impl Drop for FilterReservation {
     fn drop(&mut self) {
         if self.new.is_some() || self.old.is_some() {
-            *self.known = None;
+            *self.load = None;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a hand does about endpoints and hosts that have failed.
 
-use super::{ChangeError, Directory, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
 use aldaba_delivery::{GateKey, ReplayId, Timestamp};
 use aldaba_store::{Change, Endpoint, Recovery, Replay};
 use serde_json::json;
@@ -20,11 +20,11 @@ impl Directory {
     /// was nothing to resume.
     pub async fn resume_endpoint(&self, endpoint: &Endpoint) -> Result<Option<Outage>, ChangeError> {
         let resumed_at = self.clock.now();
-        let notices = self.listeners.of_endpoint(endpoint, "endpoint.enabled", json!({}));
+        let notices = self.listeners.endpoint_notices(endpoint, "endpoint.enabled", json!({}));
         let (app, endpoint) = (endpoint.app, endpoint.id);
         let change = Change::ResumeEndpoint { app, endpoint, at: resumed_at, recovery: None, notices };
         match self.change(change).await? {
-            Repeat::Resumed { failing_since, recovery } => {
+            ChangeOutcome::Resumed { failing_since, recovery } => {
                 Ok(Some(Outage { failing_since, resumed_at, recovery }))
             }
             _ => Ok(None),
@@ -38,22 +38,22 @@ impl Directory {
         &self,
         endpoint: &Endpoint,
         rate: u32,
-        once: Once,
+        once: IdempotencyDigest,
     ) -> Result<Option<Outage>, ChangeError> {
         let replay = self.replays.recovery(endpoint, rate);
         let (app, resumed_at) = (endpoint.app, replay.created_at);
         let recovery = Some(Recovery { replay, idempotency: self.idempotency(once) });
-        let notices = self.listeners.of_endpoint(endpoint, "endpoint.enabled", json!({}));
+        let notices = self.listeners.endpoint_notices(endpoint, "endpoint.enabled", json!({}));
         let change = Change::ResumeEndpoint { app, endpoint: endpoint.id, at: resumed_at, recovery, notices };
         let changed = self.change(change).await.map_err(|error| match error {
             ChangeError::TooMany => ChangeError::TooManyReplays,
             other => other,
         });
         match changed? {
-            Repeat::Resumed { failing_since, recovery } => {
+            ChangeOutcome::Resumed { failing_since, recovery } => {
                 Ok(Some(Outage { failing_since, resumed_at, recovery }))
             }
-            Repeat::Of(resource) => {
+            ChangeOutcome::RepeatOf(resource) => {
                 let before = self.store.replay(endpoint.org, ReplayId::from_bytes(resource)).await?;
                 Ok(before.map(|replay| Outage {
                     failing_since: replay.filter.died_since,
@@ -61,7 +61,7 @@ impl Directory {
                     recovery: Some(replay),
                 }))
             }
-            Repeat::No | Repeat::Unchanged => Ok(None),
+            ChangeOutcome::Done | ChangeOutcome::Unchanged => Ok(None),
         }
     }
 
