@@ -18,20 +18,20 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 use url::{Host, Url};
 
-/// The most addresses of one name that are tried. All of them are judged.
+/// The most addresses of one name that are tried. All of them are checked.
 const MAX_ADDRESSES: usize = 16;
 
-/// How long an address may keep quiet before the next one is tried beside it.
+/// How long a connection attempt runs before the next address is tried in parallel.
 const FALLBACK_DELAY: Duration = Duration::from_millis(250);
 
-/// The most addresses of one name that are connected to at once.
+/// The most parallel connection attempts for one name.
 const MAX_CONCURRENT_CONNECTS: usize = 4;
 
-/// How much later than its deadline a step may be ended. One that ends later was not too slow: this process
-/// did not run.
+/// How late the timer of a deadline may fire. If it fires later, this process was stalled and the receiver
+/// is not at fault.
 const MAX_TIMER_DELAY: Duration = Duration::from_secs(1);
 
-/// Everything that is needed to reach a receiver.
+/// Opens connections to receivers.
 pub(super) struct Connector {
     pub(super) guard: Guard,
     pub(super) resolver: Resolver,
@@ -40,7 +40,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Name, connection and TLS, all before `deadline`.
+    /// Resolves the name, connects and completes TLS, all before `deadline`.
     pub(super) async fn connect(
         &self,
         target: &WireTarget<'_>,
@@ -50,7 +50,7 @@ impl Connector {
     ) -> Result<WireStream, Failure> {
         let addresses = match timeout_at(deadline, self.allowed_addresses(&target.host)).await {
             Ok(allowed_addresses) => allowed_addresses?,
-            // Their name server is silent, or ours.
+            // Either the receiver's name server or ours is silent.
             Err(_) if self.resolver.is_down().await => return Err(super::dns::resolver_down()),
             Err(_) => return Err(deadline_failure(deadline, "resolving the host name")),
         };
@@ -66,8 +66,8 @@ impl Connector {
         with_deadline(deadline, "the TLS handshake", handshake).await.map(WireStream::Tls)
     }
 
-    /// The addresses that may be connected to. One forbidden address among them forbids all: a name
-    /// that points inside as well as outside was made to get inside.
+    /// The addresses that may be connected to. One forbidden address rejects all: a name that resolves to
+    /// both public and private addresses is likely an attack.
     async fn allowed_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, Failure> {
         let name = match host {
             TargetHost::Addresses(addresses) => return Ok(addresses.clone()),
@@ -81,7 +81,7 @@ impl Connector {
     }
 }
 
-/// The tenant learns that the guard refused, and not what the name led to.
+/// The tenant learns that the guard refused, but not which address the name resolved to.
 pub(super) fn forbidden() -> Failure {
     Failure {
         kind: FailureKind::TargetForbidden,
@@ -110,11 +110,10 @@ pub(super) fn timed_out(step: &'static str) -> Failure {
     Failure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
 }
 
-/// The addresses in their order, each with a head start over the next; the first connection that
-/// stands is taken.
+/// Tries the addresses in order, each with a head start over the next, and takes the first connection.
 pub(super) async fn connect_any(addresses: &[IpAddr], port: u16) -> Result<Socket, Failure> {
     let tcp = race_connects(addresses, port, TcpStream::connect::<SocketAddr>).await?;
-    // Without it the last bytes of a request would wait for an acknowledgement.
+    // Without this, the last bytes of a request would wait for an acknowledgement.
     let _ = tcp.set_nodelay(true);
     Ok(Socket::new(tcp))
 }
@@ -158,7 +157,7 @@ fn no_address() -> Failure {
     Failure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
 }
 
-/// Whether closing connections of ours would help.
+/// Whether closing idle connections would free what was missing.
 pub(super) fn is_local_exhaustion(failure: &Failure) -> bool {
     failure.kind == FailureKind::Unsent
         && (failure.detail == NO_LOCAL_RESOURCES || failure.detail == OVERLOADED)
@@ -190,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     #[cfg(target_os = "linux")]
-    async fn a_server_without_free_ports_blames_no_host() {
+    async fn running_out_of_local_ports_is_not_counted_against_the_host() {
         const EADDRNOTAVAIL: i32 = 99;
         const ECONNREFUSED: i32 = 111;
         for codes in [&[EADDRNOTAVAIL][..], &[ECONNREFUSED, EADDRNOTAVAIL], &[EADDRNOTAVAIL, ECONNREFUSED]] {
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_that_ends_long_after_its_deadline_was_not_the_hosts() {
+    async fn a_deadline_that_fires_far_too_late_is_not_counted_against_the_host() {
         let deadline = instant_after(Duration::from_secs(5));
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(deadline_failure(deadline, "connecting").kind, FailureKind::ConnectTimeout);

@@ -1,4 +1,4 @@
-//! One request over one connection, whichever protocol it speaks.
+//! Sends one request over one connection, by HTTP/1.1 or HTTP/2.
 
 use super::connect::{self, with_deadline};
 use super::http1::{ExchangeError, ExchangeResponse, exchange};
@@ -19,22 +19,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How many shared connections one request may be given to, as long as it is certain that none of the
-/// former has been processed.
+/// How many shared connections one request may try, as long as it is certain that no earlier one processed
+/// it.
 const MAX_SHARED_ATTEMPTS: usize = 3;
 
-/// Where a request goes and by when.
+/// One request: its target and its deadlines.
 pub(super) struct HopDelivery<'a> {
     pub(super) hop: &'a Hop,
     pub(super) target: &'a WireTarget<'a>,
     pub(super) timeouts: Timeouts,
-    /// It moves by what the request waited behind others of ours: that time is not the receiver's.
+    /// Extended by the time that the request waited in a queue of ours: that time is not the receiver's.
     pub(super) deadline: Instant,
-    /// How long that was. It is at most as long as the policy's time to connect.
+    /// The time spent in that queue, at most the policy's connect timeout.
     pub(super) waited: Duration,
 }
 
-/// What was found or made for a request that would like HTTP/2.
+/// A connection for a request that prefers HTTP/2.
 enum PooledConnection {
     Http2(StreamPermit),
     /// The receiver chose HTTP/1.1.
@@ -50,7 +50,7 @@ impl HopDelivery<'_> {
         self.deadline.min(instant_after(self.timeouts.answer))
     }
 
-    /// Waits behind other requests, as long as the request would connect itself. `None`: for nothing.
+    /// Waits in a queue for at most what is left of the connect timeout. `None`: the time ran out.
     async fn wait_in_queue<T>(&mut self, waiting: impl Future<Output = T>) -> Option<T> {
         let from = instant_after(Duration::ZERO);
         let deadline = from + self.timeouts.connect.saturating_sub(self.waited);
@@ -74,8 +74,8 @@ impl WireState {
         }
         if let Some(waiting) = self.http1_pool.take(&route) {
             match self.exchange_http1(waiting, delivery, body.clone(), &route).await {
-                // The receiver closed it in the very moment and has seen nothing of the request.
-                // This is the only case in which a second connection may carry it.
+                // The receiver closed it at the same moment and has seen nothing of the request. This is the
+                // only case in which a second connection may carry it.
                 Err(ExchangeError { unsent: true, .. }) => {}
                 Err(interrupted) => return Err(interrupted.failure),
                 Ok(exchanged) => return Ok(exchanged),
@@ -109,8 +109,8 @@ impl WireState {
         }
     }
 
-    /// A connection for a request that would like HTTP/2. As few as are needed connect, the others wait and
-    /// share what they have made.
+    /// Picks a connection for a request that prefers HTTP/2. Only as many requests as necessary connect; the
+    /// others wait and share the result.
     async fn pick_connection(
         &self,
         delivery: &mut HopDelivery<'_>,
@@ -130,17 +130,17 @@ impl WireState {
             }
             Some(Ok(Assignment::Http1)) => self.http1_connection(delivery, route).await,
             Some(Ok(Assignment::Failed(failure))) => Err(failure),
-            // The receiver takes connections, and there were not enough of them: that is ours.
+            // The receiver accepts connections, but there were not enough of them: a local limit.
             None if self.http2_pool.has_progressed(route, &queued) => {
                 Err(stage_timeout(ExchangeStage::Queued))
             }
             None => Err(connect::timed_out("connecting")),
-            // Nobody throws away who waits.
+            // The pool answers every queued request, so this does not happen.
             Some(Err(_)) => Err(stage_timeout(ExchangeStage::Queued)),
         }
     }
 
-    /// The receiver has chosen HTTP/1.1 before.
+    /// A connection to a receiver that chose HTTP/1.1 the last time.
     async fn http1_connection(
         &self,
         delivery: &HopDelivery<'_>,
@@ -154,13 +154,13 @@ impl WireState {
         if !stream.is_http2() {
             return Ok(PooledConnection::Http1(self.http1_pool.adopt(stream)));
         }
-        // It has changed its mind: what has been made can be shared.
+        // The receiver now chooses HTTP/2, so the connection can be shared.
         let connection =
             with_deadline(deadline, "the HTTP/2 handshake", Http2Connection::open(stream)).await?;
         Ok(PooledConnection::Http2(self.http2_pool.add(route, None, connection)))
     }
 
-    /// Makes a connection for those who wait as well, and tells them if that failed.
+    /// Opens a connection that queued requests share, and reports a failure to them.
     async fn connect_for_queue(
         &self,
         delivery: &HopDelivery<'_>,
@@ -183,7 +183,7 @@ impl WireState {
             }
             Ok(Err(stream)) => {
                 self.http2_pool.note_http1(route);
-                // Those who wait need not wait any longer.
+                // Queued requests need not wait any longer.
                 drop(connecting);
                 Ok(PooledConnection::Http1(self.http1_pool.adopt(stream)))
             }
@@ -203,14 +203,14 @@ impl WireState {
         let identity = delivery.hop.identity.as_deref();
         let stream = self.connector.connect(delivery.target, http2, identity, deadline).await;
         if stream.as_ref().is_err_and(connect::is_local_exhaustion) {
-            // The idle ones are ours to give.
+            // Idle connections hold sockets that the new one needs.
             self.http1_pool.clear();
             self.http2_pool.clear();
         }
         stream
     }
 
-    /// Over a connection that others use as well.
+    /// Sends over a shared HTTP/2 connection.
     async fn exchange_http2(
         &self,
         permit: &StreamPermit,
@@ -228,14 +228,14 @@ impl WireState {
                 Err(interrupted)
             }
             Err(_) => {
-                // Perhaps the way to the receiver is dead: the next request finds out on a new one.
+                // The connection may be dead: the next request opens a new one.
                 permit.retire();
                 Err(stage_timeout(stage.get()).into())
             }
         }
     }
 
-    /// Over a connection of its own.
+    /// Sends over an HTTP/1.1 connection that this request has for itself.
     async fn exchange_http1(
         &self,
         pooled: PooledStream,

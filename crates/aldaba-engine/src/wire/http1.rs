@@ -22,28 +22,28 @@ use std::task::Poll;
 /// The most bytes of a response head.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
 
-/// The most headers of a response, by HTTP/1.1: the parser's own limit. To set another costs an allocation for each
-/// response.
+/// The most headers of an HTTP/1.1 response: the parser's own limit. Another limit would cost an allocation
+/// per response.
 const MAX_HEADERS: usize = 100;
 
 /// The most characters of a reason phrase that are kept.
 const MAX_PHRASE: usize = 200;
 
-/// A whole answer.
+/// A complete response.
 pub(super) struct ExchangeResponse {
     pub(super) answer: Answer,
     pub(super) body: Bytes,
     pub(super) location: Option<HeaderValue>,
-    /// The connection, if it can carry another request.
+    /// The connection, if it can be reused.
     pub(super) reusable: Option<WireStream>,
 }
 
-/// No answer.
+/// Why there is no response.
 pub(super) struct ExchangeError {
     pub(super) failure: Failure,
-    /// Not a byte of the request has left, so that sending it again is no repetition.
+    /// No byte of the request was sent, so sending it again is no repetition.
     pub(super) unsent: bool,
-    /// The receiver has broken a limit: its connection is not used any more.
+    /// The receiver exceeded a limit: its connection is not used again.
     pub(super) hostile: bool,
 }
 
@@ -59,8 +59,8 @@ impl ExchangeError {
 
 type HyperConnection = http1::Connection<TokioIo<WireStream>, Full<Bytes>>;
 
-/// Sends one request over a connection and reads its answer. The connection is driven here and not
-/// by a task of its own: whoever drops this future (a deadline) closes the socket with it.
+/// Sends one request and reads its response. The connection is driven here and not by a task of its own, so
+/// dropping this future (at a deadline) closes the socket.
 pub(super) async fn exchange(
     stream: WireStream,
     mut request: Request<Full<Bytes>>,
@@ -89,19 +89,19 @@ pub(super) async fn exchange(
     Ok(ExchangeResponse { answer, body, location, reusable })
 }
 
-/// A connection that moves while something is waited for.
+/// A connection that is polled while something else is awaited.
 struct Http1Connection {
     connection: HyperConnection,
     ended: bool,
 }
 
 impl Http1Connection {
-    /// Waits for what comes over the connection. `None` if the connection ended without it.
+    /// Awaits `work` while driving the connection. `None`: the connection ended first.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         std::future::poll_fn(|cx| {
-            // Asked before and after: the first tells the connection what is wanted, the second
-            // takes what it has brought.
+            // Polled before and after: the first poll tells the connection what is wanted, the second picks
+            // up what it received.
             if let Poll::Ready(output) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(output));
             }
@@ -117,10 +117,9 @@ impl Http1Connection {
         .await
     }
 
-    /// The bare stream, if the connection stands ready for another request.
+    /// The bare stream, if the connection is ready for another request.
     async fn release(mut self, sender: &http1::SendRequest<Full<Bytes>>) -> Option<WireStream> {
-        // One turn lets the connection finish its books, and notice an end or bytes that nobody
-        // asked for.
+        // One poll lets the connection finish its bookkeeping, and notice a close or unexpected bytes.
         std::future::poll_fn(|cx| {
             self.ended = self.ended || Pin::new(&mut self.connection).poll(cx).is_ready();
             Poll::Ready(())
@@ -145,7 +144,7 @@ impl Http1Connection {
             failure
         } else {
             match error {
-                // All limits are one error of the parser. What it could not read tells which it was.
+                // The parser has one error for all limits. What it left unread tells which limit it was.
                 Some(error) if error.is_parse_too_large() && parts.read_buf.trim_ascii().is_empty() => {
                     malformed("nothing but empty lines where the answer should begin".to_owned())
                 }
@@ -174,29 +173,29 @@ impl Http1Connection {
     }
 }
 
-/// What an error says that is neither the receiver's answer nor the end of the connection: about our certificate,
-/// or a shortage of our own.
+/// Failures that are neither a response nor a plain close: a rejected client certificate, or exhausted local
+/// resources.
 pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<Failure> {
     if let Some(refused) = tls::certificate_alert(error) {
         return Some(refused);
     }
-    // What may have left in part must not be sent again as if it had not.
+    // A request that may have left in part must not be sent again.
     let kind = if unsent { FailureKind::Unsent } else { FailureKind::Internal };
     connect_error::is_shortage(error)
         .then(|| Failure { kind, detail: connect_error::NO_LOCAL_RESOURCES.into() })
 }
 
-/// How a connection ended that stood.
+/// How an established connection ended.
 fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
     match error {
-        // Over TLS, the end of the connection without the end of the session.
+        // Over TLS: the connection ended without a closing alert.
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => "connection closed".into(),
         Some(error) => tls::alert(error).unwrap_or_else(|| error.kind().to_string().into()),
         None => "connection closed".into(),
     }
 }
 
-/// The receiver has sent more than is read.
+/// The receiver sent more than the limits allow.
 pub(super) fn too_much(stage: ExchangeStage) -> Failure {
     malformed(match stage {
         ExchangeStage::FinalHead => {
@@ -222,8 +221,8 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderV
     (answer, location, response.into_body())
 }
 
-/// What is kept of the body, and whether it has been read to its end. Past what is kept, or past [`MAX_BODY_FRAMES`], nothing is
-/// read: the status has said what there is to say.
+/// Reads the body up to its limit. Returns what is kept and whether the body was read to its end. Past
+/// [`RESPONSE_KEPT`] or [`MAX_BODY_FRAMES`] nothing more is read.
 async fn read_body(
     connection: &mut Http1Connection,
     progress: &ExchangeProgress,
@@ -279,7 +278,7 @@ pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
     Failure { kind: FailureKind::Broken, detail: detail.into() }
 }
 
-/// Once an answer has begun, the request has left.
+/// Once a response has begun, the request has been sent.
 impl From<Failure> for ExchangeError {
     fn from(failure: Failure) -> Self {
         Self { failure, unsent: false, hostile: false }
@@ -294,10 +293,10 @@ mod tests {
     use std::time::Duration;
     use tokio::net::{TcpListener, TcpStream};
 
-    /// The moment between looking at a waiting connection and writing to it cannot be closed; what
-    /// can be known is that nothing has left.
+    /// The race between checking an idle connection and writing to it cannot be closed. But it is known that
+    /// no byte was sent.
     #[tokio::test]
-    async fn a_connection_that_is_gone_before_the_first_byte_has_sent_nothing() {
+    async fn a_connection_that_closed_before_the_first_byte_has_sent_nothing() {
         for reset in [false, true] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

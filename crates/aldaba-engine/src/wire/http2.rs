@@ -16,26 +16,25 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-/// The most requests at once over one connection, however many the receiver would take.
+/// The most concurrent requests over one connection, whatever the receiver allows.
 pub(super) const MAX_STREAMS: usize = 100;
 
-/// What a receiver may send ahead of being read, in bytes: for one answer, and over one connection.
+/// Flow-control windows, in bytes: for one response, and for one connection.
 const STREAM_WINDOW_BYTES: u32 = 32 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 64 * 1024 - 1;
 
-/// The most bytes that a receiver may send for each request under way: its head, interim heads, what is kept of
-/// the body, and what it says about the connection itself.
+/// The most bytes that a receiver may send per request in flight: heads, the part of the body that is kept,
+/// and frames about the connection.
 const MAX_BYTES_PER_REQUEST: usize = 256 * 1024;
 
-/// The most bytes of a request's body that are handed to the connection at once.
+/// The most bytes of a request body that are given to the connection at once.
 const UPLOAD_CHUNK_BYTES: usize = 64 * 1024;
 
-/// A connection is asked so often whether it lives, and has so long to say so.
+/// How often a connection is pinged, and how long the receiver has to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One HTTP/2 connection. It is driven by a task of its own, which ends when this is dropped, and
-/// the socket with it.
+/// One HTTP/2 connection. A task drives it; the task and the socket end when this is dropped.
 pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
     is_closed: Arc<AtomicBool>,
@@ -44,7 +43,7 @@ pub(super) struct Http2Connection {
     progress: Arc<ExchangeProgress>,
 }
 
-/// How far a request has come, for whoever gives it up.
+/// The stage of a request, readable when it is given up.
 #[derive(Debug, Default)]
 pub(super) struct StageCell(AtomicU8);
 
@@ -57,7 +56,7 @@ impl StageCell {
         ExchangeStage::Body,
     ];
 
-    /// Stages follow each other: one that is passed does not come back.
+    /// Stages only advance.
     fn reach(&self, stage: ExchangeStage) {
         let number = Self::STAGES.iter().position(|known| *known == stage).unwrap_or_default();
         self.0.fetch_max(u8::try_from(number).unwrap_or_default(), Ordering::Relaxed);
@@ -68,7 +67,7 @@ impl StageCell {
     }
 }
 
-/// Counts a request that is under way.
+/// Counts a request in flight.
 struct ActiveRequest<'a>(&'a AtomicUsize);
 
 impl Drop for ActiveRequest<'_> {
@@ -78,7 +77,8 @@ impl Drop for ActiveRequest<'_> {
 }
 
 impl Http2Connection {
-    /// Waits for the receiver's settings, so that its limits are known before the first request.
+    /// Opens the connection and waits for the receiver's settings, so its limits are known before the first
+    /// request.
     pub(super) async fn open(stream: WireStream) -> Result<Self, Failure> {
         let progress = Arc::clone(stream.progress());
         let handshake = Builder::new()
@@ -87,7 +87,7 @@ impl Http2Connection {
             .max_header_list_size(MAX_HEAD as u32)
             .max_send_buffer_size(UPLOAD_CHUNK_BYTES)
             .enable_push(false)
-            // None before the receiver has said how many.
+            // No stream before the receiver has announced its limit.
             .initial_max_send_streams(0)
             .handshake(stream)
             .await;
@@ -104,7 +104,7 @@ impl Http2Connection {
         Ok(Self { sender, is_closed, driver, active_requests: AtomicUsize::new(0), progress })
     }
 
-    /// How many requests may be under way at once.
+    /// How many requests may be in flight at once.
     pub(super) fn max_streams(&self) -> usize {
         self.sender.current_max_send_streams().min(MAX_STREAMS)
     }
@@ -113,8 +113,8 @@ impl Http2Connection {
         !self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Sends one request and reads its answer. Whoever drops this future (a deadline) resets the
-    /// stream and leaves the connection to the others.
+    /// Sends one request and reads its response. Dropping this future (at a deadline) resets the stream and
+    /// leaves the connection to other requests.
     pub(super) async fn exchange(
         &self,
         head: Request<()>,
@@ -127,7 +127,7 @@ impl Http2Connection {
         let mut sender = self.sender.clone();
         let (response, upload) = match sender.send_request(head, body.is_empty()) {
             Ok(streams) => streams,
-            // The connection has ended, or the receiver has said that it will (GOAWAY).
+            // The connection has ended, or the receiver announced its end (GOAWAY).
             Err(error) if error.is_io() || error.is_go_away() || !self.is_open() => {
                 return Err(ExchangeError::unsent(broken("connection closed before the request was sent")));
             }
@@ -135,8 +135,8 @@ impl Http2Connection {
                 return Err(Failure { kind: FailureKind::Internal, detail: error.to_string().into() }.into());
             }
         };
-        // The receiver may have lowered its limit since the place was taken: then the stream waits in our own
-        // library, and nothing has left.
+        // The receiver may have lowered its limit since the permit was taken. Then the stream waits in the
+        // library, and nothing was sent.
         std::future::poll_fn(|cx| sender.poll_ready(cx))
             .await
             .map_err(|error| self.interrupted(&error, false))?;
@@ -147,8 +147,8 @@ impl Http2Connection {
                 stage.reach(ExchangeStage::Answer);
             }
         };
-        // An answer may come before the request has been sent, and a stream that takes no more of the
-        // request may still bring one.
+        // A response may come before the request is sent in full, even on a stream that accepts no more of
+        // the request.
         match select(receiving, pin!(sending)).await {
             Either::Left((received, _)) => received,
             Either::Right(((), receiving)) => receiving.await,
@@ -178,7 +178,7 @@ impl Http2Connection {
     }
 }
 
-/// The final head; the interim ones before it are counted. `Err(None)`: they were too many.
+/// The final response head. Interim heads before it are counted. `Err(None)`: there were too many.
 async fn final_head(
     mut response: ResponseFuture,
     stage: &StageCell,
@@ -206,13 +206,13 @@ impl Drop for Http2Connection {
 
 async fn drive_connection(mut connection: Connection<WireStream, Bytes>, is_closed: Arc<AtomicBool>) {
     let pings = pin!(ping_until_silent(connection.ping_pong()));
-    // Dropped with this task: that ends the requests which are under way.
+    // Dropped with this task, which ends the requests in flight.
     let connection = pin!(connection);
     drop(select(connection, pings).await);
     is_closed.store(true, Ordering::Release);
 }
 
-/// Ends when the receiver no longer answers.
+/// Pings the receiver and ends when it no longer answers.
 async fn ping_until_silent(pings: Option<PingPong>) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     loop {
@@ -234,7 +234,7 @@ async fn send(mut upload: SendStream<Bytes>, mut body: Bytes) -> Option<()> {
     Some(())
 }
 
-/// What is kept of the body. Past it nothing is read: the stream is reset.
+/// Reads the part of the body that is kept. Then the stream is reset.
 async fn read_body(mut body: RecvStream) -> Result<Bytes, h2::Error> {
     let mut kept = BytesMut::new();
     for _ in 0..MAX_BODY_FRAMES {
@@ -264,8 +264,8 @@ fn interrupted(error: &h2::Error, answered: bool) -> ExchangeError {
             MAX_HEAD / 1024
         ))
     };
-    // A stream that the receiver refused, or that came after the last one it will look at, has not
-    // been processed: the two cases in which the standard lets a client send it again.
+    // A stream that the receiver refused, or that is above its last processed id, has not been processed.
+    // These are the two cases in which the standard allows a client to retry.
     let refused =
         error.is_remote() && (error.is_go_away() || error.is_reset() && reason == Reason::REFUSED_STREAM);
     ExchangeError { unsent: refused && !answered, ..failure.into() }

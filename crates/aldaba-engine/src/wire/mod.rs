@@ -1,10 +1,10 @@
-//! The way out: one guarded, bounded HTTP request.
+//! The HTTP client for deliveries: one guarded, bounded request per attempt.
 //!
-//! `guard` and `target` judge, `resolve`, `connect`, `proxy` and `tls` reach the receiver. `deliver`
-//! picks the connection: `pool` keeps those of HTTP/1.1 for the next request, which `exchange` speaks;
-//! `lines` shares those of HTTP/2, which `multiplex` speaks, and `queue` has those who wait for one. `progress` bounds
-//! what a receiver may send, and knows what a request waited for. `shortage` tells our own errors from the network's.
-//! `redirect` follows where a policy wants it.
+//! `guard` and `target` check URLs and addresses. `dns`, `connect`, `proxy` and `tls` open the connection.
+//! `deliver` chooses one: `pool` keeps idle HTTP/1.1 connections (`http1`) and shares HTTP/2 ones (`http2`),
+//! with a queue for requests that wait. `progress` limits what a receiver may send and tracks the stage of a
+//! request. `connect_error` separates local errors from network errors. `redirect` follows redirects where
+//! the policy allows them.
 
 mod connect;
 mod connect_error;
@@ -52,13 +52,13 @@ use tokio::time::{Instant, sleep};
 
 #[derive(Clone, Debug, Default)]
 pub struct WireOptions {
-    /// Networks that may be reached although they are private, local or reserved.
+    /// Private, local or reserved networks that requests may reach.
     pub allow_networks: Vec<IpNet>,
-    /// Name servers to ask; `None`: those of the system.
+    /// Name servers to query; `None`: those of the system.
     pub name_servers: Option<Vec<SocketAddr>>,
-    /// Issuers of certificates that are trusted besides the public ones.
+    /// Root certificates that are trusted in addition to the public ones.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// Through which all connections are made.
+    /// The proxy for all connections.
     pub egress_proxy: Option<EgressProxy>,
     pub pool: PoolLimits,
 }
@@ -73,8 +73,8 @@ pub enum WireError {
     Tls(String),
 }
 
-/// The transport of the server. It obeys no proxy of the environment, only the one that the operator
-/// has named, and tells that one the address that the guard has judged.
+/// The transport of the server. It ignores proxies of the environment and uses only the configured egress
+/// proxy, which receives checked addresses and never names.
 #[derive(Clone)]
 pub struct Wire(Arc<WireState>);
 
@@ -101,22 +101,22 @@ impl Wire {
         Ok(Self(Arc::new(WireState { connector, http1_pool, http2_pool, idle_limit, supervisor })))
     }
 
-    /// Names who is told when one of its tasks panics. Only the first call counts.
+    /// Sets where panics of background tasks are reported. Only the first call counts.
     pub(crate) fn supervise_with(&self, background: Background) {
         let _ = self.0.supervisor.set(background);
     }
 
-    /// The guard that every request passes, for judging URLs before they are stored.
+    /// The guard of every request, for checking URLs before they are stored.
     pub fn guard(&self) -> Guard {
         self.0.connector.guard.clone()
     }
 
-    /// How many connections wait for their next request.
+    /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
         self.0.idle_limit.in_use()
     }
 
-    /// Closes all connections that wait. Requests under way go on to their end.
+    /// Closes all idle connections. Requests in flight finish.
     pub fn shutdown(&self) {
         self.0.http1_pool.clear();
         self.0.http2_pool.clear();
@@ -137,7 +137,7 @@ impl fmt::Debug for Wire {
 }
 
 impl WireState {
-    /// The whole path of an attempt, redirects included.
+    /// Sends an attempt and follows its redirects.
     async fn send(&self, request: WireRequest) -> WireResponse {
         let timeouts = request.timeouts;
         let mut deadline = instant_after(timeouts.total);
@@ -188,7 +188,7 @@ impl WireState {
     }
 }
 
-/// A moment on the clock of tokio's timers, which stands still where a test has paused it.
+/// An instant on the clock of tokio's timers, which tests can pause.
 fn instant_after(duration: Duration) -> Instant {
     sleep(duration).deadline()
 }
@@ -200,17 +200,16 @@ fn failed(failure: Failure) -> WireResponse {
 fn refusal(refused: &UrlError) -> Failure {
     let kind = match refused {
         UrlError::Forbidden => return connect::forbidden(),
-        // The endpoint's own URL has been read before it was stored; this one came in a redirect.
+        // The endpoint's own URL was parsed before it was stored; this one came from a redirect.
         UrlError::Unreadable(_) => FailureKind::Malformed,
-        // Endpoints may have one that were made before it was refused.
+        // Older endpoints may have one that was stored before the check existed.
         UrlError::HostName => FailureKind::Dns,
         _ => FailureKind::TargetForbidden,
     };
     Failure { kind, detail: refused.to_string().into() }
 }
 
-/// Where a redirect leads is another host; what happens there must not be held against the
-/// endpoint's own.
+/// A redirect leads to another host. Its failures must not count against the endpoint's own host.
 fn attribute_to_redirect(failure: &Failure) -> Failure {
     let kind = match failure.kind {
         FailureKind::Dns | FailureKind::Connect | FailureKind::Tls => FailureKind::Broken,

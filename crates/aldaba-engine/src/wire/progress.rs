@@ -1,32 +1,32 @@
-//! How far an answer has come, and how much of it may still come.
+//! Tracks the stage of a request and limits what the receiver may send.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The most interim heads (1xx) before the final one.
 pub(super) const MAX_INTERIM_HEADS: usize = 16;
 
-/// The most bytes that a receiver may send before the connection is ready for a request: the TLS handshake.
+/// The most bytes that a receiver may send before the first request: the TLS handshake.
 const MAX_HANDSHAKE_BYTES: usize = 256 * 1024;
 
-/// The most bytes before the final head is complete, interim heads included.
+/// The most bytes until the final head is complete, interim heads included.
 const MAX_HEAD_PHASE_BYTES: usize = 128 * 1024;
 
-/// The most bytes after the head. 16 KiB of body are kept, which even in chunks of one byte take 96 KiB.
+/// The most bytes after the head. Of the body 16 KiB are kept, which take 96 KiB in chunks of one byte.
 const MAX_BODY_PHASE_BYTES: usize = 256 * 1024;
 
-/// The most chunks or frames of a body that are read: each takes about the same time, be it a byte or kilobytes.
+/// The most chunks or frames of a body that are read. Each costs about the same time, whatever its size.
 pub(super) const MAX_BODY_FRAMES: usize = 2048;
 
-/// What the wire knows of the request that is under way on a connection. It is shared with the socket,
-/// which lies inside of a protocol library while the request runs.
+/// The progress of the request on a connection. It is shared with the socket, which the protocol library
+/// owns during a request.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
-    /// Bytes that the receiver may still send. At zero every further read fails.
+    /// Bytes that the receiver may still send. At zero every read fails.
     allowance: AtomicUsize,
     interim_heads: AtomicUsize,
-    /// Any byte of an answer has come. Records of TLS that carry none do not count.
+    /// A byte of a response was received. TLS records without data do not count.
     response_begun: AtomicBool,
-    /// The receiver does not take what is written.
+    /// The receiver does not accept what is written.
     write_blocked: AtomicBool,
     head_complete: AtomicBool,
 }
@@ -34,22 +34,22 @@ pub(super) struct ExchangeProgress {
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeStage {
-    /// For its turn on a shared connection: nothing of it has left.
+    /// A stream on a shared connection. Nothing was sent.
     Queued,
-    /// For the receiver to take all of it.
+    /// The receiver accepting the whole request.
     Sending,
-    /// For the first byte of the answer.
+    /// The first byte of the response.
     Answer,
-    /// For the rest of the head.
+    /// The rest of the head.
     Head,
-    /// For the final head, after interim ones.
+    /// The final head, after interim ones.
     FinalHead,
-    /// For the rest of the body.
+    /// The rest of the body.
     Body,
 }
 
 impl ExchangeStage {
-    /// What a timeout in this stage says.
+    /// The error detail of a timeout in this stage.
     pub(super) fn timeout_detail(self) -> &'static str {
         match self {
             Self::Queued => "waited too long for a place on a shared connection",
@@ -75,7 +75,7 @@ impl Default for ExchangeProgress {
 }
 
 impl ExchangeProgress {
-    /// A request begins.
+    /// Resets everything for a new request.
     pub(super) fn start(&self) {
         self.allowance.store(MAX_HEAD_PHASE_BYTES, Ordering::Relaxed);
         self.interim_heads.store(0, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl ExchangeProgress {
         self.allowance.store(MAX_BODY_PHASE_BYTES, Ordering::Relaxed);
     }
 
-    /// Lets the receiver send at least so much more.
+    /// Lets the receiver send at least this many more bytes.
     pub(super) fn allow(&self, bytes: usize) {
         self.allowance.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -100,12 +100,12 @@ impl ExchangeProgress {
         let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Whether the receiver has sent more than it may.
+    /// Whether the receiver used up its allowance.
     pub(super) fn is_exhausted(&self) -> bool {
         self.allowance.load(Ordering::Relaxed) == 0
     }
 
-    /// An interim head came. Past the limit nothing more is read.
+    /// Counts an interim head. Past the limit nothing more is read.
     pub(super) fn note_interim_head(&self) {
         if self.interim_heads.fetch_add(1, Ordering::Relaxed) >= MAX_INTERIM_HEADS {
             self.allowance.store(0, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use std::sync::Arc;
 use url::{Position, Url};
 
-/// What is meant for one origin only.
+/// Headers that are sent to one origin only.
 const ORIGIN_HEADERS: [HeaderName; 5] = [
     AUTHORIZATION,
     PROXY_AUTHORIZATION,
@@ -23,7 +23,7 @@ const ORIGIN_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-auth-token"),
 ];
 
-/// What HTTP/2 forbids in a request: it speaks of one connection, or says twice what it says already.
+/// Headers that HTTP/2 forbids in a request.
 const CONNECTION_HEADERS: [HeaderName; 8] = [
     CONNECTION,
     HOST,
@@ -35,24 +35,24 @@ const CONNECTION_HEADERS: [HeaderName; 8] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Without what is meant for the first origin alone: all that the endpoint's owner has added.
+/// The headers without those for the first origin: everything that the endpoint's owner added.
 fn without_origin_headers(headers: &HeaderMap) -> HeaderMap {
     let kept =
         |(name, value): &(&HeaderName, &HeaderValue)| !value.is_sensitive() && !ORIGIN_HEADERS.contains(name);
     headers.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// One request of possibly several: the endpoint's own, then one for each redirect.
+/// One request: the endpoint's own, or one per redirect.
 pub(super) struct Hop {
     pub(super) url: Arc<Url>,
     pub(super) headers: HeaderMap,
     body: Bytes,
-    /// How many redirects may still be followed; `None` if they are answers like any other.
+    /// Redirects that may still be followed. `None`: redirects are ordinary responses.
     redirects_left: Option<u8>,
-    /// Whether the request still goes to the origin that the endpoint names.
+    /// Whether the request still goes to the endpoint's origin.
     pub(super) on_original_origin: bool,
     pub(super) http2: bool,
-    /// For the origin that the endpoint names, and no other.
+    /// Sent to the endpoint's origin only.
     pub(super) identity: Option<Arc<Identity>>,
 }
 
@@ -66,13 +66,13 @@ impl Hop {
         Self { url, headers, body, redirects_left, on_original_origin: true, http2, identity }
     }
 
-    /// The body, for this request. It is kept here only if there may be another: so what it takes in
-    /// memory is free as soon as it is written, and not when an answer comes.
+    /// Takes the body for this request. A copy is kept only if a redirect may follow, so its memory is
+    /// otherwise free as soon as it is written.
     pub(super) fn take_body(&mut self) -> Bytes {
         if self.redirects_left.is_some() { self.body.clone() } else { std::mem::take(&mut self.body) }
     }
 
-    /// As HTTP/1.1 writes it.
+    /// The request in HTTP/1.1 form.
     pub(super) fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let host = HeaderValue::from_str(self.authority()).map_err(|error| unusable(error.to_string()))?;
@@ -86,8 +86,8 @@ impl Hop {
         Ok(request)
     }
 
-    /// As HTTP/2 writes it: the host is part of the target, and nothing is said about the connection.
-    /// The body goes separately.
+    /// The request head in HTTP/2 form: the host is part of the target, and headers about the connection are
+    /// left out. The body is sent separately.
     pub(super) fn http2_head(&self, length: usize) -> Result<Request<()>, Failure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let uri =
@@ -107,7 +107,7 @@ impl Hop {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Where the answer sends this request, if it is to be followed there.
+    /// The next hop, if the response is a redirect that is followed.
     pub(super) fn next_hop(&mut self, exchanged: &ExchangeResponse) -> Result<Option<Self>, Failure> {
         let (Some(redirects_left), 301 | 302 | 303 | 307 | 308, Some(location)) =
             (self.redirects_left, exchanged.answer.status, &exchanged.location)
@@ -148,7 +148,7 @@ impl Hop {
                 detail: "the redirect's location is no URL".into(),
             });
         };
-        // Whatever another host writes there, it is no secret of this endpoint.
+        // Credentials that another host puts into a URL are not this endpoint's.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_fragment(None);

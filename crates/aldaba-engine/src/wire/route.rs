@@ -3,8 +3,8 @@ use super::target::WireTarget;
 use super::tls::Fingerprint;
 use aldaba_delivery::Origin;
 
-/// Which requests may use each other's connections: the same origin, the same client certificate (or
-/// none), and the same wish for HTTP/2.
+/// Identifies requests that may share connections: same origin, same client certificate (or none), same
+/// preference for HTTP/2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Route {
     origin: Origin,

@@ -9,21 +9,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 use url::{Host, Url};
 
-/// A URL that an endpoint may have, normalised: no user, no password, no fragment.
+/// A checked endpoint URL, normalised: no user, no password, no fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUrl {
     pub url: Url,
     pub credentials: Option<BasicCredentials>,
 }
 
-/// User and password that stood in a URL. They become basic auth and are kept as a secret.
+/// User and password from a URL. They are sent as basic authentication and stored as a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BasicCredentials {
     pub user: String,
     pub password: String,
 }
 
-/// Why an endpoint may not have a URL, in words for whoever wrote it.
+/// Why a URL is refused, worded for its author.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum UrlError {
     #[error("the URL must begin with http:// or https://")]
@@ -45,7 +45,7 @@ pub enum UrlError {
     Forbidden,
 }
 
-/// Where a request goes, as far as the URL alone tells.
+/// The destination of a request, as far as the URL tells.
 #[derive(Debug)]
 pub(super) struct WireTarget<'a> {
     pub(super) url: &'a Url,
@@ -57,17 +57,17 @@ pub(super) struct WireTarget<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TargetHost {
-    /// Addresses that need no name server and have been judged.
+    /// Checked addresses that need no lookup.
     Addresses(Vec<IpAddr>),
-    /// A name whose addresses must be judged once they are known.
+    /// A name whose addresses are checked once resolved.
     Name(Box<str>),
 }
 
 impl Guard {
-    /// Judges a URL that somebody wants for an endpoint. A name that turns out to lead to a forbidden
-    /// address is found only when it is resolved, at each attempt.
+    /// Checks a URL for an endpoint. A name that resolves to a forbidden address is found only at each
+    /// attempt.
     pub fn parse_url(&self, text: &str) -> Result<TargetUrl, UrlError> {
-        // The parser would drop these silently; what is judged must be what was written.
+        // The parser would drop these silently, and the check would miss them.
         if text.chars().any(char::is_control) || text.trim() != text {
             return Err(UrlError::ControlCharacter);
         }
@@ -83,7 +83,7 @@ impl Guard {
         Ok(TargetUrl { url, credentials })
     }
 
-    /// Judges the host that the parser saw: every spelling of an address has become an address there.
+    /// Checks the parsed host: the parser has normalised every spelling of an address.
     pub(super) fn check_url<'a>(&self, url: &'a Url) -> Result<WireTarget<'a>, UrlError> {
         let secure = match url.scheme() {
             "https" => true,
@@ -114,7 +114,7 @@ impl Guard {
         if name.is_empty() {
             return Err(UrlError::Unreadable("it has no host".to_owned()));
         }
-        // No name server knows such a name, and what reads `127.0.0.1..` elsewhere may take it for an address.
+        // No name server knows such a name, and other parsers may take `127.0.0.1..` for an address.
         if name.split('.').any(str::is_empty) {
             return Err(UrlError::HostName);
         }
@@ -127,8 +127,8 @@ impl Guard {
         Ok(TargetHost::Name(name.into()))
     }
 
-    /// These names mean this machine and are never asked of a name server. An operator who allows
-    /// one family of loopback addresses means that one.
+    /// These names mean this machine and are never looked up. An operator may allow one family of loopback
+    /// addresses only.
     fn localhost(&self) -> Result<TargetHost, UrlError> {
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         addresses.retain(|address| self.allows(*address));
@@ -136,7 +136,7 @@ impl Guard {
     }
 }
 
-/// Path and query as they stand in the request line.
+/// Path and query for the request line.
 pub(super) fn request_target(url: &Url) -> Result<Uri, UrlError> {
     let text = &url[url::Position::BeforePath..url::Position::AfterQuery];
     text.parse().map_err(|error: http::uri::InvalidUri| UrlError::Unreadable(error.to_string()))
@@ -151,7 +151,7 @@ impl BasicCredentials {
         let password = percent_decode_str(url.password().unwrap_or_default())
             .decode_utf8()
             .map_err(|_| UrlError::Credentials)?;
-        // A colon ends the user's name in basic auth; behind it everything would count as password.
+        // A colon would end the user name in basic authentication.
         if user.contains(':') || user.chars().chain(password.chars()).any(char::is_control) {
             return Err(UrlError::Credentials);
         }

@@ -28,32 +28,30 @@ const MAX_TTL: Duration = Duration::from_secs(300);
 const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(30);
 const CACHED_ANSWERS: u64 = 8_192;
 
-/// How long a failure of the name server answers for the name, so that many deliveries to it do not
-/// each wait for a server that is silent.
+/// How long a failed lookup is reused, so that deliveries to one name do not each wait for a silent server.
 const FAILURE_TTL: Duration = Duration::from_secs(2);
 
-/// Once one family of addresses is known, the other gets this much longer: a name server that never
-/// answers one of the two questions must not delay every delivery.
+/// How much longer the second address family may take once the first is known. A name server that never
+/// answers one of the two queries must not delay every delivery.
 const OTHER_FAMILY_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long our resolver has to answer a question that needs no name server but itself.
+/// How long the resolver has to answer the probe.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long what it answered, or did not, counts.
+/// How long the result of a probe is reused.
 const PROBE_TTL: Duration = Duration::from_secs(1);
 
-/// The most names that are looked up (or whose failure is kept) at once. Past it an attempt fails
-/// for a reason of ours and is tried again later.
+/// The most names that are looked up (or whose failure is kept) at once. Past it an attempt fails for a
+/// local reason and is retried later.
 const MAX_PENDING_LOOKUPS: usize = 4_096;
 
 pub(in crate::wire) const OVERLOADED: &str = "too many names are being resolved at once";
 
-/// Asks name servers, without ever blocking a thread. However many requests want a name, one lookup
-/// is under way for it.
+/// Resolves names without blocking a thread. Concurrent requests for a name share one lookup.
 #[derive(Clone)]
 pub(in crate::wire) struct Resolver {
     hickory: TokioResolver,
-    /// Those that are asked.
+    /// The addresses of the name servers.
     servers: Arc<[SocketAddr]>,
     pending: PendingLookups,
     probe: Arc<Mutex<Option<watch::Receiver<Option<RootProbe>>>>>,
@@ -71,14 +69,14 @@ pub(in crate::wire) enum ResolveError {
     Timeout,
     Invalid,
     Unreachable,
-    /// Ours: too many lookups, or no sockets left.
+    /// Local: too many lookups, or no sockets left.
     Overloaded,
-    /// Ours: the name servers that we ask cannot be reached, or fail for the root as well.
+    /// Local: the configured name servers are unreachable, or fail for the root as well.
     ResolverDown,
 }
 
 impl Resolver {
-    /// With no servers given, those of `/etc/resolv.conf`. `/etc/hosts` counts in both cases.
+    /// Uses the servers of `/etc/resolv.conf` unless others are given. `/etc/hosts` applies in both cases.
     pub(in crate::wire) fn new(servers: Option<&[SocketAddr]>) -> Result<Self, WireError> {
         let (config, mut options) = match servers {
             Some(servers) => (explicit(servers), ResolverOpts::default()),
@@ -100,7 +98,7 @@ impl Resolver {
         Ok(Self { hickory, servers, pending: PendingLookups::default(), probe: Arc::default() })
     }
 
-    /// All addresses of the name, the two families by turns. There is at least one.
+    /// All addresses of the name, the two families interleaved. There is at least one.
     pub(in crate::wire) async fn resolve(&self, name: &str) -> Resolution {
         let mut lookup = self.join_lookup(name).ok_or(ResolveError::Overloaded)?;
         match lookup.wait_for(Option::is_some).await {
@@ -109,8 +107,8 @@ impl Resolver {
         }
     }
 
-    /// Joins the lookup that is under way for this name, or starts it. It runs on its own, so that
-    /// its answer serves the next attempt even if nobody could wait for it.
+    /// Joins the pending lookup of this name, or starts one. It runs as its own task, so its result serves
+    /// the next attempt even if no request could wait for it.
     fn join_lookup(&self, name: &str) -> Option<watch::Receiver<Option<Resolution>>> {
         let mut pending = self.pending.lock();
         if let Some(lookup) = pending.get(name) {
@@ -127,16 +125,16 @@ impl Resolver {
         Some(receiver)
     }
 
-    /// Whether no resolver of ours says anything, whatever it is asked.
+    /// Whether all configured name servers are silent.
     pub(in crate::wire) async fn is_down(&self) -> bool {
         self.probe_root().await.silent
     }
 
-    /// What our resolvers say about the root. However many lookups fail, they are asked once in a while.
+    /// What the configured name servers answer for the root. Lookups that fail share one probe at a time.
     async fn probe_root(&self) -> RootProbe {
         let mut asked = self.probe_root_once();
         let answer = asked.wait_for(Option::is_some).await.map(|answer| *answer);
-        // Without an answer there is nothing to clear the host of the name with.
+        // Without a result the failure stays with the host name.
         answer.ok().flatten().unwrap_or(RootProbe { silent: false, failed: false, refused: false })
     }
 
@@ -158,7 +156,7 @@ impl Resolver {
         receiver
     }
 
-    /// A failure for one name is the name's, unless our resolvers fail alike for the root.
+    /// A failure counts against the name, unless the name servers fail for the root too.
     async fn attribute(&self, error: ResolveError) -> ResolveError {
         let ours = match error {
             ResolveError::Timeout | ResolveError::Unreachable => self.probe_root().await.silent,
@@ -188,7 +186,7 @@ async fn run_lookup(resolver: Resolver, guard: LookupGuard, sender: watch::Sende
     }
 }
 
-/// Takes the lookup off the board, however it ends.
+/// Removes the pending lookup, however it ends.
 struct LookupGuard {
     pending: PendingLookups,
     name: Arc<str>,
@@ -201,7 +199,7 @@ impl Drop for LookupGuard {
 }
 
 async fn look_up(hickory: &TokioResolver, name: &str) -> Resolution {
-    // A name with a dot is meant as it stands; the search list is for short names of a local network.
+    // A name with a dot is absolute. The search list is for short names of a local network.
     let absolute = name.contains('.');
     let mut name = Name::from_ascii(name).map_err(|_| ResolveError::Invalid)?;
     name.set_fqdn(absolute);
@@ -260,7 +258,7 @@ fn of_code(code: ResponseCode) -> ResolveError {
     }
 }
 
-/// Of two reasons, the one that says more: that a family has no addresses is normal.
+/// The more specific of two errors: a family without addresses is normal.
 fn more_specific(v6: ResolveError, v4: ResolveError) -> ResolveError {
     if v4 == ResolveError::NoAddresses { v6 } else { v4 }
 }
@@ -282,7 +280,7 @@ impl From<ResolveError> for Failure {
     }
 }
 
-/// The name servers that this server asks are down: no host is to blame.
+/// The configured name servers are down: no host is to blame.
 pub(in crate::wire) fn resolver_down() -> Failure {
     Failure { kind: FailureKind::Unsent, detail: "this server's own name servers do not answer".into() }
 }
@@ -301,7 +299,7 @@ fn explicit(servers: &[SocketAddr]) -> ResolverConfig {
 
 fn apply_limits(options: &mut ResolverOpts) {
     options.timeout = QUERY_TIMEOUT;
-    // A lost packet is sent again within the two seconds; a second round would double them.
+    // A lost packet is resent within the two seconds; a second round would double them.
     options.attempts = 0;
     options.cache_size = CACHED_ANSWERS;
     options.positive_min_ttl = Some(MIN_TTL);

@@ -1,4 +1,4 @@
-//! Ages are counted in ticks, so that nobody has to read a clock.
+//! Ages of connections, counted in ticks so that no clock is read.
 
 use crate::background::{Background, CONNECTION_AGES};
 use aldaba_store::panic_message;
@@ -9,18 +9,18 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Who is told of a panic, once the engine runs.
+/// Where panics are reported, once the engine runs.
 pub(in crate::wire) type Supervisor = Arc<OnceLock<Background>>;
 
-/// So many ticks make up the idle timeout.
+/// The idle timeout in ticks.
 pub(in crate::wire) const TICKS_PER_IDLE_TIMEOUT: u64 = 4;
 
-/// What grows older.
+/// A table whose entries age.
 pub(in crate::wire) trait Aging: Send + 'static {
     fn tick(&mut self);
 }
 
-/// Ticks until what ages is gone.
+/// Starts a task that ticks until the table is dropped.
 pub(in crate::wire) fn start_ticker<A: Aging>(
     aging: Weak<Mutex<A>>,
     idle_timeout: Duration,
@@ -40,12 +40,12 @@ fn tick_of(idle_timeout: Duration) -> Duration {
 async fn run<A: Aging>(aging: Weak<Mutex<A>>, idle_timeout: Duration, supervisor: Supervisor) {
     let mut ticks = interval(tick_of(idle_timeout));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick of an interval comes at once.
+    // The first tick of an interval fires immediately.
     ticks.tick().await;
     loop {
         ticks.tick().await;
         let Some(aging) = aging.upgrade() else { return };
-        // Connections that nobody closes would use up the descriptors.
+        // Unclosed connections would exhaust the descriptors.
         let ticked = catch_unwind(AssertUnwindSafe(|| aging.lock().tick()));
         drop(aging);
         match (ticked, supervisor.get()) {

@@ -9,8 +9,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 
-/// Connections that wait for their next request. They are bare sockets: nobody reads from them, and
-/// what protocol state there was has been taken off, so that dropping one closes it at once.
+/// Idle HTTP/1.1 connections. They are bare sockets without protocol state: nobody reads from them, and
+/// dropping one closes it at once.
 pub(in crate::wire) struct Http1Pool {
     limits: PoolLimits,
     idle_limit: Arc<IdleLimit>,
@@ -18,7 +18,7 @@ pub(in crate::wire) struct Http1Pool {
     table: Arc<Mutex<Http1Table>>,
 }
 
-/// A connection on loan, and the tick at which it was made.
+/// A connection taken from the pool, and the tick at which it was opened.
 pub(in crate::wire) struct PooledStream {
     pub(in crate::wire) stream: WireStream,
     pub(in crate::wire) created_tick: u64,
@@ -27,9 +27,9 @@ pub(in crate::wire) struct PooledStream {
 #[derive(Default)]
 struct Http1Table {
     tick: u64,
-    /// Oldest first within a route; the newest is taken first, so that the others can age.
+    /// Oldest first within a route. The newest is reused first, so that the others can expire.
     routes: BTreeMap<Route, Vec<IdleConnection>>,
-    /// The route that gave up a connection last.
+    /// The route of the last eviction.
     evicted: Option<Route>,
     ticker: Option<AbortHandle>,
 }
@@ -49,7 +49,7 @@ impl Http1Pool {
         Self { limits, idle_limit, supervisor, table: Arc::default() }
     }
 
-    /// A connection of this route that is open as far as this machine can know.
+    /// An idle connection of this route that is open as far as this machine knows.
     pub(in crate::wire) fn take(&self, route: &Route) -> Option<PooledStream> {
         loop {
             let mut pooled = self.table.lock().take(route)?;
@@ -60,18 +60,18 @@ impl Http1Pool {
         }
     }
 
-    /// A connection that has just been made.
+    /// Registers a connection that was just opened.
     pub(in crate::wire) fn adopt(&self, mut stream: WireStream) -> PooledStream {
         stream.begin_request();
         PooledStream { stream, created_tick: self.table.lock().tick }
     }
 
-    /// Takes a connection back whose last answer ended cleanly.
+    /// Returns a connection whose last response ended cleanly.
     pub(in crate::wire) fn put_back(&self, route: Route, pooled: PooledStream) {
         let mut table = self.table.lock();
         let age = table.tick - pooled.created_tick;
-        // Organizations share connections, so that together they may need more than one of them may have. Those of one origin are
-        // bounded when others need the room.
+        // Organizations share connections, so one origin may need more than `idle_per_origin`. That limit
+        // applies only when slots are scarce.
         let scarce = self.idle_limit.in_use() >= self.limits.idle_overall / 2;
         if age >= aging::in_ticks(self.limits.max_lifetime, self.limits.idle_timeout)
             || scarce && table.idle_count(&route) >= self.limits.idle_per_origin
@@ -94,7 +94,7 @@ impl Http1Pool {
         }
     }
 
-    /// Closes what is idle.
+    /// Closes all idle connections.
     pub(in crate::wire) fn clear(&self) {
         self.table.lock().routes.clear();
     }
@@ -122,8 +122,8 @@ impl Http1Table {
         idle.map(|idle| idle.pooled)
     }
 
-    /// Closes the oldest connection of the next route in turn: whoever is used a lot comes back at
-    /// once, whoever is not makes room.
+    /// Closes the oldest connection of the next route, round robin. Busy routes reopen theirs; unused ones
+    /// give up their slots.
     fn evict(&mut self) {
         let after = self.evicted.take().map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.routes.range((after, Bound::Unbounded)).next().or_else(|| self.routes.iter().next());
@@ -139,7 +139,7 @@ impl Http1Table {
 }
 
 impl Aging for Http1Table {
-    /// Closes what has waited too long, and what the other side has closed.
+    /// Closes connections that were idle too long or that the receiver closed.
     fn tick(&mut self) {
         self.tick += 1;
         let tick = self.tick;

@@ -12,14 +12,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// The most routes that are remembered as speaking HTTP/1.1. Past it all are forgotten, and found out
-/// again.
+/// The most routes that are remembered as HTTP/1.1. Past it all are forgotten and detected again.
 const MAX_HTTP1_ROUTES: usize = 4_096;
 
 /// HTTP/2 connections, each shared by the requests of one route.
 pub(in crate::wire) struct Http2Pool(Http2PoolHandle);
 
-/// What the connections, their places and those who wait for one have in common.
+/// The shared state of the pool, its connections and its permits.
 #[derive(Clone)]
 pub(in crate::wire) struct Http2PoolHandle {
     limits: PoolLimits,
@@ -43,13 +42,13 @@ struct Http2Entry {
     connection: Arc<Http2Connection>,
     in_use: usize,
     created_tick: u64,
-    /// The tick of the last request's end.
+    /// The tick at which the last request ended.
     idle_since: u64,
-    /// Held while no request is under way.
+    /// Held while the connection is idle.
     idle_permit: Option<IdlePermit>,
 }
 
-/// A place for one request on a shared connection.
+/// The right to send one request over a shared connection.
 pub(in crate::wire) struct StreamPermit {
     shared: Http2PoolHandle,
     route: Route,
@@ -57,7 +56,7 @@ pub(in crate::wire) struct StreamPermit {
     pub(in crate::wire) connection: Arc<Http2Connection>,
 }
 
-/// Who gets what.
+/// What a queued request is given.
 struct Handoff {
     sender: oneshot::Sender<Assignment>,
     kind: HandoffKind,
@@ -78,25 +77,25 @@ impl Http2Pool {
         Self(Http2PoolHandle { limits, idle_limit, supervisor, table: Arc::default() })
     }
 
-    /// A place on a connection that stands and has room.
+    /// A permit on an open connection with a free stream.
     pub(in crate::wire) fn take(&self, route: &Route) -> Option<StreamPermit> {
         let idle_permit = self.0.table.lock().take(route, self.0.max_lifetime());
         idle_permit.map(|(number, connection)| self.0.permit(route, number, connection))
     }
 
-    /// Waits for a place, or for one's turn to connect.
+    /// Queues a request for a permit, or for the right to connect.
     pub(in crate::wire) fn join(&self, route: &Route, connect_timeout: Duration) -> QueuedRequest {
         let joined = self.0.table.lock().queues.join(route, connect_timeout);
         self.0.assign_waiting(route);
         joined
     }
 
-    /// Whether the receiver has taken a connection since this one waits.
+    /// Whether the receiver accepted a connection since this request was queued.
     pub(in crate::wire) fn has_progressed(&self, route: &Route, joined: &QueuedRequest) -> bool {
         self.0.table.lock().queues.has_progressed(route, joined)
     }
 
-    /// A connection that has just been made, with a place on it.
+    /// Adds a new connection and takes a permit on it.
     pub(in crate::wire) fn add(
         &self,
         route: &Route,
@@ -123,13 +122,12 @@ impl Http2Pool {
         }
         table.queues.note_created(route);
         drop(table);
-        // Those who waited for it get their places.
+        // Queued requests get its free streams.
         drop(connecting);
         self.0.permit(route, number, connection)
     }
 
-    /// Whether the receiver did not choose HTTP/2 the last time: then nobody waits for a connection
-    /// to be shared.
+    /// Whether the receiver chose HTTP/1.1 the last time. Then no request waits for a shared connection.
     pub(in crate::wire) fn speaks_http1(&self, route: &Route) -> bool {
         self.0.table.lock().http1.contains(route)
     }
@@ -142,7 +140,7 @@ impl Http2Pool {
         table.http1.insert(route.clone());
     }
 
-    /// Closes what is idle.
+    /// Closes all idle connections.
     pub(in crate::wire) fn clear(&self) {
         self.0.table.lock().close(|_| true);
     }
@@ -153,8 +151,8 @@ impl Http2PoolHandle {
         StreamPermit { shared: self.clone(), route: route.clone(), number, connection }
     }
 
-    /// Gives those who wait what there is for them. What somebody no longer wants comes back by its drop, so
-    /// that nothing may be given under the lock.
+    /// Gives queued requests what is available. A permit that nobody wants returns through its `Drop`, which
+    /// takes the lock, so nothing is handed out under the lock.
     fn assign_waiting(&self, route: &Route) {
         loop {
             let mut table = self.table.lock();
@@ -183,14 +181,13 @@ impl Drop for Http2Pool {
         if let Some(ticker) = table.ticker.take() {
             ticker.abort();
         }
-        // Requests under way hold their connection themselves.
+        // Requests in flight hold their connection themselves.
         table.close(|_| true);
     }
 }
 
 impl ConnectPermit {
-    /// It could not be made, in so much time. Those who waited for it hear so too: the network has spoken to one
-    /// for all of them.
+    /// Reports that connecting failed within this time. Queued requests that waited for it fail too.
     pub(in crate::wire) fn failed(mut self, failure: &Failure, time_given: Duration) {
         self.is_finished = true;
         let notified = self.pool.table.lock().queues.finish_connecting(
@@ -216,11 +213,11 @@ impl Drop for ConnectPermit {
 }
 
 impl Http2Table {
-    /// A place on a connection that stands and has room.
+    /// A permit on an open connection with a free stream.
     fn take(&mut self, route: &Route, max_lifetime: u64) -> Option<(u64, Arc<Http2Connection>)> {
         let tick = self.tick;
         let entries = self.routes.get_mut(route)?;
-        // What has ended or is too old gets no further request; those under way keep it to their end.
+        // A closed or expired connection gets no further request; those in flight keep it.
         entries.retain(|entry| entry.connection.is_open() && tick - entry.created_tick < max_lifetime);
         let free = entries.iter_mut().find(|entry| entry.in_use < entry.connection.max_streams());
         let taken = free.map(|entry| {
@@ -234,13 +231,13 @@ impl Http2Table {
         taken
     }
 
-    /// The first of those who wait, and what there is for it.
+    /// The next queued request, and what it is given.
     fn next(&mut self, route: &Route, max_lifetime: u64) -> Option<Handoff> {
         if !self.queues.has_waiters(route) {
             return None;
         }
         let entries = self.routes.get(route).map_or(&[][..], Vec::as_slice);
-        // How many one connection carries is known from those that stand.
+        // The streams per connection are known from open connections.
         let streams = entries.iter().map(|entry| entry.connection.max_streams()).max().unwrap_or(MAX_STREAMS);
         let kind = if self.http1.contains(route) {
             HandoffKind::Http1
@@ -256,7 +253,7 @@ impl Http2Table {
         self.routes.get_mut(route)?.iter_mut().find(|entry| entry.number == number)
     }
 
-    /// Closes those idle connections for which `which` holds.
+    /// Closes the idle connections that match `which`.
     fn close(&mut self, which: impl Fn(&Http2Entry) -> bool) {
         self.routes.retain(|_, entries| {
             entries.retain(|entry| entry.in_use > 0 || !which(entry));
@@ -279,7 +276,7 @@ impl Aging for Http2Table {
 }
 
 impl StreamPermit {
-    /// The connection gets no further request.
+    /// Takes the connection out of the pool.
     pub(in crate::wire) fn retire(&self) {
         let mut table = self.shared.table.lock();
         let Some(entries) = table.routes.get_mut(&self.route) else { return };
@@ -293,7 +290,7 @@ impl StreamPermit {
 impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.shared.release(&self.route, self.number);
-        // Somebody may wait for the place, or for the connection that this one no longer is.
+        // A queued request may take the permit, or replace this connection.
         self.shared.assign_waiting(&self.route);
     }
 }

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many connections may wait for their next request, whichever protocol they speak.
+/// Limits the number of idle connections, over both protocols.
 #[derive(Debug)]
 pub(in crate::wire) struct IdleLimit {
     limit: usize,
     in_use: AtomicUsize,
 }
 
-/// The right of one connection to wait.
+/// Allows one connection to be idle.
 #[derive(Debug)]
 pub(in crate::wire) struct IdlePermit(Arc<IdleLimit>);
 

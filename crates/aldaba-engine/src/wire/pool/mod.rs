@@ -1,4 +1,4 @@
-//! Connections that are kept for further requests: idle ones of HTTP/1.1, and shared ones of HTTP/2.
+//! Connections that are kept for further requests: idle HTTP/1.1 connections, and shared HTTP/2 connections.
 
 mod aging;
 mod http1;
@@ -18,14 +18,14 @@ use std::time::Duration;
 /// How many connections are kept open between requests, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// Per origin (and client certificate), once half of those over all origins wait; a further connection is closed after
-    /// its answer. No fewer than an organization may have requests there, or connections would be closed only to be made
-    /// again.
+    /// Idle connections per origin and client certificate, enforced once half of `idle_overall` is in use.
+    /// At least as many as an organization may have requests there, or connections would be closed only to
+    /// be reopened.
     pub idle_per_origin: usize,
-    /// Over all origins; past it a waiting connection is closed for each further one.
+    /// Idle connections over all origins. Past it an idle connection is closed for each further one.
     pub idle_overall: usize,
     pub idle_timeout: Duration,
-    /// No connection is used longer than this, so that a name which has moved is followed.
+    /// The longest time that a connection is used, so that DNS changes take effect.
     pub max_lifetime: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Requests that wait for a place on a shared connection.
+//! Requests that wait for a shared connection.
 
 use super::http2::StreamPermit;
 use crate::wire::route::Route;
@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The most connections of one route that are made at once.
+/// The most connections of one route that are opened at once.
 const MAX_CONNECTING: usize = 8;
 
-/// The requests of each route that have no place yet.
+/// The queued requests of each route.
 #[derive(Default)]
 pub(in crate::wire) struct ConnectionQueues {
     routes: BTreeMap<Route, RouteQueue>,
-    /// How many have joined or begun to connect.
+    /// The last sequence number given to a queued request or a connect permit.
     last_number: u64,
 }
 
@@ -22,40 +22,40 @@ pub(in crate::wire) struct ConnectionQueues {
 struct RouteQueue {
     waiting: VecDeque<Waiter>,
     connecting: usize,
-    /// How many connections have been made while somebody waited.
+    /// How many connections were opened while requests waited.
     created: u64,
 }
 
-/// A request in the queue. Whoever drops it waits no longer.
+/// A queued request. Dropping it leaves the queue.
 pub(in crate::wire) struct QueuedRequest {
     pub(in crate::wire) assignment: oneshot::Receiver<Assignment>,
-    /// How many connections had been made when it joined.
+    /// How many connections had been opened when it was queued.
     created_before: u64,
 }
 
 struct Waiter {
     number: u64,
-    /// How long its policy lets it connect.
+    /// The connect timeout of its policy.
     connect_timeout: Duration,
     sender: oneshot::Sender<Assignment>,
 }
 
-/// What a request that waited gets.
+/// What a queued request is given.
 pub(in crate::wire) enum Assignment {
-    /// A place on a connection.
+    /// A permit on a shared connection.
     Http2(StreamPermit),
-    /// It makes a connection, for itself and for those behind it.
+    /// It opens a connection for itself and the requests behind it.
     Connect(ConnectPermit),
-    /// The receiver speaks HTTP/1.1: it connects for itself alone.
+    /// The receiver speaks HTTP/1.1: the request connects for itself.
     Http1,
-    /// The connection that was made for it could not be made.
+    /// The connection that it waited for failed.
     Failed(Failure),
 }
 
-/// The right to make a connection.
+/// The right to open a connection.
 pub(in crate::wire) struct ConnectPermit {
     pub(in crate::wire) route: Route,
-    /// Those who joined before this number were there when it began.
+    /// Requests with a lower number were queued before connecting began.
     started: u64,
     pub(in crate::wire) pool: super::http2::Http2PoolHandle,
     pub(in crate::wire) is_finished: bool,
@@ -70,8 +70,8 @@ impl ConnectionQueues {
         QueuedRequest { assignment, created_before: queue.created }
     }
 
-    /// Whether the receiver has taken a connection since this one waits. If not, it is the receiver that is waited
-    /// for: as long as somebody waits, somebody connects.
+    /// Whether the receiver accepted a connection since this request was queued. If not, the receiver is the
+    /// cause of the wait: while requests are queued, somebody connects.
     pub(in crate::wire) fn has_progressed(&self, route: &Route, joined: &QueuedRequest) -> bool {
         self.routes.get(route).is_none_or(|queue| queue.created > joined.created_before)
     }
@@ -92,15 +92,15 @@ impl ConnectionQueues {
         waits
     }
 
-    /// The way to the first who waits.
+    /// Takes the first request out of the queue.
     pub(in crate::wire) fn pop_waiter(&mut self, route: &Route) -> Option<oneshot::Sender<Assignment>> {
         let pop_waiter = self.routes.get_mut(route)?.waiting.pop_front();
         self.remove_if_empty(route);
         pop_waiter.map(|waiter| waiter.sender)
     }
 
-    /// Whether another connection is to be made for those who wait, each carrying so many of them; and the number
-    /// of its beginning.
+    /// Starts another connection if the queue needs one, with this many streams each. Returns the number of
+    /// its permit.
     pub(in crate::wire) fn start_connecting(&mut self, route: &Route, streams: usize) -> Option<u64> {
         let number = self.number();
         let queue = self.routes.get_mut(route)?;
@@ -111,8 +111,9 @@ impl ConnectionQueues {
         })
     }
 
-    /// A connection was made, or was not. Then those who wait hear of it, unless another is being made. A timeout
-    /// counts for those only who waited since before it began, and would not have waited longer.
+    /// Notes that connecting ended. After a failure, if no other connection is being opened, returns the
+    /// requests to fail. A timeout counts only for requests that were queued before connecting began and
+    /// whose own timeout is not longer.
     pub(in crate::wire) fn finish_connecting(
         &mut self,
         route: &Route,

@@ -6,7 +6,7 @@ use crate::wire::target::BasicCredentials;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The most bytes of the proxy's answer.
+/// The most bytes of the proxy's response head.
 const MAX_HEAD: usize = 8 * 1024;
 
 pub(super) async fn request_connection(
@@ -26,8 +26,7 @@ pub(super) async fn request_connection(
     match status(&read_head(socket).await?) {
         Some(200..=299) => Ok(()),
         Some(407) => Err(ProxyError::Proxy(unavailable("wants other credentials (HTTP 407)"))),
-        // What these say is said about the server behind a gateway. 503 and 500 are said of the
-        // gateway itself as well.
+        // These statuses concern the server behind a gateway. 500 and 503 may concern the gateway itself.
         Some(status @ (502 | 504)) => Err(receiver_unreachable(&format!("HTTP {status}"))),
         Some(status) => {
             Err(ProxyError::Proxy(proxy_failure(&format!("refused the connection (HTTP {status})"))))
@@ -40,8 +39,8 @@ async fn read_head(socket: &mut Socket) -> Result<Vec<u8>, ProxyError> {
     let mut head = Vec::with_capacity(512);
     loop {
         if let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") {
-            // Nobody has spoken to the receiver yet, so nothing can come from it. The body of a
-            // refusal is of no interest.
+            // Nothing was sent to the receiver yet, so it cannot have sent anything. The body of a refusal
+            // is ignored.
             let refused = !matches!(status(&head), Some(200..=299));
             return if refused || end + 4 == head.len() {
                 Ok(head)

@@ -14,11 +14,11 @@ use url::{Host, Url};
 mod http_connect;
 mod socks5;
 
-/// The most addresses of one receiver that a proxy is asked for in one attempt.
+/// The most addresses of one receiver that are requested from the proxy in one attempt.
 const MAX_ADDRESSES_TRIED: usize = 3;
 
-/// The operator's way out. It is told addresses, never names: what it connects to is what the guard
-/// has judged.
+/// The operator's egress proxy. It receives addresses, never names, so it connects to what the guard
+/// checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EgressProxy {
     kind: ProxyKind,
@@ -39,7 +39,7 @@ enum ProxyHost {
     Name(String),
 }
 
-/// Why a text names no proxy. No variant holds any of the text.
+/// Why a proxy URL is invalid. No variant holds any of the text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ProxyUrlError {
     #[error("a proxy's URL must begin with http:// or socks5://")]
@@ -67,7 +67,7 @@ impl FromStr for EgressProxy {
         }
         let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         let port = port.filter(|port| *port != 0).ok_or(ProxyUrlError::Authority)?;
-        // Only for this scheme does the parser see addresses in a host.
+        // The parser recognizes addresses in a host only for this scheme.
         let mut url = Url::parse(&format!("http://{authority}")).map_err(|_| ProxyUrlError::Authority)?;
         let credentials = BasicCredentials::split_off(&mut url).map_err(|_| ProxyUrlError::Credentials)?;
         let fits = |text: &str| (1..=255).contains(&text.len());
@@ -97,18 +97,18 @@ impl fmt::Debug for EgressProxy {
     }
 }
 
-/// The proxy at work.
+/// The proxy at run time.
 pub(super) struct Proxy {
     proxy: EgressProxy,
-    /// How often it has said anything about a receiver: the sign that it is alive.
+    /// How often it answered about a receiver: the sign that it is alive.
     responses: AtomicU64,
 }
 
-/// Why a proxy did not make a connection.
+/// Why the proxy did not connect.
 enum ProxyError {
-    /// It could not reach the receiver there; another address may do.
+    /// It could not reach this address; another may work.
     Receiver(Failure),
-    /// It would not, or it is broken.
+    /// It refused, or it failed itself.
     Proxy(Failure),
 }
 
@@ -117,7 +117,7 @@ impl Proxy {
         Self { proxy, responses: AtomicU64::new(0) }
     }
 
-    /// A connection to one of the addresses, made by the proxy before `deadline`.
+    /// Connects to one of the addresses through the proxy, before `deadline`.
     pub(super) async fn connect(
         &self,
         resolver: &Resolver,
@@ -136,8 +136,8 @@ impl Proxy {
                 Ok(Ok(())) => return Ok(socket),
                 Ok(Err(ProxyError::Receiver(failure))) => refused = Some(failure),
                 Ok(Err(ProxyError::Proxy(failure))) => return Err(failure),
-                // Either of the two may be the silent one. It is the receiver if the proxy has spoken
-                // in the meantime.
+                // Either the proxy or the receiver is silent. It is the receiver if the proxy has answered
+                // others meanwhile.
                 Err(_) if self.responses.load(Ordering::Relaxed) > before => {
                     let detail = "the egress proxy did not reach the receiver in time".into();
                     return Err(Failure { kind: FailureKind::ConnectTimeout, detail });
@@ -181,12 +181,12 @@ impl Proxy {
     }
 }
 
-/// Nothing can leave as long as it is so; no delivery is to blame.
+/// The proxy is unavailable: nothing was sent, and no delivery is to blame.
 fn unavailable(what: &str) -> Failure {
     Failure { kind: FailureKind::Unsent, detail: format!("the egress proxy {what}").into() }
 }
 
-/// It may have to do with this receiver, but is not its fault.
+/// The proxy failed for this request. The receiver is not to blame.
 fn proxy_failure(what: &str) -> Failure {
     Failure { kind: FailureKind::Internal, detail: format!("the egress proxy {what}").into() }
 }
@@ -196,7 +196,7 @@ fn receiver_unreachable(what: &str) -> ProxyError {
     ProxyError::Receiver(Failure { kind: FailureKind::Connect, detail })
 }
 
-/// The connection to the proxy broke while it was spoken to.
+/// The connection to the proxy ended during the negotiation.
 impl From<std::io::Error> for ProxyError {
     fn from(_: std::io::Error) -> Self {
         Self::Proxy(proxy_failure("closed the connection without an answer"))
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_proxy_is_refused() {
+    fn invalid_proxy_urls_are_refused() {
         use ProxyUrlError as Refused;
         let long = format!("socks5://{}:b@h:1", "x".repeat(256));
         for (text, expected) in [

@@ -11,7 +11,7 @@ const NO_AUTHENTICATION: u8 = 0;
 const USER_AND_PASSWORD: u8 = 2;
 const CONNECT: u8 = 1;
 
-/// Agrees on who we are.
+/// Negotiates the authentication method.
 pub(super) async fn negotiate(
     socket: &mut Socket,
     credentials: Option<&BasicCredentials>,
@@ -34,7 +34,7 @@ pub(super) async fn negotiate(
 async fn authenticate(socket: &mut Socket, credentials: &BasicCredentials) -> Result<(), ProxyError> {
     let mut message = vec![1];
     for text in [&credentials.user, &credentials.password] {
-        // The lengths were checked when the setting was read.
+        // The lengths were checked when the setting was parsed.
         message.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         message.extend_from_slice(text.as_bytes());
     }
@@ -79,7 +79,7 @@ pub(super) async fn request_connection(socket: &mut Socket, target: SocketAddr) 
     }
 }
 
-/// The address that the proxy connects from. It must be read, so that the stream begins after it.
+/// Reads past the proxy's bound address, so that the stream begins after it.
 async fn skip_address(socket: &mut Socket, kind: u8) -> Result<(), ProxyError> {
     let length = match kind {
         1 => 4,

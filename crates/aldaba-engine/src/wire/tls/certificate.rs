@@ -1,4 +1,4 @@
-//! Why a receiver's certificate is not acceptable.
+//! Verifies receiver certificates and explains why one is rejected.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,7 +8,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCer
 use std::sync::Arc;
 use thiserror::Error as ThisError;
 
-/// Judges as the library does; only where that finds no trusted issuer, it looks whether the certificate is its own.
+/// Verifies like the library, and additionally recognizes self-signed certificates to give a better error.
 #[derive(Debug)]
 pub(in crate::wire) struct CertificateVerifier {
     verifier: Arc<WebPkiServerVerifier>,
@@ -25,7 +25,7 @@ impl CertificateVerifier {
         Ok(Self { verifier, provider })
     }
 
-    /// Whether the certificate was signed with its own key: by itself as the only issuer it is acceptable.
+    /// Whether the certificate is signed with its own key: it verifies with itself as the only root.
     fn is_self_signed(
         &self,
         certificate: &CertificateDer<'_>,
@@ -63,7 +63,8 @@ impl ServerCertVerifier for CertificateVerifier {
                 Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
                     self.is_self_signed(end_entity, server_name, now).is_some()
                 }
-                // So it is said of one that calls itself an issuer, as those do that `openssl req -x509` makes.
+                // The library reports this for a certificate that is its own issuer, as `openssl req -x509`
+                // makes them.
                 Error::InvalidCertificate(CertificateError::Other(_)) => is_self_issued(end_entity),
                 _ => false,
             };
@@ -97,8 +98,8 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// In words of our own: the library's would name what the certificate is valid for, which can be
-/// an internal host.
+/// Uses own wording: the library's would name what the certificate is valid for, which can be an internal
+/// host.
 pub(in crate::wire) fn describe(describe: &CertificateError) -> &'static str {
     match describe {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the certificate has expired",
@@ -122,7 +123,7 @@ fn is_self_issued(certificate: &[u8]) -> bool {
     issuer_and_subject(certificate).is_some_and(|(issuer, subject)| issuer == subject)
 }
 
-/// Issuer and subject, as they are written.
+/// Issuer and subject, in DER.
 fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     const VERSION: u8 = 0xa0;
     let (_, certificate, _) = der_element(certificate)?;
@@ -130,7 +131,7 @@ fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     if rest.first() == Some(&VERSION) {
         rest = der_element(rest)?.2;
     }
-    // The number, and by which algorithm it is signed.
+    // Serial number and signature algorithm.
     for _ in 0..2 {
         rest = der_element(rest)?.2;
     }
@@ -140,12 +141,12 @@ fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((issuer, subject))
 }
 
-/// The first element of DER: its kind, its content, and what follows it.
+/// The first DER element: its tag, its content, and the bytes after it.
 fn der_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[kind, length], rest) = der.split_first_chunk()?;
     let (length, rest) = match length {
         0..=0x7f => (usize::from(length), rest),
-        // The next one, two or three bytes hold it: no certificate is longer.
+        // Long form with one to three length bytes: no certificate is longer.
         0x81..=0x83 => {
             let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
             (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
@@ -162,7 +163,7 @@ mod tests {
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
     #[test]
-    fn a_certificate_that_names_itself_as_its_issuer_is_found() {
+    fn a_self_issued_certificate_is_recognized() {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         assert!(is_self_issued(params.self_signed(&key).unwrap().der()));
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_certificate_are_not_read_past_their_end() {
+    fn invalid_der_is_not_read_past_its_end() {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let whole = params.self_signed(&key).unwrap().der().to_vec();

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The most sessions that are remembered for a shorter handshake.
+/// The most TLS sessions that are cached for resumption.
 const MAX_CACHED_SESSIONS: usize = 1_024;
 
-/// What a receiver says of a client certificate that it does not like.
+/// Alerts that mean the receiver rejects the client certificate.
 const CLIENT_CERTIFICATE_ALERTS: [AlertDescription; 9] = [
     AlertDescription::NoCertificate,
     AlertDescription::BadCertificate,
@@ -37,7 +37,7 @@ const CLIENT_CERTIFICATE_ALERTS: [AlertDescription; 9] = [
     AlertDescription::CertificateRequired,
 ];
 
-/// TLS towards receivers, without early data, which could be replayed on the way.
+/// TLS to receivers, without early data, which could be replayed.
 pub(in crate::wire) struct Tls {
     http1: Arc<ClientConfig>,
     http2: Arc<ClientConfig>,
@@ -51,7 +51,7 @@ impl Tls {
         let mut http1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| WireError::Tls(error.to_string()))?
-            // "Dangerous" are verifiers of one's own; this one asks the library's.
+            // Custom verifiers are behind "dangerous"; this one delegates to the library's.
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
@@ -70,7 +70,7 @@ impl Tls {
         };
         let mut own = ClientConfig::clone(shared);
         own.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity.key()));
-        // A session remembers as whom it was opened, and must not be resumed as somebody else.
+        // A session is bound to its client certificate and must not be resumed with another.
         own.resumption = Resumption::disabled();
         TlsConnector::from(Arc::new(own))
     }
@@ -89,7 +89,7 @@ impl Tls {
     }
 }
 
-/// TLS for who speaks to a server of ours over HTTP/1.1, with the same trust as deliveries.
+/// TLS for HTTP/1.1 clients of this server, with the same trust as deliveries.
 pub fn client_tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<TlsConnector, WireError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -101,7 +101,7 @@ pub fn client_tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<TlsConnec
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The public issuers, and the operator's.
+/// The public roots and the operator's.
 fn root_store(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore, WireError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for root in extra_roots {
@@ -110,10 +110,9 @@ fn root_store(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore
     Ok(roots)
 }
 
-/// The receiver refused our certificate, or missed one. That is between it and this endpoint, and says
-/// nothing about its host.
+/// The receiver rejected the client certificate, or required one. That concerns this endpoint, not its host.
 pub(in crate::wire) fn certificate_alert(error: &io::Error) -> Option<Failure> {
-    // What passed through the HTTP/2 library has only its text left.
+    // The HTTP/2 library keeps only the text of an error.
     let received = |alert: &AlertDescription| match rustls_error(error) {
         Some(rustls::Error::AlertReceived(received)) => received == alert,
         Some(_) => false,
@@ -126,7 +125,7 @@ pub(in crate::wire) fn certificate_alert(error: &io::Error) -> Option<Failure> {
     Some(Failure { kind: FailureKind::Broken, detail })
 }
 
-/// What the receiver has said, in TLS, in place of an answer; or that it broke TLS.
+/// The TLS error that the receiver sent or caused.
 pub(in crate::wire) fn alert(error: &io::Error) -> Option<Cow<'static, str>> {
     Some(match rustls_error(error)? {
         rustls::Error::AlertReceived(alert) => format!("the receiver sent the TLS alert {alert:?}").into(),

@@ -2,7 +2,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use thiserror::Error;
 
-/// Why a file holds no issuers of certificates.
+/// Why a root certificate file cannot be used.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RootsError {
     #[error("a block of it is not PEM")]
