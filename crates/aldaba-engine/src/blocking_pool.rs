@@ -1,30 +1,30 @@
-//! Work that takes long is done aside: by threads that nobody else waits for, a few at a time.
+//! Runs blocking work on threads of its own, a few jobs at a time.
 
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// A place for one kind of such work. Each kind has its own, so that whoever brings much of one holds up no other.
+/// A pool for one kind of work. Each kind has its own pool, so that a flood of one delays no other.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockingPool(Arc<Semaphore>);
 
 impl BlockingPool {
-    /// For half of the processors: the others are for all that is not aside.
+    /// Uses half of the processors and leaves the others to the runtime.
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self::with_permits((processors / 2).max(1))
     }
 
-    /// For so many at once.
+    /// Runs at most `permits` jobs at once.
     pub(crate) fn with_permits(permits: usize) -> Self {
         Self(Arc::new(Semaphore::new(permits)))
     }
 
-    /// How many are free, with nothing under way.
+    /// How many jobs may start now.
     pub(crate) fn permits(&self) -> usize {
         self.0.available_permits()
     }
 
-    /// In the order in which they come. A place stays taken until its work is done, also where nobody waits for it any more.
+    /// Runs `work`, in order of arrival. It keeps its permit until it is done, even if the caller gives up.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let permit = self.0.clone().acquire_owned().await;
         let working = tokio::task::spawn_blocking(move || {
@@ -35,7 +35,7 @@ impl BlockingPool {
         match working.await.map_err(tokio::task::JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The runtime is ending, and this with it.
+            // The runtime is shutting down, and this task with it.
             Err(Err(_)) => std::future::pending().await,
         }
     }
@@ -48,7 +48,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn no_more_is_done_at_once_than_there_are_places() {
+    async fn no_more_jobs_run_at_once_than_there_are_permits() {
         let pool = BlockingPool::new();
         let permits = pool.0.available_permits();
         let (now, max) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_gives_up_frees_no_place_before_the_work_is_done() {
+    async fn a_cancelled_caller_frees_no_permit_before_its_job_is_done() {
         let pool = BlockingPool::with_permits(1);
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let first = tokio::spawn({

@@ -1,12 +1,14 @@
-//! Payloads in memory: shared by the deliveries of a message, bounded in bytes.
+//! Payloads in memory: shared by the deliveries of a message, limited in bytes.
 //!
-//! There is a budget for deliveries that wait in their lanes: what does not fit is read again at its
-//! turn. And there is one as large for what was read again and is on its way: an attempt waits until
-//! there is room. They are apart because what waits must not be able to keep what is on its way from
-//! moving. Half of the second is only for lanes that answer quickly, because receivers that do not read
-//! what they are sent hold their payloads for long (over a new connection a payload is free once it is
-//! written, over a kept one when it is answered). No application has more than half of either half, so
-//! that what one tenant's receivers do stays with that tenant.
+//! One half of the memory is for payloads of deliveries that wait in their lanes. A payload that does not
+//! fit is read again when it is sent. The other half is for payloads that are read again and being sent: an
+//! attempt waits until there is memory. The halves are separate so that waiting deliveries cannot block
+//! sending ones.
+//!
+//! Half of the sending memory is reserved for responsive lanes, because receivers that do not read hold
+//! their payloads for long (over a new connection a payload is free once written, over a reused one once
+//! answered). No application gets more than half of either part, so one tenant's receivers affect only that
+//! tenant.
 
 use crate::lane::FixedMap;
 use aldaba_delivery::{AppId, MessageId};
@@ -17,54 +19,54 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Budgets are counted in steps of so many bytes.
+/// The bytes of one permit of a budget.
 const PERMIT_BYTES: usize = 1024;
-/// How many applications' parts are remembered before those that are not in use are looked for.
+/// How many application budgets are remembered before unused ones are removed.
 const APPLICATION_SHARES: usize = 1024;
-/// What a payload costs beside its bytes.
+/// The memory of a payload in addition to its bytes.
 const OVERHEAD_BYTES: usize = 128;
 
-/// What was read again and is on its way, by message and by the half that it counts against.
+/// Payloads that were read again and are being sent, by message and by whether the lane is responsive.
 type LoadedContents = Arc<Mutex<FixedMap<(MessageId, bool), Weak<BudgetedContent>>>>;
 
-/// On whose account a payload is in memory.
+/// The application and kind of lane that a payload is accounted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ContentOwner {
     pub(crate) app: AppId,
-    /// Its lane answers quickly.
+    /// Whether its receiver answers quickly.
     pub(crate) responsive: bool,
 }
 
-/// The two budgets, and what was read again.
+/// The memory budgets of payloads, and the payloads that were read again.
 #[derive(Clone, Debug)]
 pub(crate) struct ContentBudget {
     waiting: Arc<Semaphore>,
-    /// To receivers that answer quickly, and to the others.
+    /// For responsive receivers, and for the others.
     sending: [Arc<Semaphore>; 2],
-    /// The most steps that one payload counts for.
+    /// The most permits of one payload.
     max_permits: u32,
     read: LoadedContents,
-    /// What is being read, by how many, and whether it was deleted meanwhile.
+    /// Pending reads: how many readers, and whether the message was deleted meanwhile.
     reads: Arc<Mutex<FixedMap<MessageId, (usize, bool)>>>,
-    /// What each application may have of them.
+    /// The share of each application.
     application_budgets: Arc<Mutex<FixedMap<ContentOwner, Weak<Semaphore>>>>,
 }
 
-/// A payload that counts against a budget until the last delivery lets go of it.
+/// A payload that counts against a budget until its last delivery drops it.
 #[derive(Debug)]
 pub(crate) struct BudgetedContent {
     content: Arc<Content>,
     _permit: ContentPermit,
     deleted: AtomicBool,
-    /// Where it is found by other deliveries of the same message.
+    /// Its key and the table in which other deliveries of the message find it.
     loaded_as: Option<((MessageId, bool), LoadedContents)>,
 }
 
-/// Of everybody's budget, and of the application's own part where it has one.
+/// A permit of the overall budget, and one of the application's share if it has one.
 type ContentPermit = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl ContentBudget {
-    /// `limit`: bytes in all.
+    /// `limit`: bytes overall.
     pub(crate) fn new(limit: usize) -> Self {
         let quarter =
             (limit / 4 / PERMIT_BYTES).clamp(1, (Semaphore::MAX_PERMITS / 2).min(u32::MAX as usize));
@@ -79,7 +81,7 @@ impl ContentBudget {
         }
     }
 
-    /// Keeps a payload in memory for deliveries that wait, if the budget allows.
+    /// Keeps the payload of waiting deliveries in memory, if the budget allows.
     pub(crate) fn hold(&self, content: &Arc<Content>) -> Option<Arc<BudgetedContent>> {
         let permit = self.waiting.clone().try_acquire_many_owned(self.permits_of(content)).ok()?;
         Some(Arc::new(BudgetedContent {
@@ -90,8 +92,8 @@ impl ContentBudget {
         }))
     }
 
-    /// The payload of a message that is about to be sent: one read for all its deliveries that go
-    /// out at the same time. `None`: it is gone.
+    /// Loads the payload of a message that is about to be sent. Deliveries that are sent at the same time
+    /// share one read. `None`: it was removed.
     pub(crate) async fn load<F>(
         &self,
         message: MessageId,
@@ -119,7 +121,7 @@ impl ContentBudget {
                     return Ok(Some(self.insert_loaded((message, owner.responsive), content, granted)));
                 }
                 None => {
-                    // It is let go while there is no room, and read again when there is.
+                    // It is dropped while there is no memory, and read again afterwards.
                     drop(content);
                     permit = Some(self.wait_for_permit(owner, permits).await.ok_or(Error::Closed)?);
                 }
@@ -127,7 +129,7 @@ impl ContentBudget {
         }
     }
 
-    /// A payload was deleted: whoever reads it does not get it, and whoever holds what was read is told so.
+    /// Marks a payload as deleted: pending reads do not get it, and holders see the mark.
     pub(crate) fn forget(&self, message: MessageId) {
         if let Some((_, deleted)) = self.reads.lock().get_mut(&message) {
             *deleted = true;
@@ -147,8 +149,7 @@ impl ContentBudget {
         Some((all, Some(application_budgets)))
     }
 
-    /// First among those of the application, then among all: so an application has no more than its
-    /// part of the line either.
+    /// Waits for the application's share first, so that an application cannot fill the overall queue either.
     async fn wait_for_permit(&self, owner: ContentOwner, permits: u32) -> Option<ContentPermit> {
         let application_budgets = self
             .application_budgets(owner)
@@ -168,7 +169,7 @@ impl ContentBudget {
         if let Some(semaphore) = application_budgets.get(&owner).and_then(Weak::upgrade) {
             return semaphore;
         }
-        // Those that nobody holds anything of are forgotten, now and then.
+        // Removes unused budgets now and then.
         if application_budgets.len() >= APPLICATION_SHARES {
             application_budgets.retain(|_, semaphore| semaphore.strong_count() > 0);
         }
@@ -195,14 +196,14 @@ impl ContentBudget {
         held
     }
 
-    /// One that is larger than a whole budget takes all of it.
+    /// A payload larger than a whole budget takes all of it.
     fn permits_of(&self, content: &Content) -> u32 {
         let bytes = content.bytes() + content.event_type.len() + OVERHEAD_BYTES;
         u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.max_permits)
     }
 }
 
-/// A read under way, which must hear of it if its message is deleted.
+/// A pending read, which must notice when its message is deleted.
 struct ContentRead<'a> {
     contents: &'a ContentBudget,
     message: MessageId,
@@ -232,7 +233,7 @@ impl Drop for ContentRead<'_> {
 }
 
 impl BudgetedContent {
-    /// It was deleted after it had been read: it must not go out.
+    /// Whether it was deleted after it was read: then it must not be sent.
     pub(crate) fn is_deleted(&self) -> bool {
         self.deleted.load(Ordering::Relaxed)
     }
@@ -241,7 +242,7 @@ impl BudgetedContent {
         &self.content
     }
 
-    /// The payload's bytes. They count against the budget until the last copy of them is gone.
+    /// The payload's bytes. They count against the budget until the last copy is dropped.
     pub(crate) fn into_bytes(self: Arc<Self>) -> Bytes {
         Bytes::from_owner(PayloadBytes(self))
     }
@@ -259,7 +260,7 @@ impl Drop for BudgetedContent {
     fn drop(&mut self) {
         if let Some((key, insert_loaded)) = self.loaded_as.take() {
             let mut insert_loaded = insert_loaded.lock();
-            // Another one may have been read and listed in the meantime.
+            // Another payload may have been inserted meanwhile.
             if insert_loaded.get(&key).is_some_and(|held| held.strong_count() == 0) {
                 insert_loaded.remove(&key);
             }
@@ -313,11 +314,11 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(reads.load(Ordering::Relaxed), 1);
         drop((first, second));
-        assert!(contents.read.lock().is_empty(), "nothing is listed that nobody holds");
+        assert!(contents.read.lock().is_empty(), "dropped payloads are removed");
     }
 
     #[tokio::test]
-    async fn what_is_deleted_while_it_is_read_or_held_is_not_sent() {
+    async fn a_payload_deleted_during_a_read_or_while_held_is_not_sent() {
         let contents = ContentBudget::new(1 << 20);
         let (answer, answered) = tokio::sync::oneshot::channel::<()>();
         let answered = std::cell::Cell::new(Some(answered));
@@ -337,14 +338,14 @@ mod tests {
         answer.send(()).expect("somebody waits");
         assert!(reads.await.expect("a read").is_none());
         assert!(held.is_deleted());
-        assert!(contents.reads.lock().is_empty(), "nothing is remembered that nobody reads");
-        // Another message is not concerned.
+        assert!(contents.reads.lock().is_empty(), "finished reads are removed");
+        // Other messages are unaffected.
         let other = contents.load(message(3), SLOW, || async { Ok(Some(content(100))) }).await;
         assert!(!other.expect("a read").expect("content").is_deleted());
     }
 
     #[tokio::test]
-    async fn an_attempt_waits_while_the_payloads_on_their_way_fill_the_budget() {
+    async fn an_attempt_waits_while_sending_payloads_fill_the_budget() {
         let contents = ContentBudget::new(40 * PERMIT_BYTES);
         let read = || async { Ok(Some(content(8 * PERMIT_BYTES))) };
         let (other, responsive) = (
@@ -353,9 +354,9 @@ mod tests {
         );
         let first = contents.load(message(1), SLOW, read).await.expect("a read").expect("content");
         let mut second = Box::pin(contents.load(message(2), other, read));
-        assert!(futures_util::poll!(&mut second).is_pending(), "there is no room for a second one");
+        assert!(futures_util::poll!(&mut second).is_pending(), "there is no memory for a second one");
         let responsive = contents.load(message(3), responsive, read).await.expect("a read");
-        assert!(responsive.is_some(), "receivers that answer have room of their own");
+        assert!(responsive.is_some(), "responsive receivers have memory of their own");
         let bytes = first.into_bytes();
         assert!(futures_util::poll!(&mut second).is_pending(), "it is still being written");
         drop(bytes);
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_application_leaves_room_for_the_others() {
+    async fn an_application_leaves_memory_for_the_others() {
         let contents = ContentBudget::new(80 * PERMIT_BYTES);
         let read = || async { Ok(Some(content(4 * PERMIT_BYTES))) };
         let other = ContentOwner { app: AppId::from_bytes([2; 20]), ..SLOW };
@@ -372,12 +373,12 @@ mod tests {
             contents.load(message(2), SLOW, read).await.expect("a read"),
         ];
         let mut third = Box::pin(contents.load(message(3), SLOW, read));
-        assert!(futures_util::poll!(&mut third).is_pending(), "half of the room is all that it gets");
+        assert!(futures_util::poll!(&mut third).is_pending(), "it gets no more than half");
         assert!(contents.load(message(4), other, read).await.expect("a read").is_some());
     }
 
     #[tokio::test]
-    async fn what_a_quick_receiver_pays_for_is_not_held_by_a_slow_one() {
+    async fn a_slow_receiver_does_not_hold_the_payload_of_a_responsive_one() {
         let (contents, reads) = (ContentBudget::new(1 << 20), AtomicUsize::new(0));
         let read = || async {
             reads.fetch_add(1, Ordering::Relaxed);

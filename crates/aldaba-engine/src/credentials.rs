@@ -1,5 +1,5 @@
-//! Who may speak: API keys and ended tokens, all in memory, so that a request costs a look and a revocation
-//! holds for the next one.
+//! API keys and revoked tokens, all in memory: authentication costs a lookup, and a revocation applies to
+//! the next request.
 
 mod api_keys;
 mod applications;
@@ -15,7 +15,7 @@ pub(crate) use use_writer::KeyUseWriter;
 
 use aldaba_store::{Change, Error, Stale, Store};
 
-/// What the store has, as memory keeps it. Clones share it.
+/// The cached credentials of the store. Clones share the cache.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     pub keys: ApiKeys,
@@ -38,7 +38,7 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// What was removed from the store is not needed here either.
+    /// Drops what retention removed from the store.
     pub(crate) fn forget(&self, removed: &[Stale]) {
         for item in removed {
             match item {
@@ -51,7 +51,7 @@ impl Credentials {
     }
 }
 
-/// What a change means for the memory, once it is on disk.
+/// Updates the cache after a change was committed.
 pub(crate) struct CredentialsInvalidation(Credentials, Change);
 
 impl CredentialsInvalidation {

@@ -1,7 +1,8 @@
-//! Applications and endpoints: changes go to the store, configurations are kept for matching.
+//! The configuration of organizations: changes are written to the store, and configurations are cached for
+//! matching.
 //!
-//! A kept configuration may be old for a moment. That is safe: an accept names the version it was
-//! matched by, and the store refuses it if that is no longer the one.
+//! A cached configuration may briefly be stale. That is safe: an accept names the version it was matched
+//! against, and the store refuses an old version.
 
 mod applications;
 mod change;
@@ -46,21 +47,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What a request is known by that must have its effect once.
+/// The digest that identifies a request with an idempotency key.
 pub type IdempotencyDigest = Option<RequestDigest>;
 
-/// What was made, or what a former request with the same key had made.
+/// What a request created, or what an earlier request with the same key had created.
 #[derive(Clone, Debug)]
 pub enum CreateOutcome<T> {
     Created(T),
     Existing(T),
 }
 
-/// The directory, before it is known who is at it.
+/// The directory without an actor: read-only.
 #[derive(Clone)]
 pub struct DirectoryAccess(Arc<DirectoryCore>);
 
-/// Looking needs no name.
+/// Reads need no actor.
 impl Deref for DirectoryAccess {
     type Target = DirectoryCore;
 
@@ -70,7 +71,7 @@ impl Deref for DirectoryAccess {
 }
 
 impl DirectoryAccess {
-    /// The directory in somebody's hands.
+    /// The directory for changes by this actor.
     pub fn by(&self, actor: &Arc<Actor>) -> Directory {
         Directory { core: self.0.clone(), actor: actor.clone() }
     }
@@ -79,19 +80,18 @@ impl DirectoryAccess {
         Self(Arc::new(core))
     }
 
-    /// The configuration of an application, from memory where possible.
+    /// The configuration of an application, from the cache where possible.
     pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
         self.0.tenants.get(which, || self.0.store.tenant(which.clone())).await
     }
 
-    /// The store has said that a configuration is old.
+    /// Drops a configuration that the store reported as stale.
     pub(crate) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
         self.0.tenants.forget(which, old);
     }
 }
 
-/// The engine's side of the directory, in somebody's hands: what is changed has a row in the audit log that says
-/// whose.
+/// The directory for changes by one actor. Every change writes a row with the actor to the audit log.
 #[derive(Clone)]
 pub struct Directory {
     core: Arc<DirectoryCore>,
@@ -106,7 +106,7 @@ impl Deref for Directory {
     }
 }
 
-/// What the directory works with, whoever is at it.
+/// The parts of the directory, independent of the actor.
 pub struct DirectoryCore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -122,7 +122,7 @@ pub struct DirectoryCore {
     pub(crate) listeners: OperationalListeners,
     pub(crate) credentials: Credentials,
     pub(crate) entries: Entries,
-    /// Who ends what waits for a deleted application.
+    /// Receives deleted applications, whose pending deliveries are ended.
     pub(crate) orphans: mpsc::UnboundedSender<AppId>,
     pub(crate) idempotency_kept: Duration,
     pub(crate) filter_budgets: FilterBudgets,
@@ -131,7 +131,7 @@ pub struct DirectoryCore {
 }
 
 impl DirectoryCore {
-    /// For a change that may have to be made again because another one came first.
+    /// Retries a change that conflicts with a concurrent one.
     pub fn tries(&self) -> Tries {
         Tries::new(self.clock.clone(), self.entropy.clone())
     }

@@ -1,4 +1,4 @@
-//! The event types of all organizations, as they are on disk.
+//! The event types of all organizations, cached as they are on disk.
 
 use crate::schema::Schemas;
 use aldaba_delivery::{EventTypeId, OrgId};
@@ -7,22 +7,22 @@ use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Clones share what they hold.
+/// Clones share the cache.
 #[derive(Clone, Debug, Default)]
 pub struct EventTypes(Arc<RwLock<EventTypeTable>>);
 
 #[derive(Debug, Default)]
 struct EventTypeTable {
     all: HashMap<OrgId, BTreeMap<String, Arc<EventType>>>,
-    /// Those whose payloads are checked. Organizations without any are not in it, so that a message of theirs
-    /// costs one look.
+    /// Schemas of the types whose payloads are checked. Organizations without any have no entry, so that
+    /// their messages cost one lookup.
     checked: HashMap<OrgId, HashMap<String, Arc<Schemas>>>,
 }
 
 impl EventTypes {
-    /// How many an organization may have, archived ones among them. All are in memory.
+    /// Event types per organization, archived ones included. All are in memory.
     pub const MAX_PER_ORGANIZATION: usize = 5_000;
-    /// Bytes of all the schemas of an organization.
+    /// Bytes of all schemas of an organization.
     pub const MAX_SCHEMA_BYTES: usize = 16 << 20;
 
     pub fn get(&self, org: OrgId, name: &str) -> Option<Arc<EventType>> {
@@ -33,12 +33,12 @@ impl EventTypes {
         self.0.read().all.get(&org)?.values().find(|one| one.id == id).cloned()
     }
 
-    /// All of an organization, by name, archived ones too.
+    /// All event types of an organization by name, archived ones included.
     pub fn of_organization(&self, org: OrgId) -> Vec<Arc<EventType>> {
         self.0.read().all.get(&org).map_or_else(Vec::new, |types| types.values().cloned().collect())
     }
 
-    /// The schemas that payloads of a type are checked against; `None`: they are not.
+    /// The schemas for payloads of a type. `None`: they are not checked.
     pub(crate) fn checked(&self, org: OrgId, name: &str) -> Option<Arc<Schemas>> {
         self.0.read().checked.get(&org)?.get(name).cloned()
     }
@@ -76,8 +76,7 @@ impl EventTypeTable {
     }
 }
 
-/// What was written by this server can be read by it. If it cannot all the same, its payloads go unchecked rather
-/// than nowhere.
+/// Parses stored schemas. If that fails, payloads of the type are not checked, rather than refused.
 fn read_schemas(event_type: &EventType) -> Option<Schemas> {
     let schemas = Schemas::read(event_type.schemas.as_deref()?);
     schemas
@@ -85,7 +84,7 @@ fn read_schemas(event_type: &EventType) -> Option<Schemas> {
             tracing::error!(
                 event_type = event_type.name,
                 error,
-                "the stored schemas of an event type cannot be read"
+                "cannot parse the stored schemas of an event type; its payloads are not checked"
             );
         })
         .ok()

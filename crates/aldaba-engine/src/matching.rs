@@ -1,28 +1,29 @@
-//! Which endpoints want a message.
+//! Matches messages with endpoints.
 
 use crate::blocking_pool::BlockingPool;
 use aldaba_delivery::filter::{Facts, Filters, Unmet};
 use aldaba_store::{Message, Subscription, Tenant};
 
-/// Looks that are taken on the thread that has a message, about a millisecond of them; more would make others wait.
+/// The match cost that is spent on the calling thread, about a millisecond. More would delay other tasks.
 pub(crate) const MAX_INLINE_MATCH_COST: u64 = 100_000;
-/// Bytes of filters and of a payload whose explanation is made on the thread that is asked for it.
+/// Filters and payloads up to these bytes are explained on the calling thread.
 const MAX_INLINE_FILTER_BYTES: usize = 4 << 10;
 const MAX_INLINE_PAYLOAD_BYTES: usize = 64 << 10;
 
-/// Why an endpoint does not get a message.
+/// Why an endpoint does not receive a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It has a list of event types, and this one is not on it.
+    /// Its list of event types lacks this one.
     EventType,
-    /// It has a list of channels, and the message has none of them.
+    /// The message has none of its channels.
     Channel,
-    /// It has a filter, and this is what does not hold.
+    /// Its filter has this unmet condition.
     Filter(Unmet),
 }
 
-/// For each of some endpoints why such a message would not go to it; `None`: it would. One without channels takes every
-/// message; one with channels takes only messages that share at least one. The payload is read once for all.
+/// Why each endpoint would not receive such a message; `None`: it would. An endpoint without channels
+/// receives every message; one with channels only messages that share one. The payload is parsed once for
+/// all.
 pub fn mismatches(endpoints: &[Subscription], facts: &Facts<'_>) -> Vec<Option<Mismatch>> {
     let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
     let by_lists = |endpoint: &Subscription| {
@@ -50,7 +51,7 @@ pub fn mismatches(endpoints: &[Subscription], facts: &Facts<'_>) -> Vec<Option<M
     all
 }
 
-/// The same, aside where it may take long.
+/// Like [`mismatches`], on the blocking pool if it may take long.
 pub(crate) async fn mismatches_of(
     blocking_pool: &BlockingPool,
     endpoints: Vec<Subscription>,
@@ -67,14 +68,14 @@ pub(crate) async fn mismatches_of(
     blocking_pool.run(move || mismatches(&endpoints, &message.facts())).await
 }
 
-/// Looks that it takes to find out who wants a message with so many bytes of payload.
+/// The cost of matching a message with a payload of so many bytes.
 pub(crate) fn match_cost(tenant: &Tenant, payload: usize) -> u64 {
     let filters = tenant.filters.as_ref().map_or(0, |filters| filters.work().at(payload));
     filters.saturating_add(tenant.endpoints.len() as u64)
 }
 
-/// The endpoints of an application that want a message. Its payload is read once for all their filters, and
-/// only where one that has come so far asks for it.
+/// The endpoints of an application that match a message. The payload is parsed once for all filters, and
+/// only when a filter first needs it.
 pub(crate) fn matching_endpoints<'t>(
     tenant: &'t Tenant,
     facts: &'t Facts<'t>,

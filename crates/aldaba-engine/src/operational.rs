@@ -1,10 +1,10 @@
-//! Operational webhooks: what becomes of an organization's endpoints and messages is a message itself, for the
-//! organization's own endpoints. They belong to an application of the management organization that is named
-//! like the organization.
+//! Operational webhooks: messages to an organization about its own endpoints and messages. They are sent to
+//! an application of the management organization that has the organization's id as its uid.
 //!
-//! A notice is written in the commit of what it tells of. From there it is accepted like any message, under an
-//! event id of its own, so that a crash in between neither loses nor doubles it. Organizations take turns, a slice
-//! of notices each, and whoever's cannot be sent now rests: nobody waits for another one.
+//! A notice is stored in the commit of the event that it reports. From there it is accepted like any
+//! message, under an event id of its own, so a crash in between neither loses nor duplicates it.
+//! Organizations are served round robin, a page of notices each. An organization whose notices cannot be
+//! sent backs off and delays no other.
 
 mod backoff;
 
@@ -26,11 +26,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
-/// Notices of one organization that go into one commit; applications or organizations that are read at a time.
+/// Notices of one organization per commit; applications or organizations per read.
 const PAGE_SIZE: usize = 100;
-/// Organizations that have their turn at the same time: their commits become one.
+/// Organizations that are served concurrently, so that their commits are batched.
 const MAX_CONCURRENT_ORGANIZATIONS: usize = 8;
-/// How long to wait before the organizations are looked at again if that has failed.
+/// The delay before the next pass after one failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The event types of operational webhooks.
@@ -46,20 +46,20 @@ pub const OPERATIONAL_EVENTS: [&str; 9] = [
     Notice::LEFT_OUT,
 ];
 
-/// The organization of the applications that operational webhooks belong to.
+/// The organization that owns the applications for operational webhooks.
 pub fn management() -> OrgId {
     "org_00000000000SvixManagement00".parse().expect("it is an id")
 }
 
-/// The organizations that want to hear.
+/// The organizations that receive operational webhooks.
 #[derive(Clone, Default)]
 pub(crate) struct OperationalListeners {
     index: Arc<RwLock<ListenerIndex>>,
-    /// There are notices to be sent.
+    /// Signals that there are notices to send.
     pub(crate) notices_pending: Arc<Notify>,
 }
 
-/// Every change of an endpoint and every attempt asks about its organization, so that is one look.
+/// Every endpoint change and every attempt queries it, so a query is one lookup.
 #[derive(Default)]
 struct ListenerIndex {
     by_application: HashMap<AppId, OrgId>,
@@ -90,7 +90,7 @@ impl OperationalListeners {
         }
     }
 
-    /// An application is there, or has another name.
+    /// An application was created, or its uid changed.
     pub(crate) fn put(&self, application: &Application) {
         if application.org != management() {
             return;
@@ -111,7 +111,7 @@ impl OperationalListeners {
         self.index.read().by_organization.contains_key(&org)
     }
 
-    /// What has become of an endpoint, for those who want to hear of it.
+    /// The notice of an endpoint event, if its organization receives them.
     pub(crate) fn endpoint_notices(&self, endpoint: &Endpoint, event: &str, more: Value) -> Vec<Notice> {
         if !self.wants(endpoint.org) {
             return Vec::new();
@@ -132,13 +132,13 @@ pub(crate) fn extend(data: &mut Value, more: Value) {
     }
 }
 
-/// RFC 3339.
+/// Formats as RFC 3339.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     let rfc3339 = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::MAX);
     format!("{rfc3339:.6}")
 }
 
-/// Sends what is in the store as messages.
+/// Sends the stored notices as messages.
 #[derive(Clone)]
 pub(crate) struct OperationalSender {
     pub(crate) store: Arc<dyn Store>,
@@ -147,7 +147,7 @@ pub(crate) struct OperationalSender {
     pub(crate) background: Background,
 }
 
-/// What became of an organization's turn.
+/// The result of sending one organization's notices.
 type SendOutcome = (OrgId, Result<(), SendError>);
 
 impl Task for OperationalSender {
@@ -166,7 +166,7 @@ impl Task for OperationalSender {
                 Ok(_) => {}
                 Err(Error::Closed) => return StoreClosed,
                 Err(error) => {
-                    tracing::warn!(%error, "operational webhooks cannot be sent now; trying again");
+                    tracing::warn!(%error, "operational webhooks cannot be sent; retrying");
                     tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
@@ -175,7 +175,7 @@ impl Task for OperationalSender {
 }
 
 impl OperationalSender {
-    /// Gives every organization that has notices and does not rest one turn. How many there were.
+    /// Serves every organization that has notices and is not backing off. Returns their number.
     async fn run_pass(&self, backoff: &mut OrganizationBackoff) -> Result<usize, Error> {
         backoff.expire();
         let (mut organizations, mut after, mut sending) = (0, None, JoinSet::new());
@@ -202,17 +202,17 @@ impl OperationalSender {
         Ok(organizations)
     }
 
-    /// A panic concerns the one organization, and none of the others waits for it.
+    /// Sends notices of one organization. A panic affects only that organization.
     async fn send_one(self, org: OrgId) -> SendOutcome {
         let sent = AssertUnwindSafe(self.send_slice(org)).catch_unwind().await;
         let sent = sent.unwrap_or_else(|panic| {
             self.background.panicked(background::OPERATIONAL, &*panic);
-            Err(SendError::Store(Error::Failed("sending its notices panicked".into())))
+            Err(SendError::Store(Error::Failed("sending notices panicked".into())))
         });
         (org, sent)
     }
 
-    /// Sends the oldest notices of an organization. An error: some of them are still to be sent.
+    /// Sends the oldest notices of an organization. An error: some are still to be sent.
     async fn send_slice(&self, org: OrgId) -> Result<(), SendError> {
         let found = self.store.notices(org, PAGE_SIZE).await?;
         let numbers: Vec<_> = found.iter().map(|(number, _)| *number).collect();
@@ -224,7 +224,7 @@ impl OperationalSender {
         let which = WhichApplication { org: management(), key: org.to_string() };
         let results = match self.intake.send_own(&which, &events).await {
             Ok(results) => results,
-            // Nobody wants them any more.
+            // The organization no longer receives them.
             Err(SendError::NotFound) => return Ok(self.forget(org, numbers).await?),
             Err(error) => return Err(error),
         };
@@ -239,8 +239,8 @@ impl OperationalSender {
         left.map_or(Ok(()), Err)
     }
 
-    /// With the callers' own names for the things it is about, as they are now. What is known of applications
-    /// already is handed on from one notice to the next.
+    /// Adds the callers' own names of the resources, as they are now. Uids of applications are reused
+    /// between notices.
     async fn complete(
         &self,
         notice: &Notice,
@@ -291,17 +291,18 @@ fn event(number: NoticeNumber, event_type: &str, data: &Value) -> NewEvent {
     NewEvent { event_id, ..NewEvent::new(event_type, Bytes::from(payload)) }
 }
 
-/// Why a notice must be kept and sent later; `None`: it need not be. Nothing is given up that may pass.
+/// The error for which a notice must be kept and sent later. `None`: it is done. No notice is dropped after
+/// a temporary error.
 fn error_to_retry(result: Result<Sent, SendError>) -> Option<SendError> {
     match result {
-        // Taken: it was sent before, and a crash or an error has come before it was forgotten. Not found: there is
-        // nobody who wants it any more.
+        // Taken: it was sent before, and a crash or an error prevented its removal. Not found: the
+        // organization no longer receives it.
         Ok(_) | Err(SendError::EventIdTaken(_) | SendError::NotFound) => None,
         Err(error) => Some(error),
     }
 }
 
-/// A turn has ended. An error is about all organizations.
+/// Handles the end of one send. An error affects all organizations.
 fn finish_send(
     send_one: Option<Result<SendOutcome, JoinError>>,
     backoff: &mut OrganizationBackoff,
@@ -311,9 +312,9 @@ fn finish_send(
         Some(Ok((_, Err(SendError::Store(Error::Closed))))) => return Err(Error::Closed),
         Some(Ok((org, Err(error)))) => {
             let pause = backoff.back_off(org);
-            tracing::warn!(%error, %org, ?pause, "operational webhooks of an organization cannot be sent now");
+            tracing::warn!(%error, %org, ?pause, "operational webhooks of an organization cannot be sent; backing off");
         }
-        Some(Err(panic)) => return Err(Error::Failed(format!("a turn has panicked: {panic}"))),
+        Some(Err(panic)) => return Err(Error::Failed(format!("sending notices panicked: {panic}"))),
         None => {}
     }
     Ok(())
@@ -327,7 +328,7 @@ mod tests {
     const MOMENT: Timestamp = Timestamp::from_millis(1_780_000_000_000);
 
     #[test]
-    fn only_what_was_sent_or_can_never_be_is_forgotten() {
+    fn only_notices_that_were_sent_or_never_can_be_are_removed() {
         let message = MessageId::first_at(MOMENT);
         for over in [
             Ok(Sent::Before { message }),
@@ -363,14 +364,14 @@ mod tests {
     }
 
     #[test]
-    fn an_organization_wants_to_hear_as_long_as_an_application_is_named_like_it() {
+    fn an_organization_receives_webhooks_while_an_application_has_its_id_as_uid() {
         let (listeners, org, other) =
             (OperationalListeners::default(), OrgId::first_at(MOMENT), OrgId::last_at(MOMENT));
         listeners.put(&application(1, Some(org)));
         assert!(listeners.wants(org) && !listeners.wants(other));
         listeners.put(&application(1, Some(other)));
-        assert!(!listeners.wants(org) && listeners.wants(other), "it has another name");
-        // Another one has taken the name before the first has gone.
+        assert!(!listeners.wants(org) && listeners.wants(other), "its uid changed");
+        // Another application took the uid before the first one was deleted.
         listeners.put(&application(2, Some(other)));
         listeners.remove(AppId::from_bytes([1; 20]));
         assert!(listeners.wants(other));

@@ -6,22 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// A use is noted again in memory after this time, so that a busy key is not written by every request.
+/// The least time between two uses that are noted in memory, so that a busy key is not updated by every
+/// request.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
-/// The same on disk.
+/// The least time between two uses that are written to disk.
 const USE_WRITE_INTERVAL: Duration = Duration::from_secs(3600);
 const NEVER: i64 = i64::MIN;
 
-/// All API keys. Clones share them.
+/// Cache of all API keys. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys(Arc<RwLock<HashMap<[u8; 32], Arc<CachedKey>>>>);
 
-/// One of them, ready for a request.
+/// A cached API key with its actor.
 #[derive(Debug)]
 pub struct CachedKey {
     key: ApiKey,
     actor: Arc<Actor>,
-    /// When it was used, and what is on disk of that.
+    /// The last use, and the last use on disk.
     used: AtomicI64,
     written: AtomicI64,
 }
@@ -42,14 +43,14 @@ impl CachedKey {
         &self.actor
     }
 
-    /// Notes that it was used, to about a minute.
+    /// Notes a use, with a precision of about a minute.
     pub fn used(&self, now: Timestamp) {
         if is_due(self.used.load(Ordering::Relaxed), now.millis(), USE_INTERVAL) {
             self.used.store(now.millis(), Ordering::Relaxed);
         }
     }
 
-    /// As it is now.
+    /// The key with its last use.
     fn shown(&self) -> ApiKey {
         let used = self.used.load(Ordering::Relaxed);
         let last_used_at = (used != NEVER).then(|| Timestamp::from_millis(used));
@@ -57,18 +58,18 @@ impl CachedKey {
     }
 }
 
-/// A clock that was set back moves no use back.
+/// A clock that is set back does not move a use back.
 fn is_due(before: i64, now: i64, by: Duration) -> bool {
     before == NEVER || now.saturating_sub(before) >= i64::try_from(by.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl ApiKeys {
-    /// By the digest of a key's text. How long a lookup takes tells nothing: nobody can choose a digest.
+    /// Finds a key by the digest of its text. The lookup leaks no timing: nobody can choose a digest.
     pub fn find(&self, digest: &[u8; 32]) -> Option<Arc<CachedKey>> {
         self.0.read().get(digest).cloned()
     }
 
-    /// In the order of their creation.
+    /// Sorted by creation.
     pub fn of_organization(&self, org: OrgId) -> Vec<ApiKey> {
         let mut keys: Vec<_> = self
             .0
@@ -86,7 +87,7 @@ impl ApiKeys {
         keys.values().find(|cached| cached.key.id == id && cached.key.org == org).map(|cached| cached.shown())
     }
 
-    /// As it is on disk.
+    /// Caches a key as it is on disk.
     pub fn put(&self, key: ApiKey) {
         self.0.write().insert(key.digest, Arc::new(CachedKey::new(key, NEVER)));
     }
@@ -105,12 +106,12 @@ impl ApiKeys {
         self.0.write().retain(|_, cached| cached.key.id != id);
     }
 
-    /// Those that are for one application alone, with that.
+    /// Removes the keys of one application.
     pub(super) fn remove_of(&self, app: AppId) {
         self.0.write().retain(|_, cached| cached.key.app != Some(app));
     }
 
-    /// Uses that are to be written now; `all`: whatever is not on disk.
+    /// The uses to write now. `all`: every use that is not on disk.
     pub(super) fn unwritten(&self, all: bool) -> Vec<(ApiKeyId, Timestamp)> {
         let apart = if all { Duration::from_millis(1) } else { USE_WRITE_INTERVAL };
         let is_due = |cached: &&Arc<CachedKey>| {
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_are_noted_now_and_then_and_written_rarely() {
+    fn uses_are_noted_at_intervals_and_written_rarely() {
         let (org, keys) = (OrgId::first_at(at(0)), ApiKeys::default());
         let one = key(1, org);
         keys.put(one.clone());

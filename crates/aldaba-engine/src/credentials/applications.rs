@@ -3,22 +3,22 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many are remembered. When more are in use, all are forgotten and looked up again.
+/// Applications in the cache. Past it the cache is cleared.
 const MAX_CACHED_APPLICATIONS: usize = 16_384;
 
-/// Applications that are there, as far as somebody has asked: what speaks for one counts as long as it is there.
-/// Clones share them.
+/// Cache of existing applications: a credential for an application is valid while the application exists.
+/// Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownApplications(Arc<RwLock<ApplicationTable>>);
 
 #[derive(Debug, Default)]
 struct ApplicationTable {
     organizations: HashMap<AppId, OrgId>,
-    /// How many have been deleted. What was read before the last one may be old.
+    /// Deletions so far. A read that began before the last one may be stale.
     deleted: u64,
 }
 
-/// A read that has begun.
+/// The start of a read, as the number of deletions until then.
 pub(crate) struct ReadStart(u64);
 
 impl KnownApplications {
@@ -26,12 +26,12 @@ impl KnownApplications {
         self.0.read().organizations.get(&app) == Some(&org)
     }
 
-    /// To be called before it is read whether one is there.
+    /// Call before reading whether an application exists.
     pub(crate) fn begin_read(&self) -> ReadStart {
         ReadStart(self.0.read().deleted)
     }
 
-    /// It was found there.
+    /// Caches an application that was found, unless one was deleted meanwhile.
     pub(crate) fn insert(&self, ReadStart(deleted): ReadStart, org: OrgId, app: AppId) {
         let mut table = self.0.write();
         if table.deleted != deleted {
@@ -43,7 +43,7 @@ impl KnownApplications {
         table.organizations.insert(app, org);
     }
 
-    /// How many are remembered.
+    /// The size of the cache.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.0.read().organizations.len()
@@ -62,7 +62,7 @@ mod tests {
     use aldaba_delivery::Timestamp;
 
     #[test]
-    fn what_was_read_before_a_deletion_is_not_remembered() {
+    fn a_read_that_began_before_a_deletion_is_not_cached() {
         let moment = Timestamp::from_millis(1);
         let (org, app) = (OrgId::first_at(moment), AppId::first_at(moment));
         let applications = KnownApplications::default();

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a token that names a session counts, whatever it says itself: the end of a session need not be
-/// remembered for longer.
+/// The longest validity of a token that names a session, whatever the token says. Ends of sessions are
+/// remembered no longer.
 pub const MAX_SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Signed tokens that count no longer. Clones share them.
+/// Revoked signed tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Revocations(Arc<RwLock<RevocationTable>>);
 
@@ -19,23 +19,23 @@ struct RevocationTable {
     cuts: HashMap<AppId, Cuts>,
 }
 
-/// Those of an application, by session; `None`: those for all.
+/// Cuts of an application, by session; `None`: for all sessions.
 type Cuts = HashMap<Option<String>, Vec<PortalCut>>;
 
 impl Revocations {
-    /// How many revoked tokens of one organization are remembered at once.
+    /// Revoked tokens that are remembered per organization.
     pub const MAX_TOKENS: usize = 100_000;
-    /// How many ends of sessions one application may have at once.
+    /// Cuts for single sessions per application.
     pub const MAX_CUTS: usize = 10_000;
-    /// How many ends of all portal tokens of an application may be planned at once. One without a delay takes the
-    /// place of all others, and is never too many.
+    /// Delayed cuts for all sessions per application. A cut without delay replaces all others and is always
+    /// allowed.
     pub const MAX_DELAYED_CUTS: usize = 100;
 
     pub fn is_revoked(&self, mark: &[u8; 32]) -> bool {
         self.0.read().tokens.contains_key(mark)
     }
 
-    /// Whether a portal token has been ended.
+    /// Whether a portal token was ended by a cut.
     pub fn has_ended(
         &self,
         app: AppId,
@@ -47,17 +47,16 @@ impl Revocations {
         table.applying_to(app, session).any(|cut| cut.ends(issued_at, now))
     }
 
-    /// A token that is issued at this moment is not among those that were ended: a clock may have been set back
-    /// since then.
+    /// The issue time for a new token, after every cut. A clock may have been set back since the last cut.
     pub fn issue_at(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
         let table = self.0.read();
         let last = table.applying_to(app, session).map(|cut| cut.issued_before).max();
         last.map_or(now, |last| last.max(now))
     }
 
-    /// The moment before which a new end takes all tokens that were issued until now: those of one session, or all of the
-    /// application. After an end by a clock that was ahead, tokens are issued at the moment of that end ([`Self::issue_at`]),
-    /// so the next end lies past it.
+    /// The issue time before which a new cut ends tokens: all that were issued until now, for one session or
+    /// the application. After a cut by a clock that was ahead, tokens are issued at the time of that cut
+    /// ([`Self::issue_at`]), so the next cut is later.
     pub(crate) fn end_before(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
         let table = self.0.read();
         let last = match session {
@@ -74,14 +73,14 @@ impl Revocations {
         last.map_or(now, |last| now.max(last + Duration::from_millis(1)))
     }
 
-    /// Whether one more token of the organization can be remembered.
+    /// Whether one more revoked token of the organization can be remembered.
     pub(crate) fn can_add_token(&self, org: OrgId) -> bool {
         let table = self.0.read();
         table.tokens.len() < Self::MAX_TOKENS
             || table.tokens.values().filter(|token| token.org == org).count() < Self::MAX_TOKENS
     }
 
-    /// Whether so many more ends of sessions can be remembered.
+    /// Whether so many more session cuts can be remembered.
     pub(crate) fn can_add_cuts(&self, app: AppId, more: usize) -> bool {
         let table = self.0.read();
         let existing = table.cuts.get(&app).into_iter().flatten();
@@ -90,7 +89,7 @@ impl Revocations {
         existing.saturating_add(more) <= Self::MAX_CUTS
     }
 
-    /// Whether another end of all that comes later can be.
+    /// Whether another delayed cut for all sessions can be remembered.
     pub(crate) fn can_add_delayed_cut(&self, app: AppId) -> bool {
         let table = self.0.read();
         table
@@ -100,12 +99,12 @@ impl Revocations {
             .is_none_or(|cuts| cuts.len() < Self::MAX_DELAYED_CUTS)
     }
 
-    /// As it is on disk.
+    /// Adds a revoked token as it is on disk.
     pub fn add_token(&self, token: RevokedToken) {
         self.0.write().tokens.insert(token.mark, token);
     }
 
-    /// As the store does it. Without a moment: as it was read.
+    /// Adds a cut with the same rules as the store. `now` is `None` for cuts read at the start.
     pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
         let mut table = self.0.write();
         let sessions = table.cuts.entry(new.app).or_default();
@@ -150,7 +149,7 @@ impl Revocations {
 }
 
 impl RevocationTable {
-    /// Those that a token of an application is subject to.
+    /// The cuts that apply to a token.
     fn applying_to(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalCut> {
         let cuts = self.cuts.get(&app);
         let of =
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_of_a_session_ends_no_other_and_one_for_all_ends_all() {
+    fn a_cut_for_one_session_ends_no_other_and_one_for_all_ends_all() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
         let ended = |session, issued| revocations.has_ended(app, session, Some(at(issued)), at(50));
         revocations.add_cut(cut(Some("ana"), 10, 10), Some(at(10)));
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_all_at_once_takes_the_place_of_all_others_and_leaves_room_for_more() {
+    fn a_cut_without_delay_replaces_all_others_and_allows_new_ones() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
         for number in 0..Revocations::MAX_CUTS {
             revocations.add_cut(cut(Some(&number.to_string()), 10, 10), Some(at(10)));
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_issued_after_a_cut_counts_though_the_clock_was_set_back() {
+    fn a_token_issued_after_a_cut_is_valid_though_the_clock_was_set_back() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
         revocations.add_cut(cut(None, 100, 100), Some(at(100)));
         let issued = revocations.issue_at(app, None, at(40));
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_end_takes_what_was_issued_after_one_by_a_clock_that_was_ahead() {
+    fn a_new_cut_ends_tokens_issued_after_a_cut_by_a_clock_that_was_ahead() {
         let app = AppId::first_at(at(0));
         for ahead in [None, Some("ana")] {
             let revocations = Revocations::default();

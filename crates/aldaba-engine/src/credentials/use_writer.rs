@@ -1,4 +1,4 @@
-//! Writes when keys were last used: rarely, and never on the way of a request.
+//! Writes the last use of API keys: rarely, and never within a request.
 
 use super::ApiKeys;
 use crate::background::{StoreClosed, Task};
@@ -23,8 +23,8 @@ impl Task for KeyUseWriter {
             tokio::time::sleep(KEY_USE_WRITE_INTERVAL).await;
             match self.write(false).await {
                 Err(Error::Closed) => return StoreClosed,
-                // They are written the next time.
-                Err(error) => tracing::debug!(%error, "cannot note when keys were last used"),
+                // The next run writes them.
+                Err(error) => tracing::debug!(%error, "cannot store the last use of API keys"),
                 Ok(()) => {}
             }
         }
@@ -32,7 +32,7 @@ impl Task for KeyUseWriter {
 }
 
 impl KeyUseWriter {
-    /// `all`: also those that could wait.
+    /// Writes the uses that are due. `all`: also those that could wait.
     pub(crate) async fn write(&self, all: bool) -> Result<(), Error> {
         let uses = self.keys.unwritten(all);
         if uses.is_empty() {

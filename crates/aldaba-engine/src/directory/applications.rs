@@ -1,4 +1,4 @@
-//! Applications, made, changed and deleted.
+//! Creates, changes and deletes applications.
 
 use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, DirectoryCore, IdempotencyDigest};
 use aldaba_delivery::{AppId, OrgId};
@@ -16,7 +16,7 @@ pub struct NewApplication {
 }
 
 impl DirectoryCore {
-    /// With an id of its own; nothing is stored.
+    /// Builds an application with a new id. Nothing is stored.
     pub(crate) fn new_application(&self, new: NewApplication) -> Application {
         let now = self.clock.now();
         Application {
@@ -57,8 +57,8 @@ impl Directory {
         }
     }
 
-    /// Gives an application other values, in the place of those that `current` has.
-    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    /// Replaces the values that `current` has. [`ChangeError::Unsettled`]: the application changed
+    /// meanwhile.
     pub async fn update_application(
         &self,
         current: &Application,
@@ -69,7 +69,7 @@ impl Directory {
         self.replace_application(current, application).await
     }
 
-    /// Where the people of an application want to be told when something is wrong.
+    /// Sets the address for alerts of an application.
     pub async fn set_alert_email(
         &self,
         current: &Application,
@@ -87,7 +87,7 @@ impl Directory {
         if fields.is_empty() {
             return Ok(application);
         }
-        // Two changes never have the same moment: it tells one from the other.
+        // Two changes never have the same time, which identifies a version.
         application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
         let deed = change.deed().with_fields(&fields);

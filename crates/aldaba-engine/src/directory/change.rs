@@ -1,4 +1,4 @@
-//! One change: it goes to the store, its news to the memory, and then whoever made it hears.
+//! Makes one change: commits it, invalidates caches and lanes, then reports the result.
 
 use super::invalidation::Invalidation;
 use super::{ChangeError, Directory, FilterReservation, IdempotencyDigest};
@@ -7,11 +7,11 @@ use aldaba_delivery::Timestamp;
 use aldaba_store::{Change, Changed, Deed, Done, Error, IdempotencyKey, Replay};
 use tokio::sync::oneshot;
 
-/// What came of a change that was not refused.
+/// The result of a change that was not refused.
 pub(super) enum ChangeOutcome {
-    /// It was made.
+    /// The change was made.
     Done,
-    /// A request with the same key had made this before.
+    /// An earlier request with the same key created this resource.
     RepeatOf([u8; 20]),
     Resumed {
         failing_since: Option<Timestamp>,
@@ -30,12 +30,12 @@ impl Directory {
         self.change_as(deed, change).await
     }
 
-    /// The same, where the audit log should say more than the change itself can.
+    /// Makes a change with its own audit action.
     pub(super) async fn change_as(&self, deed: Deed, change: Change) -> Result<ChangeOutcome, ChangeError> {
         self.change_with(1, deed, change, None).await
     }
 
-    /// The same for one that is about several things at once.
+    /// Makes a change of several resources.
     pub(super) async fn change_about(
         &self,
         count: u32,
@@ -45,7 +45,8 @@ impl Directory {
         self.change_with(count, deed, change, None).await
     }
 
-    /// The same, with what it means for the filters of an application. Others who change those wait until it is on disk.
+    /// Makes a change that reserves filter cost. Other filter changes of the application wait until it is on
+    /// disk.
     pub(super) async fn change_with(
         &self,
         count: u32,
@@ -89,9 +90,9 @@ impl Directory {
         }
     }
 
-    /// A change is answered once it holds: no request leaves any more that goes against it.
+    /// Waits until the lanes have applied the change, so that no later request contradicts it.
     async fn wait_for_lanes(&self) {
-        // Nobody answers after the lanes have stopped; nothing is sent then either.
+        // After the scheduler has stopped there is no reply, and nothing is sent either.
         let _ = self.inbox.ask(Event::Heard).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Keys and tokens, made and ended.
+//! Creates and revokes API keys and tokens.
 
 use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
 use crate::credentials::{MAX_SESSION, NewKey, Revocations, make_key};
@@ -6,13 +6,14 @@ use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_store::{ApiKey, Change, Deed, PortalCut, RevokedToken, Who};
 use std::time::Duration;
 
-/// How often another prefix is tried because a key has it already.
+/// How many prefixes are tried if they are taken.
 const MAX_PREFIX_ATTEMPTS: usize = 5;
-/// Tokens are taken for so much longer than they say.
+/// Tokens are accepted for this long past their expiry.
 const EXPIRY_LEEWAY: Duration = Duration::from_secs(15 * 60);
 
 impl Directory {
-    /// A key and its text, which nobody can read again. [`ChangeError::Repeated`]: the request has made it before.
+    /// Creates a key and returns its text, which cannot be read again. [`ChangeError::Repeated`]: an earlier
+    /// request created it.
     pub async fn create_key(
         &self,
         new: NewKey,
@@ -41,13 +42,12 @@ impl Directory {
         self.change(Change::RenameApiKey { org, id, name }).await.map(drop)
     }
 
-    /// It counts no longer when this returns.
+    /// Revokes a key. It is invalid when this returns.
     pub async fn revoke_key(&self, org: OrgId, id: ApiKeyId) -> Result<(), ChangeError> {
         self.change(Change::RevokeApiKey { org, id }).await.map(drop)
     }
 
-    /// Notes that somebody was given a token for an application's portal. It is to be issued at the moment that
-    /// this returns.
+    /// Records that a portal token is granted, and returns the time at which it must be issued.
     pub async fn grant_portal_access(
         &self,
         app: AppId,
@@ -57,7 +57,7 @@ impl Directory {
         Ok(self.credentials.revocations.issue_at(app, session, self.clock.now()))
     }
 
-    /// Ends the portal tokens of an application that were issued until now: those of some sessions, or all.
+    /// Ends portal tokens of an application that were issued until now: those of some sessions, or all.
     pub async fn end_portal_tokens(
         &self,
         app: AppId,
@@ -67,7 +67,7 @@ impl Directory {
         let (now, revocations) = (self.clock.now(), &self.credentials.revocations);
         let cut = |session: Option<String>| {
             let issued_before = revocations.end_before(app, session.as_deref(), now);
-            // Those for all have no end: whoever has the secret may have signed tokens that have none.
+            // A cut for all sessions never expires: tokens signed with the secret may have no expiry.
             let expires_at = session.as_ref().map(|_| issued_before + delay.max(MAX_SESSION) + EXPIRY_LEEWAY);
             let ends_at = if delay.is_zero() {
                 issued_before
@@ -82,7 +82,7 @@ impl Directory {
         };
         let at_once = delay.is_zero();
         let (fit, most) = match cuts.iter().all(|cut| cut.session.is_none()) {
-            // It takes the place of all others, so there is always room for it.
+            // It replaces all others, so it is always allowed.
             true if at_once => (true, 1),
             true => (revocations.can_add_delayed_cut(app), Revocations::MAX_DELAYED_CUTS),
             false => (revocations.can_add_cuts(app, cuts.len()), Revocations::MAX_CUTS),
@@ -93,7 +93,7 @@ impl Directory {
         self.change(Change::EndPortalTokens { app, cuts, at: now }).await.map(drop)
     }
 
-    /// Ends one signed token. `ends_at`: when it would have ended by itself, if ever.
+    /// Revokes one signed token. `ends_at`: its own expiry, if any.
     pub async fn revoke_token(
         &self,
         org: OrgId,

@@ -1,4 +1,4 @@
-//! Endpoints, made, changed and deleted.
+//! Creates, changes and deletes endpoints.
 
 use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, FilterReservation, IdempotencyDigest};
 use crate::EndpointHeaders;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub struct NewEndpoint {
-    /// The URL is vetted.
+    /// The URL has been checked.
     pub config: EndpointConfig,
     pub credentials: Option<(String, String)>,
     pub headers: EndpointHeaders,
-    /// `None`: one is made.
+    /// `None`: one is generated.
     pub key: Option<SigningKey>,
 }
 
@@ -77,10 +77,9 @@ impl Directory {
         }
     }
 
-    /// Gives an endpoint another configuration, in the place of the one that `current` is. What waits for
-    /// it goes out under the new one from the next attempt on. `credentials`: `None` leaves them alone.
-    /// `resume`: one that is not active becomes so. [`ChangeError::Unsettled`]: it is no longer what `current`
-    /// is.
+    /// Replaces the configuration that `current` has. Pending deliveries use the new one from their next
+    /// attempt on. `credentials`: `None` keeps them. `resume`: activates an endpoint that is not active.
+    /// [`ChangeError::Unsettled`]: the endpoint changed meanwhile.
     pub async fn update_endpoint(
         &self,
         current: &Endpoint,
@@ -96,11 +95,11 @@ impl Directory {
                 sealed = self.vault.seal(current.app, current.id, &secrets, &*self.entropy);
             }
         }
-        // Two changes never have the same moment: it tells one from the other.
+        // Two changes never have the same time, which identifies a version.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let mut endpoint = Endpoint { config: new.config, sealed, updated_at, ..current.clone() };
         let mut fields = endpoint.config.changed_since(&current.config);
-        // Credentials are given with it, and are no part of the configuration.
+        // Credentials come in the URL but are not part of the configuration.
         if endpoint.sealed != current.sealed && !fields.contains(&"url") {
             fields.push("url");
         }
@@ -135,7 +134,7 @@ impl Directory {
         self.change_with(1, change.deed(), change, filter_budgets).await.map(drop)
     }
 
-    /// What a change of an endpoint means for the filters of its application. Refused where they would be too much.
+    /// Reserves the match cost of a changed filter. Refused if it exceeds the application's budget.
     async fn reserve_filter(
         &self,
         now: &Endpoint,
@@ -160,7 +159,7 @@ impl Directory {
     }
 }
 
-/// What the endpoint names was there a moment ago; the store does not say its name again.
+/// Adds the name of the missing policy or profile, which existed a moment ago; the store does not return it.
 fn name_missing(error: ChangeError, endpoint: Endpoint) -> ChangeError {
     match error {
         ChangeError::UnknownPolicy(_) => ChangeError::UnknownPolicy(endpoint.config.policy),

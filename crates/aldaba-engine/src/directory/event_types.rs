@@ -1,5 +1,5 @@
-//! Changes of event types. What is to be written is decided by what is in memory; the store refuses it where
-//! that is old, and it is decided anew.
+//! Changes event types. The writes are derived from the cache; the store refuses them if it is stale, and
+//! they are derived again.
 
 use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
 use crate::EventTypes;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an event type is asked to be.
+/// The properties of a new event type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEventType {
     pub name: String,
@@ -17,14 +17,14 @@ pub struct NewEventType {
     pub archived: bool,
     pub deprecated: bool,
     pub validate: bool,
-    /// A JSON object of JSON Schemas that have been checked, by their versions.
+    /// A JSON object of checked JSON Schemas, by version.
     pub schemas: Option<String>,
     /// Sorted, without repeats.
     pub feature_flags: Vec<String>,
     pub group_name: Option<String>,
 }
 
-/// An event type that was put in its place.
+/// The result of a PUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     Created(Arc<EventType>),
@@ -32,7 +32,7 @@ pub enum PutOutcome {
 }
 
 impl Directory {
-    /// Endpoints can ask for it from now on. One that is archived is overwritten; any other is in the way.
+    /// Creates an event type. An archived one of that name is overwritten; any other is a conflict.
     pub async fn create_event_type(
         &self,
         org: OrgId,
@@ -43,7 +43,7 @@ impl Directory {
         loop {
             let there = self.event_types.get(org, &new.name);
             let archived = there.as_deref().filter(|there| there.archived);
-            // With a key that was used before it is there because of that: the store knows.
+            // With a reused idempotency key it exists because of the first request: the store knows.
             let made = self.event_type(org, &new, archived);
             let write = EventTypeWrite::put(archived, &made);
             match self.write_event_types(org, vec![write], made.id, once).await {
@@ -62,7 +62,7 @@ impl Directory {
         }
     }
 
-    /// Puts it in the place of the one with its name, or makes it.
+    /// Creates or replaces the event type of that name.
     pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<PutOutcome, ChangeError> {
         let mut tries = self.tries();
         loop {
@@ -81,7 +81,7 @@ impl Directory {
         }
     }
 
-    /// Changes it from what `current` is. [`ChangeError::Unsettled`]: it is no longer that.
+    /// Replaces the values that `current` has. [`ChangeError::Unsettled`]: the event type changed meanwhile.
     pub async fn change_event_type(
         &self,
         current: &EventType,
@@ -96,7 +96,7 @@ impl Directory {
         Ok(made)
     }
 
-    /// Endpoints that ask for it keep doing so; others cannot any more. Once is enough.
+    /// Archives an event type. Endpoints that use it keep doing so; others cannot choose it. Idempotent.
     pub async fn archive_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
         let mut tries = self.tries();
         loop {
@@ -113,7 +113,7 @@ impl Directory {
         }
     }
 
-    /// As if it had never been.
+    /// Removes an event type for good.
     pub async fn expunge_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
         let mut tries = self.tries();
         loop {
@@ -126,8 +126,8 @@ impl Directory {
         }
     }
 
-    /// Puts many in their places at once, all or none: those that are there keep whether they are checked. With
-    /// `only`, all others are archived; their names.
+    /// Creates or replaces many event types, all or none. Existing ones keep their validation setting. With
+    /// `only`, all others are archived; their names are returned.
     pub async fn import_event_types(
         &self,
         org: OrgId,
@@ -153,7 +153,7 @@ impl Directory {
         }
     }
 
-    /// What would become of the same: the names that would be archived, or why it would be refused.
+    /// Dry run of an import: the names that would be archived, or why it would be refused.
     pub fn try_import(
         &self,
         org: OrgId,
@@ -165,7 +165,7 @@ impl Directory {
         Ok(archived)
     }
 
-    /// What is to be written: whatever is not as it should be already. And what is archived by that.
+    /// The writes of an import (only what differs), and the names that it archives.
     fn import(&self, org: OrgId, new: &[NewEventType], only: bool) -> (Vec<EventTypeWrite>, Vec<String>) {
         let there = self.event_types.of_organization(org);
         let by_name: BTreeMap<_, _> = there.iter().map(|one| (one.name.as_str(), &**one)).collect();
@@ -184,10 +184,10 @@ impl Directory {
         (writes, left_out.iter().map(|one| one.name.clone()).collect())
     }
 
-    /// What is to be written in the place of what was there.
+    /// The new version of an event type.
     fn event_type(&self, org: OrgId, new: &NewEventType, before: Option<&EventType>) -> Arc<EventType> {
         let now = self.clock.now();
-        // Two changes never have the same moment: it tells one from the other.
+        // Two changes never have the same time, which identifies a version.
         let updated_at = before.map_or(now, |before| now.max(before.updated_at + Duration::from_millis(1)));
         let NewEventType { name, description, archived, deprecated, validate, .. } = new.clone();
         Arc::new(EventType {
@@ -254,7 +254,7 @@ impl Directory {
     }
 }
 
-/// What a change of event types means for the memory, once it is on disk.
+/// Updates the cache after a change of event types was committed.
 pub(super) struct EventTypeInvalidation {
     event_types: EventTypes,
     org: OrgId,

@@ -1,7 +1,8 @@
-//! What the filters of an application take together, and who may add to it.
+//! Limits the match cost of an application's filters.
 //!
-//! It is asked when a filter is given, so that whoever gives it hears that it is too much; messages are never refused because
-//! of filters. One change of the filters of an application is under way at a time: what it adds is known before the next.
+//! The limit is checked when a filter is set, so that its author sees the error; messages are never refused
+//! because of filters. Filter changes of one application run one at a time, so that each sees the cost of
+//! the one before.
 
 use super::ChangeError;
 use crate::blocking_pool::BlockingPool;
@@ -13,13 +14,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// Applications that are remembered, but for those that are in use; and the largest, by [`Load::len`]. Others are read again.
+/// Applications that are cached, besides those in use; and the largest cached load, by [`Load::len`]. Others
+/// are read again.
 const MAX_CACHED_APPLICATIONS: usize = 32;
 const MAX_CACHED_LOAD: usize = 50_000;
-/// Filters that are counted on the thread that asks.
+/// Up to this many filters are counted on the calling thread.
 const MAX_INLINE_FILTERS: usize = 100;
 
-/// Clones share what they know.
+/// Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct FilterBudgets {
     load: Arc<Mutex<HashMap<AppId, Arc<AsyncMutex<CachedLoad>>>>>,
@@ -32,10 +34,10 @@ impl Default for FilterBudgets {
     }
 }
 
-/// `None`: it has to be read.
+/// `None`: it must be read.
 type CachedLoad = Option<Load>;
 
-/// A change of the filters of one application, which others wait for. It is counted already.
+/// A filter change whose cost is already counted. Other changes of the application wait for it.
 pub(super) struct FilterReservation {
     load: OwnedMutexGuard<CachedLoad>,
     new: Option<Arc<Filter>>,
@@ -54,8 +56,7 @@ impl FilterBudgets {
         lock.lock_owned().await
     }
 
-    /// Puts a filter in the place of another one; `None`: nothing changes. All together may be too much only where they
-    /// were before.
+    /// Replaces a filter. `None`: nothing changes. The total may exceed the limit only if it did before.
     pub(super) async fn replace(
         &self,
         app: AppId,
@@ -94,7 +95,7 @@ impl FilterBudgets {
         Ok(Some(change))
     }
 
-    /// An endpoint goes, with whatever filter it has by then.
+    /// Removes an endpoint with whatever filter it has by then.
     pub(super) async fn remove(&self, app: AppId) -> FilterReservation {
         let mut load = self.lock(app).await;
         *load = None;
@@ -117,7 +118,8 @@ impl FilterBudgets {
 }
 
 impl FilterReservation {
-    /// Whether it is on disk. Who does not know lets go of it, and all is read again.
+    /// Settles the reservation: `done` if the change is on disk. Dropping it unsettled discards the cached
+    /// load.
     pub(super) fn settle(mut self, done: bool) {
         let Self { load, new, old } = &mut self;
         if let (Some(load), false) = (load.as_mut(), done) {

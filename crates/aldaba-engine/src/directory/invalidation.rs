@@ -1,4 +1,4 @@
-//! What a change means for the memory and for the lanes, once it is on disk.
+//! Invalidates caches and lanes after a change was committed.
 
 use super::DirectoryCore;
 use super::event_types::EventTypeInvalidation;
@@ -11,12 +11,12 @@ use aldaba_delivery::{AppId, EndpointId, GateKey};
 use aldaba_store::{Application, Change, Changed};
 use std::sync::Arc;
 
-/// Found before the change goes to the store, which keeps it meanwhile.
+/// Derived before the change is given to the store, which consumes it.
 pub(super) struct Invalidation {
     core: Arc<DirectoryCore>,
-    /// Somebody is to be told of it.
+    /// The change has notices.
     has_notices: bool,
-    /// An application as it is from now on; `None`: it is gone.
+    /// An application as it is now; `None`: it was deleted.
     application: Option<(AppId, Option<Application>)>,
     policies: Option<PolicyInvalidation>,
     profiles: Option<ProfileInvalidation>,
@@ -48,7 +48,7 @@ impl Invalidation {
         }
     }
 
-    /// Whether requests might leave that go against it, as long as the lanes have not heard.
+    /// Whether requests could contradict the change until the lanes apply it.
     pub(super) fn affects_lanes(&self) -> bool {
         self.lanes.is_some() || self.profiles.is_some() || self.policies.is_some()
     }
@@ -90,17 +90,17 @@ impl Invalidation {
                 invalidation.apply();
             }
         }
-        // Lanes hear of it in the order of the commits, before anything that follows.
+        // Lanes are notified in commit order, before anything that follows.
         if let Some(invalidation) = lanes {
             invalidation.apply(changed, &core);
         }
     }
 }
 
-/// What the lanes hear of a change.
+/// What a change invalidates in the lanes.
 enum LaneInvalidation {
     Altered(EndpointId),
-    /// An endpoint of it is gone.
+    /// An endpoint of the application was deleted.
     Emptied(AppId),
     ApplicationChanged(AppId),
     ApplicationGone(AppId),

@@ -1,23 +1,23 @@
-//! What a hand does about endpoints and hosts that have failed.
+//! Operator actions on failed endpoints and hosts.
 
 use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
 use aldaba_delivery::{GateKey, ReplayId, Timestamp};
 use aldaba_store::{Change, Endpoint, Recovery, Replay};
 use serde_json::json;
 
-/// The time that a resume has ended.
+/// The outage that a resume ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The first failure since the last success, as far as it is known.
+    /// The first failure since the last success, if known.
     pub failing_since: Option<Timestamp>,
     pub resumed_at: Timestamp,
-    /// The replay of what has died meanwhile, where that was asked for and anything has.
+    /// The recovery replay, if one was requested and anything failed.
     pub recovery: Option<Replay>,
 }
 
 impl Directory {
-    /// Makes an endpoint active that its policy has given up, and lets go what is held for it. `None`: there
-    /// was nothing to resume.
+    /// Activates an endpoint that its policy disabled, and releases its held deliveries. `None`: there was
+    /// nothing to resume.
     pub async fn resume_endpoint(&self, endpoint: &Endpoint) -> Result<Option<Outage>, ChangeError> {
         let resumed_at = self.clock.now();
         let notices = self.listeners.endpoint_notices(endpoint, "endpoint.enabled", json!({}));
@@ -31,9 +31,8 @@ impl Directory {
         }
     }
 
-    /// The same, and starts a replay of what has died since the outage began, of `rate` deliveries in a second:
-    /// both or none, so that whoever gets no answer can ask again. With a key that was used before: what was
-    /// started then.
+    /// Resumes and starts a replay of deliveries that failed since the outage began, at `rate` per second.
+    /// Both or neither, so that a caller without a reply can retry. With a reused key: the earlier result.
     pub async fn resume_and_recover(
         &self,
         endpoint: &Endpoint,
@@ -65,7 +64,7 @@ impl Directory {
         }
     }
 
-    /// Opens gates at once. What they have held back goes out one by one at first, then faster.
+    /// Opens gates. Deliveries behind them are sent one at a time at first, then faster.
     pub async fn release_gates(&self, gates: Vec<GateKey>) -> Result<(), ChangeError> {
         self.change(Change::ReleaseGates { gates }).await.map(drop)
     }

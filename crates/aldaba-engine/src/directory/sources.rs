@@ -1,4 +1,4 @@
-//! Sources, made and changed.
+//! Creates and changes sources.
 
 use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, IdempotencyDigest};
 use crate::source::{NewSource, SourceSecrets, token_digest};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const TOKEN_BYTES: usize = 24;
 
 impl Directory {
-    /// Makes a source and the application that it owns. It has been checked.
+    /// Creates a checked source and the application that it owns.
     pub async fn create_source(
         &self,
         new: NewSource,
@@ -59,8 +59,8 @@ impl Directory {
         }
     }
 
-    /// Gives a source other values, in the place of those that `current` has. It has been checked.
-    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    /// Replaces the values that `current` has with checked ones. [`ChangeError::Unsettled`]: the source
+    /// changed meanwhile.
     pub async fn update_source(&self, current: &Source, new: NewSource) -> Result<Source, ChangeError> {
         let before = self.source_secrets(current)?;
         let config = new.config();
@@ -81,7 +81,7 @@ impl Directory {
         Ok(source)
     }
 
-    /// Another token takes the place of the newest, which counts for a while beside it.
+    /// Rotates the token. The former one stays valid for a while.
     pub async fn rotate_source_token(
         &self,
         current: &Source,
@@ -111,7 +111,7 @@ impl Directory {
         let change = Change::RotateSourceToken { source: source.clone(), was, idempotency };
         let deed = change.deed().with_changes(vec![FieldChange::secret("token", true, true)]);
         match self.change_as(deed, change).await? {
-            // The one before has rotated it; the newest is the same by now, or a later one.
+            // An earlier request rotated it; the newest token is from then or later.
             ChangeOutcome::RepeatOf(_) => {
                 let found = self.store.source(source.org, source.id.to_string()).await?;
                 found.ok_or_else(|| ChangeError::MadeAndGone(source.id.to_string()))
@@ -120,7 +120,7 @@ impl Directory {
         }
     }
 
-    /// Its application goes with it.
+    /// Deletes a source and its application.
     pub async fn delete_source(&self, source: &Source) -> Result<(), ChangeError> {
         let (source, app, at) = (source.id, source.app, self.clock.now());
         self.change(Change::DeleteSource { source, app, at }).await.map(drop)
@@ -132,7 +132,7 @@ impl Directory {
         (text.into(), newest)
     }
 
-    /// Two changes never have the same moment: it tells one from the other.
+    /// Two changes never have the same time, which identifies a version.
     fn with_new_timestamp(&self, source: Source) -> Source {
         let updated_at = self.clock.now().max(source.updated_at + Duration::from_millis(1));
         Source { updated_at, ..source }
@@ -140,12 +140,12 @@ impl Directory {
 }
 
 impl super::DirectoryCore {
-    /// What is secret about a source.
+    /// The secrets of a source.
     pub fn source_secrets(&self, source: &Source) -> Result<SourceSecrets, VaultError> {
         self.vault.open_source(source.org, source.id, &source.sealed)
     }
 
-    /// The newest token of a source: what its sender's URL ends with.
+    /// The newest token of a source, the last part of its URL.
     pub fn source_token(&self, source: &Source) -> Result<String, VaultError> {
         self.source_secrets(source).map(|secrets| secrets.token.to_string())
     }
@@ -156,10 +156,10 @@ impl super::DirectoryCore {
     }
 }
 
-/// What a change of a source means for the memory, once it is on disk.
+/// Updates the caches after a change of a source was committed.
 pub(super) struct SourceInvalidation {
     source_cache: SourceCache,
-    /// It is gone.
+    /// Set if it was deleted.
     source_counters: Option<SourceCounters>,
     source: SourceId,
 }

@@ -1,7 +1,7 @@
-//! The configurations of applications that are kept in memory, and the reads that fetch them.
+//! Cache of application configurations, with shared reads.
 //!
-//! However many messages want a configuration at once, one read fetches it: a change to an endpoint
-//! under load costs one read, not one for each message on its way.
+//! However many messages need a configuration at once, one read fetches it: a change to an endpoint under
+//! load costs one read, not one per message.
 
 use aldaba_delivery::AppId;
 use aldaba_store::{Error, Read, Tenant, WhichApplication};
@@ -18,8 +18,7 @@ pub(crate) struct Tenants {
     table: Mutex<TenantTable>,
 }
 
-/// Past either of the two everything is forgotten and read again. An application that is larger than
-/// the limit is kept alone.
+/// Past either limit the cache is cleared. An application larger than the limit is cached alone.
 #[derive(Clone, Copy)]
 struct TenantLimits {
     applications: usize,
@@ -29,16 +28,16 @@ struct TenantLimits {
 #[derive(Default)]
 struct TenantTable {
     cached: HashMap<WhichApplication, Arc<Tenant>>,
-    /// By which names each of these is kept: its id, its uid, or both.
+    /// The keys of each cached application: its id, its uid, or both.
     names: HashMap<AppId, Vec<WhichApplication>>,
-    /// The weight of all that is kept, in endpoints.
+    /// The total weight, in endpoints.
     endpoints: usize,
-    /// One for each read under way, so no more than there are requests.
+    /// The pending reads, at most one per request.
     reads: HashMap<WhichApplication, Arc<PendingRead>>,
 }
 
-/// A read that others wait for. They are woken in the order in which they came (a `watch` channel
-/// would shuffle them), so that a simulated run can be repeated.
+/// A read that others wait for. They wake in order of arrival (a `watch` channel would not keep it), so that
+/// simulations are reproducible.
 #[derive(Default)]
 struct PendingRead {
     outcome: Mutex<Option<ReadOutcome>>,
@@ -48,7 +47,7 @@ struct PendingRead {
 #[derive(Clone)]
 enum ReadOutcome {
     Found(TenantResult),
-    /// The request that read it is gone.
+    /// The reading request was cancelled.
     Cancelled,
 }
 
@@ -61,7 +60,7 @@ impl PendingRead {
     async fn outcome(&self) -> ReadOutcome {
         loop {
             let mut finished = std::pin::pin!(self.finished.notified());
-            // From here on no end is missed.
+            // From here on no notification is missed.
             finished.as_mut().enable();
             if let Some(outcome) = self.outcome.lock().clone() {
                 return outcome;
@@ -74,7 +73,7 @@ impl PendingRead {
 enum TenantLookup<'a> {
     Cached(Arc<Tenant>),
     Read(TenantRead<'a>),
-    /// Someone reads it already.
+    /// Another request reads it.
     Wait(Arc<PendingRead>),
 }
 
@@ -83,7 +82,7 @@ impl Tenants {
         Self { limits: TenantLimits { applications, endpoints }, table: Mutex::default() }
     }
 
-    /// From memory where possible, else by `read`, which is shared with all who ask meanwhile.
+    /// From the cache where possible, else by `read`, which concurrent callers share.
     pub(super) async fn get(
         &self,
         which: &WhichApplication,
@@ -98,7 +97,7 @@ impl Tenants {
             };
             match pending.outcome().await {
                 ReadOutcome::Cancelled => {}
-                // That read may have begun before the application was made; the next one did not.
+                // That read may have begun before the application was created; the next one did not.
                 ReadOutcome::Found(Ok(None)) if asked_before_the_read => {}
                 ReadOutcome::Found(found) => return found,
             }
@@ -119,8 +118,7 @@ impl Tenants {
         TenantLookup::Read(TenantRead { tenants: self, which: which.clone(), found: None, pending })
     }
 
-    /// `old` is not what the store has now. What was read after it stays: others may have been told
-    /// the same before.
+    /// Drops a stale configuration. A newer one stays: several messages may report the same stale one.
     pub(super) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
         let mut table = self.table.lock();
         if table.cached.get(which).is_some_and(|cached| Arc::ptr_eq(cached, old)) {
@@ -128,7 +126,8 @@ impl Tenants {
         }
     }
 
-    /// An application is gone. A read that had begun before may bring it back, to be noticed as old when it is used.
+    /// Drops a deleted application. A read that began earlier may bring it back; its version is refused when
+    /// used.
     pub(super) fn forget_application(&self, app: AppId) {
         let mut table = self.table.lock();
         for which in table.names.remove(&app).unwrap_or_default() {
@@ -136,7 +135,7 @@ impl Tenants {
         }
     }
 
-    /// How many are kept, by how many names, and their weight.
+    /// Applications, keys and total weight.
     #[cfg(test)]
     pub(crate) fn size(&self) -> (usize, usize, usize) {
         let table = self.table.lock();
@@ -149,12 +148,12 @@ impl TenantTable {
         let more = tenant.weight();
         if self.cached.len() >= limits.applications || self.endpoints.saturating_add(more) > limits.endpoints
         {
-            // Rare, and cheap to fill again: one read an application.
+            // Rare, and cheap to refill: one read per application.
             self.cached.clear();
             self.names.clear();
             self.endpoints = 0;
         }
-        // By this name another application may have been kept.
+        // Another application may have had this key.
         self.forget(&which);
         self.endpoints += more;
         self.names.entry(tenant.application.id).or_default().push(which.clone());
@@ -173,7 +172,7 @@ impl TenantTable {
     }
 }
 
-/// A read under way. When it is over, or called off, those who wait hear of it.
+/// A pending read. Waiting requests are woken when it ends or is cancelled.
 struct TenantRead<'a> {
     tenants: &'a Tenants,
     which: WhichApplication,

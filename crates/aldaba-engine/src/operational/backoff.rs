@@ -1,4 +1,4 @@
-//! Organizations whose notices could not be sent, for a while that grows.
+//! Backs off organizations whose notices could not be sent, exponentially.
 
 use aldaba_delivery::OrgId;
 use std::collections::{HashMap, HashSet};
@@ -11,9 +11,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(super) struct OrganizationBackoff {
     waiting: HashSet<OrgId>,
-    /// They end when one is to be woken.
+    /// One timer per organization that is backing off.
     timers: JoinSet<OrgId>,
-    /// How long each has rested last, as long as it has not gone on.
+    /// The last backoff of each organization, until it succeeds.
     last: HashMap<OrgId, Duration>,
 }
 
@@ -22,7 +22,7 @@ impl OrganizationBackoff {
         self.waiting.contains(&org)
     }
 
-    /// How long it rests: twice as long as the last time.
+    /// Starts a backoff, twice as long as the last one, and returns it.
     pub(super) fn back_off(&mut self, org: OrgId) -> Duration {
         let pause = self.last.get(&org).map_or(MIN_BACKOFF, |last| (*last * 2).min(MAX_BACKOFF));
         self.last.insert(org, pause);
@@ -38,14 +38,14 @@ impl OrganizationBackoff {
         self.last.remove(&org);
     }
 
-    /// Wakes all whose time has come.
+    /// Ends the backoffs that are over.
     pub(super) fn expire(&mut self) {
         while let Some(timer) = self.timers.try_join_next() {
             self.expired(timer.ok());
         }
     }
 
-    /// Until one wakes; for ever where none rests.
+    /// Waits until one backoff ends; forever if there is none.
     pub(super) async fn next_expiry(&mut self) {
         match self.timers.join_next().await {
             Some(timer) => self.expired(timer.ok()),
@@ -66,7 +66,7 @@ mod tests {
     use aldaba_delivery::Timestamp;
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_grows_until_it_has_gone_on_and_concerns_nobody_else() {
+    async fn a_backoff_grows_until_reset_and_affects_no_other_organization() {
         let (org, other) =
             (OrgId::first_at(Timestamp::from_millis(1)), OrgId::last_at(Timestamp::from_millis(1)));
         let mut backoff = OrganizationBackoff::default();

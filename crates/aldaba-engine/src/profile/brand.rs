@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 const MAX_CHARS: usize = 32;
 
-/// What the headers of the `branded` profile begin with.
+/// The header prefix of the `branded` profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brand(String);
 

@@ -1,6 +1,5 @@
-//! Wire profiles: which headers a delivery goes out with, and how it is signed. A profile is data that
-//! has been checked: headers with templates, read once, and a signature scheme. The built-in ones are
-//! made of the same.
+//! Wire profiles: the headers of a delivery and how it is signed. A profile is checked data: headers with
+//! parsed templates, and a signature scheme. Built-in profiles are the same.
 
 mod brand;
 mod builtin;
@@ -22,17 +21,17 @@ use template::{Placeholder, Template};
 
 const AGENT: &str = concat!("Aldaba/", env!("CARGO_PKG_VERSION"));
 
-/// A profile that has been checked.
+/// A checked profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     name: String,
     headers: Vec<ProfileHeader>,
     scheme: Option<Scheme>,
-    /// The fields of the payload that templates name.
+    /// The payload fields that templates use.
     fields: Vec<String>,
 }
 
-/// A profile as written.
+/// A profile as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileSpec {
     pub name: String,
@@ -44,26 +43,26 @@ pub struct ProfileSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ProfileHeader {
     name: HeaderName,
-    /// Name and template as they were written.
+    /// Name and template as given.
     written: (String, String),
     value: Template,
 }
 
-/// What one attempt is about.
+/// The values of one attempt that headers can contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderContext<'a> {
-    /// The same on every retry and replay.
+    /// The same for every retry and replay.
     pub(crate) message: MessageId,
-    /// Where its sender gave one.
+    /// Set if the sender gave one.
     pub(crate) event_id: Option<&'a str>,
     pub(crate) event_type: &'a str,
     pub(crate) version: Option<&'a str>,
     pub(crate) app: AppId,
     pub(crate) endpoint: EndpointId,
-    /// How many attempts there were before.
+    /// The number of earlier attempts.
     pub(crate) attempts: u32,
     pub(crate) now: Timestamp,
-    /// The current one first.
+    /// The current key first.
     pub(crate) keys: &'a [SigningKey],
     pub(crate) body: &'a [u8],
 }
@@ -73,18 +72,17 @@ impl Profile {
         &self.name
     }
 
-    /// Whether a header is the profile's own.
+    /// Whether the profile sets this header.
     pub(crate) fn sends(&self, name: &HeaderName) -> bool {
         self.headers.iter().any(|header| header.name == name)
     }
 
-    /// The headers of one attempt. One whose template asks for what the message does not have is left
-    /// out.
+    /// The headers of one attempt. A header is left out if a placeholder has no value.
     pub(crate) fn headers(&self, context: &HeaderContext<'_>) -> HeaderMap {
         self.fill(&PlaceholderValues::new(self, context))
     }
 
-    /// The same where the body is not known any more: without a signature, and without what is taken from it.
+    /// The headers without the body: without a signature and without payload fields.
     pub(crate) fn headers_without_body(&self, context: &HeaderContext<'_>) -> HeaderMap {
         self.fill(&PlaceholderValues {
             signature: None,
@@ -108,7 +106,7 @@ impl Profile {
     }
 }
 
-/// What the placeholders stand for in one attempt.
+/// The values of the placeholders in one attempt.
 struct PlaceholderValues<'a> {
     context: &'a HeaderContext<'a>,
     id: String,

@@ -1,20 +1,20 @@
-//! A look at the top of a payload, for the few fields that a profile sends as headers. Nothing is built
-//! of the rest, and reading ends with the last field that is looked for.
+//! Extracts the top-level payload fields that a profile sends as headers. Nothing else is built, and parsing
+//! stops after the last field.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A header is no place for more.
+/// The longest value for a header.
 const MAX_CHARS: usize = 256;
 
-/// What each of the names has for a value: a string, a number or a boolean that can stand in a header.
+/// The value of each field: a string, number or boolean that a header may contain.
 pub(super) fn find(body: &[u8], names: &[String]) -> Vec<Option<String>> {
     let mut found = vec![None; names.len()];
     if !names.is_empty() {
         let mut scan = FieldScan { names, found: &mut found, left: names.len() };
-        // It ends with an error as soon as all are found.
+        // Parsing ends with an error once all fields are found.
         let _ = serde_json::Deserializer::from_slice(body).deserialize_map(&mut scan);
     }
     found.into_iter().map(|value: Option<Option<String>>| value.flatten()).collect()
@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for &mut FieldScan<'_> {
     }
 }
 
-/// A key, as its place among the names.
+/// A key, as its index among the names.
 struct FieldKey<'a>(&'a [String]);
 
 impl<'de> DeserializeSeed<'de> for FieldKey<'_> {
@@ -74,7 +74,7 @@ impl Visitor<'_> for FieldKey<'_> {
     }
 }
 
-/// The value as a header says it.
+/// The value as header text.
 fn shown(json: &str) -> Option<String> {
     let text = match json.as_bytes().first()? {
         b'"' => serde_json::from_str(json).ok()?,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_at_the_top_is_found_and_no_other() {
+    fn only_top_level_fields_are_found() {
         assert_eq!(one(r#"{"a":{"jobId":"inner"},"jobId":"j-1","b":[1]}"#).as_deref(), Some("j-1"));
         assert_eq!(one(r#"{ "job\u0049d" : "caf\u0065" }"#).as_deref(), Some("cafe"));
         assert_eq!(one(r#"{"jobId":"first","jobId":"second"}"#).as_deref(), Some("first"));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stand_in_a_header_is_not_taken() {
+    fn values_that_no_header_may_contain_are_ignored() {
         let long = format!("\"{}\"", "x".repeat(MAX_CHARS + 1));
         for json in
             ["null", "{}", "[1]", "\"\"", "\" a\"", "\"a\\r\\nX-Evil: 1\"", "\"ñ\"", "\"\\u0000\"", &long]
@@ -120,9 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn several_are_found_in_one_look_that_ends_with_the_last() {
+    fn several_fields_are_found_in_one_pass_that_ends_with_the_last() {
         let names = ["b".to_owned(), "a".to_owned()];
-        // What comes after is not even read: it is no JSON.
+        // The rest is not parsed: it is not JSON.
         let found = find(br#"{"x":0,"a":1,"b":"two", then nothing"#, &names);
         assert_eq!(found, [Some("two".to_owned()), Some("1".to_owned())]);
     }

@@ -1,12 +1,12 @@
-//! What a header says: text with placeholders, read once.
+//! Header templates: text with placeholders, parsed once.
 
 use std::borrow::Cow;
 
-/// What stands for something of the message or the attempt.
+/// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
     Id,
-    /// What the sender calls the event; the id of the message where it gave none.
+    /// The sender's event id, or else the message id.
     EventId,
     Type,
     /// In seconds.
@@ -18,11 +18,11 @@ pub(super) enum Placeholder {
     Endpoint,
     App,
     Signature,
-    /// A field of the payload, by its place among those that the profile names.
+    /// A payload field, by its index among the profile's fields.
     Payload(usize),
 }
 
-/// `{name}` of each, but for `{payload.<field>}`.
+/// The name of each, except `{payload.<field>}`.
 pub(super) const PLACEHOLDERS: [(&str, Placeholder); 10] = [
     ("id", Placeholder::Id),
     ("eventId", Placeholder::EventId),
@@ -48,8 +48,7 @@ enum TemplatePart {
 }
 
 impl Template {
-    /// Reads `text`. Fields of the payload that it names are added to `fields`. The error says what is
-    /// wrong.
+    /// Parses `text` and adds its payload fields to `fields`. The error describes the problem.
     pub(super) fn parse(text: &str, fields: &mut Vec<String>) -> Result<Self, String> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
@@ -65,8 +64,8 @@ impl Template {
                     rest = after;
                     name
                 }
-                ("{", None) => return Err("a `{` is not closed; for the sign itself write `{{`".into()),
-                _ => return Err("a `}` closes nothing; for the sign itself write `}}`".into()),
+                ("{", None) => return Err("a `{` is not closed; write `{{` for a literal one".into()),
+                _ => return Err("a `}` has no opening `{`; write `}}` for a literal one".into()),
             };
             if !plain.is_empty() {
                 parts.push(TemplatePart::Text(std::mem::take(&mut plain)));
@@ -84,7 +83,7 @@ impl Template {
         self.0.contains(&TemplatePart::Placeholder(field))
     }
 
-    /// `None`: a placeholder stands for nothing this time.
+    /// Fills the placeholders. `None`: one has no value.
     pub(super) fn fill<'a>(
         &'a self,
         get: impl Fn(Placeholder) -> Option<Cow<'a, str>>,
@@ -113,7 +112,7 @@ fn field(name: &str, fields: &mut Vec<String>) -> Result<Placeholder, String> {
     let Some(of_payload) = name.strip_prefix("payload.") else {
         let known: Vec<_> = PLACEHOLDERS.iter().map(|(known, _)| format!("{{{known}}}")).collect();
         let known = known.join(", ");
-        return Err(format!("`{{{name}}}` is no placeholder; there are: {known}, {{payload.<field>}}"));
+        return Err(format!("`{{{name}}}` is not a placeholder; known ones: {known}, {{payload.<field>}}"));
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=MAX_FIELD_BYTES).contains(&of_payload.len()) || !of_payload.bytes().all(allowed) {

@@ -9,7 +9,7 @@ const MAX_HEADERS: usize = 20;
 const MAX_TEMPLATE_BYTES: usize = 512;
 const MAX_NAME_BYTES: usize = 64;
 
-/// Headers that belong to the connection, to the body or to the endpoint's own settings.
+/// Headers that belong to the connection, the body or the endpoint's settings.
 const RESERVED: [&str; 19] = [
     "accept",
     "authorization",
@@ -32,11 +32,11 @@ const RESERVED: [&str; 19] = [
     "via",
 ];
 
-/// Which field of a profile is wrong, and why.
+/// An error of one field of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", field.join("."))]
 pub struct ProfileError {
-    /// The way to it.
+    /// The path of the field.
     pub field: Vec<String>,
     pub why: String,
 }
@@ -56,7 +56,7 @@ impl Profile {
             errors.push(ProfileError::new(&["headers"], why));
         }
         let (mut headers, mut fields) = (Vec::<ProfileHeader>::new(), Vec::new());
-        // The rest would say the same, over and over.
+        // The rest would repeat the same error.
         for written in written.into_iter().take(MAX_HEADERS) {
             let header = ProfileHeader::new(written, &mut fields).and_then(|header| {
                 match headers.iter().find(|other: &&ProfileHeader| other.name == header.name) {
@@ -84,7 +84,7 @@ impl ProfileHeader {
             .filter(|name| name.as_str().len() <= MAX_NAME_BYTES)
             .ok_or_else(|| {
                 error(format!(
-                    "a header's name is 1 to {MAX_NAME_BYTES} letters, digits and the signs !#$%&'*+-.^_`|~"
+                    "a header name must be 1 to {MAX_NAME_BYTES} letters, digits or characters of !#$%&'*+-.^_`|~"
                 ))
             })?;
         if RESERVED.contains(&name.as_str()) {
@@ -116,12 +116,12 @@ fn check_name(name: &str) -> Result<(), ProfileError> {
     Err(ProfileError::new(&["name"], "use 1 to 64 letters, digits, `-`, `_` or `.`"))
 }
 
-/// A receiver must be able to check what it gets.
+/// The signature must be sent with everything that a receiver needs to verify it.
 fn check_signature(headers: &[ProfileHeader], scheme: Option<Scheme>) -> Result<(), ProfileError> {
     let with_placeholder = |field| headers.iter().find(|header| header.value.contains(field));
     match (scheme, with_placeholder(Placeholder::Signature)) {
         (None, Some(header)) => {
-            Err(header.error("asks for `{signature}`, but the profile has no `signature`".into()))
+            Err(header.error("uses `{signature}`, but the profile has no `signature`".into()))
         }
         (Some(_), None) => {
             let why = "no header sends it; put `{signature}` into one";

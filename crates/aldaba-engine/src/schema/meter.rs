@@ -1,8 +1,8 @@
-//! A payload as the validator sees it: it pays for every look that it takes.
+//! A payload for the validator that charges every access to a budget.
 //!
-//! A schema can make a short payload take for ever: two references to the same alternative at every level double
-//! the work with each of them. No look at the schema alone tells that from a schema that is only long. So the
-//! payload itself counts how often it is looked at, and ends the validation when the budget is spent.
+//! A schema can make validation of a short payload exponential: two references to the same alternative at
+//! every level double the work. The schema alone does not reveal that. So the payload counts its accesses
+//! and ends the validation when the budget is spent.
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object};
@@ -11,31 +11,31 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Bytes of stack that one validation may use. The threads of the API have 2 MiB each.
+/// Bytes of stack for one validation. The threads of the API have 2 MiB each.
 const MAX_STACK_BYTES: usize = 512 * 1024;
 
-/// Bytes of a text.
+/// The unit of text costs, in bytes.
 pub(super) const TEXT_UNIT_BYTES: u64 = 16;
 
-/// What a look costs, by what the schema is like.
+/// The cost of accesses, which depends on the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AccessCosts {
-    /// Each [`TEXT_UNIT_BYTES`] of a text: a pattern may look at every byte, and large patterns look for longer.
+    /// Per [`TEXT_UNIT_BYTES`] of a text: a pattern may read every byte, and large patterns take longer.
     pub(super) text: u64,
-    /// The same of a property's name, where patterns look at those.
+    /// The same for property names, if patterns apply to them.
     pub(super) name: u64,
-    /// Going on to a property or an item: what the schema does there without looking is paid for here.
+    /// Per step to a property or an item. It covers schemas that do not access the value.
     pub(super) step: u64,
 }
 
-/// The budget was not enough.
+/// The budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BudgetExhausted;
 
 struct Meter {
     left: Cell<u64>,
     costs: AccessCosts,
-    /// Where the stack was when the validation began.
+    /// The stack position at the start of the validation.
     stack: usize,
 }
 
@@ -45,20 +45,20 @@ impl Meter {
         let deep = self.stack.abs_diff(stack_address()) > MAX_STACK_BYTES;
         match self.left.get().checked_sub(cost) {
             Some(left) if !deep => self.left.set(left),
-            // No panic: nothing is wrong, and nobody is told but the one who catches it below.
+            // Unwinds without a panic message; `run` catches it.
             _ => resume_unwind(Box::new(BudgetExhausted)),
         }
     }
 }
 
-/// About where the stack is.
+/// The approximate stack position.
 #[inline(never)]
 fn stack_address() -> usize {
     let mark = 0u8;
     std::ptr::from_ref(&mark).addr()
 }
 
-/// Runs `validate` with a payload that can be looked at for `budget`. What came of it, and what is left.
+/// Runs `validate` on a payload with a budget. Returns the result and what is left.
 pub(super) fn run<T>(
     payload: &Value,
     budget: u64,
@@ -75,15 +75,15 @@ pub(super) fn run<T>(
     }
 }
 
-/// The kind of payload that validators are made for.
+/// The JSON representation for validators.
 #[derive(Debug)]
 pub(super) struct Metered;
 
-/// A value that is paid for.
+/// A value whose accesses are charged.
 #[derive(Clone, Copy)]
 pub(super) struct MeteredValue<'a> {
     value: &'a Value,
-    /// `None`: a property's name, which was paid for before.
+    /// `None`: a property name, which was charged before.
     meter: Option<&'a Meter>,
 }
 
@@ -108,7 +108,7 @@ impl Json for Metered {
     type PreparedKey = String;
     type StringBuffer = Value;
 
-    /// As for the library's own values, which have the same maps.
+    /// As for the library's own values, which use the same maps.
     const KEYS_PER_LOOKUP: usize = 2;
 
     fn prepare_key(key: &str) -> String {
@@ -171,7 +171,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
 
     fn string_length(&self) -> Option<u64> {
         let text = self.value.as_str();
-        // Counting is quicker than a pattern: some 64 bytes for one look.
+        // Counting is faster than a pattern: about 64 bytes per unit.
         self.charge(|_| 1 + text.map_or(0, |text| text.len() as u64 / 64));
         text.map(|text| text.chars().count() as u64)
     }

@@ -1,7 +1,7 @@
-//! JSON Schemas of event types, and whether a payload fits one.
+//! JSON Schemas of event types and validation of payloads.
 //!
-//! Whoever writes a schema must not be able to stop the server with it. Patterns run in linear time, nothing is
-//! fetched, what goes in circles is refused (`walk`), and a validation that looks too often ends (`meter`).
+//! A schema must not be able to stop the server. Patterns run in linear time, nothing is fetched, circular
+//! schemas are refused (`walk`), and a validation that costs too much ends (`meter`).
 
 mod meter;
 mod versions;
@@ -18,40 +18,41 @@ use std::error::Error;
 use std::fmt;
 use walk::SchemaShape;
 
-/// Looks that a validation may take: so many, and so many more for each byte of the payload. One takes some ten
-/// nanoseconds, and a part of a microsecond where the worst of patterns has to go on from byte to byte. So the worst
-/// schema takes 0.3 s with a small payload and 2 s with one of a mebibyte.
+/// The cost limit of one validation: a base, and more for each byte of the payload. One unit takes about ten
+/// nanoseconds, or part of a microsecond for the worst patterns. So the worst schema takes 0.3 s with a
+/// small payload and 2 s with one of a mebibyte.
 const BASE_COST: u64 = 500_000;
 const COST_PER_BYTE: u64 = 4;
-/// What the smallest pattern pays for each byte.
+/// The cost per byte of the smallest pattern.
 const PATTERN_COST_PER_BYTE: u64 = 2;
-/// Looks for all payloads of one request together, and so many more for each of their bytes: enough for one whatever it
-/// is, and for a thousand that take what is usual. It is 2 s with the worst of schemas, and a twentieth of one with most.
+/// The cost limit of all payloads of one request, to which a part per byte is added. It suffices for any
+/// single payload, and for a thousand usual ones. It takes 2 s with the worst schemas, and a twentieth of
+/// that with most.
 const REQUEST_COST: u64 = 10 * BASE_COST;
-/// Looks that are taken at once, on a thread that others wait for, by all payloads of a request together; and what each
-/// payload costs whatever it is checked against.
+/// The cost limit of validation on the calling thread, for all payloads of a request; and the fixed cost per
+/// payload.
 const MAX_INLINE_COST: u64 = 5_000;
 const PAYLOAD_COST: u64 = 50;
-/// For finding out all that is wrong, which takes more time and memory than finding out that something is.
+/// The cost limit of listing all problems, which takes more time and memory than finding one.
 const REPORT_COST: u64 = 100_000;
-/// Problems that are named.
+/// The most problems that are listed.
 const MAX_PROBLEMS: usize = 20;
-/// Characters of a value that a problem shows.
+/// The longest value that a problem shows, in characters.
 const MAX_SHOWN_CHARS: usize = 60;
-/// What a `type` may be.
+/// The allowed values of `type`.
 const TYPES: &str = "array, boolean, integer, null, number, object, string, or a list of these";
 
-/// Bytes of the compiled form of a pattern, at most, and of what it keeps to be quick. The smaller the largest
-/// pattern is, the less its looks cost.
+/// Size limits of compiled patterns and of their caches, in bytes. The smallest limit that fits is used: it
+/// determines the cost of patterns.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 const PATTERN_CACHE: usize = 256 << 10;
 
-/// Looks that several checks may take together.
+/// A cost budget that several checks share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckBudget(u64);
 
 impl CheckBudget {
-    /// For payloads with so many bytes. A payload that does not fit may be looked at twice.
+    /// For payloads with so many bytes. An invalid payload may be validated twice.
     pub(crate) fn for_request(bytes: usize) -> Self {
         Self(REQUEST_COST.saturating_add(2 * COST_PER_BYTE.saturating_mul(bytes as u64)))
     }
@@ -65,7 +66,7 @@ impl CheckBudget {
         Some(())
     }
 
-    /// Runs a validation that may take `most`. `None`: less than that is left, and it was not enough.
+    /// Runs a validation with a limit of `most`. `None`: less than that was left, and it was not enough.
     fn run<T>(
         &mut self,
         schema: &Schema,
@@ -80,15 +81,15 @@ impl CheckBudget {
     }
 }
 
-/// A JSON Schema that can be used.
+/// A compiled JSON Schema.
 pub struct Schema {
     validator: Validator<Metered>,
     costs: AccessCosts,
-    /// It has alternatives. Why none of them fits is told at length, even by who tells one problem alone.
+    /// Whether it has alternatives. Explaining why none matches is expensive, even for a single problem.
     alternatives: bool,
 }
 
-/// What is wrong with a schema, and where in it.
+/// A problem of a schema, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", place.join("."))]
 pub struct SchemaError {
@@ -96,23 +97,23 @@ pub struct SchemaError {
     pub why: String,
 }
 
-/// Why a payload does not fit.
+/// Why a payload is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayloadError {
     Problems {
         problems: Vec<PayloadProblem>,
-        /// How many more there are; `None`: nobody has counted.
+        /// How many more there are; `None`: unknown.
         more: Option<usize>,
     },
-    /// It does not, but saying where would take too long.
+    /// It is invalid, but locating the problem would take too long.
     Somewhere,
-    /// Nobody knows whether it does: finding out would take too long.
+    /// Validation would take too long.
     TooCostly,
-    /// It is no JSON that can be looked into.
+    /// It cannot be parsed as JSON.
     Unreadable(String),
 }
 
-/// What is wrong with a payload, and where in it.
+/// A problem of a payload, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadProblem {
     pub place: Vec<String>,
@@ -152,11 +153,11 @@ impl Schema {
 
     pub fn check(&self, payload: &[u8]) -> Result<(), PayloadError> {
         let within = self.check_within(payload, &mut CheckBudget::for_request(payload.len()));
-        // The allowance is enough for one.
+        // The budget suffices for one payload.
         within.map_err(|misfit| misfit.unwrap_or(PayloadError::TooCostly))
     }
 
-    /// With what is left of an allowance; `None`: it was not enough to find out.
+    /// Validates within a budget. `None`: it was not enough.
     pub(crate) fn check_within(
         &self,
         payload: &[u8],
@@ -173,7 +174,7 @@ impl Schema {
         }
     }
 
-    /// `None`: the allowance was not enough to say.
+    /// Explains why a payload is invalid. `None`: the budget was not enough.
     fn why(&self, payload: &Value, cost: u64, budget: &mut CheckBudget) -> Option<PayloadError> {
         let found = budget.run(self, payload, REPORT_COST, |payload| {
             let mut errors = self.validator.iter_errors(payload);
@@ -204,8 +205,8 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// The draft that a schema is written in, by which it is well formed. One that does not say so is of the newest
-/// draft, or else of draft 7, which some lists of items can only be of.
+/// The draft by which a schema is well-formed. Without `$schema` it is the newest draft, or else draft 7,
+/// which some lists of items require.
 fn draft(schema: &Value) -> Result<Draft, Vec<SchemaError>> {
     if let Some(given) = schema.get("$schema") {
         let draft = known_draft(given).ok_or_else(|| vec![unknown_draft()])?;
@@ -231,7 +232,7 @@ fn known_draft(given: &Value) -> Option<Draft> {
 }
 
 fn unknown_draft() -> SchemaError {
-    let why = "is no draft that is known; there are http://json-schema.org/draft-04/schema#, …/draft-06/schema#, \
+    let why = "is not a known draft; known ones: http://json-schema.org/draft-04/schema#, …/draft-06/schema#, \
                …/draft-07/schema#, https://json-schema.org/draft/2019-09/schema and \
                https://json-schema.org/draft/2020-12/schema";
     SchemaError::new(&["$schema".to_owned()], why)
@@ -242,7 +243,7 @@ fn well_formed(schema: &Value, draft: Draft) -> Result<(), Vec<SchemaError>> {
     let meta = jsonschema::meta::validator_for(&of_draft).map_err(|error| vec![unusable(&error)])?;
     let mut errors = Vec::new();
     for error in meta.iter_errors(schema).map(|error| unusable(&error)) {
-        // Each part of the newest drafts says the same.
+        // Each vocabulary of the newest drafts reports the same error.
         if !errors.contains(&error) {
             errors.push(error);
         }
@@ -272,16 +273,16 @@ fn costs(shape: SchemaShape, pattern_size: usize) -> AccessCosts {
     AccessCosts { text, name: text * by_name as u64, step: 1 + shape.untyped }
 }
 
-/// Nothing is fetched, whatever a schema names.
+/// Refuses to fetch references.
 struct NoRetriever;
 
 impl Retrieve for NoRetriever {
     fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
-        Err("nothing is fetched from elsewhere".into())
+        Err("schemas are not fetched".into())
     }
 }
 
-/// What is wrong with a schema, in the words of its draft.
+/// Describes a problem of a schema, in the terms of its draft.
 fn unusable(error: &ValidationError<'_>) -> SchemaError {
     let place = place(error.instance_path());
     if matches!(place.last().map(String::as_str), Some("pattern")) && error.instance().is_string() {
@@ -296,7 +297,7 @@ fn unusable(error: &ValidationError<'_>) -> SchemaError {
     if matches!(error.kind(), ValidationErrorKind::AnyOf { .. })
         && matches!(place.last().map(String::as_str), Some("type"))
     {
-        let why = format!("{} is no type of JSON Schema; there are: {TYPES}", shown(error.instance()));
+        let why = format!("{} is not a JSON Schema type; known ones: {TYPES}", shown(error.instance()));
         return SchemaError { place, why };
     }
     SchemaError { place, why: words(error) }
@@ -306,7 +307,7 @@ fn problem(error: &ValidationError<'_>) -> PayloadProblem {
     PayloadProblem { place: place(error.instance_path()), why: words(error) }
 }
 
-/// A value is shown if it is short.
+/// The library's message, with long values masked.
 fn words(error: &ValidationError<'_>) -> String {
     let short = match &**error.instance() {
         Value::String(text) => text.len() <= MAX_SHOWN_CHARS,

@@ -13,7 +13,7 @@ fn check(schema: &Schema, payload: &Value) -> Result<(), PayloadError> {
     schema.check(payload.to_string().as_bytes())
 }
 
-/// The places and reasons of what is wrong with a payload.
+/// The paths and reasons of a payload's problems.
 fn problems(schema: &Schema, payload: &Value) -> Vec<(String, String)> {
     match check(schema, payload) {
         Err(PayloadError::Problems { problems, more: Some(0) }) => {
@@ -35,7 +35,7 @@ fn doubling(levels: usize, last: &Value) -> Value {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_payload_is_named_with_its_place() {
+fn all_problems_of_a_payload_are_listed_with_their_paths() {
     let schema = schema(&json!({
         "type": "object",
         "required": ["id"],
@@ -53,7 +53,7 @@ fn all_that_is_wrong_with_a_payload_is_named_with_its_place() {
 }
 
 #[test]
-fn only_so_many_problems_are_named_and_the_rest_counted() {
+fn problems_past_the_limit_are_only_counted() {
     let schema = schema(&json!({"properties": {"n": {"items": {"type": "string"}}}}));
     let Err(PayloadError::Problems { problems, more }) = check(&schema, &json!({"n": vec![1; 50]})) else {
         panic!()
@@ -62,7 +62,7 @@ fn only_so_many_problems_are_named_and_the_rest_counted() {
 }
 
 #[test]
-fn long_values_are_not_repeated_in_what_is_said_about_them() {
+fn long_values_are_masked_in_problems() {
     let schema = schema(&json!({"properties": {"n": {"type": "integer"}}}));
     for long in [json!("x".repeat(1000)), json!(vec![1; 1000])] {
         let [(_, why)] = &problems(&schema, &json!({"n": long}))[..] else { panic!() };
@@ -71,18 +71,18 @@ fn long_values_are_not_repeated_in_what_is_said_about_them() {
 }
 
 #[test]
-fn a_type_that_json_schema_does_not_have_is_named_with_those_that_it_has() {
+fn an_unknown_type_is_reported_with_the_known_ones() {
     let wrong = errors(&json!({"properties": {"a": {"type": "objekt"}}}));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert_eq!(wrong[0].place, ["properties", "a", "type"]);
     assert!(
-        wrong[0].why.starts_with("\"objekt\" is no type of JSON Schema; there are: array, "),
+        wrong[0].why.starts_with("\"objekt\" is not a JSON Schema type; known ones: array, "),
         "{wrong:?}"
     );
 }
 
 #[test]
-fn what_is_wrong_with_a_schema_is_named_with_its_place() {
+fn problems_of_a_schema_are_listed_with_their_paths() {
     for (wrong, place) in [
         (json!({"type": "strin"}), "type"),
         (json!({"properties": {"a": {"minimum": "x"}}}), "properties/a/minimum"),
@@ -100,7 +100,7 @@ fn what_is_wrong_with_a_schema_is_named_with_its_place() {
 }
 
 #[test]
-fn a_schema_without_a_draft_is_of_the_newest_that_it_can_be_of() {
+fn a_schema_without_a_draft_uses_the_newest_possible_one() {
     let tuple = json!({"properties": {"a": {"items": [{"type": "string"}], "additionalItems": false}}});
     assert!(check(&schema(&tuple), &json!({"a": ["x", 1]})).is_err(), "draft 7");
     let prefix = json!({"properties": {"a": {"prefixItems": [{"type": "string"}], "items": false}}});
@@ -118,7 +118,7 @@ fn formats_are_checked() {
 }
 
 #[test]
-fn references_inside_are_followed_and_a_tree_can_be_described() {
+fn internal_references_are_followed_and_may_be_recursive() {
     let tree = schema(&json!({
         "$id": "https://example.com/tree",
         "$ref": "#/$defs/node",
@@ -136,7 +136,7 @@ fn references_inside_are_followed_and_a_tree_can_be_described() {
 }
 
 #[test]
-fn references_to_anything_else_are_refused() {
+fn external_references_are_refused() {
     for reference in [
         "http://example.com/schema.json",
         "https://json-schema.org/draft/2020-12/schema",
@@ -162,7 +162,7 @@ fn references_to_anything_else_are_refused() {
 }
 
 #[test]
-fn references_cannot_be_given_another_base_or_chosen_at_run_time() {
+fn other_base_uris_and_dynamic_references_are_refused() {
     let base = json!({"properties": {"a": {"$id": "https://example.com/a", "$ref": "#/$defs/b"}}});
     assert_eq!(errors(&base)[0].place.join("/"), "properties/a/$id");
     let through =
@@ -177,7 +177,7 @@ fn references_cannot_be_given_another_base_or_chosen_at_run_time() {
 }
 
 #[test]
-fn what_goes_in_circles_without_looking_is_refused() {
+fn circular_schemas_that_consume_nothing_are_refused() {
     let one_after_the_other = |length: usize| {
         let refer = |n: usize| (format!("a{n}"), json!({"allOf": [{"$ref": format!("#/$defs/a{}", n + 1)}]}));
         let mut defs: serde_json::Map<_, _> = (0..length).map(refer).collect();
@@ -203,7 +203,7 @@ fn what_goes_in_circles_without_looking_is_refused() {
 }
 
 #[test]
-fn work_that_doubles_with_every_level_ends() {
+fn validation_that_doubles_with_every_level_ends() {
     for last in [json!(false), json!({"type": "null"}), json!({"minimum": 3}), json!({"not": {}})] {
         let doubled = doubling(14, &last);
         let Ok(schema) = Schema::new(&doubled) else { continue };
@@ -219,9 +219,9 @@ fn work_that_doubles_with_every_level_ends() {
     assert!(untyped[0].why.contains("give each a `type`"), "{untyped:?}");
 }
 
-/// The walk relies on it: what does not look is paid for in advance.
+/// The walk relies on this: schemas that do not access the value are charged in advance.
 #[test]
-fn schemas_that_count_as_looking_do_look() {
+fn schemas_that_count_as_accessing_the_value_do_access_it() {
     let value = json!({"a": 1});
     for (word, says) in [
         ("type", json!("object")),
@@ -240,7 +240,7 @@ fn schemas_that_count_as_looking_do_look() {
 }
 
 #[test]
-fn work_that_doubles_with_the_depth_of_the_payload_ends() {
+fn validation_that_doubles_with_the_depth_of_the_payload_ends() {
     let again = json!({"$ref": "#"});
     let twice =
         schema(&json!({"type": "object", "properties": {"a": {"anyOf": [again, again]}, "b": false}}));
@@ -262,7 +262,7 @@ fn unevaluated_properties_beside_very_many_schemas_are_refused() {
 }
 
 #[test]
-fn patterns_that_take_long_or_much_are_refused_and_the_others_end() {
+fn expensive_patterns_are_refused_and_the_others_end() {
     for pattern in ["(?=a)b", "(a)\\1", "((a{1000}){1000}){1000}", ".{5000}", &"a".repeat(1001)] {
         let found = errors(&json!({"properties": {"a": {"pattern": pattern}}}));
         assert_eq!(found[0].place[..2], ["properties", "a"], "{found:?}");
@@ -355,7 +355,7 @@ fn a_version_chooses_its_schema() {
 }
 
 #[test]
-fn schemas_are_written_as_they_were_given() {
+fn schemas_are_stored_as_they_were_given() {
     let text = r#"{"1":{"title": "b" , "a":1e3,"x":123456789012345678901234567890},"2":true}"#;
     assert_eq!(Schemas::read(text).unwrap().to_text(), text);
     let wrong = Schemas::read(r#"{"1": true, "2": {"type": 5}}"#).unwrap().check_all();
@@ -380,7 +380,7 @@ fn examples_come_from_the_newest_version_as_they_were_written() {
 }
 
 #[test]
-fn what_is_checked_for_one_request_shares_an_allowance() {
+fn payloads_of_one_request_share_a_budget() {
     let again = json!({"$ref": "#"});
     let twice =
         schema(&json!({"type": "object", "properties": {"a": {"anyOf": [again, again]}, "b": false}}));
@@ -394,7 +394,7 @@ fn what_is_checked_for_one_request_shares_an_allowance() {
 }
 
 #[test]
-fn an_allowance_is_for_many_that_take_little() {
+fn a_budget_suffices_for_many_cheap_payloads() {
     let plain =
         schema(&json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}));
     let mut budget = CheckBudget::for_request(0);

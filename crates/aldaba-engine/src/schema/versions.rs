@@ -1,4 +1,4 @@
-//! The schemas of an event type, by their versions.
+//! The schemas of an event type, by version.
 
 use super::{CheckBudget, PayloadError, Schema, SchemaError};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The schemas of one event type. Each is compiled when a payload first needs it.
+/// The schemas of one event type, compiled on first use.
 #[derive(Debug)]
 pub struct Schemas {
     versions: Vec<SchemaVersion>,
@@ -15,15 +15,15 @@ pub struct Schemas {
 #[derive(Debug)]
 struct SchemaVersion {
     name: String,
-    /// As it was written.
+    /// The text as it was given.
     text: Box<RawValue>,
     compiled: OnceLock<Result<Schema, String>>,
 }
 
-/// Why a payload cannot be taken.
+/// Why a payload is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
-    /// There is no schema of the version that its sender named; these there are.
+    /// The sender named an unknown version; `known` are the existing ones.
     Version {
         known: Vec<String>,
     },
@@ -31,9 +31,9 @@ pub enum CheckError {
         version: String,
         misfit: PayloadError,
     },
-    /// Nobody knows: what was checked before, for the same request, has taken the time that there is.
+    /// Not checked: earlier payloads of the request used up the budget.
     Unchecked,
-    /// The schema was taken once, by another release of the server.
+    /// The stored schema, accepted by another release, cannot be compiled.
     Schema {
         version: String,
         why: String,
@@ -41,12 +41,12 @@ pub enum CheckError {
 }
 
 impl Schemas {
-    /// How many versions an event type may have.
+    /// Versions per event type.
     pub const MAX_VERSIONS: usize = 32;
-    /// Bytes of all of them together.
+    /// Bytes of all versions.
     pub const MAX_BYTES: usize = 256 << 10;
 
-    /// From a JSON object. Nothing is compiled.
+    /// Parses a JSON object of schemas. Nothing is compiled.
     pub fn read(text: &str) -> Result<Self, String> {
         let versions: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -60,12 +60,12 @@ impl Schemas {
         self.versions.is_empty()
     }
 
-    /// From the oldest to the newest.
+    /// The versions, oldest first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.versions.iter().map(|version| version.name.as_str())
     }
 
-    /// Compiles all of them and says what is wrong with any. Places begin with the version.
+    /// Compiles all schemas and returns their errors. Paths begin with the version.
     pub fn check_all(&self) -> Vec<SchemaError> {
         let mut errors = Vec::new();
         for SchemaVersion { name, text, .. } in &self.versions {
@@ -81,19 +81,19 @@ impl Schemas {
         errors
     }
 
-    /// As a JSON object, each version as it was written.
+    /// As a JSON object, with each schema as it was given.
     pub fn to_text(&self) -> String {
         let versions: BTreeMap<_, _> =
             self.versions.iter().map(|version| (version.name.as_str(), &version.text)).collect();
         serde_json::to_string(&versions).unwrap_or_default()
     }
 
-    /// Whether a payload fits the version that its sender named, or else the newest.
+    /// Validates a payload against the named version, or the newest.
     pub fn check(&self, version: Option<&str>, payload: &[u8]) -> Result<(), CheckError> {
         self.check_within(version, payload, &mut CheckBudget::for_request(payload.len()))
     }
 
-    /// The same with what is left of an allowance.
+    /// Validates within a budget.
     pub(crate) fn check_within(
         &self,
         version: Option<&str>,
@@ -118,13 +118,13 @@ impl Schemas {
         version.map_or_else(|| self.versions.last(), named)
     }
 
-    /// Whether checking needs nothing to be compiled first.
+    /// Whether the schema is compiled.
     pub(crate) fn is_compiled(&self, version: Option<&str>) -> bool {
         self.select(version).is_none_or(|select| select.compiled.get().is_some())
     }
 
-    /// One of the examples in the newest version, as it was written; `None`: there is none. A single `example` is
-    /// the first and only one.
+    /// An example of the newest version, as it was given. `None`: there is none. A single `example` counts
+    /// as the only one.
     pub fn example(&self, index: usize) -> Option<Box<RawValue>> {
         #[derive(serde::Deserialize)]
         struct Examples<'a> {
@@ -151,7 +151,7 @@ impl SchemaVersion {
     }
 }
 
-/// Numbers by their size, and after all that are none: those are compared as texts, so that dates are in order.
+/// Orders numbers by value, after all other names, which are ordered as text so that dates are in order.
 fn by_age(a: &str, b: &str) -> Ordering {
     let number = |text: &str| text.parse::<u64>().ok();
     (number(a), a).cmp(&(number(b), b))

@@ -1,18 +1,17 @@
-//! A look at a schema before it is compiled: what cannot be compiled or run in bounds is refused here, with the
-//! place and what to do.
+//! Checks a schema before it is compiled, and refuses what cannot be compiled or run within limits.
 //!
-//! Some keywords apply another schema to the same value (`allOf`, `$ref`): *in place*. Others go on to a property or
-//! an item. Only the first kind can go round in circles without looking at the payload.
+//! Some keywords apply another schema to the same value (`allOf`, `$ref`): *in place*. Others apply it to a
+//! property or an item. Only the first kind can be circular without consuming the payload.
 
 use super::SchemaError;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-/// How many schemas may be applied to the same value one inside the other.
+/// How deeply schemas may be nested in place.
 const MAX_DEPTH: usize = 32;
-/// In how many ways the schemas beside an `unevaluated…` may be reached: each is compiled once more for it.
+/// The most paths to schemas beside an `unevaluated…` keyword: each is compiled once more for it.
 const MAX_BESIDE_UNEVALUATED: u64 = 2_000;
-/// In how many ways schemas that do not look at the value may be reached from one place.
+/// The most paths from one schema to schemas that do not access the value.
 const MAX_UNTYPED: u64 = 1_000;
 const MAX_PATTERNS: usize = 50;
 const MAX_PATTERN_BYTES: usize = 1_000;
@@ -34,22 +33,22 @@ const ONES: [&str; 9] = [
 ];
 const ALTERNATIVES: [&str; 4] = ["anyOf", "oneOf", "not", "if"];
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
-/// Schemas with one of these look at every value they are applied to.
+/// Schemas with one of these keywords access every value they are applied to.
 pub(super) const TYPED_KEYWORDS: [&str; 5] = ["type", "const", "enum", "required", "properties"];
 
-/// What the prices of looking depend on.
+/// The properties of a schema that determine access costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SchemaShape {
     pub(super) patterns: usize,
-    /// Of those, for the names of properties.
+    /// Of those, patterns for property names.
     pub(super) name_patterns: usize,
     pub(super) has_property_names: bool,
-    /// The most ways in which schemas that do not look are reached from one place.
+    /// The most paths from one schema to schemas that do not access the value.
     pub(super) untyped: u64,
     pub(super) alternatives: bool,
 }
 
-/// `id_keyword`: the keyword that gives a schema a name of its own in its draft.
+/// Checks a schema. `id_keyword`: the draft's keyword for a schema's own id.
 pub(super) fn walk(schema: &Value, id_keyword: &'static str) -> Result<SchemaShape, SchemaError> {
     let (known, queue, queued) = (HashMap::new(), Vec::new(), HashSet::new());
     let mut walk = SchemaWalk { root: schema, id_keyword, known, queue, queued };
@@ -61,9 +60,7 @@ pub(super) fn walk(schema: &Value, id_keyword: &'static str) -> Result<SchemaSha
         if reach.untyped > MAX_UNTYPED {
             return Err(SchemaError::new(
                 &place,
-                format!(
-                    "combines more than {MAX_UNTYPED} schemas that say nothing of a type; give each a `type`"
-                ),
+                format!("combines more than {MAX_UNTYPED} schemas without a type; give each a `type`"),
             ));
         }
         let Some(keywords) = schema.as_object() else { continue };
@@ -71,7 +68,7 @@ pub(super) fn walk(schema: &Value, id_keyword: &'static str) -> Result<SchemaSha
             unevaluated = unevaluated.saturating_add(reach.ways);
             if unevaluated > MAX_BESIDE_UNEVALUATED {
                 let why = format!(
-                    "`unevaluatedProperties` and `unevaluatedItems` stand beside more than {MAX_BESIDE_UNEVALUATED} \
+                    "`unevaluatedProperties` and `unevaluatedItems` apply beside more than {MAX_BESIDE_UNEVALUATED} \
                      other schemas; use `additionalProperties` or fewer references"
                 );
                 return Err(SchemaError::new(&place, why));
@@ -106,23 +103,23 @@ fn count_patterns(
     Ok(())
 }
 
-/// What is applied to the value that a schema is applied to.
+/// The schemas that are applied in place with one schema.
 #[derive(Clone, Copy)]
 struct SchemaReach {
-    /// How many schemas, each as often as it is reached.
+    /// The number of schemas, counted once per path.
     ways: u64,
-    /// The same of those that apply no other schema and do not look at the value.
+    /// Of those, leaves that do not access the value.
     untyped: u64,
-    /// How many one inside the other.
+    /// The depth of nesting.
     height: usize,
 }
 
 struct SchemaWalk<'s> {
     root: &'s Value,
     id_keyword: &'static str,
-    /// By where the schema is in memory.
+    /// By the schema's address.
     known: HashMap<usize, SchemaReach>,
-    /// Schemas for other values, and their places.
+    /// Schemas for other values, with their paths.
     queue: Vec<(&'s Value, Vec<String>)>,
     queued: HashSet<usize>,
 }
@@ -168,12 +165,12 @@ impl<'s> SchemaWalk<'s> {
         }
         self.enqueue_parts(keywords, place);
         self.known.insert(address, reach);
-        // Those that are only ever applied in place have patterns and the like, too.
+        // Schemas that are applied only in place also have patterns and the like.
         self.enqueue(schema, place);
         Ok(reach)
     }
 
-    /// The schemas that are applied in place.
+    /// The subschemas that are applied in place.
     fn inner(
         &self,
         keywords: &'s Map<String, Value>,
@@ -201,14 +198,14 @@ impl<'s> SchemaWalk<'s> {
         Ok(inner)
     }
 
-    /// What a reference names, and its place.
+    /// Resolves a reference to a schema and its path.
     fn resolve(&self, reference: &str) -> Result<(&'s Value, Vec<String>), String> {
         if reference == "#" {
             return Ok((self.root, Vec::new()));
         }
         let Some(pointer) = reference.strip_prefix("#/").filter(|pointer| !pointer.contains('%')) else {
             return Err(format!(
-                "`{}` is not followed: a reference begins with `#/` and has no percent signs. Put what it names under \
+                "`{}` is not supported: a reference must begin with `#/` and contain no percent sign. Move its target to \
                  `$defs`",
                 shortened(reference)
             ));
@@ -218,7 +215,7 @@ impl<'s> SchemaWalk<'s> {
         for token in pointer.split('/') {
             let name = token.replace("~1", "/").replace("~0", "~");
             let (next, step) = match found {
-                // What has a name of its own is another document.
+                // A schema with an id of its own is another document.
                 Value::Object(members) if !place.is_empty() && members.contains_key(self.id_keyword) => {
                     return Err(missing());
                 }
@@ -235,7 +232,7 @@ impl<'s> SchemaWalk<'s> {
         Ok((found, place))
     }
 
-    /// The schemas for properties and items, and those that wait to be referred to.
+    /// Enqueues the schemas for properties and items, and definitions.
     fn enqueue_parts(&mut self, keywords: &'s Map<String, Value>, place: &[String]) {
         for word in MAPS {
             for (name, schema) in keywords.get(word).and_then(Value::as_object).into_iter().flatten() {
@@ -277,9 +274,9 @@ fn check_keywords(
             return Err(SchemaError::new(&within(place, &[word]), why));
         }
     }
-    // References inside would count from there.
+    // References inside would be relative to it.
     if !place.is_empty() && keywords.contains_key(id_keyword) {
-        let why = "may stand at the top of a schema only; refer to its parts with `#/…`";
+        let why = "is allowed only at the top of a schema; refer to its parts with `#/…`";
         return Err(SchemaError::new(&within(place, &[id_keyword]), why));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Sources by their tokens, in memory as far as they are in use.
+//! Caches the sources in use by their tokens.
 
 use super::{LoadedSource, token_digest};
 use crate::{Clock, ClockTrust, Vault};
@@ -10,14 +10,14 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// How many are remembered. When more are in use, all are forgotten and read again.
+/// Sources in the cache. Past it the cache is cleared.
 const MAX_CACHED_SOURCES: usize = 1024;
-/// Reads for tokens that memory does not know, at once: whoever guesses tokens takes no more of the store.
+/// Concurrent reads for unknown tokens, so that guessing tokens cannot overload the store.
 const MAX_CONCURRENT_READS: usize = 2;
-/// Characters. What is longer is no token of ours.
+/// The longest token in characters.
 const MAX_TOKEN_CHARS: usize = 128;
 
-/// Clones share what they hold.
+/// Clones share the cache.
 #[derive(Clone)]
 pub struct SourceCache(Arc<SourceCacheState>);
 
@@ -33,7 +33,7 @@ struct SourceCacheState {
 #[derive(Default)]
 struct CacheState {
     sources: HashMap<[u8; 32], Arc<LoadedSource>>,
-    /// How often one has changed. What was read before the last time may be old.
+    /// Changes so far. A read that began before the last one may be stale.
     changes: u64,
 }
 
@@ -43,8 +43,7 @@ impl SourceCache {
         Self(Arc::new(SourceCacheState { store, clock, trust, vault, memory, reads }))
     }
 
-    /// The door that a token opens. Tokens are told apart by their digests, so that how long a look takes says nothing
-    /// about them.
+    /// Finds the source of a token. The lookup by digest leaks no timing about tokens.
     pub async fn find(&self, token: &str) -> Result<Option<Arc<LoadedSource>>, Error> {
         if token.len() > MAX_TOKEN_CHARS {
             return Ok(None);
@@ -67,8 +66,8 @@ impl SourceCache {
         let source = match LoadedSource::new(source, &self.0.vault) {
             Ok(source) => Arc::new(source),
             Err(error) => {
-                tracing::error!(source = %id, %error, "a source cannot be opened");
-                return Err(Error::Failed("a source cannot be opened".into()));
+                tracing::error!(source = %id, %error, "cannot load a source");
+                return Err(Error::Failed("a source cannot be loaded".into()));
             }
         };
         let mut memory = self.0.memory.write();
@@ -81,7 +80,7 @@ impl SourceCache {
         Ok(Some(source))
     }
 
-    /// It has changed, or is gone.
+    /// Drops a source that was changed or deleted.
     pub(crate) fn forget(&self, source: SourceId) {
         let mut memory = self.0.memory.write();
         memory.sources.retain(|_, loaded| loaded.id != source);

@@ -1,5 +1,5 @@
-//! What happened at the doors lately. It is in memory alone: what was refused is not worth a write, or whoever knocks in
-//! vain could fill the disk.
+//! Recent counters and refusals per source. They are in memory only: storing refused requests would let
+//! anyone fill the disk.
 
 use aldaba_delivery::{RefusalId, SourceId, Timestamp};
 use parking_lot::Mutex;
@@ -7,16 +7,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sources of which anything is remembered. Past it that one goes of which nothing was heard for the longest time.
+/// Sources with counters. Past it the one without activity for the longest time is dropped.
 const MAX_SOURCES: usize = 1024;
-/// Refusals that are remembered of a source.
+/// Refusals that are kept per source.
 const MAX_REFUSED: usize = 100;
-/// Bytes of what is said of one.
+/// The longest error text, in bytes.
 const MAX_ERROR_BYTES: usize = 512;
-/// Conflicts of one source are told of so often at most: who repeats them must not fill the log.
+/// The least time between two log lines about conflicts of one source, so that repeats cannot flood the log.
 const CONFLICT_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Clones share what they hold.
+/// Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct SourceCounters(Arc<Mutex<HashMap<SourceId, CounterEntry>>>);
 
@@ -25,31 +25,31 @@ struct CounterEntry {
     counts: SourceCounts,
     refused: VecDeque<RefusedRequest>,
     last: Timestamp,
-    /// When conflicts were told of last, and how many of them then.
+    /// When conflicts were last logged, and their count then.
     logged: Option<(Timestamp, u64)>,
 }
 
-/// How often what happened, since the server began to count.
+/// Counters of a source since `since`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceCounts {
     pub since: Timestamp,
     /// New events.
     pub received: u64,
-    /// Repeats of former ones.
+    /// Duplicates of earlier events.
     pub duplicates: u64,
-    /// Repeats of former ones that had failed, and are forwarded again.
+    /// Duplicates of failed events, which are sent again.
     pub reopened: u64,
-    /// What the source's filters did not want.
+    /// Events that the source's filters reject.
     pub ignored: u64,
-    /// Another body under the id of a former event.
+    /// Events with a known id and another body.
     pub conflicts: u64,
-    /// All that was not taken, conflicts among them.
+    /// All refused requests, conflicts included.
     pub refused: u64,
-    /// Questions whether this receiver is one.
+    /// Verification challenges.
     pub challenges: u64,
 }
 
-/// A request that was not taken.
+/// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRequest {
     pub id: RefusalId,
@@ -59,13 +59,13 @@ pub struct RefusedRequest {
 }
 
 impl SourceCounters {
-    /// Counts something.
+    /// Updates the counters of a source.
     pub fn count(&self, source: SourceId, now: Timestamp, count: impl FnOnce(&mut SourceCounts)) {
         let mut all = self.0.lock();
         count(&mut entry(&mut all, source, now).counts);
     }
 
-    /// Notes that a request was not taken, and what its sender was told.
+    /// Notes a refused request and the error that its sender got.
     pub fn refuse(&self, source: SourceId, now: Timestamp, status: u16, mut error: String) {
         let mut all = self.0.lock();
         let entry = entry(&mut all, source, now);
@@ -74,15 +74,14 @@ impl SourceCounters {
             entry.refused.pop_front();
         }
         error.truncate(error.floor_char_boundary(MAX_ERROR_BYTES));
-        // Those of one moment are told apart by their number, and in order: no clock is that fine.
+        // Numbered, so that refusals of the same millisecond have distinct, ordered ids.
         let mut number = [0; 15];
         number[..8].copy_from_slice(&entry.counts.refused.to_be_bytes());
         let id = RefusalId::new(entry.last, number);
         entry.refused.push_back(RefusedRequest { id, at: now, status, error });
     }
 
-    /// Counts another body under the id of a former event. `Some`: it is worth a line in the log, for so many since the
-    /// last one.
+    /// Counts a conflict. `Some`: log it, with the conflicts since the last log line.
     pub(crate) fn conflict(&self, source: SourceId, now: Timestamp) -> Option<u64> {
         let mut all = self.0.lock();
         let entry = entry(&mut all, source, now);
@@ -95,12 +94,12 @@ impl SourceCounters {
         Some(entry.counts.conflicts - before)
     }
 
-    /// `None`: nothing has happened there.
+    /// `None`: there was no request.
     pub fn counts(&self, source: SourceId) -> Option<SourceCounts> {
         self.0.lock().get(&source).map(|entry| entry.counts)
     }
 
-    /// The newest last.
+    /// Oldest first.
     pub fn refused(&self, source: SourceId) -> Vec<RefusedRequest> {
         self.0.lock().get(&source).map_or_else(Vec::new, |entry| entry.refused.iter().cloned().collect())
     }
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_refusals_are_remembered_and_all_are_counted() {
+    fn only_the_newest_refusals_are_kept_and_all_are_counted() {
         let (counters, source) = (SourceCounters::default(), SourceId::from_bytes([1; 20]));
         for number in 0..150 {
             counters.refuse(source, moment(number), 401, "é".repeat(400));
@@ -158,17 +157,21 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_told_of_once_a_minute_with_their_number() {
+    fn conflicts_are_logged_once_a_minute_with_their_number() {
         let (counters, source) = (SourceCounters::default(), SourceId::from_bytes([1; 20]));
         let logged: Vec<_> =
             [0, 1, 59_999, 60_000, 60_001, 200_000].map(|at| counters.conflict(source, moment(at))).to_vec();
         assert_eq!(logged, [Some(1), None, None, Some(3), None, Some(2)]);
-        assert_eq!(counters.conflict(SourceId::from_bytes([2; 20]), moment(1)), Some(1), "each for itself");
+        assert_eq!(
+            counters.conflict(SourceId::from_bytes([2; 20]), moment(1)),
+            Some(1),
+            "sources are independent"
+        );
         assert_eq!(counters.counts(source).map(|counts| counts.conflicts), Some(6));
     }
 
     #[test]
-    fn of_too_many_sources_the_quietest_is_forgotten() {
+    fn past_the_limit_the_least_active_source_is_dropped() {
         let counters = SourceCounters::default();
         let id = |number: u32| {
             let mut bytes = [0; 20];
@@ -179,7 +182,7 @@ mod tests {
             let at = moment(if number == 0 { 9999 } else { i64::from(number) });
             counters.count(id(number), at, |counts| counts.received += 1);
         }
-        assert!(counters.counts(id(0)).is_some(), "it was heard of lately");
+        assert!(counters.counts(id(0)).is_some(), "it was active recently");
         assert_eq!(counters.counts(id(1)), None);
         assert!(counters.counts(id(1024)).is_some());
     }

@@ -1,4 +1,4 @@
-//! One door: what comes in is looked at here, before anything is stored.
+//! Inspects an inbound request before anything is stored.
 
 use super::compile::{CompiledSource, compile};
 use super::settings::{SourceAnswer, SourceSettings};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A source as it is kept in memory: with its secrets open, and all that it was told read.
+/// A source in the cache: its secrets decrypted and its settings parsed.
 pub struct LoadedSource {
     pub id: SourceId,
     pub org: OrgId,
@@ -26,42 +26,42 @@ pub struct LoadedSource {
     compiled: CompiledSource,
 }
 
-/// What a request turned out to be, once its signature held.
+/// What an inbound request is, once its signature is verified.
 #[derive(Debug)]
 pub enum InspectedRequest {
-    /// The sender asks whether this receiver is one.
+    /// The sender verifies this URL.
     Challenge(challenge::Answer),
-    /// The source's filters do not want it.
+    /// The source's filters reject it.
     Ignored,
     Event(InboundEvent),
 }
 
-/// An event on its way in.
+/// An inbound event.
 #[derive(Debug)]
 pub struct InboundEvent {
-    /// What its sender calls it. `None`: its sender has no names for events, and no two are the same.
+    /// The sender's id of the event. `None`: its sender has no ids, and no two events are the same.
     pub id: Option<String>,
-    /// As our names are.
+    /// Mapped to the allowed characters.
     pub event_type: String,
     pub headers: ForwardedHeaders,
 }
 
-/// Why a request is not taken. Nothing of it is quoted.
+/// Why an inbound request is refused. Nothing of the request is quoted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboundError {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("`clientState` is not the one that this source knows, or is missing")]
+    #[error("`clientState` is missing or wrong")]
     ClientState,
-    #[error("the headers that are forwarded are larger than {} bytes together", ForwardedHeaders::MAX_BYTES)]
+    #[error("the forwarded headers are larger than {} bytes in total", ForwardedHeaders::MAX_BYTES)]
     HeadersTooLarge,
-    /// As many large bodies as may wait at this door do.
-    #[error("as many large bodies of this source wait as may. Nothing was stored; try again")]
+    /// The queue of large bodies of this source is full.
+    #[error("too many large bodies of this source are waiting. Nothing was stored; try again")]
     Busy,
 }
 
 impl InboundError {
-    /// Whether the sender could not show that it is the sender.
+    /// Whether the sender failed to authenticate.
     pub fn is_unauthorized(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.is_unauthorized(),
@@ -70,8 +70,8 @@ impl InboundError {
         }
     }
 
-    /// Whether it was the sender who sent it, as far as a source tells senders from others. What was sent away before it was
-    /// looked at may be anybody's.
+    /// Whether the authenticated sender sent it, as far as the source authenticates. A request refused
+    /// before inspection may be anyone's.
     pub fn is_from_sender(&self) -> bool {
         !self.is_unauthorized() && *self != Self::Busy
     }
@@ -81,33 +81,33 @@ impl LoadedSource {
     pub(super) fn new(source: Source, vault: &Vault) -> Result<Self, VaultError> {
         let secrets = vault.open_source(source.org, source.id, &source.sealed)?;
         let settings = SourceSettings::read(&source.config.settings).ok_or(VaultError)?;
-        // It was compiled before it was stored: only a newer version can have stored another.
+        // It was checked before it was stored: only a newer version can have stored another.
         let compiled = compile(&source.config.kind, &settings, &secrets).map_err(|_| VaultError)?;
         let Source { id, org, app, config, tokens, .. } = source;
         Ok(Self { id, org, app, kind: config.kind, tokens, settings, compiled })
     }
 
-    /// Whether one of its tokens, which is known by its digest, counts.
+    /// Whether one of its tokens has this digest and is valid.
     pub(super) fn accepts_token(&self, digest: &[u8; 32], now: Timestamp) -> bool {
         self.tokens.iter().any(|token| token.digest == *digest && token.counts(now))
     }
 
-    /// Whether whoever sends must show that it is the sender.
+    /// Whether senders must authenticate.
     pub fn verifies(&self) -> bool {
         self.kind == MICROSOFT_GRAPH || self.compiled.inspector.recipe().is_signed()
     }
 
-    /// The methods that it takes.
+    /// The allowed HTTP methods.
     pub fn methods(&self) -> &'static str {
         if self.kind == META { "GET, POST" } else { "POST" }
     }
 
-    /// What the sender hears in the place of our own words.
+    /// The configured answer to the sender, if any.
     pub fn answer(&self) -> Option<&SourceAnswer> {
         self.settings.answer.as_ref()
     }
 
-    /// A challenge that is told from its address alone: Meta's and Microsoft Graph's.
+    /// Answers a verification challenge that is in the URL alone: Meta's and Microsoft Graph's.
     pub fn challenge(&self, method: &Method, query: Option<&str>) -> Option<challenge::Answer> {
         let query = query?;
         match (self.kind.as_str(), &self.compiled.verify_token) {
@@ -117,7 +117,7 @@ impl LoadedSource {
         }
     }
 
-    /// Looks at the signature first, and only then at anything else. `now_secs`: the time of day.
+    /// Verifies the signature first, then everything else. `now_secs`: the current time.
     pub fn inspect(
         &self,
         headers: &HeaderMap,
@@ -161,7 +161,7 @@ fn holds(headers: &HeaderMap, name: &HeaderName, values: &[String]) -> bool {
     headers.get_all(name).iter().any(|given| fits(given.as_bytes()))
 }
 
-/// Every notification of the body must have it.
+/// Whether every notification of the body has a known `clientState`.
 fn has_client_state(body: &[u8], known: &[Zeroizing<String>]) -> bool {
     #[derive(Deserialize)]
     struct Notifications {

@@ -1,5 +1,5 @@
-//! Large bodies are looked at aside, in turns by organization, and of each by source: whoever sends many to one source, or to
-//! many of one organization, makes no other wait for more than one of them.
+//! Inspects large bodies on a blocking pool, fairly by organization and by source: a flood to one source or
+//! organization delays another by one body at most.
 
 use crate::blocking_pool::BlockingPool;
 use aldaba_delivery::{OrgId, SourceId};
@@ -9,21 +9,22 @@ use std::hash::Hash;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Large bodies of one source that wait or are looked at. More are sent away: they would hold memory for long.
+/// Large bodies of one source that wait or are inspected. More are refused, because they would hold memory
+/// for long.
 const MAX_QUEUED_PER_SOURCE: usize = 32;
 
-/// Clones share what they hold.
+/// Clones share the queues.
 #[derive(Clone, Debug)]
 pub(crate) struct InspectionQueue {
     blocking_pool: BlockingPool,
     sources: FairQueues<SourceId>,
-    /// The first of the lines of its sources stand in an organization's.
+    /// Each holds the first waiting body of its sources' queues.
     organizations: FairQueues<OrgId>,
 }
 
 impl InspectionQueue {
     pub(crate) fn new(blocking_pool: BlockingPool) -> Self {
-        // An organization that is alone may use all the places there are; once another comes, that one is the next.
+        // An organization that is alone may use all permits; the next one to come is served next.
         let permits = blocking_pool.permits();
         Self {
             blocking_pool,
@@ -32,8 +33,8 @@ impl InspectionQueue {
         }
     }
 
-    /// `None`: too many of this source wait already. A turn lasts until its work is done, also where nobody waits for it
-    /// any more.
+    /// Runs `work` in its turn. `None`: the queue of this source is full. The permits are held until the
+    /// work is done, even if the caller gives up.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         (org, source): (OrgId, SourceId),
@@ -50,12 +51,12 @@ impl InspectionQueue {
     }
 }
 
-/// Lines of those who wait for the same, by whose they are. Clones share what they hold.
+/// FIFO queues by key. Clones share the queues.
 #[derive(Debug)]
 struct FairQueues<K> {
-    /// How many of one line have their turn at the same time.
+    /// How many of one queue run at once.
     concurrency: usize,
-    /// How many may stand in one, with those who have their turn.
+    /// The capacity of one queue, running ones included.
     capacity: usize,
     queues: Arc<Mutex<HashMap<K, QueueState>>>,
 }
@@ -71,7 +72,7 @@ impl<K: Copy + Eq + Hash> FairQueues<K> {
         Self { concurrency, capacity, queues: Arc::default() }
     }
 
-    /// `None`: the line is too long.
+    /// Joins a queue. `None`: it is full.
     fn join(&self, key: K) -> Option<QueueTicket<K>> {
         let mut queues = self.queues.lock();
         let new = || QueueState { concurrency: Arc::new(Semaphore::new(self.concurrency)), len: 0 };
@@ -90,7 +91,7 @@ impl<K> Clone for FairQueues<K> {
     }
 }
 
-/// A place in a line, given up when this is dropped.
+/// A position in a queue, released on drop.
 struct QueueTicket<K: Eq + Hash> {
     concurrency: Arc<Semaphore>,
     queues: Arc<Mutex<HashMap<K, QueueState>>>,
@@ -98,7 +99,7 @@ struct QueueTicket<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash> QueueTicket<K> {
-    /// Waits for the turn of this place. Both end together.
+    /// Waits until this ticket may run.
     async fn wait(self) -> (Option<OwnedSemaphorePermit>, Self) {
         (self.concurrency.clone().acquire_owned().await.ok(), self)
     }
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// A source of an organization.
+    /// The ids of a source and its organization.
     fn source(org: u8, number: u8) -> (OrgId, SourceId) {
         (OrgId::from_bytes([org; 20]), SourceId::from_bytes([number; 20]))
     }
@@ -149,18 +150,18 @@ mod tests {
         while inspections.sources.queues.lock().len() < 2 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(inspections.run(source(1, 1), || ()).await, None, "no more of this one");
+        assert_eq!(inspections.run(source(1, 1), || ()).await, None, "the queue is full");
         end.send(()).unwrap();
         for task in tasks {
             assert_eq!(task.await.unwrap(), Some(()));
         }
         let position = order.lock().iter().position(|number| *number == 2).unwrap();
         assert!(position <= 1, "it came {position} others later");
-        assert!(inspections.sources.queues.lock().is_empty(), "nothing is left of them");
+        assert!(inspections.sources.queues.lock().is_empty(), "empty queues are removed");
     }
 
     #[tokio::test]
-    async fn whoever_gives_up_leaves_the_line() {
+    async fn a_cancelled_caller_leaves_the_queue() {
         let inspections = InspectionQueue::new(BlockingPool::with_permits(1));
         let (end, ended) = mpsc::channel::<()>();
         let first = tokio::spawn({
@@ -211,11 +212,11 @@ mod tests {
         }
         let position = order.lock().iter().position(|number| *number == 2).unwrap();
         assert!(position <= 1, "it came {position} others later");
-        assert!(inspections.organizations.queues.lock().is_empty(), "nothing is left of them");
+        assert!(inspections.organizations.queues.lock().is_empty(), "empty queues are removed");
     }
 
     #[tokio::test]
-    async fn an_organization_that_is_alone_uses_all_the_places() {
+    async fn an_organization_that_is_alone_uses_all_permits() {
         let inspections = InspectionQueue::new(BlockingPool::with_permits(2));
         let both = Arc::new(std::sync::Barrier::new(2));
         let run = |number: u8| {

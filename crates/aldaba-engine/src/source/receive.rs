@@ -1,4 +1,4 @@
-//! An event of a source is taken in: in one commit with its deliveries, or not at all.
+//! Accepts inbound events: the message and its deliveries in one commit, or nothing.
 
 use super::{InboundError, InboundEvent, InspectedRequest, InspectionQueue, LoadedSource, SourceCounters};
 use crate::intake::{FromSource, NewEvent, SendError, Sent};
@@ -9,31 +9,31 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 
-/// What became of an event.
+/// The result of receiving an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reception {
-    /// It is on disk, and will be delivered.
+    /// It is on disk and will be delivered.
     New(MessageId),
-    /// It came before.
+    /// It was received before.
     Duplicate(MessageId),
-    /// It came before and could not be forwarded then; it is forwarded again.
+    /// It was received before and its deliveries failed; they are sent again.
     Reopened(MessageId),
 }
 
-/// Why an event was not taken. Nothing was stored, unless it is [`SendError::Late`].
+/// Why an event was not accepted. Nothing was stored, except with [`SendError::Late`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
-    /// A former event of this id has another body.
-    #[error("a former event has this id and another body")]
+    /// An earlier event has this id and another body.
+    #[error("an earlier event has this id and another body")]
     OtherBody(MessageId),
     #[error(transparent)]
     Send(#[from] SendError),
 }
 
-/// Bytes of a body that are looked at on the thread that has them; more would make others wait.
+/// Bodies up to this size are inspected on the calling thread.
 const MAX_INLINE_INSPECTION_BYTES: usize = 16 << 10;
 
-/// What the engine has for its sources.
+/// The parts of the engine for sources.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceServices {
     pub(crate) source_cache: SourceCache,
@@ -42,17 +42,17 @@ pub(crate) struct SourceServices {
 }
 
 impl Engine {
-    /// Sources by their tokens.
+    /// The cache of sources.
     pub fn source_cache(&self) -> &SourceCache {
         &self.sources().source_cache
     }
 
-    /// What happened at the doors lately.
+    /// Recent counters and refusals of sources.
     pub fn source_counters(&self) -> &SourceCounters {
         &self.sources().counters
     }
 
-    /// What a request turns out to be; found out aside where that may take long.
+    /// Inspects a request, on the blocking pool if it is large.
     pub async fn inspect(
         &self,
         source: &Arc<LoadedSource>,
@@ -71,9 +71,9 @@ impl Engine {
             .unwrap_or(Err(InboundError::Busy))
     }
 
-    /// Takes an event in, whatever becomes of its sender. When this returns [`Reception::New`], it is on disk and will be
-    /// delivered. The store may take longer than a sender waits; then that hears [`SendError::Late`], while the event goes
-    /// on its way and keeps its `room`.
+    /// Accepts an event, even if the sender disconnects. With [`Reception::New`] it is on disk and will be
+    /// delivered. If the store takes too long, the caller gets [`SendError::Late`] while the event is still
+    /// being stored and keeps its `room`.
     pub async fn receive(
         &self,
         source: &Arc<LoadedSource>,
@@ -97,7 +97,7 @@ impl Engine {
             Ok(reception) => reception,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Nothing runs any more.
+                // The runtime has stopped.
                 Err(_) => Err(SendError::Store(Error::Closed).into()),
             },
         }
@@ -117,13 +117,13 @@ impl Engine {
             ..NewEvent::new(&event_type, body)
         };
         let which = WhichApplication { org: source.org, key: source.app.to_string() };
-        // Whoever waits for it does so no longer than it wants; an event that comes late is counted all the same.
+        // The caller has its own timeout; a late event is counted all the same.
         match self.intake().send(&which, new.clone(), None).await {
             Ok(Sent::New { message, .. }) => Ok(Reception::New(message)),
-            // It has no key: only the very same message, handed in twice, is answered so.
+            // Without an idempotency key this means that the same message was handed in twice.
             Ok(Sent::Before { message }) => Ok(Reception::Duplicate(message)),
             Err(SendError::EventIdTaken(message)) => self.accept_repeat(source, &which, message, &new).await,
-            // The schema may be younger than the event that this repeats.
+            // The schema may be newer than the event that this one repeats.
             Err(error @ SendError::Unfit(_)) => match self.find_event(source, id).await? {
                 Some(message) => self.accept_repeat(source, &which, message, &new).await,
                 None => Err(error.into()),
@@ -132,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// The message that a sender's id stands for, as long as it is kept.
+    /// The message with a sender's event id, while it is kept.
     async fn find_event(
         &self,
         source: &LoadedSource,
@@ -146,7 +146,7 @@ impl Engine {
             .map(|message| message.id))
     }
 
-    /// What is no longer kept cannot be compared, and counts as the same.
+    /// Handles a repeated event. A payload that is no longer kept counts as equal.
     async fn accept_repeat(
         &self,
         source: &LoadedSource,
@@ -171,7 +171,7 @@ impl Engine {
         match same.map_err(SendError::Store)? {
             Some(false) => {
                 if let Some(times) = self.source_counters().conflict(source.id, self.clock().now()) {
-                    tracing::warn!(source = %source.id, %first, times, "the id of a former event came with another body");
+                    tracing::warn!(source = %source.id, %first, times, "an event id was repeated with another body");
                 }
                 Err(ReceiveError::OtherBody(first))
             }

@@ -52,7 +52,7 @@ impl ExchangeStage {
     /// The error detail of a timeout in this stage.
     pub(super) fn timeout_detail(self) -> &'static str {
         match self {
-            Self::Queued => "waited too long for a place on a shared connection",
+            Self::Queued => "waited too long for a stream on a shared connection",
             Self::Sending => "the receiver did not take the whole request in time",
             Self::Answer => "no answer came in time",
             Self::Head => "the response head was not complete in time",

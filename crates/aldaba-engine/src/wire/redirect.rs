@@ -145,7 +145,7 @@ impl Hop {
         let Some(mut url) = url.filter(|url| request_target(url).is_ok()) else {
             return Err(Failure {
                 kind: FailureKind::Malformed,
-                detail: "the redirect's location is no URL".into(),
+                detail: "the redirect's location is not a URL".into(),
             });
         };
         // Credentials that another host puts into a URL are not this endpoint's.

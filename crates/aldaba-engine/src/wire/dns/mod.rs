@@ -81,7 +81,7 @@ impl Resolver {
         let (config, mut options) = match servers {
             Some(servers) => (explicit(servers), ResolverOpts::default()),
             None => read_system_conf().unwrap_or_else(|error| {
-                tracing::warn!(%error, "no usable /etc/resolv.conf: asking the name server on this machine");
+                tracing::warn!(%error, "no usable /etc/resolv.conf; using the name server on this machine");
                 let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
                 (explicit(&[local]), ResolverOpts::default())
             }),

@@ -54,7 +54,7 @@ async fn run<A: Aging>(aging: Weak<Mutex<A>>, idle_timeout: Duration, supervisor
                 tokio::time::sleep(background.panicked(CONNECTION_AGES, &*panic)).await;
             }
             (Err(panic), None) => {
-                tracing::error!(message = panic_message(&*panic), "a bug: closing idle connections panicked");
+                tracing::error!(message = panic_message(&*panic), "closing idle connections panicked");
             }
         }
     }

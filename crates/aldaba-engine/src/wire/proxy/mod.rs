@@ -44,7 +44,7 @@ enum ProxyHost {
 pub enum ProxyUrlError {
     #[error("a proxy's URL must begin with http:// or socks5://")]
     Scheme,
-    #[error("a proxy's URL must name a host and a port, and nothing behind them")]
+    #[error("a proxy's URL must have a host and a port, and nothing after them")]
     Authority,
     #[error("user and password of a proxy must be percent-encoded UTF-8 text, for SOCKS5 of 1 to 255 bytes")]
     Credentials,

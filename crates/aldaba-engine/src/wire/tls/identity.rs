@@ -26,7 +26,7 @@ pub(in crate::wire) type Fingerprint = [u8; 32];
 /// Why a text is not accepted as an identity. No variant holds any of the text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum IdentityError {
-    #[error("may be {MAX_PEM_BYTES} bytes long at most")]
+    #[error("must be at most {MAX_PEM_BYTES} bytes long")]
     TooLong,
     #[error("is not PEM: a block between `-----BEGIN …-----` and `-----END …-----` cannot be read")]
     Pem,
@@ -38,7 +38,7 @@ pub enum IdentityError {
     Encrypted,
     #[error("holds more than one private key: keep the one of the first certificate")]
     ManyKeys,
-    #[error("holds a certificate that is no X.509 certificate")]
+    #[error("holds a certificate that is not X.509")]
     Certificate,
     #[error("holds a private key of a kind that cannot be used: RSA, ECDSA (P-256, P-384, P-521) or Ed25519")]
     Key,

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Why a root certificate file cannot be used.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RootsError {
-    #[error("a block of it is not PEM")]
+    #[error("a block is not valid PEM")]
     Pem,
     #[error("it holds no certificate; expected PEM with one or more `CERTIFICATE` blocks")]
     Empty,
