@@ -1,8 +1,8 @@
 //! Why a message has or has not reached an endpoint, in a word for programs and a sentence for people.
 
 use super::json::shown_time;
-use aldaba_delivery::filter::Unmet;
-use aldaba_delivery::{GateScope, HealthStatus, Passability, Policy, Timestamp};
+use aldaba_delivery::filter::UnmetCondition;
+use aldaba_delivery::{Availability, GateScope, HealthStatus, Policy, Timestamp};
 use aldaba_engine::{HostHold, Mismatch, Outlook};
 use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription, Waiting};
 
@@ -64,7 +64,7 @@ pub(super) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
 /// The first thing that keeps it from being sent, from what lasts longest to what passes soonest.
 fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     let later = |until: &Timestamp| *until > due_at.max(now);
-    let held = [deleted(known), in_flight(known), turned_off(known), waits_for_its_owner(known)];
+    let held = [deleted(known), in_flight(known), turned_off(known), needs_resume(known)];
     if let Some(why) = held.into_iter().flatten().next() {
         return why;
     }
@@ -132,9 +132,9 @@ fn turned_off(known: &Known<'_>) -> Option<Why> {
     known.endpoint.config.disabled.then(|| Why::new("endpoint_disabled", text))
 }
 
-fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {
+fn needs_resume(known: &Known<'_>) -> Option<Why> {
     let state = known.endpoint.state();
-    state.health().waits_for_its_owner().then(|| match state.health().status {
+    state.health().needs_resume().then(|| match state.health().status {
         HealthStatus::Blocked => {
             let text = "Held: an earlier message has died, and the endpoint gets them in order. It waits for \
                         someone to resume it";
@@ -154,18 +154,18 @@ fn waits_for_its_owner(known: &Known<'_>) -> Option<Why> {
 /// What the endpoint's health says, by the same rule that gives turns.
 fn held_endpoint(known: &Known<'_>, now: Timestamp) -> Option<Why> {
     let state = known.endpoint.state();
-    match state.passability(now) {
-        Passability::Open | Passability::Held(None) => None,
-        Passability::Probe => {
+    match state.availability(now) {
+        Availability::Open | Availability::Held(None) => None,
+        Availability::Probe => {
             let text = "Held: the endpoint has failed; one delivery goes first, as a probe";
             Some(Why::new("endpoint_failed", text))
         }
-        Passability::Held(Some(at)) if state.health().quiet_until == Some(at) => {
+        Availability::Held(Some(at)) if state.health().quiet_until == Some(at) => {
             let at_text = shown_time(at);
             let text = format!("Held: the receiver asked (Retry-After) for no request before {at_text}");
             Some(Why::new("receiver_busy", text).at(at))
         }
-        Passability::Held(Some(at)) => {
+        Availability::Held(Some(at)) => {
             let text = format!("Held: the endpoint has failed; it is probed at {}", shown_time(at));
             Some(Why::new("endpoint_failed", text).at(at))
         }
@@ -212,8 +212,8 @@ pub(super) fn absence(endpoint: &Endpoint, message: &Message, mismatch: Option<M
                         cannot be told any more";
             ("filtered", text.to_owned())
         }
-        Some(Mismatch::Filter(Unmet { place, text })) => {
-            ("filtered", format!("Not sent: the endpoint's filter keeps it back. At {place}: {text}"))
+        Some(Mismatch::Filter(UnmetCondition { location, text })) => {
+            ("filtered", format!("Not sent: the endpoint's filter keeps it back. At {location}: {text}"))
         }
         None => {
             let text = "Not sent: the endpoint did not want it when it was accepted. As it is now, it would";

@@ -33,7 +33,7 @@ pub(super) fn read(fields: &mut Fields, body: &[u8]) -> Option<Arc<Filter>> {
         Err(errors) => {
             for error in errors {
                 let place: Vec<_> =
-                    [FIELD].into_iter().chain(error.place.iter().map(String::as_str)).collect();
+                    [FIELD].into_iter().chain(error.location.iter().map(String::as_str)).collect();
                 fields.problem_at(&place, error.why);
             }
             None

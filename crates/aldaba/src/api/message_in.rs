@@ -1,7 +1,7 @@
 //! The body of a message on its way in: the one body that is read for every delivery, so it is
 //! parsed once, and only where its fields stand. The payload itself is checked and never built.
 
-pub(super) use aldaba_delivery::{DEEPEST_PAYLOAD as DEEPEST, is_too_deep as too_deep};
+pub(super) use aldaba_delivery::{MAX_PAYLOAD_DEPTH as DEEPEST, is_too_deep as too_deep};
 
 use super::error::{Error, Problem};
 use super::given::{self, AtMost, First};

@@ -10,8 +10,8 @@ use super::routes::{Form, Route, example};
 use super::variant::Variant;
 use super::{Api, Error, error::Problem};
 use crate::token::Caller;
-use aldaba_delivery::policy::{BUILTIN_NAMES, Chances, Preview};
-use aldaba_delivery::{Ending, Policy, PolicyError, parse_span, write_span};
+use aldaba_delivery::policy::{BUILTIN_NAMES, Preview, SeededChances};
+use aldaba_delivery::{Ending, Policy, PolicyError, format_duration, parse_duration};
 use aldaba_engine::ChangeError;
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
@@ -200,7 +200,7 @@ fn place(field: &str) -> Vec<&str> {
 
 fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
     let problem = |error: &PolicyError| Problem::value(&place(&error.field), error.why.clone());
-    Policy::from_given_json(&KIND.read(body, name)?)
+    Policy::from_request_json(&KIND.read(body, name)?)
         .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
 }
 
@@ -279,7 +279,7 @@ impl FromRequestParts<Api> for Asked {
         let query = Query::of(parts);
         let outage = match query.get("outage") {
             None => None,
-            Some(text) => Some(parse_span(&text).ok_or_else(|| {
+            Some(text) => Some(parse_duration(&text).ok_or_else(|| {
                 let expected = "expected a span such as 500ms, 90s, 15m, 2h or 7d";
                 Problem::value(&["query", "outage"], format!("{expected}; it is {text}"))
             })?),
@@ -328,12 +328,12 @@ pub(super) async fn preview(
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
     let policy = find(&api, &caller, &name)?;
-    let mut chances = Chances::seeded(asked.seed);
+    let mut chances = SeededChances::seeded(asked.seed);
     let preview = Preview::of(&policy, asked.outage, || chances.draw());
     let planned = |(number, at): (usize, &Duration)| Planned {
         attempt: number + 1,
         at: at.as_secs_f64(),
-        after: write_span(*at),
+        after: format_duration(*at),
     };
     let reason = match preview.ending {
         Ending::Delivered => None,
@@ -341,7 +341,7 @@ pub(super) async fn preview(
     };
     let body = PreviewOut {
         policy: &policy.name,
-        outage: asked.outage.map(write_span),
+        outage: asked.outage.map(format_duration),
         seed: asked.seed,
         attempts: preview.attempts.iter().enumerate().map(planned).collect(),
         arrives_at: preview.arrival().map(|at| at.as_secs_f64()),

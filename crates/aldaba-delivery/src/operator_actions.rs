@@ -5,21 +5,21 @@ use crate::{ConditionCause, Controls, Health, HealthStatus, Ordering, Timestamp}
 impl Health {
     /// What becomes of the health when an endpoint's controls change, where anything does, with the cause for its
     /// history. `resume`: someone asked to have it active. A block that ends with its ordering has no cause of its own.
-    pub fn reconfigured(
+    pub fn after_controls_change(
         &self,
         before: Controls,
         after: Controls,
         resume: bool,
         at: Timestamp,
     ) -> Option<(Self, Option<ConditionCause>)> {
-        if let Some((health, cause)) = self.switched(before.disabled, after.disabled, resume, at) {
+        if let Some((health, cause)) = self.after_toggle(before.disabled, after.disabled, resume, at) {
             return Some((health, Some(cause)));
         }
-        self.reordered(before.ordering, after.ordering, at).map(|health| (health, None))
+        self.after_ordering_change(before.ordering, after.ordering, at).map(|health| (health, None))
     }
 
     /// The same for the switch alone: whether the endpoint was turned off before, and is now.
-    pub fn switched(
+    pub fn after_toggle(
         &self,
         was_off: bool,
         is_off: bool,
@@ -41,7 +41,7 @@ impl Health {
 
     /// A block ends with the ordering that asked for it. `None`: there is none, or the orderings before and after both
     /// ask for it.
-    pub fn reordered(&self, before: Ordering, after: Ordering, at: Timestamp) -> Option<Self> {
+    pub fn after_ordering_change(&self, before: Ordering, after: Ordering, at: Timestamp) -> Option<Self> {
         let ends = self.status == HealthStatus::Blocked && !(before.blocks() && after.blocks());
         ends.then(|| self.unblocked(at))
     }
@@ -107,16 +107,16 @@ mod tests {
     }
 
     fn cause(health: &Health, was_off: bool, is_off: bool, resume: bool) -> Option<ConditionCause> {
-        health.switched(was_off, is_off, resume, NOW).map(|(_, cause)| cause)
+        health.after_toggle(was_off, is_off, resume, NOW).map(|(_, cause)| cause)
     }
 
     #[test]
     fn turning_off_keeps_what_attempts_made_and_turning_on_begins_anew() {
         let failed = of(HealthStatus::Failed);
-        let (off, cause) = failed.switched(false, true, false, NOW).expect("it was on");
+        let (off, cause) = failed.after_toggle(false, true, false, NOW).expect("it was on");
         assert_eq!((off.status, off.failure_count, off.epoch), (HealthStatus::Failed, 3, 1));
         assert_eq!(cause, ConditionCause::TurnedOff);
-        let (on, cause) = off.switched(true, false, false, NOW).expect("it was off");
+        let (on, cause) = off.after_toggle(true, false, false, NOW).expect("it was off");
         assert_eq!((on.status, on.failure_count, on.epoch), (HealthStatus::Active, 0, 2));
         assert_eq!((on.released_at, on.released_by_person), (Some(NOW), true));
         assert_eq!(cause, ConditionCause::TurnedOn);
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn a_block_ends_unless_both_orderings_ask_for_it() {
         let blocked = of(HealthStatus::Blocked);
-        assert_eq!(blocked.reordered(BLOCKING, BLOCKING, NOW), None);
+        assert_eq!(blocked.after_ordering_change(BLOCKING, BLOCKING, NOW), None);
         for (before, after) in
             [(BLOCKING, Ordering::None), (Ordering::None, BLOCKING), (Ordering::None, Ordering::None)]
         {
-            let health = blocked.reordered(before, after, NOW).expect("it ends");
+            let health = blocked.after_ordering_change(before, after, NOW).expect("it ends");
             assert_eq!((health.status, health.released_at), (HealthStatus::Active, Some(NOW)));
         }
-        assert_eq!(of(HealthStatus::Failed).reordered(BLOCKING, Ordering::None, NOW), None);
+        assert_eq!(of(HealthStatus::Failed).after_ordering_change(BLOCKING, Ordering::None, NOW), None);
     }
 
     #[test]
@@ -152,13 +152,13 @@ mod tests {
         let before = Controls { disabled: false, ordering: BLOCKING };
         let after = |disabled| Controls { disabled, ordering: Ordering::None };
         let became = |disabled, resume| {
-            let (health, cause) = blocked.reconfigured(before, after(disabled), resume, NOW)?;
+            let (health, cause) = blocked.after_controls_change(before, after(disabled), resume, NOW)?;
             Some((health.status, cause))
         };
         assert_eq!(became(true, false), Some((HealthStatus::Blocked, Some(ConditionCause::TurnedOff))));
         assert_eq!(became(false, true), Some((HealthStatus::Active, Some(ConditionCause::Resumed))));
         assert_eq!(became(false, false), Some((HealthStatus::Active, None)));
-        assert_eq!(blocked.reconfigured(before, before, false, NOW), None);
+        assert_eq!(blocked.after_controls_change(before, before, false, NOW), None);
     }
 
     #[test]

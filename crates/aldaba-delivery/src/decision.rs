@@ -6,14 +6,14 @@ use crate::{
 
 /// An attempt that was judged: outcome → class → transition.
 #[derive(Clone, Debug)]
-pub struct Conclusion {
+pub struct Decision {
     pub class: Class,
     pub transition: Transition,
     /// The policy that the endpoint's health is judged by.
     health_policy: Policy,
 }
 
-impl Conclusion {
+impl Decision {
     /// Of an attempt that was due. `delivery.attempts` counts it already. While the clock is not trusted, no delivery
     /// ends and no endpoint fails because time has passed.
     pub fn of(
@@ -73,11 +73,11 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-    fn conclusion(policy: &str, attempts: u32, may_end_by_time: bool) -> Conclusion {
+    fn conclusion(policy: &str, attempts: u32, may_end_by_time: bool) -> Decision {
         let policy = builtin(policy, &Overrides::default()).expect("it is built in").expect("it is valid");
         let delivery = Delivery { attempts, clock_start: NOW.before(YEAR) };
         let outcome = Outcome::failed(FailureKind::Timeout, "reading the head");
-        Conclusion::of(&policy, &delivery, &outcome, may_end_by_time, NOW, Chance(0))
+        Decision::of(&policy, &delivery, &outcome, may_end_by_time, NOW, Chance(0))
     }
 
     #[test]
