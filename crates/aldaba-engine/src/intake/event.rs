@@ -1,6 +1,6 @@
 //! An event as its sender hands it in.
 
-use crate::directory::Once;
+use crate::configuration::Once;
 use aldaba_delivery::filter::Facts;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::{Content, Endpoint};

@@ -2,7 +2,7 @@ use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
 use super::shortage;
 use super::stream::Stream;
 use super::tls;
-use crate::transport::RESPONSE_KEPT;
+use crate::delivering::RESPONSE_KEPT;
 use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
 use bytes::{Bytes, BytesMut};
 use http::header::{LOCATION, RETRY_AFTER};

@@ -38,8 +38,8 @@ pub use roots::{RootsError, read_roots};
 pub use target::{Credentials, TargetUrl, UrlRefused};
 pub use tls::client_tls;
 
-use crate::background::Background;
-use crate::transport::{Sending, Transport, WireRequest, WireResponse};
+use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
+use crate::housekeeping::background::Background;
 use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{Failure, FailureKind, Outcome};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 use super::exchange::{Exchanged, Interrupted, MAX_HEAD, broken, lost, malformed, read_head, too_much};
 use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
 use super::stream::Stream;
-use crate::transport::RESPONSE_KEPT;
+use crate::delivering::RESPONSE_KEPT;
 use aldaba_delivery::{Failure, FailureKind};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};

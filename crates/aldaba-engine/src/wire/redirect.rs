@@ -1,7 +1,7 @@
 use super::exchange::Exchanged;
 use super::identity::Identity;
 use super::target::request_target;
-use crate::transport::WireRequest;
+use crate::delivering::WireRequest;
 use aldaba_delivery::policy::Redirects;
 use aldaba_delivery::{Failure, FailureKind};
 use bytes::Bytes;
