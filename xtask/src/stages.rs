@@ -206,7 +206,7 @@ fn measure() -> Result<Command, String> {
     let built = root().join("target/release");
     let mut suite = Command::new(built.join("bench"));
     suite.arg("--server").arg(built.join("aldaba"));
-    suite.arg("--document").arg(root().join("docs/performance.md"));
+    suite.arg("--document").arg(root().join("docs/internals/performance.md"));
     Ok(suite)
 }
 
