@@ -1,7 +1,7 @@
 //! Which endpoints want a message.
 
 use crate::aside::Aside;
-use aldaba_delivery::filter::{Facts, Filters, Unmet};
+use aldaba_delivery::filter::{FilterInput, FilterSet, UnmetCondition};
 use aldaba_store::{Message, Subscription, Tenant};
 
 /// Looks that are taken on the thread that has a message, about a millisecond of them; more would make others wait.
@@ -18,12 +18,12 @@ pub enum Mismatch {
     /// It has a list of channels, and the message has none of them.
     Channel,
     /// It has a filter, and this is what does not hold.
-    Filter(Unmet),
+    Filter(UnmetCondition),
 }
 
 /// For each of some endpoints why such a message would not go to it; `None`: it would. One without channels takes every
 /// message; one with channels takes only messages that share at least one. The payload is read once for all.
-pub fn mismatches(endpoints: &[Subscription], facts: &Facts<'_>) -> Vec<Option<Mismatch>> {
+pub fn mismatches(endpoints: &[Subscription], facts: &FilterInput<'_>) -> Vec<Option<Mismatch>> {
     let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
     let by_lists = |endpoint: &Subscription| {
         if !endpoint.event_types.is_empty() && !listed(&endpoint.event_types, facts.event_type) {
@@ -41,7 +41,7 @@ pub fn mismatches(endpoints: &[Subscription], facts: &Facts<'_>) -> Vec<Option<M
         None => endpoint.filter.clone(),
         Some(_) => None,
     });
-    if let Some(filters) = Filters::new(asked) {
+    if let Some(filters) = FilterSet::new(asked) {
         let explaining = filters.explain(*facts);
         for (place, mismatch) in all.iter_mut().enumerate() {
             *mismatch = mismatch.take().or_else(|| explaining.unmet(place).map(Mismatch::Filter));
@@ -67,7 +67,7 @@ pub(crate) async fn mismatches_of(
 
 /// Looks that it takes to find out who wants a message with so many bytes of payload.
 pub(crate) fn looks(tenant: &Tenant, payload: usize) -> u64 {
-    let filters = tenant.filters.as_ref().map_or(0, |filters| filters.work().at(payload));
+    let filters = tenant.filters.as_ref().map_or(0, |filters| filters.match_cost().at(payload));
     filters.saturating_add(tenant.endpoints.len() as u64)
 }
 
@@ -75,9 +75,9 @@ pub(crate) fn looks(tenant: &Tenant, payload: usize) -> u64 {
 /// only where one that has come so far asks for it.
 pub(crate) fn wanting<'t>(
     tenant: &'t Tenant,
-    facts: &'t Facts<'t>,
+    facts: &'t FilterInput<'t>,
 ) -> impl Iterator<Item = &'t Subscription> {
-    let mut filters = tenant.filters.as_ref().map(|filters| filters.over(*facts));
+    let mut filters = tenant.filters.as_ref().map(|filters| filters.run(*facts));
     tenant.endpoints.iter().enumerate().filter_map(move |(place, endpoint)| {
         let wants = endpoint.lists(facts.event_type, facts.channels)
             && filters.as_mut().is_none_or(|filters| filters.passes(place));

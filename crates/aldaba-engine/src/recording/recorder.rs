@@ -7,7 +7,7 @@ use crate::scheduling::Gates;
 use crate::scheduling::{Event, Inbox};
 use crate::{ClockTrust, Entropy, WireResponse};
 use aldaba_delivery::{
-    AppId, AttemptId, Conclusion, Delivery, Ending, EndpointId, Health, MessageId, OrgId, Outcome, Reason,
+    AppId, AttemptId, Decision, Delivery, Ending, EndpointId, Health, MessageId, OrgId, Outcome, Reason,
     Timestamp, Transition,
 };
 use aldaba_store::{Done, Error, LastAttempt, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
@@ -25,7 +25,7 @@ pub(crate) struct Recorder {
 /// What an attempt means for its delivery.
 pub(crate) struct Judged {
     attempt: NewAttempt,
-    conclusion: Conclusion,
+    conclusion: Decision,
     /// How the delivery waits from now on, if it does.
     again: Option<Waiting>,
 }
@@ -55,7 +55,7 @@ impl Judged {
             clock_start: start.waiting.clock_start,
         };
         let trusted = trust.may_end_by_time();
-        let conclusion = Conclusion::of(policy, &delivery, outcome, trusted, now, entropy.chance());
+        let conclusion = Decision::of(policy, &delivery, outcome, trusted, now, entropy.chance());
         let success = conclusion.delivered();
         if !success {
             report(start, &delivery, &conclusion.transition, outcome);
@@ -78,7 +78,7 @@ impl Sent {
             duration: took,
             status_code: response.outcome.status(),
             failure: match &response.outcome {
-                Outcome::Answered(_) => None,
+                Outcome::Response(_) => None,
                 Outcome::Failed(failure) => Some(failure.kind),
             },
             error: if success { String::new() } else { response.outcome.recorded_error() },
@@ -122,7 +122,7 @@ impl Recorder {
             End::Sent(judged) => {
                 let Judged { attempt, conclusion, again } = *judged;
                 let health = conclusion.health(known, start.target.ordering, now);
-                let Conclusion { class, transition, .. } = conclusion;
+                let Decision { class, transition, .. } = conclusion;
                 let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;

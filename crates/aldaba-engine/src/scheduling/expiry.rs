@@ -13,7 +13,9 @@ use crate::scheduling::cancel::ended;
 use crate::scheduling::lane::Searched;
 use crate::scheduling::task::{Dispatcher, Event, Inbox};
 use crate::{Clock, ClockTrust, Policies};
-use aldaba_delivery::{AppId, Delivery, EndpointId, Ordering, OrgId, Reason, StopRule, Timestamp, Wait};
+use aldaba_delivery::{
+    AppId, Delivery, EndpointId, Ordering, OrgId, PendingAttempt, Reason, StopRule, Timestamp,
+};
 use aldaba_store::{
     Done, DueQuery, Endpoint, Error, KeptEndpoint, Notice, Record, Recorded, Seq, StartedCursor, StartedPage,
     StartedQuery, Store, Turn, Waiting,
@@ -119,7 +121,7 @@ impl Expirer {
             searched.oldest = Some(if searched.held { oldest } else { rule.clock_start(oldest) });
             return Ok(searched);
         };
-        let mut after = rule.owed_until().map(|due_at| {
+        let mut after = rule.release_owed_until().map(|due_at| {
             let turn = Turn { due_at, seq: Seq(i64::MAX) };
             StartedCursor::Untried(turn)
         });
@@ -298,7 +300,7 @@ impl Dispatcher {
     }
 }
 
-pub(crate) fn wait(waiting: &Waiting) -> Wait {
+pub(crate) fn wait(waiting: &Waiting) -> PendingAttempt {
     let Waiting { due_at, attempts, clock_start, replayed, .. } = *waiting;
-    Wait { delivery: Delivery { attempts, clock_start }, due_at, replayed }
+    PendingAttempt { delivery: Delivery { attempts, clock_start }, due_at, replayed }
 }

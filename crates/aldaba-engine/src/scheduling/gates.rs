@@ -14,7 +14,7 @@ use crate::scheduling::held_hosts::HeldHost;
 use crate::scheduling::lane::{FixedMap, Ramp};
 use crate::scheduling::wait_reasons::{HostHold, Question};
 use aldaba_delivery::{
-    AppId, Class, EndpointId, Gate, GateKey, OrgId, Origin, Passage, Policy, Timestamp, Transition,
+    AppId, Class, EndpointId, Gate, GateAdmission, GateKey, OrgId, Origin, Policy, Timestamp, Transition,
 };
 use aldaba_store::{GateRecord, Seq};
 use post::Post;
@@ -119,18 +119,18 @@ impl Gates {
     /// probe is behind the gate until [`Gates::left`].
     pub(crate) fn enter(&mut self, visitor: &Visitor<'_>, now: Timestamp) -> Entrance {
         let (target, policy) = (visitor.target, &visitor.target.policy);
-        if !policy.takes_part_in_gates() || self.table.is_empty() {
+        if !policy.uses_gates() || self.table.is_empty() {
             return Entrance::Open;
         }
         let keys = keys(target);
         let passages = keys.each_ref().map(|key| match self.table.get(key) {
-            Some(post) if policy.takes_part_in(key.scope) => post.gate.passage(policy, now),
-            _ => Passage::Open,
+            Some(post) if policy.uses_gate(key.scope) => post.gate.admission(policy, now),
+            _ => GateAdmission::Open,
         });
         // Of two probes it waits for the wider gate's first.
-        if let Some((key, binding)) = Passage::binding(keys.iter().zip(passages).rev()) {
+        if let Some((key, binding)) = GateAdmission::strictest(keys.iter().zip(passages).rev()) {
             self.wait(visitor, &keys, &passages);
-            if let Passage::Held(until) = binding {
+            if let GateAdmission::Held(until) = binding {
                 return Entrance::At(until);
             }
             if let Some(post) = self.table.get_mut(key) {
@@ -138,19 +138,19 @@ impl Gates {
             }
             return Entrance::Waits;
         }
-        let ramps = keys.iter().filter(|key| policy.takes_part_in(key.scope));
+        let ramps = keys.iter().filter(|key| policy.uses_gate(key.scope));
         let ramps = ramps.filter_map(|key| self.table.get(key)?.ramp);
         if let Some(later) = ramps.filter_map(|ramp| ramp.ready(now).err()).max() {
             return Entrance::At(later);
         }
         for (key, passage) in keys.iter().zip(passages) {
-            let Some(post) = self.table.get_mut(key).filter(|_| policy.takes_part_in(key.scope)) else {
+            let Some(post) = self.table.get_mut(key).filter(|_| policy.uses_gate(key.scope)) else {
                 continue;
             };
             if let Some(ramp) = &mut post.ramp {
                 ramp.take();
             }
-            if passage == Passage::Probe {
+            if passage == GateAdmission::Probe {
                 post.gate.probing = true;
                 post.prober = Some(visitor.head);
             }
@@ -158,10 +158,10 @@ impl Gates {
         Entrance::Open
     }
 
-    fn wait(&mut self, visitor: &Visitor<'_>, keys: &[GateKey; 2], passages: &[Passage; 2]) {
+    fn wait(&mut self, visitor: &Visitor<'_>, keys: &[GateKey; 2], passages: &[GateAdmission; 2]) {
         let Visitor { endpoint, target, deliveries, .. } = *visitor;
         let behind = [0, 1].map(|one| {
-            let post = self.table.get_mut(&keys[one]).filter(|_| passages[one] != Passage::Open)?;
+            let post = self.table.get_mut(&keys[one]).filter(|_| passages[one] != GateAdmission::Open)?;
             post.behind.insert(endpoint, target.app, deliveries);
             self.table.shared_key(&keys[one])
         });
@@ -186,9 +186,9 @@ impl Gates {
     pub(crate) fn still_open(&self, start: &Start, now: Timestamp) -> bool {
         let policy = &start.target.policy;
         keys(&start.target).iter().all(|key| match self.table.get(key) {
-            Some(post) if policy.takes_part_in(key.scope) => {
+            Some(post) if policy.uses_gate(key.scope) => {
                 let is_probe = post.prober == Some(start.waiting.seq);
-                post.gate.passage(policy, now).lets_start(is_probe)
+                post.gate.admission(policy, now).admits_start(is_probe)
             }
             _ => true,
         })
@@ -206,10 +206,10 @@ impl Gates {
     }
 
     fn binding_hold(&self, keys: &[GateKey], policy: &Policy, now: Timestamp) -> Option<HostHold> {
-        let keys = keys.iter().filter(|key| policy.takes_part_in(key.scope));
-        let passages = keys.filter_map(|key| Some((key, self.table.get(key)?.gate.passage(policy, now))));
-        let (key, passage) = Passage::binding(passages)?;
-        let until = if let Passage::Held(until) = passage { Some(until) } else { None };
+        let keys = keys.iter().filter(|key| policy.uses_gate(key.scope));
+        let passages = keys.filter_map(|key| Some((key, self.table.get(key)?.gate.admission(policy, now))));
+        let (key, passage) = GateAdmission::strictest(passages)?;
+        let until = if let GateAdmission::Held(until) = passage { Some(until) } else { None };
         Some(HostHold { scope: key.scope, until })
     }
 
@@ -223,7 +223,7 @@ impl Gates {
         now: Timestamp,
     ) -> GateNews {
         let (mut news, target) = (GateNews::default(), &start.target);
-        if !target.policy.takes_part_in_gates() {
+        if !target.policy.uses_gates() {
             return news;
         }
         for key in keys(target) {
@@ -291,7 +291,7 @@ impl Gates {
             (_, Some(_)) => post.ramp = None,
             (None, None) => {}
         }
-        let kept = gate.kept();
+        let kept = gate.persisted();
         if !kept.is_clear() || post.may_be_on_disk() {
             news.changed.push(GateRecord { key: key.clone(), gate: kept, why: post.why.clone() });
         }

@@ -220,7 +220,7 @@ impl Turns {
                 }
             };
             let ordering = awake.target.ordering;
-            if let Some(health) = awake.health.reordered(ordering, ordering, now) {
+            if let Some(health) = awake.health.after_ordering_change(ordering, ordering, now) {
                 awake.health = health;
             }
             self.plan_search(endpoint, now, now);
@@ -337,8 +337,8 @@ impl Turns {
             return MayStart::No;
         };
         let is_probe = lane.probing == Some(start.waiting.seq);
-        let lets_start = |awake: &Awake| awake.state().passability(now).lets_start(is_probe);
-        let lane_open = lane.awake.as_deref().is_some_and(lets_start);
+        let admits_start = |awake: &Awake| awake.state().availability(now).admits_start(is_probe);
+        let lane_open = lane.awake.as_deref().is_some_and(admits_start);
         // What the endpoint was changed to since then counts.
         let same = |awake: &Awake| Arc::ptr_eq(&awake.target, &start.target);
         let current = lane.reading == Reading::Done && lane.awake.as_deref().is_some_and(same);

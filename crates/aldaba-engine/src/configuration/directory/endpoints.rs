@@ -102,7 +102,7 @@ impl Directory {
         if endpoint.sealed != current.sealed && !fields.contains(&"url") {
             fields.push("url");
         }
-        if fields.is_empty() && endpoint.switched(current, resume).is_none() {
+        if fields.is_empty() && endpoint.after_toggle(current, resume).is_none() {
             return Ok(current.clone());
         }
         let change = Change::UpdateEndpoint {
@@ -115,7 +115,7 @@ impl Directory {
         let loads = self.filter_change(&endpoint, Some(current)).await?;
         match self.change_with(1, deed, change, loads).await {
             Ok(_) => {
-                if let Some((health, _)) = endpoint.reconfigured(current, resume) {
+                if let Some((health, _)) = endpoint.after_controls_change(current, resume) {
                     endpoint.health = health;
                 }
                 Ok(endpoint)
@@ -146,7 +146,7 @@ impl Directory {
 
     fn notices_of_update(&self, before: &Endpoint, after: &Endpoint, resume: bool) -> Vec<Notice> {
         let mut notices = self.listeners.of_endpoint(after, "endpoint.updated", json!({}));
-        let became = match after.switched(before, resume) {
+        let became = match after.after_toggle(before, resume) {
             Some((_, ConditionCause::TurnedOff)) => {
                 self.listeners.of_endpoint(after, "endpoint.disabled", json!({"trigger": "manual"}))
             }

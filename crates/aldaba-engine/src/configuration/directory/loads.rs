@@ -6,14 +6,14 @@
 use super::ChangeError;
 use crate::aside::Aside;
 use aldaba_delivery::AppId;
-use aldaba_delivery::filter::{Filter, Load, MOST_WORK, MOST_WORK_OF_ONE};
+use aldaba_delivery::filter::{CombinedMatchCost, Filter, MAX_MATCH_COST, MAX_MATCH_COST_PER_FILTER};
 use aldaba_store::{Error, Tenant};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-/// Applications that are remembered, but for those that are in use; and the largest, by [`Load::len`]. Others are read again.
+/// Applications that are remembered, but for those that are in use; and the largest, by [`CombinedMatchCost::len`]. Others are read again.
 const MOST_APPLICATIONS: usize = 32;
 const LARGEST: usize = 50_000;
 /// Filters that are counted on the thread that asks.
@@ -33,7 +33,7 @@ impl Default for Loads {
 }
 
 /// `None`: it has to be read.
-type Known = Option<Load>;
+type Known = Option<CombinedMatchCost>;
 
 /// A change of the filters of one application, which others wait for. It is counted already.
 pub(super) struct Change {
@@ -66,11 +66,11 @@ impl Loads {
             return Ok(None);
         }
         if let Some(new) = &new {
-            let mut alone = Load::default();
+            let mut alone = CombinedMatchCost::default();
             alone.add(new);
-            let work = alone.work().total();
-            if work > MOST_WORK_OF_ONE {
-                return Err(ChangeError::FilterTooCostly { work, most: MOST_WORK_OF_ONE });
+            let work = alone.match_cost().total();
+            if work > MAX_MATCH_COST_PER_FILTER {
+                return Err(ChangeError::FilterTooCostly { work, most: MAX_MATCH_COST_PER_FILTER });
             }
         }
         let mut change = Change { known: self.turn(app).await, new, old };
@@ -78,18 +78,18 @@ impl Loads {
             Some(load) => load,
             None => self.load(read.await?).await,
         };
-        let before = load.work().total();
+        let before = load.match_cost().total();
         if let Some(old) = &change.old {
             load.remove(old);
         }
         if let Some(new) = &change.new {
             load.add(new);
         }
-        let work = load.work().total();
+        let work = load.match_cost().total();
         *change.known = Some(load);
-        if work > MOST_WORK.max(before) {
+        if work > MAX_MATCH_COST.max(before) {
             change.settle(false);
-            return Err(ChangeError::FiltersTooCostly { work, most: MOST_WORK });
+            return Err(ChangeError::FiltersTooCostly { work, most: MAX_MATCH_COST });
         }
         Ok(Some(change))
     }
@@ -101,9 +101,9 @@ impl Loads {
         Change { known, new: None, old: None }
     }
 
-    async fn load(&self, tenant: Option<Tenant>) -> Load {
+    async fn load(&self, tenant: Option<Tenant>) -> CombinedMatchCost {
         let count = |filters: &[Arc<Filter>]| {
-            let mut load = Load::default();
+            let mut load = CombinedMatchCost::default();
             filters.iter().for_each(|filter| load.add(filter));
             load
         };

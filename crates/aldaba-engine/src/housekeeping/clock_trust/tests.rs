@@ -1,7 +1,7 @@
 use super::*;
 use crate::{SteppedClock, SystemClock};
 use aldaba_delivery::policy::{Overrides, builtin};
-use aldaba_delivery::{Chance, Conclusion, Delivery, FailureKind, Health, HealthStatus, Ordering, Outcome};
+use aldaba_delivery::{Chance, Decision, Delivery, FailureKind, Health, HealthStatus, Ordering, Outcome};
 
 const HOUR_MILLIS: i64 = 3_600_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -44,7 +44,7 @@ fn an_endpoint_is_not_failed_by_the_days_that_a_clock_has_leapt() {
             (Delivery { attempts: 1, clock_start: now }, Outcome::failed(FailureKind::Timeout, ""));
         let policy = builtin("standard", &Overrides::default()).unwrap().unwrap();
         let trusted = trust.may_end_by_time();
-        let conclusion = Conclusion::of(&policy, &delivery, &outcome, trusted, now, Chance(0));
+        let conclusion = Decision::of(&policy, &delivery, &outcome, trusted, now, Chance(0));
         conclusion.health(&failing, Ordering::None, now).status
     };
     assert_eq!(status(), HealthStatus::Failed);

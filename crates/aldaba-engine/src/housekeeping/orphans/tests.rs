@@ -9,7 +9,7 @@ use crate::{
     Vault,
 };
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Failure, FailureKind, MessageId, OrgId, Outcome, Reason};
+use aldaba_delivery::{AttemptFailure, FailureKind, MessageId, OrgId, Outcome, Reason};
 use aldaba_store::{
     Actor, DeliveryState, EndpointConfig, Order, Page, Part, Source, SourceEvent, SourceEventsQuery, Store,
     StoreOptions, WhichApplication,
@@ -25,7 +25,7 @@ struct Nobody;
 
 impl Transport for Nobody {
     fn send(&self, _: WireRequest) -> Sending {
-        let failure = Failure { kind: FailureKind::Timeout, detail: "nobody is there".into() };
+        let failure = AttemptFailure { kind: FailureKind::Timeout, detail: "nobody is there".into() };
         Box::pin(async { WireResponse { outcome: Outcome::Failed(failure), body: Bytes::new() } })
     }
 }

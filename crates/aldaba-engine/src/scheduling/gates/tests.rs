@@ -2,7 +2,7 @@ use super::*;
 use crate::Options;
 use crate::scheduling::lane::Standing;
 use aldaba_delivery::policy::{GateRule, PolicySpec};
-use aldaba_delivery::{Answer, Ending, Failure, FailureKind, MessageId, Outcome, Policy};
+use aldaba_delivery::{AttemptFailure, Ending, FailureKind, MessageId, Outcome, Policy, ResponseHead};
 use aldaba_store::Waiting;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -69,7 +69,7 @@ fn enter(gates: &mut Gates, start: &Start, now: Timestamp) -> Entrance {
 
 /// An attempt that met no connection.
 fn refused(gates: &mut Gates, start: &Start, now: Timestamp) -> GateNews {
-    let failure = Failure { kind: FailureKind::Connect, detail: "refused".into() };
+    let failure = AttemptFailure { kind: FailureKind::Connect, detail: "refused".into() };
     let class = Class::of(&start.target.policy, &Outcome::Failed(failure));
     gates.after_attempt(start, &class, &Transition::Retry { due_at: now + MINUTE }, "refused", now)
 }
@@ -106,7 +106,7 @@ fn a_probe_from_before_the_gate_was_opened_does_not_end_a_newer_one() {
 }
 
 fn class_of(status: u16) -> (Class, Transition) {
-    let outcome = Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None });
+    let outcome = Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: None });
     let class = Class::of(&start(0).target.policy, &outcome);
     (class, Transition::Settle(Ending::Delivered))
 }

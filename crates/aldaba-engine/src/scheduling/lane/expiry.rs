@@ -4,7 +4,7 @@
 //! moment: none of them has a clock that started earlier. It is lowered by what the lane hears, and set anew by every
 //! search, which reads what has started before and when the rest has.
 
-use aldaba_delivery::{Health, Timestamp, first_past_stop};
+use aldaba_delivery::{Health, Timestamp, first_after_stop_date};
 use std::time::Duration;
 
 /// How long until the first search where the store has to say what waits, or under which policy. Most lanes have sent
@@ -64,7 +64,7 @@ impl Searched {
     /// When to search next, right after the next stop date. `None`: none is known, or it has come already and what waits could
     /// not be ended: then the next walk looks again.
     pub(crate) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
-        let past = first_past_stop(self.oldest.filter(|_| !self.held)?, self.stop_after?);
+        let past = first_after_stop_date(self.oldest.filter(|_| !self.held)?, self.stop_after?);
         (past > now).then_some(past)
     }
 }
@@ -189,7 +189,7 @@ impl Expiry {
             StopAfter::After(_) if self.oldest == Timestamp::MIN => now + FIRST_SEARCH_DELAY,
             StopAfter::After(span) => {
                 let clock_start = health.map_or(self.oldest, |health| health.clock_start(self.oldest));
-                let past = first_past_stop(clock_start, span);
+                let past = first_after_stop_date(clock_start, span);
                 if until >= past { now } else { past }
             }
         };

@@ -295,7 +295,7 @@ impl Turns {
             return Turn::Later;
         };
         if let Some(rule) = rule {
-            match rule.clock_at_turn(&wait(&head), now, || self.trust.may_end_by_time()) {
+            match rule.clock_start_when_selected(&wait(&head), now, || self.trust.may_end_by_time()) {
                 Some(clock_start) => head.clock_start = clock_start,
                 None => return Turn::Overdue,
             }

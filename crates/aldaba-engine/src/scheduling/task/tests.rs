@@ -6,7 +6,7 @@ use crate::{
     Engine, NewApplication, NewEvent, Options, Parts, Policies, Sent, SystemClock, SystemEntropy, Vault,
 };
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, MessageId, OrgId, Outcome};
+use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
 use aldaba_store::{Actor, DeliveryState, EndpointConfig, StoreOptions, WhichApplication};
 use bytes::Bytes;
 use std::path::Path;
@@ -28,8 +28,8 @@ impl Transport for Receiver {
             if !answers {
                 std::future::pending::<()>().await;
             }
-            let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
-            WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
+            let answer = ResponseHead { status: 200, phrase: "".into(), retry_after: None };
+            WireResponse { outcome: Outcome::Response(answer), body: Bytes::new() }
         })
     }
 }
