@@ -4,7 +4,7 @@ use crate::api::request::json;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
-use crate::token::{Caller, Rights, Shown};
+use crate::token::{Caller, CallerCredential, Rights};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_store::{Scope, Who};
 use axum::extract::State;
@@ -59,8 +59,8 @@ async fn whoami(caller: Caller) -> Response {
         Rights::Portal(capabilities) => (None, Some(capabilities.names())),
     };
     let (permission_source, key_id, expires_at) = match caller.shown() {
-        Shown::Key { id, expires_at } => ("RegionalAuthToken", Some(id), expires_at),
-        Shown::Token { expires_at, .. } => ("SvixJwt", None, expires_at),
+        CallerCredential::Key { id, expires_at } => ("RegionalAuthToken", Some(id), expires_at),
+        CallerCredential::Token { expires_at, .. } => ("SvixJwt", None, expires_at),
     };
     let (key_name, session_id) = match &caller.actor().who {
         Who::Key { name, .. } => (Some(name.as_str()), None),
@@ -85,8 +85,10 @@ async fn whoami(caller: Caller) -> Response {
 async fn logout(State(api): State<Api>, caller: Caller) -> Result<StatusCode, Error> {
     let directory = api.directory(&caller);
     match caller.shown() {
-        Shown::Key { id, .. } => directory.revoke_key(caller.org(), id).await?,
-        Shown::Token { mark, expires_at } => directory.revoke_token(caller.org(), mark, expires_at).await?,
+        CallerCredential::Key { id, .. } => directory.revoke_key(caller.org(), id).await?,
+        CallerCredential::Token { mark, expires_at } => {
+            directory.revoke_token(caller.org(), mark, expires_at).await?
+        }
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,7 +2,7 @@
 
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
-use crate::token::{Caller, Refused};
+use crate::token::{Caller, TokenError};
 use aldaba_delivery::OrgId;
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
@@ -116,7 +116,7 @@ impl FromRequestParts<Api> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
         // Absent only where a handler asks who calls and its route lets anyone in.
-        parts.extensions.get().cloned().ok_or_else(|| refusal(Refused::Invalid))
+        parts.extensions.get().cloned().ok_or_else(|| refusal(TokenError::Invalid))
     }
 }
 
@@ -143,33 +143,33 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-fn refusal(refused: Refused) -> Error {
+fn refusal(refused: TokenError) -> Error {
     let (unauthorized, bad) = (StatusCode::UNAUTHORIZED, StatusCode::BAD_REQUEST);
     match refused {
-        Refused::Invalid => Error::new(
+        TokenError::Invalid => Error::new(
             unauthorized,
             Code::AuthenticationFailed,
             "Invalid token: it is no API key, and not signed with the secret of this server; `aldaba token create` makes one",
         ),
-        Refused::Expired => Error::new(
+        TokenError::Expired => Error::new(
             unauthorized,
             Code::AuthenticationFailed,
             "Invalid token: the API key has expired; make another",
         ),
-        Refused::Ended => Error::new(
+        TokenError::Ended => Error::new(
             unauthorized,
             Code::AuthenticationFailed,
             "Invalid token: it has been ended before its time; make another",
         ),
-        Refused::IsTheSecret => Error::new(
+        TokenError::IsTheSecret => Error::new(
             unauthorized,
             Code::AuthenticationFailed,
             "Invalid token: this is the secret that signs tokens; make a token with `aldaba token create`",
         ),
-        Refused::NoOrganization => {
+        TokenError::NoOrganization => {
             Error::new(bad, Code::BadToken, "The token's `sub` is not an organization's id (org_…)")
         }
-        Refused::NoApplication => Error::new(
+        TokenError::NoApplication => Error::new(
             bad,
             Code::BadToken,
             "The token has an `org`, so that must be an organization's id (org_…) and `sub` an application's (app_…)",
