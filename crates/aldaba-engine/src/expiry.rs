@@ -15,8 +15,8 @@ use crate::recorder::{self, Written};
 use crate::{Clock, ClockTrust, Policies};
 use aldaba_delivery::{AppId, Delivery, EndpointId, Ordering, OrgId, Reason, StopRule, Timestamp, Wait};
 use aldaba_store::{
-    Done, DueQuery, Endpoint, Error, KeptEndpoint, Notice, Record, Recorded, Seq, StartedCursor, StartedPage,
-    StartedQuery, Store, Turn, Waiting,
+    Done, DueQuery, Endpoint, Error, KeptEndpoint, LanePosition, Notice, PendingDelivery, Record, Recorded,
+    Seq, StartedCursor, StartedPage, StartedQuery, Store,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) struct Expired {
     rule: StopRule,
     ordering: Ordering,
     /// Each with what the organization hears of it.
-    waiting: Vec<(Waiting, Option<Notice>)>,
+    waiting: Vec<(PendingDelivery, Option<Notice>)>,
 }
 
 #[derive(Clone)]
@@ -120,7 +120,7 @@ impl Expirer {
             return Ok(searched);
         };
         let mut after = rule.owed_until().map(|due_at| {
-            let turn = Turn { due_at, seq: Seq(i64::MAX) };
+            let turn = LanePosition { due_at, seq: Seq(i64::MAX) };
             StartedCursor::Untried(turn)
         });
         loop {
@@ -166,7 +166,7 @@ impl Expirer {
         search: SearchFor,
         endpoint: &Endpoint,
         rule: &StopRule,
-        waiting: Vec<Waiting>,
+        waiting: Vec<PendingDelivery>,
     ) -> Result<usize, Error> {
         if waiting.is_empty() {
             return Ok(0);
@@ -180,7 +180,11 @@ impl Expirer {
     }
 
     /// What the organization is told of each, if it wants to hear.
-    async fn notices(&self, endpoint: &Endpoint, waiting: &[Waiting]) -> Result<HashMap<Seq, Notice>, Error> {
+    async fn notices(
+        &self,
+        endpoint: &Endpoint,
+        waiting: &[PendingDelivery],
+    ) -> Result<HashMap<Seq, Notice>, Error> {
         if !self.listeners.wants(endpoint.org) {
             return Ok(HashMap::new());
         }
@@ -298,7 +302,7 @@ impl Dispatcher {
     }
 }
 
-pub(crate) fn wait(waiting: &Waiting) -> Wait {
-    let Waiting { due_at, attempts, clock_start, replayed, .. } = *waiting;
+pub(crate) fn wait(waiting: &PendingDelivery) -> Wait {
+    let PendingDelivery { due_at, attempts, clock_start, replayed, .. } = *waiting;
     Wait { delivery: Delivery { attempts, clock_start }, due_at, replayed }
 }

@@ -20,7 +20,7 @@ use crate::content::Contents;
 use crate::directory::DirectoryAccess;
 use crate::dispatcher::Inbox;
 use crate::{Clock, Entropy, EventTypes};
-use aldaba_store::{Store, WhichApplication};
+use aldaba_store::{ApplicationRef, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Intake {
     /// `patience`: how long a commit is waited for.
     pub(crate) async fn send(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         event: NewEvent,
         patience: Option<Duration>,
     ) -> Result<Sent, SendError> {

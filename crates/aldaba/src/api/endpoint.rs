@@ -13,7 +13,7 @@ use super::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
 use aldaba_engine::{ChangeError, Made};
-use aldaba_store::{Application, Endpoint, Order, WhichApplication};
+use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -158,7 +158,7 @@ pub(super) async fn create(
     let offer = Offer { caller: &caller, asked_before: &[], is_change: false };
     let new = read(&api, &offer, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
-    let which = WhichApplication { org, key: id.to_string() };
+    let which = ApplicationRef { org, key: id.to_string() };
     let uid = new.config.uid.clone();
     match api.directory(&caller).create_endpoint(which, new, once).await {
         Ok(Made::New(made) | Made::Before(made)) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
@@ -255,7 +255,7 @@ pub(super) async fn put(
             may_be_made()?;
             let uid = new.config.uid.get_or_insert_with(|| key.clone());
             let is_named_so = *uid == key;
-            let which = WhichApplication { org: application.org, key: application.id.to_string() };
+            let which = ApplicationRef { org: application.org, key: application.id.to_string() };
             let (uid, subject) =
                 (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
             match api.directory(&caller).create_endpoint(which, new, once).await {

@@ -70,8 +70,8 @@ struct ParametersDocument {
     raw_payload: Option<String>,
 }
 
-pub(super) const MOST_CHANNELS: usize = NewMessage::MOST_CHANNELS;
-pub(super) const MOST_TAGS: usize = NewMessage::MOST_TAGS;
+pub(super) const MOST_CHANNELS: usize = NewMessage::MAX_CHANNELS;
+pub(super) const MOST_TAGS: usize = NewMessage::MAX_TAGS;
 const PARAMETERS: &str = "transformationsParams";
 const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
 const RETENTION_DAYS: &str = "payloadRetentionPeriod";

@@ -8,7 +8,7 @@ use super::message_in::MOST_CHANNELS;
 use super::routes::{Route, example};
 use super::{Api, Error};
 use crate::token::Caller;
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -54,7 +54,7 @@ async fn active(
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
     let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
     fields.finish()?;
-    let which = WhichApplication { org: application.org, key: application.id.to_string() };
+    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     let found = api.engine.has_subscriber(&which, &event_type.unwrap_or_default(), &channels).await?;
     let active =
         found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;
