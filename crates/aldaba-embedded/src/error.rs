@@ -3,7 +3,7 @@ use aldaba_engine::wire::UrlError;
 use aldaba_engine::{
     ChangeError, CheckError, DispatchError, FolderError, PayloadError, ResendError, SendError, SetupError,
 };
-use aldaba_store::{Error as StoreError, Obstacle, OpenError};
+use aldaba_store::{Error as StoreError, OpenError, OrderingObstacle};
 use std::io;
 use std::path::PathBuf;
 
@@ -225,7 +225,7 @@ impl From<ChangeError> for Error {
                 Self::Invalid { field: "filter", why: error.to_string() }
             }
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
-                Obstacle::TooManyWait => "too many deliveries wait to be put in order now".into(),
+                OrderingObstacle::TooManyPending => "too many deliveries wait to be put in order now".into(),
             }),
             ChangeError::TooMany
             | ChangeError::TooManyReplays

@@ -1,5 +1,5 @@
 use crate::Error;
-use aldaba_delivery::{AppId, DEEPEST_PAYLOAD, MessageId, Timestamp, is_too_deep, names};
+use aldaba_delivery::{AppId, MAX_PAYLOAD_DEPTH, MessageId, Timestamp, is_too_deep, names};
 use aldaba_engine::{IdempotencyDigest, NewEvent, digest_of};
 use aldaba_store::NewMessage;
 use bytes::Bytes;
@@ -129,7 +129,7 @@ impl Event {
             return Err(Error::Invalid { field: "payload", why });
         }
         if !self.is_raw && is_too_deep(&self.payload) {
-            let why = format!("is nested more than {DEEPEST_PAYLOAD} levels deep");
+            let why = format!("is nested more than {MAX_PAYLOAD_DEPTH} levels deep");
             return Err(Error::Invalid { field: "payload", why });
         }
         if let Some(id) = &self.id {
@@ -146,8 +146,8 @@ impl Event {
             let why = "must be an hour to 90 days".into();
             return Err(Error::Invalid { field: "payload_retention", why });
         }
-        check_all("channels", &self.channels, NewMessage::MOST_CHANNELS, names::channel)?;
-        check_all("tags", &self.tags, NewMessage::MOST_TAGS, names::tag)?;
+        check_all("channels", &self.channels, NewMessage::MAX_CHANNELS, names::channel)?;
+        check_all("tags", &self.tags, NewMessage::MAX_TAGS, names::tag)?;
         Ok(NewEvent {
             version: self.version.as_deref().map(Into::into),
             channels: self.channels,

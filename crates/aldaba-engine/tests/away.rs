@@ -1,7 +1,7 @@
 //! An engine whose database is unavailable for a while.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, MessageId, OrgId, Outcome};
+use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
 use aldaba_engine::{
     Clock, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendError, Sending, Sent, SystemClock,
     SystemEntropy, Transport, Vault, WireRequest, WireResponse,
@@ -9,7 +9,7 @@ use aldaba_engine::{
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
 use aldaba_store::{
-    Actor, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store, WhichApplication,
+    Actor, ApplicationRef, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -79,8 +79,8 @@ impl Transport for Receiver {
         let answers = self.answers.clone();
         Box::pin(async move {
             let _answer = answers.acquire().await;
-            let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
-            WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
+            let answer = ResponseHead { status: 200, phrase: "".into(), retry_after: None };
+            WireResponse { outcome: Outcome::Response(answer), body: Bytes::new() }
         })
     }
 }
@@ -98,13 +98,13 @@ async fn start(store: Arc<Away>, transport: Arc<Receiver>) -> Engine {
 }
 
 /// An application with an endpoint.
-async fn with_endpoint(engine: &Engine) -> WhichApplication {
+async fn with_endpoint(engine: &Engine) -> ApplicationRef {
     let org = OrgId::from_bytes([1; 20]);
     let directory = engine.directory().by(&Arc::new(Actor::program(org)));
     let (uid, name, metadata) = (Some("a".into()), "a".into(), "{}".into());
     let application = NewApplication { org, uid, name, throttle_rate: None, metadata };
     directory.create_application(application, None).await.unwrap();
-    let which = WhichApplication { org, key: "a".into() };
+    let which = ApplicationRef { org, key: "a".into() };
     let endpoint = EndpointConfig::new("https://a.example/", "standard");
     directory.create_endpoint(which.clone(), endpoint.into(), None).await.unwrap();
     which

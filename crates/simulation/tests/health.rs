@@ -2,14 +2,14 @@
 
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{
-    Answer, AppId, EndpointId, HealthStatus, MessageId, OrgId, Outcome, Reason, Timestamp,
+    AppId, EndpointId, HealthStatus, MessageId, OrgId, Outcome, Reason, ResponseHead, Timestamp,
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
     Behind, ChangeError, Clock, CreateOutcome, Directory, Engine, NewApplication, NewEndpoint, NewEvent,
     Options, Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, Endpoint, EndpointConfig, Error, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, Endpoint, EndpointConfig, Error, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -38,7 +38,7 @@ impl Transport for Receivers {
         let down = self.down.lock().iter().any(|start| url.starts_with(start));
         self.log.lock().push((self.clock.now(), url));
         let status = if down { 503 } else { 200 };
-        let outcome = Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None });
+        let outcome = Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: None });
         let takes = *self.takes.lock();
         Box::pin(async move {
             tokio::time::sleep(takes).await;
@@ -156,8 +156,8 @@ fn org() -> OrgId {
     OrgId::from_bytes([1; 20])
 }
 
-fn which(app: &str) -> WhichApplication {
-    WhichApplication { org: org(), key: app.into() }
+fn which(app: &str) -> ApplicationRef {
+    ApplicationRef { org: org(), key: app.into() }
 }
 
 fn new(url: &str, policy: &str, disabled: bool) -> NewEndpoint {

@@ -2,12 +2,12 @@
 //! real engine, on a simulated clock, over days.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, FailureKind, OrgId, Outcome, Timestamp};
+use aldaba_delivery::{FailureKind, OrgId, Outcome, ResponseHead, Timestamp};
 use aldaba_engine::{
     Clock, CreateOutcome, Engine, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending,
     Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -34,7 +34,7 @@ impl Transport for Failing {
 }
 
 fn status(status: u16) -> Outcome {
-    Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None })
+    Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: None })
 }
 
 /// What one delivery comes to under a policy: the seconds of its requests, and its end.
@@ -83,7 +83,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
     let directory = engine.directory().by(&Arc::new(Actor::command_line(org)));
     let made = directory.create_application(application, None).await;
     assert!(matches!(made, Ok(CreateOutcome::Created(_))));
-    let which = WhichApplication { org, key: "customer".into() };
+    let which = ApplicationRef { org, key: "customer".into() };
     let endpoint = NewEndpoint::from(EndpointConfig::new("https://receiver.example/hook", policy));
     let made = directory.create_endpoint(which.clone(), endpoint, None).await;
     assert!(matches!(made, Ok(CreateOutcome::Created(_))));

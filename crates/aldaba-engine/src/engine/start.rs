@@ -1,29 +1,29 @@
 //! An engine is put together, and set going.
 
 use super::{Engine, Inner};
-use crate::attempt::Sender;
-use crate::background::Background;
 use crate::blocking_pool::BlockingPool;
-use crate::clock_trust::{ClockWatch, TrustedClock};
-use crate::content::ContentBudget;
-use crate::credentials::{Credentials, KeyUseWriter};
-use crate::directory::{DirectoryAccess, DirectoryCore, FilterBudgets, Tenants};
-use crate::dispatcher::{Dispatcher, Inbox};
-use crate::due_times::DueTimes;
-use crate::entries::Entries;
-use crate::expiry::Expirer;
-use crate::gates::Gates;
+use crate::configuration::Entries;
+use crate::configuration::{Credentials, KeyUseWriter};
+use crate::configuration::{DirectoryAccess, DirectoryCore, FilterBudgets, Tenants};
+use crate::delivering::ContentBudget;
+use crate::delivering::Sender;
+use crate::housekeeping::DueTimes;
+use crate::housekeeping::Orphans;
+use crate::housekeeping::background::Background;
+use crate::housekeeping::sequencing;
+use crate::housekeeping::{ClockWatch, TrustedClock};
+use crate::housekeeping::{OperationalListeners, OperationalSender};
+use crate::housekeeping::{Retention, Walks};
+use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
-use crate::operational::{OperationalListeners, OperationalSender};
-use crate::orphans::Orphans;
-use crate::places;
-use crate::recorder::Recorder;
-use crate::replay::Replays;
-use crate::resend::{Places, Resender};
-use crate::retention::{Retention, Walks};
-use crate::source::{InspectionQueue, SourceServices};
-use crate::sweep::Sweep;
-use crate::turns::Turns;
+use crate::recording::recorder::Recorder;
+use crate::replaying::Replays;
+use crate::replaying::{Places, Resender};
+use crate::scheduling::Expirer;
+use crate::scheduling::Gates;
+use crate::scheduling::Sweep;
+use crate::scheduling::Turns;
+use crate::scheduling::{Dispatcher, Inbox};
 use crate::{
     Clock, ClockTrust, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, SourceCache,
     SourceCounters, Transport, Vault,
@@ -162,7 +162,7 @@ impl Engine {
             clock_was_ahead,
         };
         let for_later = Arc::new(Notify::new());
-        let places = places::Places {
+        let places = sequencing::Places {
             store: store.clone(),
             clock: clock.clone(),
             inbox: inbox.clone(),

@@ -1,7 +1,7 @@
 //! What is to be written of an event, by one version of its application.
 
 use super::{Direct, Intake, NewEvent, Quotas, SendError};
-use crate::matching::{MAX_INLINE_MATCH_COST, match_cost, matching_endpoints};
+use crate::intake::matching::{MAX_INLINE_MATCH_COST, match_cost, matching_endpoints};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Subscription, Tenant};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Whether payloads fit their event types.
 
 use super::{Intake, NewEvent};
-use crate::schema::{CheckBudget, CheckError, Schemas};
-use aldaba_store::WhichApplication;
+use crate::configuration::{CheckBudget, CheckError, Schemas};
+use aldaba_store::ApplicationRef;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -12,11 +12,7 @@ const MAX_INLINE_CHECK_BYTES: usize = 16 << 10;
 impl Intake {
     /// What is wrong with the payloads of events, by their types. A type that nobody has described takes everything.
     /// What is quickly found out is found out at once, the rest aside, and all of it within one allowance.
-    pub(super) async fn check(
-        &self,
-        which: &WhichApplication,
-        events: &[NewEvent],
-    ) -> Vec<Option<CheckError>> {
+    pub(super) async fn check(&self, which: &ApplicationRef, events: &[NewEvent]) -> Vec<Option<CheckError>> {
         let mut unfit = vec![None; events.len()];
         let checks = events.iter().enumerate().filter_map(|(index, event)| {
             let schemas = self.event_types.checked(which.org, &event.event_type)?;

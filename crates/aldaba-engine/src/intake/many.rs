@@ -2,8 +2,8 @@
 
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, Quotas, SendError, Sent};
-use crate::matching::{MAX_INLINE_MATCH_COST, match_cost};
-use aldaba_store::{Content, Tenant, WhichApplication};
+use crate::intake::matching::{MAX_INLINE_MATCH_COST, match_cost};
+use aldaba_store::{ApplicationRef, Content, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Intake {
     /// all: nothing was stored, unless it is [`SendError::Late`]. `patience`: how long a commit is waited for.
     pub(crate) async fn send_many(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: Vec<NewEvent>,
         patience: Option<Duration>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
@@ -83,7 +83,7 @@ impl Intake {
     /// is asked about it.
     pub(crate) async fn send_own(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: &[NewEvent],
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         let mut many = Many::new(events, Quotas::default(), None);
@@ -96,7 +96,7 @@ impl Intake {
     /// all: nothing was stored, unless it is [`SendError::Late`].
     async fn settle(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: &[NewEvent],
         many: &mut Many,
     ) -> Result<(), SendError> {

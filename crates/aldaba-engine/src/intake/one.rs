@@ -2,14 +2,14 @@
 
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, SendError, Sent};
-use crate::schema::CheckError;
-use aldaba_store::{Accept, Accepted, WhichApplication};
+use crate::configuration::CheckError;
+use aldaba_store::{Accept, Accepted, ApplicationRef};
 use std::time::Duration;
 
 impl Intake {
     pub(super) async fn send_checked(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         event: &NewEvent,
         unfit: Option<CheckError>,
         patience: Option<Duration>,

@@ -1,6 +1,6 @@
 //! What a sender hears of an event.
 
-use crate::schema::CheckError;
+use crate::configuration::CheckError;
 use aldaba_delivery::{MessageId, SourceId, Timestamp};
 use aldaba_store::{Error, NewMessage, QuotaOf};
 

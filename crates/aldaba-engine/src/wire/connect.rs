@@ -7,7 +7,7 @@ use super::stream::{Socket, WireStream};
 use super::target::{TargetHost, WireTarget};
 use super::tls::Identity;
 use super::tls::Tls;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rustls::pki_types::ServerName;
@@ -47,7 +47,7 @@ impl Connector {
         http2: bool,
         identity: Option<&Identity>,
         deadline: Instant,
-    ) -> Result<WireStream, Failure> {
+    ) -> Result<WireStream, AttemptFailure> {
         let addresses = match timeout_at(deadline, self.allowed_addresses(&target.host)).await {
             Ok(allowed_addresses) => allowed_addresses?,
             // Either the receiver's name server or ours is silent.
@@ -68,7 +68,7 @@ impl Connector {
 
     /// The addresses that may be connected to. One forbidden address rejects all: a name that resolves to
     /// both public and private addresses is likely an attack.
-    async fn allowed_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, Failure> {
+    async fn allowed_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, AttemptFailure> {
         let name = match host {
             TargetHost::Addresses(addresses) => return Ok(addresses.clone()),
             TargetHost::Name(name) => name,
@@ -82,8 +82,8 @@ impl Connector {
 }
 
 /// The tenant learns that the guard refused, but not which address the name resolved to.
-pub(super) fn forbidden() -> Failure {
-    Failure {
+pub(super) fn forbidden() -> AttemptFailure {
+    AttemptFailure {
         kind: FailureKind::TargetForbidden,
         detail: "the target leads to a private, local or reserved address".into(),
     }
@@ -92,26 +92,26 @@ pub(super) fn forbidden() -> Failure {
 pub(super) async fn with_deadline<T>(
     deadline: Instant,
     step: &'static str,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, AttemptFailure>>,
+) -> Result<T, AttemptFailure> {
     timeout_at(deadline, work).await.unwrap_or_else(|_| Err(deadline_failure(deadline, step)))
 }
 
-fn deadline_failure(deadline: Instant, step: &'static str) -> Failure {
+fn deadline_failure(deadline: Instant, step: &'static str) -> AttemptFailure {
     let now = instant_after(Duration::ZERO);
     let failure = timed_out(step);
     match now.saturating_duration_since(deadline) > MAX_TIMER_DELAY {
-        true => Failure { kind: FailureKind::Unsent, ..failure },
+        true => AttemptFailure { kind: FailureKind::Unsent, ..failure },
         false => failure,
     }
 }
 
-pub(super) fn timed_out(step: &'static str) -> Failure {
-    Failure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
+pub(super) fn timed_out(step: &'static str) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
 }
 
 /// Tries the addresses in order, each with a head start over the next, and takes the first connection.
-pub(super) async fn connect_any(addresses: &[IpAddr], port: u16) -> Result<Socket, Failure> {
+pub(super) async fn connect_any(addresses: &[IpAddr], port: u16) -> Result<Socket, AttemptFailure> {
     let tcp = race_connects(addresses, port, TcpStream::connect::<SocketAddr>).await?;
     // Without this, the last bytes of a request would wait for an acknowledgement.
     let _ = tcp.set_nodelay(true);
@@ -122,7 +122,7 @@ async fn race_connects<T, F>(
     addresses: &[IpAddr],
     port: u16,
     connect: impl Fn(SocketAddr) -> F,
-) -> Result<T, Failure>
+) -> Result<T, AttemptFailure>
 where
     F: Future<Output = io::Result<T>>,
 {
@@ -153,31 +153,34 @@ where
     }
 }
 
-fn no_address() -> Failure {
-    Failure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
+fn no_address() -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
 }
 
 /// Whether closing idle connections would free what was missing.
-pub(super) fn is_local_exhaustion(failure: &Failure) -> bool {
+pub(super) fn is_local_exhaustion(failure: &AttemptFailure) -> bool {
     failure.kind == FailureKind::Unsent
         && (failure.detail == NO_LOCAL_RESOURCES || failure.detail == OVERLOADED)
 }
 
-fn server_name(url: &Url) -> Result<ServerName<'static>, Failure> {
+fn server_name(url: &Url) -> Result<ServerName<'static>, AttemptFailure> {
     let name = match url.host() {
         Some(Host::Ipv4(address)) => Some(ServerName::from(IpAddr::V4(address))),
         Some(Host::Ipv6(address)) => Some(ServerName::from(IpAddr::V6(address))),
         Some(Host::Domain(name)) => ServerName::try_from(name.trim_end_matches('.').to_owned()).ok(),
         None => None,
     };
-    name.ok_or(Failure { kind: FailureKind::Tls, detail: "the host name cannot be used for TLS".into() })
+    name.ok_or(AttemptFailure {
+        kind: FailureKind::Tls,
+        detail: "the host name cannot be used for TLS".into(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn with_errors(codes: &[i32]) -> Failure {
+    async fn with_errors(codes: &[i32]) -> AttemptFailure {
         let addresses: Vec<IpAddr> = (1..=codes.len() as u8).map(|n| [127, 0, 0, n].into()).collect();
         let connect = |address: SocketAddr| {
             let IpAddr::V4(v4) = address.ip() else { unreachable!("none was given") };

@@ -1,6 +1,6 @@
 //! Classifies network errors: caused by the receiver, or by this server.
 
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -57,7 +57,7 @@ impl ConnectError {
     }
 
     /// Uses the kind's description, since the error itself can contain an address.
-    pub(super) fn failure(self) -> Failure {
+    pub(super) fn failure(self) -> AttemptFailure {
         let (kind, detail) = match self {
             Self::Shortage => (FailureKind::Unsent, NO_LOCAL_RESOURCES.into()),
             Self::NoRoute => {
@@ -72,7 +72,7 @@ impl ConnectError {
             }
             Self::Network(kind) => (FailureKind::Connect, kind.to_string().into()),
         };
-        Failure { kind, detail }
+        AttemptFailure { kind, detail }
     }
 }
 

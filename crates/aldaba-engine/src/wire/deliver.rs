@@ -13,7 +13,7 @@ use super::stream::WireStream;
 use super::target::WireTarget;
 use super::{WireState, instant_after};
 use aldaba_delivery::policy::Timeouts;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl WireState {
         &self,
         delivery: &mut HopDelivery<'_>,
         body: Bytes,
-    ) -> Result<ExchangeResponse, Failure> {
+    ) -> Result<ExchangeResponse, AttemptFailure> {
         let route = Route::of(delivery.hop, delivery.target);
         if route.http2 {
             return self.deliver_shared(delivery, body, &route).await;
@@ -91,7 +91,7 @@ impl WireState {
         delivery: &mut HopDelivery<'_>,
         body: Bytes,
         route: &Route,
-    ) -> Result<ExchangeResponse, Failure> {
+    ) -> Result<ExchangeResponse, AttemptFailure> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -115,7 +115,7 @@ impl WireState {
         &self,
         delivery: &mut HopDelivery<'_>,
         route: &Route,
-    ) -> Result<PooledConnection, Failure> {
+    ) -> Result<PooledConnection, AttemptFailure> {
         if let Some(permit) = self.http2_pool.take(route) {
             return Ok(PooledConnection::Http2(permit));
         }
@@ -145,7 +145,7 @@ impl WireState {
         &self,
         delivery: &HopDelivery<'_>,
         route: &Route,
-    ) -> Result<PooledConnection, Failure> {
+    ) -> Result<PooledConnection, AttemptFailure> {
         if let Some(waiting) = self.http1_pool.take(route) {
             return Ok(PooledConnection::Http1(waiting));
         }
@@ -166,7 +166,7 @@ impl WireState {
         delivery: &HopDelivery<'_>,
         route: &Route,
         connecting: ConnectPermit,
-    ) -> Result<PooledConnection, Failure> {
+    ) -> Result<PooledConnection, AttemptFailure> {
         let now = instant_after(Duration::ZERO);
         let time_given = delivery.timeouts.connect.min(delivery.deadline.saturating_duration_since(now));
         let deadline = now + time_given;
@@ -199,7 +199,7 @@ impl WireState {
         delivery: &HopDelivery<'_>,
         http2: bool,
         deadline: Instant,
-    ) -> Result<WireStream, Failure> {
+    ) -> Result<WireStream, AttemptFailure> {
         let identity = delivery.hop.identity.as_deref();
         let stream = self.connector.connect(delivery.target, http2, identity, deadline).await;
         if stream.as_ref().is_err_and(connect::is_local_exhaustion) {
@@ -257,7 +257,7 @@ impl WireState {
     }
 }
 
-fn stage_timeout(stage: ExchangeStage) -> Failure {
+fn stage_timeout(stage: ExchangeStage) -> AttemptFailure {
     let kind = if stage == ExchangeStage::Queued { FailureKind::Unsent } else { FailureKind::Timeout };
-    Failure { kind, detail: stage.timeout_detail().into() }
+    AttemptFailure { kind, detail: stage.timeout_detail().into() }
 }

@@ -2,8 +2,8 @@ use super::connect_error;
 use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
 use super::stream::WireStream;
 use super::tls;
-use crate::transport::RESPONSE_KEPT;
-use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
+use crate::delivering::RESPONSE_KEPT;
+use aldaba_delivery::{AttemptFailure, FailureKind, ResponseHead, RetryAfter};
 use bytes::{Bytes, BytesMut};
 use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -31,7 +31,7 @@ const MAX_PHRASE: usize = 200;
 
 /// A complete response.
 pub(super) struct ExchangeResponse {
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseHead,
     pub(super) body: Bytes,
     pub(super) location: Option<HeaderValue>,
     /// The connection, if it can be reused.
@@ -40,7 +40,7 @@ pub(super) struct ExchangeResponse {
 
 /// Why there is no response.
 pub(super) struct ExchangeError {
-    pub(super) failure: Failure,
+    pub(super) failure: AttemptFailure,
     /// No byte of the request was sent, so sending it again is no repetition.
     pub(super) unsent: bool,
     /// The receiver exceeded a limit: its connection is not used again.
@@ -48,11 +48,11 @@ pub(super) struct ExchangeError {
 }
 
 impl ExchangeError {
-    pub(super) fn unsent(failure: Failure) -> Self {
+    pub(super) fn unsent(failure: AttemptFailure) -> Self {
         Self { failure, unsent: true, hostile: false }
     }
 
-    pub(super) fn hostile(failure: Failure) -> Self {
+    pub(super) fn hostile(failure: AttemptFailure) -> Self {
         Self { failure, unsent: false, hostile: true }
     }
 }
@@ -70,7 +70,10 @@ pub(super) async fn exchange(
     hyper::ext::on_informational(&mut request, move |_| counter.note_interim_head());
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| {
-        ExchangeError::unsent(Failure { kind: FailureKind::Internal, detail: error.to_string().into() })
+        ExchangeError::unsent(AttemptFailure {
+            kind: FailureKind::Internal,
+            detail: error.to_string().into(),
+        })
     })?;
     let mut connection = Http1Connection { connection, ended: false };
 
@@ -156,7 +159,7 @@ impl Http1Connection {
                 }
                 Some(error) if error.is_parse() => malformed(format!("not acceptable as HTTP: {error}")),
                 Some(error) if error.is_user() => {
-                    Failure { kind: FailureKind::Internal, detail: error.to_string().into() }
+                    AttemptFailure { kind: FailureKind::Internal, detail: error.to_string().into() }
                 }
                 _ => {
                     let when = match (unsent, progress.stage()) {
@@ -175,14 +178,14 @@ impl Http1Connection {
 
 /// Failures that are neither a response nor a plain close: a rejected client certificate, or exhausted local
 /// resources.
-pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<Failure> {
+pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<AttemptFailure> {
     if let Some(refused) = tls::certificate_alert(error) {
         return Some(refused);
     }
     // A request that may have left in part must not be sent again.
     let kind = if unsent { FailureKind::Unsent } else { FailureKind::Internal };
     connect_error::is_shortage(error)
-        .then(|| Failure { kind, detail: connect_error::NO_LOCAL_RESOURCES.into() })
+        .then(|| AttemptFailure { kind, detail: connect_error::NO_LOCAL_RESOURCES.into() })
 }
 
 /// How an established connection ended.
@@ -196,7 +199,7 @@ fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
 }
 
 /// The receiver sent more than the limits allow.
-pub(super) fn too_much(stage: ExchangeStage) -> Failure {
+pub(super) fn too_much(stage: ExchangeStage) -> AttemptFailure {
     malformed(match stage {
         ExchangeStage::FinalHead => {
             format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones")
@@ -206,7 +209,7 @@ pub(super) fn too_much(stage: ExchangeStage) -> Failure {
     })
 }
 
-pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderValue>, B) {
+pub(super) fn read_head<B>(mut response: Response<B>) -> (ResponseHead, Option<HeaderValue>, B) {
     let status = response.status();
     let phrase = match response.extensions().get::<ReasonPhrase>() {
         Some(sent) => {
@@ -216,7 +219,7 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderV
         None => Cow::Borrowed(status.canonical_reason().unwrap_or_default()),
     };
     let wishes = response.headers().get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
-    let answer = Answer { status: status.as_u16(), phrase, retry_after: RetryAfter::parse(wishes) };
+    let answer = ResponseHead { status: status.as_u16(), phrase, retry_after: RetryAfter::parse(wishes) };
     let location = response.headers_mut().remove(LOCATION);
     (answer, location, response.into_body())
 }
@@ -251,7 +254,7 @@ async fn read_body(
     Ok((kept.freeze(), true))
 }
 
-fn body_failure(error: &hyper::Error) -> Failure {
+fn body_failure(error: &hyper::Error) -> AttemptFailure {
     let io = io_error(error);
     if let Some(failure) = io.and_then(|io| lost(io, false)) {
         return failure;
@@ -270,17 +273,17 @@ fn io_error(error: &hyper::Error) -> Option<&io::Error> {
     error.source()?.downcast_ref()
 }
 
-pub(super) fn malformed(detail: impl Into<Cow<'static, str>>) -> Failure {
-    Failure { kind: FailureKind::Malformed, detail: detail.into() }
+pub(super) fn malformed(detail: impl Into<Cow<'static, str>>) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Malformed, detail: detail.into() }
 }
 
-pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
-    Failure { kind: FailureKind::Broken, detail: detail.into() }
+pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Broken, detail: detail.into() }
 }
 
 /// Once a response has begun, the request has been sent.
-impl From<Failure> for ExchangeError {
-    fn from(failure: Failure) -> Self {
+impl From<AttemptFailure> for ExchangeError {
+    fn from(failure: AttemptFailure) -> Self {
         Self { failure, unsent: false, hostile: false }
     }
 }

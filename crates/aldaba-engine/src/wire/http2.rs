@@ -1,8 +1,8 @@
 use super::http1::{ExchangeError, ExchangeResponse, MAX_HEAD, broken, lost, malformed, read_head, too_much};
 use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
 use super::stream::WireStream;
-use crate::transport::RESPONSE_KEPT;
-use aldaba_delivery::{Failure, FailureKind};
+use crate::delivering::RESPONSE_KEPT;
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
@@ -79,7 +79,7 @@ impl Drop for ActiveRequest<'_> {
 impl Http2Connection {
     /// Opens the connection and waits for the receiver's settings, so its limits are known before the first
     /// request.
-    pub(super) async fn open(stream: WireStream) -> Result<Self, Failure> {
+    pub(super) async fn open(stream: WireStream) -> Result<Self, AttemptFailure> {
         let progress = Arc::clone(stream.progress());
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
@@ -132,7 +132,9 @@ impl Http2Connection {
                 return Err(ExchangeError::unsent(broken("connection closed before the request was sent")));
             }
             Err(error) => {
-                return Err(Failure { kind: FailureKind::Internal, detail: error.to_string().into() }.into());
+                return Err(
+                    AttemptFailure { kind: FailureKind::Internal, detail: error.to_string().into() }.into()
+                );
             }
         };
         // The receiver may have lowered its limit since the permit was taken. Then the stream waits in the
@@ -271,14 +273,14 @@ fn interrupted(error: &h2::Error, answered: bool) -> ExchangeError {
     ExchangeError { unsent: refused && !answered, ..failure.into() }
 }
 
-fn handshake_failure(error: &h2::Error) -> Failure {
+fn handshake_failure(error: &h2::Error) -> AttemptFailure {
     match error.get_io() {
         Some(io) => super::tls::certificate_alert(io).unwrap_or_else(closed_in_handshake),
         None => malformed("the receiver chose HTTP/2 and did not speak it"),
     }
 }
 
-fn closed_in_handshake() -> Failure {
+fn closed_in_handshake() -> AttemptFailure {
     let detail = "the receiver closed the connection during the HTTP/2 handshake".into();
-    Failure { kind: FailureKind::Connect, detail }
+    AttemptFailure { kind: FailureKind::Connect, detail }
 }

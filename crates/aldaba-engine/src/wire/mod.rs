@@ -28,10 +28,10 @@ pub use proxy::{EgressProxy, ProxyUrlError};
 pub use target::{BasicCredentials, TargetUrl, UrlError};
 pub use tls::{Identity, IdentityError, RootsError, client_tls, read_roots};
 
-use crate::background::Background;
-use crate::transport::{Sending, Transport, WireRequest, WireResponse};
+use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
+use crate::housekeeping::background::Background;
 use aldaba_delivery::policy::Timeouts;
-use aldaba_delivery::{Failure, FailureKind, Outcome};
+use aldaba_delivery::{AttemptFailure, FailureKind, Outcome};
 use bytes::Bytes;
 use connect::Connector;
 use deliver::HopDelivery;
@@ -152,7 +152,7 @@ impl WireState {
                 Ok(Some(next)) => hop = next,
                 Ok(None) => {
                     return WireResponse {
-                        outcome: Outcome::Answered(exchanged.answer),
+                        outcome: Outcome::Response(exchanged.answer),
                         body: exchanged.body,
                     };
                 }
@@ -167,7 +167,7 @@ impl WireState {
         body: Bytes,
         timeouts: Timeouts,
         deadline: &mut Instant,
-    ) -> Result<ExchangeResponse, Failure> {
+    ) -> Result<ExchangeResponse, AttemptFailure> {
         let exchanged = match self.connector.guard.check_url(&hop.url) {
             Ok(target) => {
                 let mut delivery = HopDelivery {
@@ -193,11 +193,11 @@ fn instant_after(duration: Duration) -> Instant {
     sleep(duration).deadline()
 }
 
-fn failed(failure: Failure) -> WireResponse {
+fn failed(failure: AttemptFailure) -> WireResponse {
     WireResponse { outcome: Outcome::Failed(failure), body: Bytes::new() }
 }
 
-fn refusal(refused: &UrlError) -> Failure {
+fn refusal(refused: &UrlError) -> AttemptFailure {
     let kind = match refused {
         UrlError::Forbidden => return connect::forbidden(),
         // The endpoint's own URL was parsed before it was stored; this one came from a redirect.
@@ -206,11 +206,11 @@ fn refusal(refused: &UrlError) -> Failure {
         UrlError::HostName => FailureKind::Dns,
         _ => FailureKind::TargetForbidden,
     };
-    Failure { kind, detail: refused.to_string().into() }
+    AttemptFailure { kind, detail: refused.to_string().into() }
 }
 
 /// A redirect leads to another host. Its failures must not count against the endpoint's own host.
-fn attribute_to_redirect(failure: &Failure) -> Failure {
+fn attribute_to_redirect(failure: &AttemptFailure) -> AttemptFailure {
     let kind = match failure.kind {
         FailureKind::Dns | FailureKind::Connect | FailureKind::Tls => FailureKind::Broken,
         FailureKind::ConnectTimeout => FailureKind::Timeout,
@@ -220,5 +220,5 @@ fn attribute_to_redirect(failure: &Failure) -> Failure {
         FailureKind::TargetForbidden => "the redirect was refused",
         _ => "after a redirect",
     };
-    Failure { kind, detail: format!("{what}: {}", failure.detail).into() }
+    AttemptFailure { kind, detail: format!("{what}: {}", failure.detail).into() }
 }

@@ -1,5 +1,5 @@
 use crate::Subscription;
-use aldaba_delivery::filter::Facts;
+use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -62,8 +62,8 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    pub const MOST_CHANNELS: usize = 10;
-    pub const MOST_TAGS: usize = 10;
+    pub const MAX_CHANNELS: usize = 10;
+    pub const MAX_TAGS: usize = 10;
     /// How long a sender may have a payload kept.
     pub const PAYLOAD_RETENTION: RangeInclusive<Duration> =
         Duration::from_secs(3600)..=Duration::from_secs(90 * 24 * 3600);
@@ -98,8 +98,8 @@ impl Message {
 
 impl Message {
     /// What filters look at.
-    pub fn facts(&self) -> Facts<'_> {
-        Facts {
+    pub fn facts(&self) -> FilterInput<'_> {
+        FilterInput {
             event_type: &self.content.event_type,
             channels: &self.channels,
             tags: &self.tags,

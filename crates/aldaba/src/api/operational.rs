@@ -1,20 +1,20 @@
 //! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
 //! messages. They are endpoints like any other, of an application that the management organization has for it.
 
-use super::auth::Access;
-use super::body::Pending;
-use super::endpoint::{self, EndpointOut};
-use super::endpoint_in::{EndpointIn, EndpointUpdate};
-use super::headers::{self, HeadersIn, HeadersOut};
-use super::ids::Ids;
-use super::page::{Listed, PageQuery};
-use super::routes::Route;
-use super::secret::{self, RotateIn, SecretOut};
-use super::{Api, Error};
+use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
+use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
+use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
+use crate::api::endpoint::{self, EndpointOut};
+use crate::api::request::body::Pending;
+use crate::api::request::ids::Ids;
+use crate::api::response::page::{Listed, PageQuery};
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -25,7 +25,7 @@ const SECRET: &str = "/operational-webhook/endpoint/{endpoint_id}/secret";
 const ROTATE: &str = "/operational-webhook/endpoint/{endpoint_id}/secret/rotate";
 const HEADERS: &str = "/operational-webhook/endpoint/{endpoint_id}/headers";
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(ALL, Access::ReadOrganization, list)
             .named(
@@ -93,7 +93,7 @@ fn path(caller: &Caller, endpoint: String) -> Ids<(String, String)> {
 /// The application is made with the first endpoint.
 async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
     let org = caller.org();
-    let which = WhichApplication { org: management(), key: org.to_string() };
+    let which = ApplicationRef { org: management(), key: org.to_string() };
     if api.engine.store().application(which).await?.is_some() {
         return Ok(());
     }
@@ -116,7 +116,7 @@ async fn list(
     query: PageQuery<EndpointId>,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let which = WhichApplication { org: management(), key: caller.org().to_string() };
+    let which = ApplicationRef { org: management(), key: caller.org().to_string() };
     if api.engine.store().application(which).await?.is_none() {
         return Ok(Listed::<()>::nothing().render(|()| ()));
     }

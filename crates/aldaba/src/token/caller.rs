@@ -4,7 +4,7 @@ use super::capability::{Capabilities, Capability};
 use crate::api::Access;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_engine::{CachedKey, management};
-use aldaba_store::{Actor, EventType, Scope};
+use aldaba_store::{Actor, EventType, KeyScope};
 use std::sync::Arc;
 
 /// Whom a token or a key speaks for.
@@ -16,19 +16,19 @@ pub(crate) struct Caller {
     /// `None`: those of all are seen.
     feature_flags: Option<Arc<[String]>>,
     actor: Arc<Actor>,
-    shown: Shown,
+    shown: CallerCredential,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
-    Scope(Scope),
+    Scope(KeyScope),
     /// What people in an application's portal may do.
     Portal(Capabilities),
 }
 
 /// What the caller has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum CallerCredential {
     Key {
         id: ApiKeyId,
         expires_at: Option<Timestamp>,
@@ -41,8 +41,8 @@ pub(crate) enum Shown {
 }
 
 impl Caller {
-    pub(super) fn of_organization(actor: Actor, shown: Shown) -> Self {
-        let (org, rights) = (actor.org, Rights::Scope(Scope::Admin));
+    pub(super) fn of_organization(actor: Actor, shown: CallerCredential) -> Self {
+        let (org, rights) = (actor.org, Rights::Scope(KeyScope::Admin));
         Self { org, app: None, rights, feature_flags: None, actor: Arc::new(actor), shown }
     }
 
@@ -51,7 +51,7 @@ impl Caller {
         app: AppId,
         capabilities: Capabilities,
         feature_flags: Vec<String>,
-        shown: Shown,
+        shown: CallerCredential,
     ) -> Self {
         let (org, rights, feature_flags) =
             (actor.org, Rights::Portal(capabilities), Some(feature_flags.into()));
@@ -66,7 +66,7 @@ impl Caller {
             rights: Rights::Scope(key.scope),
             feature_flags: None,
             actor: held.actor().clone(),
-            shown: Shown::Key { id: key.id, expires_at: key.expires_at },
+            shown: CallerCredential::Key { id: key.id, expires_at: key.expires_at },
         }
     }
 
@@ -93,7 +93,7 @@ impl Caller {
         self.rights
     }
 
-    pub(crate) fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> CallerCredential {
         self.shown
     }
 
@@ -123,16 +123,16 @@ impl Caller {
         }
     }
 
-    fn in_scope(&self, scope: Scope, access: Access) -> Result<(), String> {
+    fn in_scope(&self, scope: KeyScope, access: Access) -> Result<(), String> {
         let allowed = match scope {
-            Scope::Admin => true,
-            Scope::Send => matches!(access, Access::Send | Access::Precheck),
-            Scope::Read => matches!(access, Access::Read | Access::ReadOrganization | Access::Precheck),
+            KeyScope::Admin => true,
+            KeyScope::Send => matches!(access, Access::Send | Access::Precheck),
+            KeyScope::Read => matches!(access, Access::Read | Access::ReadOrganization | Access::Precheck),
         };
         if !allowed {
             let may = match scope {
-                Scope::Send => "may send messages and nothing else",
-                Scope::Read | Scope::Admin => "may look at things, secrets apart, and nothing else",
+                KeyScope::Send => "may send messages and nothing else",
+                KeyScope::Read | KeyScope::Admin => "may look at things, secrets apart, and nothing else",
             };
             return Err(format!("The key that was sent {may}: its scope is `{}`", scope.name()));
         }

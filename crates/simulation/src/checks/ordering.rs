@@ -82,7 +82,7 @@ pub(super) fn nothing_overtakes(stories: &Stories<'_>, log: &Log, found: &mut Fi
                 let commit = orderings.at(endpoint, request.step);
                 commit.is_some_and(|commit| commit.ordering.is_fifo() && binds(commit, request.at))
             };
-            let placed = match (story.delivery.place, log.places.get(&story.delivery.seq)) {
+            let placed = match (story.delivery.sequence, log.places.get(&story.delivery.seq)) {
                 (Some(_), Some(commit)) => Some(commit.step),
                 (Some(_), None) => Some(0),
                 (None, _) => None,
@@ -127,7 +127,7 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
             let Some(Ending::Dead(reason)) = end.transition.ending() else { continue };
             let Some(before) = orderings.at(endpoint, end.step) else { continue };
             let decided = end.attempt.as_ref().map_or(end.decided_at, |attempt| attempt.started_at);
-            if reason.is_by_hand() || !before.ordering.blocks() || !binds(before, decided) {
+            if reason.is_manual() || !before.ordering.blocks() || !binds(before, decided) {
                 continue;
             }
             let passes = |request: &&&Request| {

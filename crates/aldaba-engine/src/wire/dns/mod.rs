@@ -2,7 +2,7 @@ mod root_query;
 
 use crate::wire::WireError;
 use crate::wire::connect_error;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use futures_util::future::{Either, select};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
@@ -263,7 +263,7 @@ fn more_specific(v6: ResolveError, v4: ResolveError) -> ResolveError {
     if v4 == ResolveError::NoAddresses { v6 } else { v4 }
 }
 
-impl From<ResolveError> for Failure {
+impl From<ResolveError> for AttemptFailure {
     fn from(error: ResolveError) -> Self {
         let (kind, detail) = match error {
             ResolveError::NoSuchName => (FailureKind::Dns, "the host name does not exist (NXDOMAIN)"),
@@ -281,8 +281,11 @@ impl From<ResolveError> for Failure {
 }
 
 /// The configured name servers are down: no host is to blame.
-pub(in crate::wire) fn resolver_down() -> Failure {
-    Failure { kind: FailureKind::Unsent, detail: "this server's own name servers do not answer".into() }
+pub(in crate::wire) fn resolver_down() -> AttemptFailure {
+    AttemptFailure {
+        kind: FailureKind::Unsent,
+        detail: "this server's own name servers do not answer".into(),
+    }
 }
 
 fn explicit(servers: &[SocketAddr]) -> ResolverConfig {

@@ -1,6 +1,6 @@
 //! Ages of connections, counted in ticks so that no clock is read.
 
-use crate::background::{Background, CONNECTION_AGES};
+use crate::housekeeping::background::{Background, CONNECTION_AGES};
 use aldaba_store::panic_message;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,7 +4,7 @@ use super::idle_limit::{IdleLimit, IdlePermit};
 use super::queue::{Assignment, ConnectPermit, ConnectionQueues, QueuedRequest};
 use crate::wire::http2::{Http2Connection, MAX_STREAMS};
 use crate::wire::route::Route;
-use aldaba_delivery::Failure;
+use aldaba_delivery::AttemptFailure;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Drop for Http2Pool {
 
 impl ConnectPermit {
     /// Reports that connecting failed within this time. Queued requests that waited for it fail too.
-    pub(in crate::wire) fn failed(mut self, failure: &Failure, time_given: Duration) {
+    pub(in crate::wire) fn failed(mut self, failure: &AttemptFailure, time_given: Duration) {
         self.is_finished = true;
         let notified = self.pool.table.lock().queues.finish_connecting(
             &self.route,

@@ -2,7 +2,7 @@
 
 use super::http2::StreamPermit;
 use crate::wire::route::Route;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -49,7 +49,7 @@ pub(in crate::wire) enum Assignment {
     /// The receiver speaks HTTP/1.1: the request connects for itself.
     Http1,
     /// The connection that it waited for failed.
-    Failed(Failure),
+    Failed(AttemptFailure),
 }
 
 /// The right to open a connection.
@@ -118,7 +118,7 @@ impl ConnectionQueues {
         &mut self,
         route: &Route,
         started: u64,
-        failed: Option<(&Failure, Duration)>,
+        failed: Option<(&AttemptFailure, Duration)>,
     ) -> Vec<oneshot::Sender<Assignment>> {
         let Some(queue) = self.routes.get_mut(route) else { return Vec::new() };
         queue.connecting -= 1;

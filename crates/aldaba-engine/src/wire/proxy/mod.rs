@@ -2,7 +2,7 @@ use crate::wire::connect::connect_any;
 use crate::wire::dns::Resolver;
 use crate::wire::stream::Socket;
 use crate::wire::target::BasicCredentials;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -107,9 +107,9 @@ pub(super) struct Proxy {
 /// Why the proxy did not connect.
 enum ProxyError {
     /// It could not reach this address; another may work.
-    Receiver(Failure),
+    Receiver(AttemptFailure),
     /// It refused, or it failed itself.
-    Proxy(Failure),
+    Proxy(AttemptFailure),
 }
 
 impl Proxy {
@@ -124,7 +124,7 @@ impl Proxy {
         addresses: &[IpAddr],
         port: u16,
         deadline: Instant,
-    ) -> Result<Socket, Failure> {
+    ) -> Result<Socket, AttemptFailure> {
         let mut refused = None;
         for address in addresses.iter().take(MAX_ADDRESSES_TRIED) {
             let dialled = timeout_at(deadline, self.dial(resolver)).await;
@@ -140,7 +140,7 @@ impl Proxy {
                 // others meanwhile.
                 Err(_) if self.responses.load(Ordering::Relaxed) > before => {
                     let detail = "the egress proxy did not reach the receiver in time".into();
-                    return Err(Failure { kind: FailureKind::ConnectTimeout, detail });
+                    return Err(AttemptFailure { kind: FailureKind::ConnectTimeout, detail });
                 }
                 Err(_) => return Err(proxy_failure("said nothing in time")),
             }
@@ -148,7 +148,7 @@ impl Proxy {
         Err(refused.unwrap_or_else(|| proxy_failure("was not asked: there is no address")))
     }
 
-    async fn dial(&self, resolver: &Resolver) -> Result<Socket, Failure> {
+    async fn dial(&self, resolver: &Resolver) -> Result<Socket, AttemptFailure> {
         let EgressProxy { host, port, .. } = &self.proxy;
         let dialled = match host {
             ProxyHost::Addresses(addresses) => connect_any(addresses, *port).await,
@@ -182,18 +182,18 @@ impl Proxy {
 }
 
 /// The proxy is unavailable: nothing was sent, and no delivery is to blame.
-fn unavailable(what: &str) -> Failure {
-    Failure { kind: FailureKind::Unsent, detail: format!("the egress proxy {what}").into() }
+fn unavailable(what: &str) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Unsent, detail: format!("the egress proxy {what}").into() }
 }
 
 /// The proxy failed for this request. The receiver is not to blame.
-fn proxy_failure(what: &str) -> Failure {
-    Failure { kind: FailureKind::Internal, detail: format!("the egress proxy {what}").into() }
+fn proxy_failure(what: &str) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Internal, detail: format!("the egress proxy {what}").into() }
 }
 
 fn receiver_unreachable(what: &str) -> ProxyError {
     let detail = format!("the egress proxy could not reach the receiver: {what}").into();
-    ProxyError::Receiver(Failure { kind: FailureKind::Connect, detail })
+    ProxyError::Receiver(AttemptFailure { kind: FailureKind::Connect, detail })
 }
 
 /// The connection to the proxy ended during the negotiation.

@@ -9,7 +9,7 @@ pub use roots::{RootsError, read_roots};
 use crate::wire::WireError;
 use crate::wire::connect_error;
 use crate::wire::stream::Socket;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use certificate::{CertificateVerifier, describe};
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -81,7 +81,7 @@ impl Tls {
         socket: Socket,
         http2: bool,
         identity: Option<&Identity>,
-    ) -> Result<Box<TlsStream<Socket>>, Failure> {
+    ) -> Result<Box<TlsStream<Socket>>, AttemptFailure> {
         match self.connector(http2, identity).connect(name, socket).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(handshake_failure(&error)),
@@ -111,7 +111,7 @@ fn root_store(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore
 }
 
 /// The receiver rejected the client certificate, or required one. That concerns this endpoint, not its host.
-pub(in crate::wire) fn certificate_alert(error: &io::Error) -> Option<Failure> {
+pub(in crate::wire) fn certificate_alert(error: &io::Error) -> Option<AttemptFailure> {
     // The HTTP/2 library keeps only the text of an error.
     let received = |alert: &AlertDescription| match rustls_error(error) {
         Some(rustls::Error::AlertReceived(received)) => received == alert,
@@ -122,7 +122,7 @@ pub(in crate::wire) fn certificate_alert(error: &io::Error) -> Option<Failure> {
     };
     let alert = CLIENT_CERTIFICATE_ALERTS.iter().find(|alert| received(alert))?;
     let detail = format!("the receiver wants another client certificate: {alert:?}").into();
-    Some(Failure { kind: FailureKind::Broken, detail })
+    Some(AttemptFailure { kind: FailureKind::Broken, detail })
 }
 
 /// The TLS error that the receiver sent or caused.
@@ -137,7 +137,7 @@ fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref().and_then(|rustls_error| rustls_error.downcast_ref::<rustls::Error>())
 }
 
-fn handshake_failure(error: &io::Error) -> Failure {
+fn handshake_failure(error: &io::Error) -> AttemptFailure {
     if let Some(refused) = certificate_alert(error) {
         return refused;
     }
@@ -152,12 +152,15 @@ fn handshake_failure(error: &io::Error) -> Failure {
             "the receiver closed the connection during the TLS handshake".into()
         }
         None if connect_error::is_shortage(error) => {
-            return Failure { kind: FailureKind::Unsent, detail: connect_error::NO_LOCAL_RESOURCES.into() };
+            return AttemptFailure {
+                kind: FailureKind::Unsent,
+                detail: connect_error::NO_LOCAL_RESOURCES.into(),
+            };
         }
         None => {
             let detail = format!("{} during the TLS handshake", error.kind()).into();
-            return Failure { kind: FailureKind::Connect, detail };
+            return AttemptFailure { kind: FailureKind::Connect, detail };
         }
     };
-    Failure { kind: FailureKind::Tls, detail }
+    AttemptFailure { kind: FailureKind::Tls, detail }
 }

@@ -1,0 +1,56 @@
+//! Why a change was not made.
+
+use crate::configuration::vault::VaultError;
+use aldaba_delivery::{ApiKeyId, EndpointId, SourceId, Timestamp};
+use aldaba_store::{Error, OrderingObstacle};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is no such application or endpoint")]
+    NotFound,
+    #[error("the uid is already in use")]
+    UidTaken,
+    #[error("the application has the maximum number of endpoints")]
+    TooMany,
+    #[error("the application has the maximum number of running replays")]
+    TooManyReplays,
+    #[error("the endpoint has the maximum number of former keys")]
+    TooManyKeys,
+    #[error("the organization has the maximum number of API keys")]
+    TooManyApiKeys,
+    #[error("the organization has the maximum number of sources")]
+    TooManySources,
+    /// `until`: when the first of them expires.
+    #[error("the source has the maximum number of former tokens")]
+    TooManyTokens { now: Timestamp, until: Timestamp },
+    #[error("the application belongs to the source {0}")]
+    OfSource(SourceId),
+    #[error("{0} tokens or sessions are revoked, which is the maximum")]
+    TooManyRevocations(usize),
+    #[error("an earlier request with this key created the API key {0}, which cannot be shown again")]
+    Repeated(ApiKeyId),
+    #[error("an earlier request with this key created {0}, which was deleted since")]
+    MadeAndGone(String),
+    #[error("the organization has the maximum number of event types")]
+    TooManyEventTypes,
+    #[error("the schemas of the organization exceed their total size limit")]
+    SchemasTooLarge,
+    #[error("the match cost of the filter is {work}; the limit is {most}")]
+    FilterTooCostly { work: u64, most: u64 },
+    #[error("the match cost of the application's filters is {work}; the limit is {most}")]
+    FiltersTooCostly { work: u64, most: u64 },
+    #[error("other requests keep changing it; try again")]
+    Unsettled,
+    #[error("an endpoint uses it")]
+    InUse(Option<EndpointId>),
+    #[error("the endpoint's pending deliveries cannot be ordered now")]
+    NotOrderable(OrderingObstacle),
+    #[error("unknown policy `{0}`")]
+    UnknownPolicy(String),
+    #[error("unknown wire profile `{0}`")]
+    UnknownProfile(String),
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    #[error(transparent)]
+    Store(#[from] Error),
+}
