@@ -200,7 +200,7 @@ fn why_unfit(unfit: CheckError) -> String {
         }
         CheckError::Payload { misfit: PayloadError::Problems { problems, .. }, .. } => {
             let problem = |problem: &aldaba_engine::PayloadProblem| {
-                format!("{}: {}", problem.place.join("."), problem.why)
+                format!("{}: {}", problem.path.join("."), problem.why)
             };
             let problems: Vec<_> = problems.iter().map(problem).collect();
             format!("does not fit the schema of its event type: {}", problems.join("; "))

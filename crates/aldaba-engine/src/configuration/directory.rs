@@ -38,7 +38,7 @@ use crate::housekeeping::OperationalListeners;
 use crate::replaying::Replays;
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockTrust, Entropy, EventTypes, Policies, Profiles, SourceCache, SourceCounters};
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, Timestamp};
 use aldaba_store::{Actor, ApplicationRef, Error, RequestDigest, Store, Tenant};
 use change::ChangeOutcome;
 use std::fmt;
@@ -131,6 +131,11 @@ pub struct DirectoryCore {
 }
 
 impl DirectoryCore {
+    /// The time of a change after the version of `last`. Two versions never have the same time, so it identifies one.
+    pub(crate) fn time_after(&self, last: Timestamp) -> Timestamp {
+        self.clock.now().max(last + Duration::from_millis(1))
+    }
+
     /// Retries a change that conflicts with a concurrent one.
     pub fn tries(&self) -> Tries {
         Tries::new(self.clock.clone(), self.entropy.clone())

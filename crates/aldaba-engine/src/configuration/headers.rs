@@ -8,23 +8,14 @@ use std::fmt;
 const MAX_NAME_BYTES: usize = 256;
 const MAX_VALUE_BYTES: usize = 4096;
 
-/// Headers that belong to the connection, the body or the sender.
-const FORBIDDEN: [&str; 28] = [
+/// Headers that belong to one connection or to the sender.
+pub(crate) const CONNECTION_HEADERS: [&str; 16] = [
     "accept-encoding",
-    "age",
-    "cache-control",
-    "clear-site-data",
     "connection",
-    "content-encoding",
-    "content-language",
     "content-length",
-    "content-location",
-    "content-type",
     "expect",
-    "expires",
     "host",
     "keep-alive",
-    "pragma",
     "proxy-authenticate",
     "proxy-authorization",
     "proxy-connection",
@@ -35,26 +26,30 @@ const FORBIDDEN: [&str; 28] = [
     "upgrade",
     "user-agent",
     "via",
+];
+
+/// Further headers that cannot be set: they belong to the body or to caches, or are signatures.
+const FORBIDDEN: [&str; 12] = [
+    "age",
+    "cache-control",
+    "clear-site-data",
+    "content-encoding",
+    "content-language",
+    "content-location",
+    "content-type",
+    "expires",
+    "pragma",
     "warning",
     "x-hub-signature",
     "x-hub-signature-256",
 ];
 
-/// Prefixes of headers that belong to signatures or to intermediaries.
-const FORBIDDEN_PREFIXES: [&str; 12] = [
-    "webhook-",
-    "svix-",
-    "x-svix-",
-    "x-webhook-",
-    "x-aldaba-",
-    "x-amz-",
-    "x-amzn-",
-    "x-google",
-    "x-goog-",
-    "x-gfe",
-    "x-azure-",
-    "x-fd-",
-];
+/// Prefixes of our own signature headers.
+pub(crate) const SIGNATURE_PREFIXES: [&str; 5] = ["webhook-", "svix-", "x-svix-", "x-webhook-", "x-aldaba-"];
+
+/// Prefixes of headers that belong to intermediaries.
+const INTERMEDIARY_PREFIXES: [&str; 7] =
+    ["x-amz-", "x-amzn-", "x-google", "x-goog-", "x-gfe", "x-azure-", "x-fd-"];
 
 /// Headers whose values are never shown again.
 const SENSITIVE: [&str; 15] = [
@@ -183,10 +178,11 @@ fn check(name: &str, value: &str) -> Result<(), String> {
             "a header name must be 1 to {MAX_NAME_BYTES} letters, digits or characters of !#$%&'*+-.^_`|~"
         ));
     }
-    if FORBIDDEN.contains(&lower.as_str()) {
+    if CONNECTION_HEADERS.contains(&lower.as_str()) || FORBIDDEN.contains(&lower.as_str()) {
         return Err("belongs to the connection, the body or the sender; choose another".into());
     }
-    if let Some(prefix) = FORBIDDEN_PREFIXES.iter().find(|prefix| lower.starts_with(**prefix)) {
+    let mut prefixes = SIGNATURE_PREFIXES.iter().chain(&INTERMEDIARY_PREFIXES);
+    if let Some(prefix) = prefixes.find(|prefix| lower.starts_with(**prefix)) {
         return Err(format!("names with the prefix `{prefix}` are reserved; choose another"));
     }
     if value.len() > MAX_VALUE_BYTES {

@@ -24,7 +24,7 @@ pub use directory::{
 };
 pub(crate) use directory::{DirectoryCore, FilterBudgets, Tenants};
 pub use event_types::EventTypes;
-pub(crate) use headers::is_sensitive;
+pub(crate) use headers::{CONNECTION_HEADERS, SIGNATURE_PREFIXES, is_sensitive};
 pub use headers::{EndpointHeaders, HeaderProblem};
 pub use policies::Policies;
 pub(crate) use profile::HeaderContext;

@@ -1,32 +1,9 @@
 //! Headers of an inbound event that are forwarded unchanged.
 
-use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE};
+use crate::configuration::{CONNECTION_HEADERS, SIGNATURE_PREFIXES};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
-
-/// Headers that belong to one connection or to the sender.
-const FORBIDDEN: [&str; 17] = [
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "trailers",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-    "via",
-];
-
-/// Prefixes of our own signature headers.
-const FORBIDDEN_PREFIXES: [&str; 5] = ["webhook-", "svix-", "x-svix-", "x-webhook-", "x-aldaba-"];
 
 /// Headers that describe the body. They are always forwarded.
 pub(crate) const BODY_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE];
@@ -46,10 +23,10 @@ impl ForwardedHeaders {
         let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
             "is not a valid header name: use letters, digits and the characters !#$%&'*+-.^_`|~".to_owned()
         })?;
-        if FORBIDDEN.contains(&name.as_str()) {
+        if name == ACCEPT || CONNECTION_HEADERS.contains(&name.as_str()) {
             return Err("belongs to the connection or the sender and cannot be forwarded".into());
         }
-        match FORBIDDEN_PREFIXES.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
+        match SIGNATURE_PREFIXES.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
             Some(prefix) => {
                 Err(format!("names with the prefix `{prefix}` are reserved for signatures; remove it"))
             }

@@ -142,8 +142,8 @@ impl Http1Connection {
         let progress = stream.progress();
         let io = error.and_then(io_error);
         let failure = if progress.is_exhausted() {
-            too_much(progress.stage())
-        } else if let Some(failure) = io.and_then(|io| lost(io, unsent)) {
+            limit_exceeded(progress.stage())
+        } else if let Some(failure) = io.and_then(|io| local_failure(io, unsent)) {
             failure
         } else {
             match error {
@@ -168,7 +168,7 @@ impl Http1Connection {
                         (false, ExchangeStage::FinalHead) => "after interim answers (1xx)",
                         (false, _) => "before any answer",
                     };
-                    broken(format!("{} {when}", how_it_ended(io)))
+                    broken(format!("{} {when}", close_reason(io)))
                 }
             }
         };
@@ -178,7 +178,7 @@ impl Http1Connection {
 
 /// Failures that are neither a response nor a plain close: a rejected client certificate, or exhausted local
 /// resources.
-pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<AttemptFailure> {
+pub(super) fn local_failure(error: &io::Error, unsent: bool) -> Option<AttemptFailure> {
     if let Some(refused) = tls::certificate_alert(error) {
         return Some(refused);
     }
@@ -189,7 +189,7 @@ pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<AttemptFailure> {
 }
 
 /// How an established connection ended.
-fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
+fn close_reason(error: Option<&io::Error>) -> Cow<'static, str> {
     match error {
         // Over TLS: the connection ended without a closing alert.
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => "connection closed".into(),
@@ -199,7 +199,7 @@ fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
 }
 
 /// The receiver sent more than the limits allow.
-pub(super) fn too_much(stage: ExchangeStage) -> AttemptFailure {
+pub(super) fn limit_exceeded(stage: ExchangeStage) -> AttemptFailure {
     malformed(match stage {
         ExchangeStage::FinalHead => {
             format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones")
@@ -236,18 +236,18 @@ async fn read_body(
         let frame = match connection.drive(body.frame()).await {
             Some(Some(Ok(frame))) => frame,
             Some(Some(Err(_))) | None if progress.is_exhausted() => {
-                return Err(too_much(ExchangeStage::Body).into());
+                return Err(limit_exceeded(ExchangeStage::Body).into());
             }
             Some(Some(Err(error))) => return Err(body_failure(&error).into()),
             Some(None) => break,
             None => return Err(broken("connection closed in the middle of the response body").into()),
         };
         let Some(data) = frame.data_ref() else { continue };
-        let room = RESPONSE_KEPT - kept.len();
-        kept.extend_from_slice(&data[..data.len().min(room)]);
+        let free = RESPONSE_KEPT - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(free)]);
         frames += 1;
         let is_enough = kept.len() == RESPONSE_KEPT || frames == MAX_BODY_FRAMES;
-        if data.len() > room || (is_enough && !body.is_end_stream()) {
+        if data.len() > free || (is_enough && !body.is_end_stream()) {
             return Ok((kept.freeze(), false));
         }
     }
@@ -256,7 +256,7 @@ async fn read_body(
 
 fn body_failure(error: &hyper::Error) -> AttemptFailure {
     let io = io_error(error);
-    if let Some(failure) = io.and_then(|io| lost(io, false)) {
+    if let Some(failure) = io.and_then(|io| local_failure(io, false)) {
         return failure;
     }
     match io.map(io::Error::kind) {
@@ -265,7 +265,7 @@ fn body_failure(error: &hyper::Error) -> AttemptFailure {
         {
             malformed("the response body is not framed as HTTP: a chunk or a trailer is invalid")
         }
-        _ => broken(format!("{} in the middle of the response body", how_it_ended(io))),
+        _ => broken(format!("{} in the middle of the response body", close_reason(io))),
     }
 }
 

@@ -1,4 +1,6 @@
-use super::http1::{ExchangeError, ExchangeResponse, MAX_HEAD, broken, lost, malformed, read_head, too_much};
+use super::http1::{
+    ExchangeError, ExchangeResponse, MAX_HEAD, broken, limit_exceeded, local_failure, malformed, read_head,
+};
 use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
 use super::stream::WireStream;
 use crate::delivering::RESPONSE_KEPT;
@@ -164,7 +166,7 @@ impl Http2Connection {
     ) -> Result<ExchangeResponse, ExchangeError> {
         let response = final_head(response, stage).await.map_err(|error| match error {
             Some(error) => self.interrupted(&error, false),
-            None => ExchangeError::hostile(too_much(ExchangeStage::FinalHead)),
+            None => ExchangeError::hostile(limit_exceeded(ExchangeStage::FinalHead)),
         })?;
         stage.reach(ExchangeStage::Body);
         let (answer, location, body) = read_head(response);
@@ -229,8 +231,8 @@ async fn ping_until_silent(pings: Option<PingPong>) {
 async fn send(mut upload: SendStream<Bytes>, mut body: Bytes) -> Option<()> {
     while !body.is_empty() {
         upload.reserve_capacity(body.len().min(UPLOAD_CHUNK_BYTES));
-        let room = std::future::poll_fn(|cx| upload.poll_capacity(cx)).await?.ok()?;
-        let chunk = body.split_to(room.min(body.len()));
+        let free = std::future::poll_fn(|cx| upload.poll_capacity(cx)).await?.ok()?;
+        let chunk = body.split_to(free.min(body.len()));
         upload.send_data(chunk, body.is_empty()).ok()?;
     }
     Some(())
@@ -241,8 +243,8 @@ async fn read_body(mut body: RecvStream) -> Result<Bytes, h2::Error> {
     let mut kept = BytesMut::new();
     for _ in 0..MAX_BODY_FRAMES {
         let Some(data) = body.data().await.transpose()? else { break };
-        let room = RESPONSE_KEPT - kept.len();
-        kept.extend_from_slice(&data[..data.len().min(room)]);
+        let free = RESPONSE_KEPT - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(free)]);
         if kept.len() == RESPONSE_KEPT {
             break;
         }
@@ -255,7 +257,7 @@ fn interrupted(error: &h2::Error, answered: bool) -> ExchangeError {
     let when = if answered { "in the middle of the response body" } else { "before any answer" };
     let reason = error.reason().unwrap_or(Reason::NO_ERROR);
     let failure = if let Some(io) = error.get_io() {
-        lost(io, false).unwrap_or_else(|| broken(format!("connection closed {when}")))
+        local_failure(io, false).unwrap_or_else(|| broken(format!("connection closed {when}")))
     } else if error.is_remote() && error.is_go_away() {
         broken(format!("the receiver closed the connection {when} ({reason:?})"))
     } else if error.is_remote() {

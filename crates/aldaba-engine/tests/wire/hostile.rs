@@ -60,9 +60,9 @@ async fn a_port_without_a_listener_is_refused() {
 
 #[tokio::test]
 async fn a_silent_receiver_is_dropped_at_the_deadline() {
-    let mut receiver = Receiver::start(|mut line| async move {
-        line.request().await;
-        line.until_closed().await;
+    let mut receiver = Receiver::start(|mut connection| async move {
+        connection.request().await;
+        connection.until_closed().await;
     })
     .await;
     let response = send(&wire(), hasty(receiver.url())).await;
@@ -72,9 +72,9 @@ async fn a_silent_receiver_is_dropped_at_the_deadline() {
 
 #[tokio::test]
 async fn a_cancelled_request_closes_its_socket_immediately() {
-    let mut receiver = Receiver::start(|mut line| async move {
-        line.request().await;
-        line.until_closed().await;
+    let mut receiver = Receiver::start(|mut connection| async move {
+        connection.request().await;
+        connection.until_closed().await;
     })
     .await;
     let wire = wire();
@@ -88,7 +88,7 @@ async fn a_cancelled_request_closes_its_socket_immediately() {
 
 #[tokio::test]
 async fn d6_the_answer_timeout_counts_by_itself() {
-    let receiver = Receiver::start(|mut line| async move { line.until_closed().await }).await;
+    let receiver = Receiver::start(|mut connection| async move { connection.until_closed().await }).await;
     let mut request = post(receiver.url());
     request.timeouts.answer = SHORT;
     let wire = wire();
@@ -98,9 +98,9 @@ async fn d6_the_answer_timeout_counts_by_itself() {
 
 #[tokio::test]
 async fn a_receiver_that_never_reads_runs_into_the_deadline() {
-    let receiver = Receiver::start(|line| async move {
+    let receiver = Receiver::start(|connection| async move {
         std::future::pending::<()>().await;
-        drop(line);
+        drop(connection);
     })
     .await;
     let body = Bytes::from(vec![b'x'; 16 << 20]);
@@ -110,8 +110,8 @@ async fn a_receiver_that_never_reads_runs_into_the_deadline() {
 
 #[tokio::test]
 async fn a_response_before_the_body_was_read_counts() {
-    let receiver = Receiver::start(|mut line| async move {
-        line.write(b"HTTP/1.1 413 Too Big For Me\r\ncontent-length: 0\r\n\r\n").await;
+    let receiver = Receiver::start(|mut connection| async move {
+        connection.write(b"HTTP/1.1 413 Too Big For Me\r\ncontent-length: 0\r\n\r\n").await;
         std::future::pending::<()>().await;
     })
     .await;
@@ -137,12 +137,12 @@ async fn a_trickling_response_ends_at_the_deadline() {
     ];
     for (case, words) in cases {
         let split = case.find("\r\n\r\n").filter(|_| !case.contains("filler")).map_or(0, |end| end + 4);
-        let mut receiver = Receiver::start(move |mut line| {
+        let mut receiver = Receiver::start(move |mut connection| {
             let case = case.clone();
             async move {
-                line.request().await;
-                line.write(&case.as_bytes()[..split]).await;
-                line.trickle(&case.as_bytes()[split..]).await;
+                connection.request().await;
+                connection.write(&case.as_bytes()[..split]).await;
+                connection.trickle(&case.as_bytes()[split..]).await;
             }
         })
         .await;
@@ -160,10 +160,10 @@ async fn the_beginning_of_an_endless_body_is_kept() {
         (b"HTTP/1.0 200 OK\r\n\r\n", b"aaaaaaaaaaaaaaaa"),
     ];
     for (head, chunk) in heads {
-        let mut receiver = Receiver::start(move |mut line| async move {
-            line.request().await;
-            line.write(head).await;
-            line.write_forever(&chunk.repeat(100)).await;
+        let mut receiver = Receiver::start(move |mut connection| async move {
+            connection.request().await;
+            connection.write(head).await;
+            connection.write_forever(&chunk.repeat(100)).await;
         })
         .await;
         let wire = wire();
@@ -285,11 +285,11 @@ async fn a_flood_of_interim_responses_ends_long_before_the_deadline() {
     let large = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(60_000));
     for interim in ["HTTP/1.1 102 Processing\r\n\r\n".repeat(100), "HTTP/1.1 100 \r\n\r\n".to_owned(), large]
     {
-        let mut receiver = Receiver::start(move |mut line| {
+        let mut receiver = Receiver::start(move |mut connection| {
             let interim = interim.clone();
             async move {
-                line.request().await;
-                line.write_forever(interim.as_bytes()).await;
+                connection.request().await;
+                connection.write_forever(interim.as_bytes()).await;
             }
         })
         .await;
@@ -328,11 +328,11 @@ async fn interim_responses_up_to_the_limit_are_skipped_on_every_request() {
 async fn a_body_that_is_mostly_framing_is_cut_off() {
     let heads: [&[u8]; 2] = [b"000000000000", b"1\r\na\r\n0000000000000000000000000000000000000000000000"];
     for framing in heads {
-        let mut receiver = Receiver::start(move |mut line| async move {
-            line.request().await;
-            line.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
-            line.write(framing).await;
-            line.write_forever(&[b'0'; 1000]).await;
+        let mut receiver = Receiver::start(move |mut connection| async move {
+            connection.request().await;
+            connection.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+            connection.write(framing).await;
+            connection.write_forever(&[b'0'; 1000]).await;
         })
         .await;
         let response = send(&wire(), post(receiver.url())).await;
@@ -380,11 +380,11 @@ async fn resets_and_closes_are_distinguished_by_when_they_happen() {
         (body, false, "connection closed in the middle of the response body"),
     ];
     for (bytes, reset, words) in cases {
-        let receiver = Receiver::start(move |mut line| async move {
-            line.request().await;
-            line.write(bytes).await;
+        let receiver = Receiver::start(move |mut connection| async move {
+            connection.request().await;
+            connection.write(bytes).await;
             if reset {
-                line.reset();
+                connection.reset();
             }
         })
         .await;
@@ -396,7 +396,7 @@ async fn resets_and_closes_are_distinguished_by_when_they_happen() {
 
 #[tokio::test]
 async fn a_reset_on_accept_is_broken() {
-    let receiver = Receiver::start(|line| async move { line.reset() }).await;
+    let receiver = Receiver::start(|connection| async move { connection.reset() }).await;
     let response = send(&wire(), post(receiver.url())).await;
     assert_failed(&response, FailureKind::Broken, "");
 }
@@ -439,8 +439,8 @@ async fn any_status_and_phrase_is_a_response() {
         ("204 No Content", 204, "No Content"),
         ("304 Not Modified", 304, "Not Modified"),
     ];
-    for (line, status, phrase) in cases {
-        let receiver = Receiver::answering_and_closing(format!("HTTP/1.1 {line}\r\n\r\n")).await;
+    for (connection, status, phrase) in cases {
+        let receiver = Receiver::answering_and_closing(format!("HTTP/1.1 {connection}\r\n\r\n")).await;
         let response = send(&wire(), post(receiver.url())).await;
         assert_eq!((answer(&response).status, &answer(&response).phrase[..]), (status, phrase));
     }

@@ -69,14 +69,14 @@ async fn another_origin_is_not_shown_the_certificate() {
     for http2 in [false, true] {
         let redirect = format!("HTTP/1.1 307 x\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", there.url());
         let acceptor = authority.asking(&["http/1.1"], Asks::Required);
-        let here = Receiver::start(move |line| {
+        let here = Receiver::start(move |connection| {
             let (acceptor, redirect) = (acceptor.clone(), redirect.clone());
             async move {
-                let (tcp, line) = line.split();
+                let (tcp, connection) = connection.split();
                 let Ok(stream) = acceptor.accept(tcp).await else { return };
-                let mut line = line.joined(stream);
-                while line.request().await.is_some() {
-                    line.write(redirect.as_bytes()).await;
+                let mut connection = connection.joined(stream);
+                while connection.request().await.is_some() {
+                    connection.write(redirect.as_bytes()).await;
                 }
             }
         })

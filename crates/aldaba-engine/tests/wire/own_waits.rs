@@ -88,12 +88,12 @@ async fn the_short_timeout_of_one_request_does_not_fail_another() {
     let authority = Authority::new();
     let acceptor = authority.speaking(&["h2"]);
     let accepted = Arc::new(AtomicUsize::new(0));
-    let receiver = Receiver::start(move |line| {
+    let receiver = Receiver::start(move |connection| {
         let (acceptor, first) = (acceptor.clone(), accepted.fetch_add(1, Ordering::SeqCst) == 0);
         async move {
-            let (tcp, line) = line.split();
+            let (tcp, connection) = connection.split();
             if first {
-                return line.joined(tcp).until_closed().await;
+                return connection.joined(tcp).until_closed().await;
             }
             let Ok(stream) = acceptor.accept(tcp).await else { return };
             let Ok(mut connection) = h2::server::handshake(stream).await else { return };
@@ -151,7 +151,7 @@ async fn a_request_that_waits_too_long_for_a_stream_uses_up_no_attempt() {
 #[tokio::test]
 async fn a_host_that_accepts_no_connection_fails_queued_requests_too() {
     let authority = Authority::new();
-    let receiver = Receiver::start(|mut line| async move { line.until_closed().await }).await;
+    let receiver = Receiver::start(|mut connection| async move { connection.until_closed().await }).await;
     let url = format!("https://localhost:{}/", receiver.address.port());
     let wire = authority.wire();
     let patient = tokio::spawn({

@@ -37,10 +37,10 @@ async fn chunked_answers_and_large_requests_leave_the_connection_usable() {
 
 #[tokio::test]
 async fn a_connection_closed_before_its_reuse_costs_neither_a_failure_nor_a_second_request() {
-    let mut receiver = Receiver::start(|mut line| async move {
-        line.request().await;
-        line.write(OK).await;
-        line.hang_up();
+    let mut receiver = Receiver::start(|mut connection| async move {
+        connection.request().await;
+        connection.write(OK).await;
+        connection.hang_up();
     })
     .await;
     let wire = wire();
@@ -53,13 +53,13 @@ async fn a_connection_closed_before_its_reuse_costs_neither_a_failure_nor_a_seco
 
 #[tokio::test]
 async fn a_connection_reset_before_its_reuse_costs_nothing() {
-    let mut receiver = Receiver::start(|mut line| async move {
-        line.request().await;
-        line.write(OK).await;
-        if line.request().await.is_some() {
-            line.write(OK).await;
+    let mut receiver = Receiver::start(|mut connection| async move {
+        connection.request().await;
+        connection.write(OK).await;
+        if connection.request().await.is_some() {
+            connection.write(OK).await;
         }
-        line.reset();
+        connection.reset();
     })
     .await;
     let wire = wire();

@@ -39,7 +39,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-pub(crate) struct Line<S = TcpStream> {
+pub(crate) struct ReceiverConnection<S = TcpStream> {
     pub(crate) stream: S,
     counts: Arc<Counts>,
     signals: mpsc::UnboundedSender<Signal>,
@@ -47,14 +47,17 @@ pub(crate) struct Line<S = TcpStream> {
 
 impl Receiver {
     /// Runs the script for each connection.
-    pub(crate) async fn start<F>(script: impl Fn(Line) -> F + Send + 'static) -> Self
+    pub(crate) async fn start<F>(script: impl Fn(ReceiverConnection) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         Self::start_at("127.0.0.1:0", script).await
     }
 
-    pub(crate) async fn start_at<F>(address: &str, script: impl Fn(Line) -> F + Send + 'static) -> Self
+    pub(crate) async fn start_at<F>(
+        address: &str,
+        script: impl Fn(ReceiverConnection) -> F + Send + 'static,
+    ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -66,8 +69,9 @@ impl Receiver {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 shared.connections.fetch_add(1, Ordering::SeqCst);
-                let line = Line { stream, counts: Arc::clone(&shared), signals: sender.clone() };
-                tokio::spawn(script(line));
+                let connection =
+                    ReceiverConnection { stream, counts: Arc::clone(&shared), signals: sender.clone() };
+                tokio::spawn(script(connection));
             }
         });
         Self { address, counts, signals }
@@ -75,9 +79,9 @@ impl Receiver {
 
     /// Answers each request on each connection with the same bytes.
     pub(crate) async fn answering(bytes: &'static [u8]) -> Self {
-        Self::start(move |mut line| async move {
-            while line.request().await.is_some() {
-                line.write(bytes).await;
+        Self::start(move |mut connection| async move {
+            while connection.request().await.is_some() {
+                connection.write(bytes).await;
             }
         })
         .await
@@ -85,26 +89,23 @@ impl Receiver {
 
     /// Answers one request, then holds the connection until the client closes it.
     pub(crate) async fn answering_once(bytes: impl Into<Vec<u8>>) -> Self {
-        let bytes = bytes.into();
-        Self::start(move |mut line| {
-            let bytes = bytes.clone();
-            async move {
-                line.request().await;
-                line.write(&bytes).await;
-                line.until_closed().await;
-            }
-        })
-        .await
+        Self::answering_first(bytes.into(), true).await
     }
 
     /// Answers one request and closes.
     pub(crate) async fn answering_and_closing(bytes: impl Into<Vec<u8>>) -> Self {
-        let bytes = bytes.into();
-        Self::start(move |mut line| {
+        Self::answering_first(bytes.into(), false).await
+    }
+
+    async fn answering_first(bytes: Vec<u8>, holds: bool) -> Self {
+        Self::start(move |mut connection| {
             let bytes = bytes.clone();
             async move {
-                line.request().await;
-                line.write(&bytes).await;
+                connection.request().await;
+                connection.write(&bytes).await;
+                if holds {
+                    connection.until_closed().await;
+                }
             }
         })
         .await
@@ -147,7 +148,7 @@ impl Receiver {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ReceiverConnection<S> {
     /// Reads one whole request; `None` if the connection ends before it.
     pub(crate) async fn request(&mut self) -> Option<Request> {
         let mut bytes = Vec::new();
@@ -162,7 +163,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         };
         let mut body = bytes.split_off(head_end);
         let head = String::from_utf8(bytes).unwrap();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let length =
+            head.lines().find_map(|connection| connection.strip_prefix("content-length: ")?.parse().ok());
         body.reserve(length.unwrap_or(0));
         while body.len() < length.unwrap_or(0) {
             if matches!(self.stream.read_buf(&mut body).await, Ok(0) | Err(_)) {
@@ -204,7 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     }
 }
 
-impl Line {
+impl ReceiverConnection {
     pub(crate) fn hang_up(self) {
         drop(self.stream);
         let _ = self.signals.send(Signal::HungUp);
@@ -216,21 +218,21 @@ impl Line {
         self.hang_up();
     }
 
-    pub(crate) fn split(self) -> (TcpStream, Line<()>) {
-        let (line, stream) = self.apart();
-        (stream, line)
+    pub(crate) fn split(self) -> (TcpStream, ReceiverConnection<()>) {
+        let (connection, stream) = self.apart();
+        (stream, connection)
     }
 }
 
-impl<S> Line<S> {
-    pub(crate) fn apart(self) -> (Line<()>, S) {
+impl<S> ReceiverConnection<S> {
+    pub(crate) fn apart(self) -> (ReceiverConnection<()>, S) {
         let Self { stream, counts, signals } = self;
-        (Line { stream: (), counts, signals }, stream)
+        (ReceiverConnection { stream: (), counts, signals }, stream)
     }
 }
 
-impl Line<()> {
-    pub(crate) fn joined<T>(self, stream: T) -> Line<T> {
-        Line { stream, counts: self.counts, signals: self.signals }
+impl ReceiverConnection<()> {
+    pub(crate) fn joined<T>(self, stream: T) -> ReceiverConnection<T> {
+        ReceiverConnection { stream, counts: self.counts, signals: self.signals }
     }
 }

@@ -19,14 +19,14 @@ fn to(status: u16, location: &str) -> String {
 #[tokio::test]
 async fn a3_a_redirect_is_followed_with_method_and_body() {
     for status in [301, 302, 303, 307, 308] {
-        let receiver = Receiver::start(move |mut line| async move {
-            while let Some(request) = line.request().await {
+        let receiver = Receiver::start(move |mut connection| async move {
+            while let Some(request) = connection.request().await {
                 assert_eq!(request.body, b"{\"hello\":\"world\"}");
                 if request.head.starts_with("POST /hook HTTP/1.1\r\n") {
-                    line.write(to(status, "/other?x#fragment").as_bytes()).await;
+                    connection.write(to(status, "/other?x#fragment").as_bytes()).await;
                 } else {
                     assert!(request.head.starts_with("POST /other?x HTTP/1.1\r\n"));
-                    line.write(OK).await;
+                    connection.write(OK).await;
                 }
             }
         })
@@ -48,7 +48,8 @@ async fn secrets_do_not_go_to_another_origin() {
     assert_eq!(answer(&send(&wire(), request).await).status, 200);
     assert!(first.request().await.head.contains("authorization: value"));
     let arrived = other.request().await;
-    let names: Vec<&str> = arrived.head.lines().filter_map(|line| line.split(": ").next()).collect();
+    let names: Vec<&str> =
+        arrived.head.lines().filter_map(|connection| connection.split(": ").next()).collect();
     assert!(names.contains(&"webhook-id"));
     for name in ["authorization", "cookie", "x-api-key"] {
         assert!(!names.contains(&name), "{name} was passed on");

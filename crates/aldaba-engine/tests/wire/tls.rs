@@ -1,23 +1,36 @@
 //! Certificates and handshakes.
 
 use crate::authority::{Authority, acceptor};
-use crate::receiver::{OK, Receiver};
+use crate::receiver::{OK, Receiver, ReceiverConnection};
 use crate::{answer, assert_failed, hasty, post, send};
 use aldaba_delivery::FailureKind;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, date_time_ymd};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Runs the script for each connection whose handshake succeeds.
+async fn serving<F, S>(acceptor: TlsAcceptor, script: F) -> Receiver
+where
+    F: Fn(ReceiverConnection<TlsStream<TcpStream>>) -> S + Clone + Send + Sync + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    Receiver::start(move |connection| {
+        let (acceptor, script) = (acceptor.clone(), script.clone());
+        async move {
+            let (tcp, connection) = connection.split();
+            let Ok(stream) = acceptor.accept(tcp).await else { return };
+            script(connection.joined(stream)).await;
+        }
+    })
+    .await
+}
 
 /// Answers each request on each connection whose handshake succeeds.
 pub(crate) async fn receiver(acceptor: TlsAcceptor) -> Receiver {
-    Receiver::start(move |line| {
-        let acceptor = acceptor.clone();
-        async move {
-            let (tcp, line) = line.split();
-            let Ok(stream) = acceptor.accept(tcp).await else { return };
-            let mut line = line.joined(stream);
-            while line.request().await.is_some() {
-                line.write(OK).await;
-            }
+    serving(acceptor, |mut connection| async move {
+        while connection.request().await.is_some() {
+            connection.write(OK).await;
         }
     })
     .await
@@ -88,7 +101,7 @@ async fn each_unacceptable_certificate_has_its_own_error() {
 
 #[tokio::test]
 async fn a_stalled_handshake_runs_into_the_connect_timeout() {
-    let mut receiver = Receiver::start(|mut line| async move { line.until_closed().await }).await;
+    let mut receiver = Receiver::start(|mut connection| async move { connection.until_closed().await }).await;
     let response = send(&Authority::new().wire(), hasty(url("localhost", &receiver))).await;
     assert_failed(&response, FailureKind::ConnectTimeout, "the TLS handshake took too long");
     receiver.closed().await;
@@ -96,16 +109,16 @@ async fn a_stalled_handshake_runs_into_the_connect_timeout() {
 
 #[tokio::test]
 async fn a_receiver_without_tls_is_reported_as_such() {
-    let plain = Receiver::start(|mut line| async move {
-        line.write(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        line.until_closed().await;
+    let plain = Receiver::start(|mut connection| async move {
+        connection.write(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        connection.until_closed().await;
     })
     .await;
     let wire = Authority::new().wire();
     let response = send(&wire, post(url("localhost", &plain))).await;
     assert_failed(&response, FailureKind::Tls, "did not speak TLS");
 
-    let closing = Receiver::start(|line| async move { line.hang_up() }).await;
+    let closing = Receiver::start(|connection| async move { connection.hang_up() }).await;
     let response = send(&wire, post(url("localhost", &closing))).await;
     assert!(matches!(&response.outcome, aldaba_delivery::Outcome::Failed(failure)
         if matches!(failure.kind, FailureKind::Tls | FailureKind::Connect) && failure.detail.contains("TLS handshake")));
@@ -116,18 +129,11 @@ async fn a_receiver_without_tls_is_reported_as_such() {
 async fn a_close_after_the_handshake_is_not_the_beginning_of_a_response() {
     let authority = Authority::new();
     for reset in [false, true] {
-        let acceptor = authority.issue("localhost", |_| {});
-        let receiver = Receiver::start(move |line| {
-            let acceptor = acceptor.clone();
-            async move {
-                let (tcp, line) = line.split();
-                let Ok(stream) = acceptor.accept(tcp).await else { return };
-                let mut line = line.joined(stream);
-                line.request().await;
-                let (line, stream) = line.apart();
-                if reset {
-                    line.joined(stream.into_inner().0).reset();
-                }
+        let receiver = serving(authority.issue("localhost", |_| {}), move |mut connection| async move {
+            connection.request().await;
+            let (connection, stream) = connection.apart();
+            if reset {
+                connection.joined(stream.into_inner().0).reset();
             }
         })
         .await;
@@ -142,20 +148,13 @@ async fn a_close_after_the_handshake_is_not_the_beginning_of_a_response() {
 #[tokio::test]
 async fn a_record_that_cannot_be_read_breaks_tls_and_not_the_head() {
     let authority = Authority::new();
-    let acceptor = authority.issue("localhost", |_| {});
-    let receiver = Receiver::start(move |line| {
-        let acceptor = acceptor.clone();
-        async move {
-            let (tcp, line) = line.split();
-            let Ok(stream) = acceptor.accept(tcp).await else { return };
-            let mut line = line.joined(stream);
-            line.request().await;
-            // A record that cannot be decrypted.
-            let (line, stream) = line.apart();
-            let mut plain = line.joined(stream.into_inner().0);
-            plain.write(&[23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
-            plain.until_closed().await;
-        }
+    let receiver = serving(authority.issue("localhost", |_| {}), |mut connection| async move {
+        connection.request().await;
+        // A record that cannot be decrypted.
+        let (connection, stream) = connection.apart();
+        let mut plain = connection.joined(stream.into_inner().0);
+        plain.write(&[23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
+        plain.until_closed().await;
     })
     .await;
     let response = send(&authority.wire(), post(url("localhost", &receiver))).await;
@@ -165,18 +164,11 @@ async fn a_record_that_cannot_be_read_breaks_tls_and_not_the_head() {
 #[tokio::test]
 async fn endless_key_updates_are_cut_off() {
     let authority = Authority::new();
-    let acceptor = authority.issue("localhost", |_| {});
-    let receiver = Receiver::start(move |line| {
-        let acceptor = acceptor.clone();
-        async move {
-            let (tcp, line) = line.split();
-            let Ok(stream) = acceptor.accept(tcp).await else { return };
-            let mut line = line.joined(stream);
-            line.request().await;
-            // Each is a record of its own without a byte of a response.
-            while line.stream.get_mut().1.refresh_traffic_keys().is_ok() && line.write(b"").await {}
-            line.until_closed().await;
-        }
+    let receiver = serving(authority.issue("localhost", |_| {}), |mut connection| async move {
+        connection.request().await;
+        // Each is a record of its own without a byte of a response.
+        while connection.stream.get_mut().1.refresh_traffic_keys().is_ok() && connection.write(b"").await {}
+        connection.until_closed().await;
     })
     .await;
     let response = send(&authority.wire(), hasty(url("localhost", &receiver))).await;

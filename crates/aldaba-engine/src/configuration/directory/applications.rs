@@ -3,7 +3,6 @@
 use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, DirectoryCore, IdempotencyDigest};
 use aldaba_delivery::{AppId, OrgId};
 use aldaba_store::{Application, ApplicationRef, Change};
-use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct NewApplication {
@@ -87,8 +86,7 @@ impl Directory {
         if fields.is_empty() {
             return Ok(application);
         }
-        // Two changes never have the same time, which identifies a version.
-        application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
+        application.updated_at = self.time_after(current.updated_at);
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
         let action = change.audit_action().with_fields(&fields);
         self.change_as(action, change).await?;

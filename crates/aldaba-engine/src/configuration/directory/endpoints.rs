@@ -7,7 +7,6 @@ use aldaba_delivery::{ConditionCause, EndpointId, Health};
 use aldaba_signature::SigningKey;
 use aldaba_store::{ApplicationRef, Change, Endpoint, EndpointConfig, Fence, Notice};
 use serde_json::json;
-use std::time::Duration;
 
 #[derive(Debug)]
 pub struct NewEndpoint {
@@ -95,8 +94,7 @@ impl Directory {
                 sealed = self.vault.seal(current.app, current.id, &secrets, &*self.entropy);
             }
         }
-        // Two changes never have the same time, which identifies a version.
-        let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
+        let updated_at = self.time_after(current.updated_at);
         let mut endpoint = Endpoint { config: new.config, sealed, updated_at, ..current.clone() };
         let mut fields = endpoint.config.changed_since(&current.config);
         // Credentials come in the URL but are not part of the configuration.

@@ -7,7 +7,6 @@ use aldaba_delivery::{EventTypeId, OrgId};
 use aldaba_store::{AuditAction, Change, EventType, EventTypeChange, EventTypeWrite};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The properties of a new event type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +40,8 @@ impl Directory {
     ) -> Result<Arc<EventType>, ChangeError> {
         let mut tries = self.tries();
         loop {
-            let there = self.event_types.get(org, &new.name);
-            let archived = there.as_deref().filter(|there| there.archived);
+            let existing = self.event_types.get(org, &new.name);
+            let archived = existing.as_deref().filter(|existing| existing.archived);
             // With a reused idempotency key it exists because of the first request: the store knows.
             let made = self.event_type(org, &new, archived);
             let write = EventTypeWrite::put(archived, &made);
@@ -53,7 +52,7 @@ impl Directory {
                         .ok_or_else(|| ChangeError::MadeAndGone(format!("the event type `{}`", new.name)));
                 }
                 Ok(_) => return Ok(made),
-                Err(ChangeError::Unsettled) if there.is_some_and(|there| !there.archived) => {
+                Err(ChangeError::Unsettled) if existing.is_some_and(|existing| !existing.archived) => {
                     return Err(ChangeError::UidTaken);
                 }
                 Err(ChangeError::Unsettled) => tries.again().await?,
@@ -167,8 +166,8 @@ impl Directory {
 
     /// The writes of an import (only what differs), and the names that it archives.
     fn import(&self, org: OrgId, new: &[NewEventType], only: bool) -> (Vec<EventTypeWrite>, Vec<String>) {
-        let there = self.event_types.of_organization(org);
-        let by_name: BTreeMap<_, _> = there.iter().map(|one| (one.name.as_str(), &**one)).collect();
+        let existing = self.event_types.of_organization(org);
+        let by_name: BTreeMap<_, _> = existing.iter().map(|one| (one.name.as_str(), &**one)).collect();
         let put = |new: &NewEventType| {
             let before = by_name.get(new.name.as_str()).copied();
             let validate = before.is_some_and(|before| before.validate) && new.schemas.is_some();
@@ -179,7 +178,7 @@ impl Directory {
         let mut writes: Vec<_> = new.iter().filter_map(put).collect();
         let named: BTreeSet<_> = new.iter().map(|new| new.name.as_str()).collect();
         let left_out = |one: &&Arc<EventType>| only && !one.archived && !named.contains(one.name.as_str());
-        let left_out: Vec<_> = there.iter().filter(left_out).collect();
+        let left_out: Vec<_> = existing.iter().filter(left_out).collect();
         writes.extend(left_out.iter().map(|one| EventTypeWrite::put(Some(one), &self.archived(one))));
         (writes, left_out.iter().map(|one| one.name.clone()).collect())
     }
@@ -187,8 +186,7 @@ impl Directory {
     /// The new version of an event type.
     fn event_type(&self, org: OrgId, new: &NewEventType, before: Option<&EventType>) -> Arc<EventType> {
         let now = self.clock.now();
-        // Two changes never have the same time, which identifies a version.
-        let updated_at = before.map_or(now, |before| now.max(before.updated_at + Duration::from_millis(1)));
+        let updated_at = before.map_or(now, |before| self.time_after(before.updated_at));
         let NewEventType { name, description, archived, deprecated, validate, .. } = new.clone();
         Arc::new(EventType {
             id: EventTypeId::new(now, self.entropy.bytes()),
@@ -207,8 +205,7 @@ impl Directory {
     }
 
     fn archived(&self, current: &EventType) -> EventType {
-        let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
-        EventType { archived: true, updated_at, ..current.clone() }
+        EventType { archived: true, updated_at: self.time_after(current.updated_at), ..current.clone() }
     }
 
     async fn write_event_types(

@@ -13,8 +13,8 @@ impl Directory {
 
     /// Replaces a profile. It applies from the next attempt of every delivery on.
     pub async fn replace_profile(&self, org: OrgId, profile: &Profile) -> Result<(), ChangeError> {
-        let there = self.profiles.get(org, profile.name());
-        if there.is_some_and(|there| there.to_json() == profile.to_json()) {
+        let existing = self.profiles.get(org, profile.name());
+        if existing.is_some_and(|existing| existing.to_json() == profile.to_json()) {
             return Ok(());
         }
         self.change(Change::ReplaceProfile { profile: self.own_profile(org, profile) }).await.map(drop)

@@ -124,13 +124,13 @@ impl Directory {
         Ok(secrets.key.public_text())
     }
 
-    /// Reads the secrets, changes them and writes them back if they differ. Returns the result. `tells`:
+    /// Reads the secrets, changes them and writes them back if they differ. Returns the result. `notifies`:
     /// sends an operational webhook.
     async fn change_secrets(
         &self,
         action: &'static str,
         of: &Endpoint,
-        (once, tells): (IdempotencyDigest, bool),
+        (once, notifies): (IdempotencyDigest, bool),
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
     ) -> Result<Secrets, ChangeError> {
         let (app, endpoint) = (of.app, of.id);
@@ -144,7 +144,7 @@ impl Directory {
             }
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
             let idempotency = self.idempotency(once);
-            let notices = match tells {
+            let notices = match notifies {
                 true => self.listeners.endpoint_notices(&found, "endpoint.updated", json!({})),
                 false => Vec::new(),
             };

@@ -7,7 +7,6 @@ use aldaba_delivery::{AppId, SourceId};
 use aldaba_store::{Application, Change, FieldChange, Source, SourceToken};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use std::time::Duration;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
@@ -132,10 +131,8 @@ impl Directory {
         (text.into(), newest)
     }
 
-    /// Two changes never have the same time, which identifies a version.
     fn with_new_timestamp(&self, source: Source) -> Source {
-        let updated_at = self.clock.now().max(source.updated_at + Duration::from_millis(1));
-        Source { updated_at, ..source }
+        Source { updated_at: self.time_after(source.updated_at), ..source }
     }
 }
 

@@ -88,7 +88,7 @@ impl Tenants {
         which: &ApplicationRef,
         read: impl Fn() -> Read<Option<Tenant>>,
     ) -> TenantResult {
-        let mut asked_before_the_read = true;
+        let mut may_predate_creation = true;
         loop {
             let pending = match self.look_up(which) {
                 TenantLookup::Cached(tenant) => return Ok(Some(tenant)),
@@ -98,10 +98,10 @@ impl Tenants {
             match pending.outcome().await {
                 ReadOutcome::Cancelled => {}
                 // That read may have begun before the application was created; the next one did not.
-                ReadOutcome::Found(Ok(None)) if asked_before_the_read => {}
+                ReadOutcome::Found(Ok(None)) if may_predate_creation => {}
                 ReadOutcome::Found(found) => return found,
             }
-            asked_before_the_read = false;
+            may_predate_creation = false;
         }
     }
 

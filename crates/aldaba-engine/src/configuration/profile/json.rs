@@ -116,11 +116,11 @@ fn read_scheme(given: Option<&Value>) -> Result<Option<Scheme>, Vec<ProfileError
     }
 }
 
-fn unknown(given: &Map<String, Value>, place: &[&str], known: &[&str]) -> Vec<ProfileError> {
-    let strange = given.keys().filter(|name| !known.contains(&name.as_str()));
+fn unknown(given: &Map<String, Value>, path: &[&str], known: &[&str]) -> Vec<ProfileError> {
+    let unknown = given.keys().filter(|name| !known.contains(&name.as_str()));
     let error = |name: &String| {
-        let place: Vec<_> = place.iter().copied().chain([name.as_str()]).collect();
-        ProfileError::new(&place, unknown_field(name, known))
+        let path: Vec<_> = path.iter().copied().chain([name.as_str()]).collect();
+        ProfileError::new(&path, unknown_field(name, known))
     };
-    strange.map(error).collect()
+    unknown.map(error).collect()
 }

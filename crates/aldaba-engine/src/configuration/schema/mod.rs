@@ -91,9 +91,9 @@ pub struct Schema {
 
 /// A problem of a schema, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {why}", place.join("."))]
+#[error("{}: {why}", path.join("."))]
 pub struct SchemaError {
-    pub place: Vec<String>,
+    pub path: Vec<String>,
     pub why: String,
 }
 
@@ -116,13 +116,13 @@ pub enum PayloadError {
 /// A problem of a payload, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadProblem {
-    pub place: Vec<String>,
+    pub path: Vec<String>,
     pub why: String,
 }
 
 impl SchemaError {
-    fn new(place: &[String], why: impl Into<String>) -> Self {
-        Self { place: place.to_vec(), why: why.into() }
+    fn new(path: &[String], why: impl Into<String>) -> Self {
+        Self { path: path.to_vec(), why: why.into() }
     }
 }
 
@@ -284,27 +284,27 @@ impl Retrieve for NoRetriever {
 
 /// Describes a problem of a schema, in the terms of its draft.
 fn unusable(error: &ValidationError<'_>) -> SchemaError {
-    let place = place(error.instance_path());
-    if matches!(place.last().map(String::as_str), Some("pattern")) && error.instance().is_string() {
+    let path = path(error.instance_path());
+    if matches!(path.last().map(String::as_str), Some("pattern")) && error.instance().is_string() {
         let why = format!(
             "cannot be used: {} must be a regular expression without look-around and back-references, whose compiled \
              form has {} KiB at most; for long texts say `maxLength`",
             shown(error.instance()),
             PATTERN_SIZES[PATTERN_SIZES.len() - 1] >> 10
         );
-        return SchemaError { place, why };
+        return SchemaError { path, why };
     }
     if matches!(error.kind(), ValidationErrorKind::AnyOf { .. })
-        && matches!(place.last().map(String::as_str), Some("type"))
+        && matches!(path.last().map(String::as_str), Some("type"))
     {
         let why = format!("{} is not a JSON Schema type; known ones: {TYPES}", shown(error.instance()));
-        return SchemaError { place, why };
+        return SchemaError { path, why };
     }
-    SchemaError { place, why: words(error) }
+    SchemaError { path, why: words(error) }
 }
 
 fn problem(error: &ValidationError<'_>) -> PayloadProblem {
-    PayloadProblem { place: place(error.instance_path()), why: words(error) }
+    PayloadProblem { path: path(error.instance_path()), why: words(error) }
 }
 
 /// The library's message, with long values masked.
@@ -326,7 +326,7 @@ fn shown(value: &Value) -> String {
     text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }
 
-fn place(location: &Location) -> Vec<String> {
+fn path(location: &Location) -> Vec<String> {
     let step = |segment: LocationSegment<'_>| match segment {
         LocationSegment::Property(name) => name.into_owned(),
         LocationSegment::Index(index) => format!("[{index}]"),

@@ -17,7 +17,7 @@ fn check(schema: &Schema, payload: &Value) -> Result<(), PayloadError> {
 fn problems(schema: &Schema, payload: &Value) -> Vec<(String, String)> {
     match check(schema, payload) {
         Err(PayloadError::Problems { problems, more: Some(0) }) => {
-            problems.into_iter().map(|problem| (problem.place.join("/"), problem.why)).collect()
+            problems.into_iter().map(|problem| (problem.path.join("/"), problem.why)).collect()
         }
         other => panic!("{other:?}"),
     }
@@ -74,7 +74,7 @@ fn long_values_are_masked_in_problems() {
 fn an_unknown_type_is_reported_with_the_known_ones() {
     let wrong = errors(&json!({"properties": {"a": {"type": "objekt"}}}));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert_eq!(wrong[0].place, ["properties", "a", "type"]);
+    assert_eq!(wrong[0].path, ["properties", "a", "type"]);
     assert!(
         wrong[0].why.starts_with("\"objekt\" is not a JSON Schema type; known ones: array, "),
         "{wrong:?}"
@@ -83,7 +83,7 @@ fn an_unknown_type_is_reported_with_the_known_ones() {
 
 #[test]
 fn problems_of_a_schema_are_listed_with_their_paths() {
-    for (wrong, place) in [
+    for (wrong, path) in [
         (json!({"type": "strin"}), "type"),
         (json!({"properties": {"a": {"minimum": "x"}}}), "properties/a/minimum"),
         (json!({"required": "a"}), "required"),
@@ -93,7 +93,7 @@ fn problems_of_a_schema_are_listed_with_their_paths() {
         (json!(5), ""),
         (json!([]), ""),
     ] {
-        assert_eq!(errors(&wrong)[0].place.join("/"), place, "{wrong}");
+        assert_eq!(errors(&wrong)[0].path.join("/"), path, "{wrong}");
     }
     let two = errors(&json!({"type": 5, "properties": {"a": {"minLength": -1}}}));
     assert_eq!(two.len(), 2, "{two:?}");
@@ -131,8 +131,8 @@ fn internal_references_are_followed_and_may_be_recursive() {
     for _ in 0..30 {
         payload = json!({"name": "x", "nodes": [payload]});
     }
-    let [(place, _)] = &problems(&tree, &payload)[..] else { panic!() };
-    assert!(place.starts_with("nodes/[0]/nodes/[0]") && place.ends_with("name"), "{place}");
+    let [(path, _)] = &problems(&tree, &payload)[..] else { panic!() };
+    assert!(path.starts_with("nodes/[0]/nodes/[0]") && path.ends_with("name"), "{path}");
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn external_references_are_refused() {
     ] {
         let inside = json!({"$defs": {"a": {"$anchor": "anchor"}}, "properties": {"x": {"$ref": reference}}});
         let found = errors(&inside);
-        assert_eq!(found[0].place.join("/"), "properties/x/$ref", "{reference}: {found:?}");
+        assert_eq!(found[0].path.join("/"), "properties/x/$ref", "{reference}: {found:?}");
         let unused = json!({"$defs": {"a": {"allOf": [{"$ref": reference}]}}});
-        assert_eq!(errors(&unused)[0].place.join("/"), "$defs/a/allOf/[0]/$ref", "{reference}");
+        assert_eq!(errors(&unused)[0].path.join("/"), "$defs/a/allOf/[0]/$ref", "{reference}");
     }
     let long = json!({"$ref": format!("http://{}", "x".repeat(10_000))});
     assert!(errors(&long)[0].why.len() < 500);
@@ -164,15 +164,15 @@ fn external_references_are_refused() {
 #[test]
 fn other_base_uris_and_dynamic_references_are_refused() {
     let base = json!({"properties": {"a": {"$id": "https://example.com/a", "$ref": "#/$defs/b"}}});
-    assert_eq!(errors(&base)[0].place.join("/"), "properties/a/$id");
+    assert_eq!(errors(&base)[0].path.join("/"), "properties/a/$id");
     let through =
         json!({"x": {"$id": "urn:x", "y": {"$ref": "#/z"}, "z": true}, "$ref": "#/x/y", "z": false});
-    assert_eq!(errors(&through)[0].place.join("/"), "$ref");
+    assert_eq!(errors(&through)[0].path.join("/"), "$ref");
     let dynamic = json!({"properties": {"a": {"$dynamicRef": "#b"}}});
-    assert_eq!(errors(&dynamic)[0].place.join("/"), "properties/a/$dynamicRef");
+    assert_eq!(errors(&dynamic)[0].path.join("/"), "properties/a/$dynamicRef");
     let old =
         json!({"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": {"id": "urn:x"}}});
-    assert_eq!(errors(&old)[0].place.join("/"), "properties/a/id");
+    assert_eq!(errors(&old)[0].path.join("/"), "properties/a/id");
     schema(&json!({"properties": {"$id": {"type": "string"}, "id": {}, "$ref": {"type": "string"}}}));
 }
 
@@ -265,7 +265,7 @@ fn unevaluated_properties_beside_very_many_schemas_are_refused() {
 fn expensive_patterns_are_refused_and_the_others_end() {
     for pattern in ["(?=a)b", "(a)\\1", "((a{1000}){1000}){1000}", ".{5000}", &"a".repeat(1001)] {
         let found = errors(&json!({"properties": {"a": {"pattern": pattern}}}));
-        assert_eq!(found[0].place[..2], ["properties", "a"], "{found:?}");
+        assert_eq!(found[0].path[..2], ["properties", "a"], "{found:?}");
         let found = errors(&json!({"patternProperties": {pattern: {}}}));
         assert!(!found.is_empty());
     }
@@ -308,7 +308,7 @@ fn an_ordinary_large_payload_is_checked() {
     else {
         panic!("the first problem is named, and that there may be others")
     };
-    assert_eq!(problems[0].place, ["items", "[8998]", "n"]);
+    assert_eq!(problems[0].path, ["items", "[8998]", "n"]);
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn schemas_are_stored_as_they_were_given() {
     let text = r#"{"1":{"title": "b" , "a":1e3,"x":123456789012345678901234567890},"2":true}"#;
     assert_eq!(Schemas::read(text).unwrap().to_text(), text);
     let wrong = Schemas::read(r#"{"1": true, "2": {"type": 5}}"#).unwrap().check_all();
-    assert_eq!(wrong[0].place, ["2", "type"]);
+    assert_eq!(wrong[0].path, ["2", "type"]);
     assert!(Schemas::read("[]").is_err());
 }
 

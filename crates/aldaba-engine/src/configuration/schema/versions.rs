@@ -74,7 +74,7 @@ impl Schemas {
                 Err(error) => vec![SchemaError::new(&[], error.to_string())],
             };
             errors.extend(found.into_iter().map(|mut error| {
-                error.place.insert(0, name.clone());
+                error.path.insert(0, name.clone());
                 error
             }));
         }

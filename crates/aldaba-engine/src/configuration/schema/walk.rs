@@ -54,12 +54,12 @@ pub(super) fn walk(schema: &Value, id_keyword: &'static str) -> Result<SchemaSha
     let mut walk = SchemaWalk { root: schema, id_keyword, known, queue, queued };
     walk.enqueue(schema, &[]);
     let (mut shape, mut unevaluated) = (SchemaShape::default(), 0u64);
-    while let Some((schema, place)) = walk.queue.pop() {
-        let reach = walk.reach_of(schema, &place, 1)?;
+    while let Some((schema, path)) = walk.queue.pop() {
+        let reach = walk.reach_of(schema, &path, 1)?;
         shape.untyped = shape.untyped.max(reach.untyped);
         if reach.untyped > MAX_UNTYPED {
             return Err(SchemaError::new(
-                &place,
+                &path,
                 format!("combines more than {MAX_UNTYPED} schemas without a type; give each a `type`"),
             ));
         }
@@ -71,18 +71,18 @@ pub(super) fn walk(schema: &Value, id_keyword: &'static str) -> Result<SchemaSha
                     "`unevaluatedProperties` and `unevaluatedItems` apply beside more than {MAX_BESIDE_UNEVALUATED} \
                      other schemas; use `additionalProperties` or fewer references"
                 );
-                return Err(SchemaError::new(&place, why));
+                return Err(SchemaError::new(&path, why));
             }
         }
         shape.alternatives |= ALTERNATIVES.iter().any(|word| keywords.contains_key(*word));
-        count_patterns(keywords, &place, &mut shape)?;
+        count_patterns(keywords, &path, &mut shape)?;
     }
     Ok(shape)
 }
 
 fn count_patterns(
     keywords: &Map<String, Value>,
-    place: &[String],
+    path: &[String],
     shape: &mut SchemaShape,
 ) -> Result<(), SchemaError> {
     let names = keywords.get("patternProperties").and_then(Value::as_object);
@@ -94,7 +94,7 @@ fn count_patterns(
         shape.patterns += 1;
         if pattern.len() > MAX_PATTERN_BYTES {
             let why = format!("has a pattern of more than {MAX_PATTERN_BYTES} bytes");
-            return Err(SchemaError::new(place, why));
+            return Err(SchemaError::new(path, why));
         }
     }
     if shape.patterns > MAX_PATTERNS {
@@ -125,16 +125,16 @@ struct SchemaWalk<'s> {
 }
 
 impl<'s> SchemaWalk<'s> {
-    fn enqueue(&mut self, schema: &'s Value, place: &[String]) {
+    fn enqueue(&mut self, schema: &'s Value, path: &[String]) {
         if self.queued.insert(std::ptr::from_ref(schema).addr()) {
-            self.queue.push((schema, place.to_vec()));
+            self.queue.push((schema, path.to_vec()));
         }
     }
 
     fn reach_of(
         &mut self,
         schema: &'s Value,
-        place: &[String],
+        path: &[String],
         depth: usize,
     ) -> Result<SchemaReach, SchemaError> {
         let address = std::ptr::from_ref(schema).addr();
@@ -144,14 +144,14 @@ impl<'s> SchemaWalk<'s> {
         let Some(keywords) = schema.as_object() else {
             return Ok(SchemaReach { ways: 1, untyped: 1, height: 1 });
         };
-        check_keywords(keywords, self.id_keyword, place)?;
+        check_keywords(keywords, self.id_keyword, path)?;
         let cost =
             TYPED_KEYWORDS.iter().any(|word| keywords.get(*word).is_some_and(|value| !is_empty(value)));
-        let inner = self.inner(keywords, place)?;
+        let inner = self.inner(keywords, path)?;
         let leaf = u64::from(!cost && inner.is_empty());
         let mut reach = SchemaReach { ways: 1, untyped: leaf, height: 1 };
-        for (schema, place) in inner {
-            let below = if depth < MAX_DEPTH { self.reach_of(schema, &place, depth + 1)? } else { TOO_DEEP };
+        for (schema, path) in inner {
+            let below = if depth < MAX_DEPTH { self.reach_of(schema, &path, depth + 1)? } else { TOO_DEEP };
             reach.ways = reach.ways.saturating_add(below.ways);
             reach.untyped = reach.untyped.saturating_add(below.untyped);
             reach.height = reach.height.max(below.height.saturating_add(1));
@@ -161,12 +161,12 @@ impl<'s> SchemaWalk<'s> {
                 "refers to itself, or to more than {MAX_DEPTH} schemas one after the other, without going on to a \
                  property or an item"
             );
-            return Err(SchemaError::new(place, why));
+            return Err(SchemaError::new(path, why));
         }
-        self.enqueue_parts(keywords, place);
+        self.enqueue_parts(keywords, path);
         self.known.insert(address, reach);
         // Schemas that are applied only in place also have patterns and the like.
-        self.enqueue(schema, place);
+        self.enqueue(schema, path);
         Ok(reach)
     }
 
@@ -174,25 +174,24 @@ impl<'s> SchemaWalk<'s> {
     fn inner(
         &self,
         keywords: &'s Map<String, Value>,
-        place: &[String],
+        path: &[String],
     ) -> Result<Vec<(&'s Value, Vec<String>)>, SchemaError> {
         let mut inner = Vec::new();
         for word in LISTS_IN_PLACE {
             let items = keywords.get(word).and_then(Value::as_array).into_iter().flatten();
-            inner
-                .extend(items.enumerate().map(|(n, item)| (item, within(place, &[word, &format!("[{n}]")]))));
+            inner.extend(items.enumerate().map(|(n, item)| (item, within(path, &[word, &format!("[{n}]")]))));
         }
         for word in ONES_IN_PLACE {
-            inner.extend(keywords.get(word).map(|schema| (schema, within(place, &[word]))));
+            inner.extend(keywords.get(word).map(|schema| (schema, within(path, &[word]))));
         }
         for word in MAPS_IN_PLACE {
             let members = keywords.get(word).and_then(Value::as_object).into_iter().flatten();
             let schemas = members.filter(|(_, value)| !value.is_array());
-            inner.extend(schemas.map(|(name, schema)| (schema, within(place, &[word, name]))));
+            inner.extend(schemas.map(|(name, schema)| (schema, within(path, &[word, name]))));
         }
         if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
             let found = self.resolve(reference);
-            let found = found.map_err(|why| SchemaError::new(&within(place, &["$ref"]), why))?;
+            let found = found.map_err(|why| SchemaError::new(&within(path, &["$ref"]), why))?;
             inner.push(found);
         }
         Ok(inner)
@@ -211,12 +210,12 @@ impl<'s> SchemaWalk<'s> {
             ));
         };
         let missing = || format!("`{}` is not in the schema", shortened(reference));
-        let (mut found, mut place) = (self.root, Vec::new());
+        let (mut found, mut path) = (self.root, Vec::new());
         for token in pointer.split('/') {
             let name = token.replace("~1", "/").replace("~0", "~");
             let (next, step) = match found {
                 // A schema with an id of its own is another document.
-                Value::Object(members) if !place.is_empty() && members.contains_key(self.id_keyword) => {
+                Value::Object(members) if !path.is_empty() && members.contains_key(self.id_keyword) => {
                     return Err(missing());
                 }
                 Value::Object(members) => (members.get(&name), name),
@@ -227,26 +226,26 @@ impl<'s> SchemaWalk<'s> {
                 _ => (None, name),
             };
             found = next.ok_or_else(missing)?;
-            place.push(step);
+            path.push(step);
         }
-        Ok((found, place))
+        Ok((found, path))
     }
 
     /// Enqueues the schemas for properties and items, and definitions.
-    fn enqueue_parts(&mut self, keywords: &'s Map<String, Value>, place: &[String]) {
+    fn enqueue_parts(&mut self, keywords: &'s Map<String, Value>, path: &[String]) {
         for word in MAPS {
             for (name, schema) in keywords.get(word).and_then(Value::as_object).into_iter().flatten() {
-                self.enqueue(schema, &within(place, &[word, name]));
+                self.enqueue(schema, &within(path, &[word, name]));
             }
         }
         for word in ONES {
             match keywords.get(word) {
                 Some(Value::Array(items)) => {
                     for (n, item) in items.iter().enumerate() {
-                        self.enqueue(item, &within(place, &[word, &format!("[{n}]")]));
+                        self.enqueue(item, &within(path, &[word, &format!("[{n}]")]));
                     }
                 }
-                Some(schema) => self.enqueue(schema, &within(place, &[word])),
+                Some(schema) => self.enqueue(schema, &within(path, &[word])),
                 None => {}
             }
         }
@@ -266,24 +265,24 @@ fn is_empty(value: &Value) -> bool {
 fn check_keywords(
     keywords: &Map<String, Value>,
     id_keyword: &'static str,
-    place: &[String],
+    path: &[String],
 ) -> Result<(), SchemaError> {
     for word in ["$dynamicRef", "$recursiveRef"] {
         if keywords.contains_key(word) {
             let why = "is not supported; use `$ref` with `#/…`";
-            return Err(SchemaError::new(&within(place, &[word]), why));
+            return Err(SchemaError::new(&within(path, &[word]), why));
         }
     }
     // References inside would be relative to it.
-    if !place.is_empty() && keywords.contains_key(id_keyword) {
+    if !path.is_empty() && keywords.contains_key(id_keyword) {
         let why = "is allowed only at the top of a schema; refer to its parts with `#/…`";
-        return Err(SchemaError::new(&within(place, &[id_keyword]), why));
+        return Err(SchemaError::new(&within(path, &[id_keyword]), why));
     }
     Ok(())
 }
 
-fn within(place: &[String], more: &[&str]) -> Vec<String> {
-    place.iter().cloned().chain(more.iter().map(|part| (*part).to_owned())).collect()
+fn within(path: &[String], more: &[&str]) -> Vec<String> {
+    path.iter().cloned().chain(more.iter().map(|part| (*part).to_owned())).collect()
 }
 
 const MAX_SHOWN_CHARS: usize = 100;

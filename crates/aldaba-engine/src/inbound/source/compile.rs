@@ -25,8 +25,8 @@ pub(super) struct CompiledSource {
 struct ProblemList(Vec<SourceProblem>);
 
 impl ProblemList {
-    fn add(&mut self, place: &[&str], why: impl Into<String>) {
-        self.0.push(SourceProblem::new(place, why));
+    fn add(&mut self, path: &[&str], why: impl Into<String>) {
+        self.0.push(SourceProblem::new(path, why));
     }
 }
 
@@ -71,14 +71,14 @@ fn verify_token(
     secrets: &SourceSecrets,
     problems: &mut ProblemList,
 ) -> Option<Zeroizing<String>> {
-    let place = ["config", "verifyToken"];
+    let path = ["config", "verifyToken"];
     match (&secrets.verify_token, kind) {
         (None, META) => {
-            problems.add(&place, "this field is required: the verify token that you enter at Meta")
+            problems.add(&path, "this field is required: the verify token that you enter at Meta")
         }
-        (Some(token), META) if token.is_empty() => problems.add(&place, "must not be empty"),
+        (Some(token), META) if token.is_empty() => problems.add(&path, "must not be empty"),
         (Some(_), other) if other != META => {
-            problems.add(&place, "is only for the type `meta`; remove it");
+            problems.add(&path, "is only for the type `meta`; remove it");
         }
         _ => {}
     }
@@ -95,9 +95,9 @@ fn inspector(
     if settings.tolerance_seconds.is_some() && !recipe.has_window() {
         problems.add(&["toleranceSeconds"], "this sender's signatures contain no timestamp; remove it");
     }
-    let place = ["config", types::secret_field(kind)];
+    let path = ["config", types::secret_field(kind)];
     if recipe.is_signed() && keys.is_empty() {
-        problems.add(&place, "this field is required: the secret that verifies the sender's signatures");
+        problems.add(&path, "this field is required: the secret that verifies the sender's signatures");
         return None;
     }
     let mut secrets = Vec::with_capacity(keys.len());
@@ -105,7 +105,7 @@ fn inspector(
         match Secret::parse_for(&recipe, text) {
             Ok(secret) => secrets.push(secret),
             Err(error) => {
-                problems.add(&place, error.to_string());
+                problems.add(&path, error.to_string());
                 return None;
             }
         }
@@ -124,8 +124,8 @@ fn conditions(given: &[HeaderCondition], problems: &mut ProblemList) -> Vec<(Hea
         match HeaderName::from_bytes(name.as_bytes()) {
             Ok(name) => conditions.push((name, values.clone())),
             Err(_) => {
-                let place = ["filterHeaders", &format!("[{number}]"), "name"];
-                problems.add(&place, "is not a valid header name");
+                let path = ["filterHeaders", &format!("[{number}]"), "name"];
+                problems.add(&path, "is not a valid header name");
             }
         }
     }
@@ -151,12 +151,12 @@ fn forward(kind: &str, settings: &SourceSettings, problems: &mut ProblemList) ->
         }
         // Of the sender's own headers, those that cannot be forwarded are left out.
         None => {
-            let places = settings.event_id_from.iter().chain(&settings.event_type_from);
-            let of_places = places.filter_map(|text| match Place::parse(text) {
+            let locations = settings.event_id_from.iter().chain(&settings.event_type_from);
+            let of_locations = locations.filter_map(|text| match Place::parse(text) {
                 Ok(Place::Header(name)) => Some(name),
                 _ => None,
             });
-            let own = types::sender_headers(kind, settings).into_iter().chain(of_places);
+            let own = types::sender_headers(kind, settings).into_iter().chain(of_locations);
             own.filter_map(|name| ForwardedHeaders::name(&name).ok()).for_each(add);
         }
     }

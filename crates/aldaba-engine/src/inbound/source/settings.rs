@@ -124,12 +124,12 @@ impl fmt::Debug for SourceSecrets {
 /// A problem of a source, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceProblem {
-    pub place: Vec<String>,
+    pub path: Vec<String>,
     pub why: String,
 }
 
 impl SourceProblem {
-    pub(crate) fn new(place: &[&str], why: impl Into<String>) -> Self {
-        Self { place: place.iter().map(|part| (*part).to_owned()).collect(), why: why.into() }
+    pub(crate) fn new(path: &[&str], why: impl Into<String>) -> Self {
+        Self { path: path.iter().map(|part| (*part).to_owned()).collect(), why: why.into() }
     }
 }

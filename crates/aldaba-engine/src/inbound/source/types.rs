@@ -99,7 +99,7 @@ pub(super) fn recipe(
         named => Recipe::named(named).unwrap_or_else(Recipe::unsigned),
     };
     let recipe = if !signed && MAY_BE_UNSIGNED.contains(&kind) { without_signature(&recipe) } else { recipe };
-    with_places(recipe, settings)
+    with_locations(recipe, settings)
 }
 
 /// Whether events have no ids and often equal bytes, so that each is a new event. An owner who configures an
@@ -114,29 +114,29 @@ fn without_signature(recipe: &Recipe) -> Recipe {
 }
 
 /// With the locations that the source's owner configured.
-fn with_places(mut recipe: Recipe, settings: &SourceSettings) -> Result<Recipe, Vec<SourceProblem>> {
-    let ids = places("eventIdFrom", &settings.event_id_from)?;
-    let types = places("eventTypeFrom", &settings.event_type_from)?;
-    for (number, place) in ids.into_iter().enumerate() {
-        recipe = if number == 0 { recipe.with_id(place) } else { recipe.or_id(place) };
+fn with_locations(mut recipe: Recipe, settings: &SourceSettings) -> Result<Recipe, Vec<SourceProblem>> {
+    let ids = locations("eventIdFrom", &settings.event_id_from)?;
+    let types = locations("eventTypeFrom", &settings.event_type_from)?;
+    for (number, location) in ids.into_iter().enumerate() {
+        recipe = if number == 0 { recipe.with_id(location) } else { recipe.or_id(location) };
     }
-    for (number, place) in types.into_iter().enumerate() {
-        recipe = if number == 0 { recipe.with_event_type(place) } else { recipe.or_event_type(place) };
+    for (number, location) in types.into_iter().enumerate() {
+        recipe = if number == 0 { recipe.with_event_type(location) } else { recipe.or_event_type(location) };
     }
     Ok(recipe)
 }
 
-fn places(field: &str, texts: &[String]) -> Result<Vec<Place>, Vec<SourceProblem>> {
-    let (mut places, mut problems) = (Vec::new(), Vec::new());
+fn locations(field: &str, texts: &[String]) -> Result<Vec<Place>, Vec<SourceProblem>> {
+    let (mut locations, mut problems) = (Vec::new(), Vec::new());
     for (number, text) in texts.iter().enumerate() {
         match Place::parse(text) {
-            Ok(place) => places.push(place),
+            Ok(location) => locations.push(location),
             Err(error) => {
                 problems.push(SourceProblem::new(&[field, &format!("[{number}]")], error.to_string()));
             }
         }
     }
-    if problems.is_empty() { Ok(places) } else { Err(problems) }
+    if problems.is_empty() { Ok(locations) } else { Err(problems) }
 }
 
 fn brand(settings: &SourceSettings) -> Result<String, Vec<SourceProblem>> {
@@ -166,11 +166,11 @@ fn hmac(settings: &HmacSettings) -> Result<Hmac, Vec<SourceProblem>> {
     }
     let mut one_of = |field: &str, given: &Option<String>, known: &[&str]| {
         let given = given.as_deref()?;
-        let place = known.iter().position(|one| *one == given);
-        if place.is_none() {
+        let index = known.iter().position(|one| *one == given);
+        if index.is_none() {
             wrong(field, format!("must be one of {}", known.join(", ")));
         }
-        place
+        index
     };
     if one_of("algorithm", &settings.algorithm, &ALGORITHMS) == Some(1) {
         hmac.hash = HashKind::Sha512;

@@ -132,16 +132,16 @@ impl Resolver {
 
     /// What the configured name servers answer for the root. Lookups that fail share one probe at a time.
     async fn probe_root(&self) -> RootProbe {
-        let mut asked = self.probe_root_once();
-        let answer = asked.wait_for(Option::is_some).await.map(|answer| *answer);
+        let mut pending_probe = self.probe_root_once();
+        let answer = pending_probe.wait_for(Option::is_some).await.map(|answer| *answer);
         // Without a result the failure stays with the host name.
         answer.ok().flatten().unwrap_or(RootProbe { silent: false, failed: false, refused: false })
     }
 
     fn probe_root_once(&self) -> watch::Receiver<Option<RootProbe>> {
         let mut probe = self.probe.lock();
-        if let Some(asked) = &*probe {
-            return asked.clone();
+        if let Some(pending_probe) = &*probe {
+            return pending_probe.clone();
         }
         let (sender, receiver) = watch::channel(None);
         *probe = Some(receiver.clone());

@@ -224,6 +224,6 @@ pub(crate) fn check_schemas(text: &str) -> Result<Option<String>, Vec<(Vec<Strin
     }
     let wrong_name = |name: &&str| ids::version(name).err().map(|why| (vec![(*name).to_owned()], why));
     let mut problems: Vec<_> = names.iter().filter_map(wrong_name).collect();
-    problems.extend(schemas.check_all().into_iter().map(|error| (error.place, error.why)));
+    problems.extend(schemas.check_all().into_iter().map(|error| (error.path, error.why)));
     if problems.is_empty() { Ok(Some(schemas.to_text())) } else { Err(problems) }
 }

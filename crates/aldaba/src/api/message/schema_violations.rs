@@ -31,7 +31,7 @@ fn of_payload(version: &str, misfit: &PayloadError, payload: &[&str]) -> Vec<Pro
     match misfit {
         PayloadError::Problems { problems, more } => {
             let named = problems.iter().map(|problem| {
-                let place = problem.place.iter().map(String::as_str);
+                let place = problem.path.iter().map(String::as_str);
                 let loc: Vec<_> = payload.iter().copied().chain(place).collect();
                 Problem::value(&loc, format!("{} (schema version {version})", problem.why))
             });

@@ -215,7 +215,7 @@ fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Re
             ["body".to_owned()].into_iter().chain(place.iter().cloned()).collect::<Vec<_>>()
         };
         let problem = |problem: aldaba_engine::SourceProblem| {
-            let place = place(&problem.place);
+            let place = place(&problem.path);
             Problem::value(&place.iter().map(String::as_str).collect::<Vec<_>>(), problem.why)
         };
         return Err(Error::problems(problems.into_iter().map(problem).collect()));
