@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The bytes of one permit of a budget.
 const PERMIT_BYTES: usize = 1024;
 /// How many application budgets are remembered before unused ones are removed.
-const APPLICATION_SHARES: usize = 1024;
+const MAX_APPLICATION_BUDGETS: usize = 1024;
 /// The memory of a payload in addition to its bytes.
 const OVERHEAD_BYTES: usize = 128;
 
@@ -45,9 +45,9 @@ pub(crate) struct ContentBudget {
     sending: [Arc<Semaphore>; 2],
     /// The most permits of one payload.
     max_permits: u32,
-    read: LoadedContents,
+    loaded: LoadedContents,
     /// Pending reads: how many readers, and whether the message was deleted meanwhile.
-    reads: Arc<Mutex<FixedMap<MessageId, (usize, bool)>>>,
+    pending_reads: Arc<Mutex<FixedMap<MessageId, (usize, bool)>>>,
     /// The share of each application.
     application_budgets: Arc<Mutex<FixedMap<ContentOwner, Weak<Semaphore>>>>,
 }
@@ -70,13 +70,13 @@ impl ContentBudget {
     pub(crate) fn new(limit: usize) -> Self {
         let quarter =
             (limit / 4 / PERMIT_BYTES).clamp(1, (Semaphore::MAX_PERMITS / 2).min(u32::MAX as usize));
-        let permit = |permits| Arc::new(Semaphore::new(permits));
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Self {
-            waiting: permit(quarter * 2),
-            sending: [permit(quarter), permit(quarter)],
+            waiting: semaphore(quarter * 2),
+            sending: [semaphore(quarter), semaphore(quarter)],
             max_permits: u32::try_from(quarter).unwrap_or(u32::MAX),
-            read: Arc::default(),
-            reads: Arc::default(),
+            loaded: Arc::default(),
+            pending_reads: Arc::default(),
             application_budgets: Arc::default(),
         }
     }
@@ -104,15 +104,15 @@ impl ContentBudget {
         F: Future<Output = Result<Option<Content>, Error>>,
     {
         let mut permit = None;
-        let reads = ContentRead::begin(self, message);
+        let pending = ContentRead::begin(self, message);
         loop {
-            if let Some(held) = self.read.lock().get(&(message, owner.responsive)).and_then(Weak::upgrade) {
+            if let Some(held) = self.loaded.lock().get(&(message, owner.responsive)).and_then(Weak::upgrade) {
                 return Ok(Some(held));
             }
             let Some(content) = read().await? else {
                 return Ok(None);
             };
-            if reads.is_deleted() {
+            if pending.is_deleted() {
                 return Ok(None);
             }
             let permits = self.permits_of(&content);
@@ -131,50 +131,50 @@ impl ContentBudget {
 
     /// Marks a payload as deleted: pending reads do not get it, and holders see the mark.
     pub(crate) fn forget(&self, message: MessageId) {
-        if let Some((_, deleted)) = self.reads.lock().get_mut(&message) {
+        if let Some((_, deleted)) = self.pending_reads.lock().get_mut(&message) {
             *deleted = true;
         }
-        let held = [false, true].map(|responsive| self.read.lock().remove(&(message, responsive)));
+        let held = [false, true].map(|responsive| self.loaded.lock().remove(&(message, responsive)));
         for held in held.iter().flatten().filter_map(Weak::upgrade) {
             held.deleted.store(true, Ordering::Relaxed);
         }
     }
 
     fn try_permit(&self, owner: ContentOwner, permits: u32) -> Option<ContentPermit> {
-        let application_budgets = self
-            .application_budgets(owner)
+        let share = self
+            .application_budget(owner)
             .try_acquire_many_owned(permits.min(self.application_share()))
             .ok()?;
         let all = self.sending(owner).try_acquire_many_owned(permits).ok()?;
-        Some((all, Some(application_budgets)))
+        Some((all, Some(share)))
     }
 
     /// Waits for the application's share first, so that an application cannot fill the overall queue either.
     async fn wait_for_permit(&self, owner: ContentOwner, permits: u32) -> Option<ContentPermit> {
-        let application_budgets = self
-            .application_budgets(owner)
+        let share = self
+            .application_budget(owner)
             .acquire_many_owned(permits.min(self.application_share()))
             .await
             .ok()?;
         let all = self.sending(owner).acquire_many_owned(permits).await.ok()?;
-        Some((all, Some(application_budgets)))
+        Some((all, Some(share)))
     }
 
     fn sending(&self, owner: ContentOwner) -> Arc<Semaphore> {
         self.sending[usize::from(!owner.responsive)].clone()
     }
 
-    fn application_budgets(&self, owner: ContentOwner) -> Arc<Semaphore> {
-        let mut application_budgets = self.application_budgets.lock();
-        if let Some(semaphore) = application_budgets.get(&owner).and_then(Weak::upgrade) {
+    fn application_budget(&self, owner: ContentOwner) -> Arc<Semaphore> {
+        let mut budgets = self.application_budgets.lock();
+        if let Some(semaphore) = budgets.get(&owner).and_then(Weak::upgrade) {
             return semaphore;
         }
         // Removes unused budgets now and then.
-        if application_budgets.len() >= APPLICATION_SHARES {
-            application_budgets.retain(|_, semaphore| semaphore.strong_count() > 0);
+        if budgets.len() >= MAX_APPLICATION_BUDGETS {
+            budgets.retain(|_, semaphore| semaphore.strong_count() > 0);
         }
         let semaphore = Arc::new(Semaphore::new(self.application_share() as usize));
-        application_budgets.insert(owner, Arc::downgrade(&semaphore));
+        budgets.insert(owner, Arc::downgrade(&semaphore));
         semaphore
     }
 
@@ -188,11 +188,11 @@ impl ContentBudget {
         content: Content,
         permit: ContentPermit,
     ) -> Arc<BudgetedContent> {
-        let loaded_as = Some((key, self.read.clone()));
+        let loaded_as = Some((key, self.loaded.clone()));
         let deleted = AtomicBool::new(false);
         let held =
             Arc::new(BudgetedContent { content: Arc::new(content), _permit: permit, deleted, loaded_as });
-        self.read.lock().insert(key, Arc::downgrade(&held));
+        self.loaded.lock().insert(key, Arc::downgrade(&held));
         held
     }
 
@@ -211,18 +211,18 @@ struct ContentRead<'a> {
 
 impl<'a> ContentRead<'a> {
     fn begin(contents: &'a ContentBudget, message: MessageId) -> Self {
-        contents.reads.lock().entry(message).or_default().0 += 1;
+        contents.pending_reads.lock().entry(message).or_default().0 += 1;
         Self { contents, message }
     }
 
     fn is_deleted(&self) -> bool {
-        self.contents.reads.lock().get(&self.message).is_some_and(|(_, deleted)| *deleted)
+        self.contents.pending_reads.lock().get(&self.message).is_some_and(|(_, deleted)| *deleted)
     }
 }
 
 impl Drop for ContentRead<'_> {
     fn drop(&mut self) {
-        let mut reads = self.contents.reads.lock();
+        let mut reads = self.contents.pending_reads.lock();
         if let Some((readers, _)) = reads.get_mut(&self.message) {
             *readers -= 1;
             if *readers == 0 {
@@ -314,7 +314,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(reads.load(Ordering::Relaxed), 1);
         drop((first, second));
-        assert!(contents.read.lock().is_empty(), "dropped payloads are removed");
+        assert!(contents.loaded.lock().is_empty(), "dropped payloads are removed");
     }
 
     #[tokio::test]
@@ -338,7 +338,7 @@ mod tests {
         answer.send(()).expect("somebody waits");
         assert!(reads.await.expect("a read").is_none());
         assert!(held.is_deleted());
-        assert!(contents.reads.lock().is_empty(), "finished reads are removed");
+        assert!(contents.pending_reads.lock().is_empty(), "finished reads are removed");
         // Other messages are unaffected.
         let other = contents.load(message(3), SLOW, || async { Ok(Some(content(100))) }).await;
         assert!(!other.expect("a read").expect("content").is_deleted());

@@ -49,7 +49,7 @@ impl Connector {
         deadline: Instant,
     ) -> Result<WireStream, AttemptFailure> {
         let addresses = match timeout_at(deadline, self.allowed_addresses(&target.host)).await {
-            Ok(allowed_addresses) => allowed_addresses?,
+            Ok(addresses) => addresses?,
             // Either the receiver's name server or ours is silent.
             Err(_) if self.resolver.is_down().await => return Err(super::dns::resolver_down()),
             Err(_) => return Err(deadline_failure(deadline, "resolving the host name")),

@@ -168,8 +168,8 @@ impl WireState {
         connecting: ConnectPermit,
     ) -> Result<PooledConnection, AttemptFailure> {
         let now = instant_after(Duration::ZERO);
-        let time_given = delivery.timeouts.connect.min(delivery.deadline.saturating_duration_since(now));
-        let deadline = now + time_given;
+        let connect_time = delivery.timeouts.connect.min(delivery.deadline.saturating_duration_since(now));
+        let deadline = now + connect_time;
         let made = async {
             let stream = self.connect(delivery, true, deadline).await?;
             if !stream.is_http2() {
@@ -188,7 +188,7 @@ impl WireState {
                 Ok(PooledConnection::Http1(self.http1_pool.adopt(stream)))
             }
             Err(failure) => {
-                connecting.failed(&failure, time_given);
+                connecting.failed(&failure, connect_time);
                 Err(failure)
             }
         }

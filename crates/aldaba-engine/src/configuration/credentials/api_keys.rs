@@ -170,9 +170,9 @@ mod tests {
         assert_eq!(keys.of_organization(org), std::slice::from_ref(&one));
         assert_eq!(keys.get(org, two.id), None, "another organization's");
         keys.rename(one.id, "new".into());
-        let insert = keys.find(&[1; 32]).unwrap();
-        assert_eq!(insert.key().name, "new");
-        assert!(matches!(&insert.actor().identity, ActorIdentity::Key { name, .. } if name == "new"));
+        let found = keys.find(&[1; 32]).unwrap();
+        assert_eq!(found.key().name, "new");
+        assert!(matches!(&found.actor().identity, ActorIdentity::Key { name, .. } if name == "new"));
         keys.remove(one.id);
         assert!(keys.find(&[1; 32]).is_none());
     }

@@ -35,10 +35,10 @@ pub enum ChangeError {
     TooManyEventTypes,
     #[error("the schemas of the organization exceed their total size limit")]
     SchemasTooLarge,
-    #[error("the match cost of the filter is {work}; the limit is {most}")]
-    FilterTooCostly { work: u64, most: u64 },
-    #[error("the match cost of the application's filters is {work}; the limit is {most}")]
-    FiltersTooCostly { work: u64, most: u64 },
+    #[error("the match cost of the filter is {cost}; the limit is {limit}")]
+    FilterTooCostly { cost: u64, limit: u64 },
+    #[error("the match cost of the application's filters is {cost}; the limit is {limit}")]
+    FiltersTooCostly { cost: u64, limit: u64 },
     #[error("other requests keep changing it; try again")]
     Unsettled,
     #[error("an endpoint uses it")]

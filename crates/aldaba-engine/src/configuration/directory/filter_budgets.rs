@@ -14,46 +14,46 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// Applications that are cached, besides those in use; and the largest cached load, by [`CombinedMatchCost::len`]. Others
-/// are read again.
+/// Applications that are cached, besides those in use; and the largest cached cost, by
+/// [`CombinedMatchCost::len`]. Others are computed again.
 const MAX_CACHED_APPLICATIONS: usize = 32;
-const MAX_CACHED_LOAD: usize = 50_000;
+const MAX_CACHED_FILTERS: usize = 50_000;
 /// Up to this many filters are counted on the calling thread.
 const MAX_INLINE_FILTERS: usize = 100;
 
 /// Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct FilterBudgets {
-    load: Arc<Mutex<HashMap<AppId, Arc<AsyncMutex<CachedLoad>>>>>,
+    cached: Arc<Mutex<HashMap<AppId, Arc<AsyncMutex<CachedCost>>>>>,
     pool: BlockingPool,
 }
 
 impl Default for FilterBudgets {
     fn default() -> Self {
-        Self { load: Arc::default(), pool: BlockingPool::new() }
+        Self { cached: Arc::default(), pool: BlockingPool::new() }
     }
 }
 
 /// `None`: it must be read.
-type CachedLoad = Option<CombinedMatchCost>;
+type CachedCost = Option<CombinedMatchCost>;
 
 /// A filter change whose cost is already counted. Other changes of the application wait for it.
 pub(super) struct FilterReservation {
-    load: OwnedMutexGuard<CachedLoad>,
+    cached: OwnedMutexGuard<CachedCost>,
     new: Option<Arc<Filter>>,
     old: Option<Arc<Filter>>,
 }
 
 impl FilterBudgets {
-    async fn lock(&self, app: AppId) -> OwnedMutexGuard<CachedLoad> {
-        let lock = {
-            let mut all = self.load.lock();
+    async fn lock(&self, app: AppId) -> OwnedMutexGuard<CachedCost> {
+        let entry = {
+            let mut all = self.cached.lock();
             if all.len() >= MAX_CACHED_APPLICATIONS && !all.contains_key(&app) {
-                all.retain(|_, lock| Arc::strong_count(lock) > 1);
+                all.retain(|_, entry| Arc::strong_count(entry) > 1);
             }
             all.entry(app).or_default().clone()
         };
-        lock.lock_owned().await
+        entry.lock_owned().await
     }
 
     /// Replaces a filter. `None`: nothing changes. The total may exceed the limit only if it did before.
@@ -69,44 +69,45 @@ impl FilterBudgets {
         if let Some(new) = &new {
             let mut alone = CombinedMatchCost::default();
             alone.add(new);
-            let work = alone.match_cost().total();
-            if work > MAX_MATCH_COST_PER_FILTER {
-                return Err(ChangeError::FilterTooCostly { work, most: MAX_MATCH_COST_PER_FILTER });
+            let cost = alone.match_cost().total();
+            if cost > MAX_MATCH_COST_PER_FILTER {
+                return Err(ChangeError::FilterTooCostly { cost, limit: MAX_MATCH_COST_PER_FILTER });
             }
         }
-        let mut change = FilterReservation { load: self.lock(app).await, new, old };
-        let mut load = match change.load.take().filter(|load| load.len() <= MAX_CACHED_LOAD) {
-            Some(load) => load,
-            None => self.load(read.await?).await,
-        };
-        let before = load.match_cost().total();
-        if let Some(old) = &change.old {
-            load.remove(old);
+        let mut reservation = FilterReservation { cached: self.lock(app).await, new, old };
+        let mut total_cost =
+            match reservation.cached.take().filter(|total_cost| total_cost.len() <= MAX_CACHED_FILTERS) {
+                Some(total_cost) => total_cost,
+                None => self.count(read.await?).await,
+            };
+        let before = total_cost.match_cost().total();
+        if let Some(old) = &reservation.old {
+            total_cost.remove(old);
         }
-        if let Some(new) = &change.new {
-            load.add(new);
+        if let Some(new) = &reservation.new {
+            total_cost.add(new);
         }
-        let work = load.match_cost().total();
-        *change.load = Some(load);
-        if work > MAX_MATCH_COST.max(before) {
-            change.settle(false);
-            return Err(ChangeError::FiltersTooCostly { work, most: MAX_MATCH_COST });
+        let cost = total_cost.match_cost().total();
+        *reservation.cached = Some(total_cost);
+        if cost > MAX_MATCH_COST.max(before) {
+            reservation.settle(false);
+            return Err(ChangeError::FiltersTooCostly { cost, limit: MAX_MATCH_COST });
         }
-        Ok(Some(change))
+        Ok(Some(reservation))
     }
 
     /// Removes an endpoint with whatever filter it has by then.
     pub(super) async fn remove(&self, app: AppId) -> FilterReservation {
-        let mut load = self.lock(app).await;
-        *load = None;
-        FilterReservation { load, new: None, old: None }
+        let mut cached = self.lock(app).await;
+        *cached = None;
+        FilterReservation { cached, new: None, old: None }
     }
 
-    async fn load(&self, tenant: Option<Tenant>) -> CombinedMatchCost {
+    async fn count(&self, tenant: Option<Tenant>) -> CombinedMatchCost {
         let count = |filters: &[Arc<Filter>]| {
-            let mut load = CombinedMatchCost::default();
-            filters.iter().for_each(|filter| load.add(filter));
-            load
+            let mut total_cost = CombinedMatchCost::default();
+            filters.iter().for_each(|filter| total_cost.add(filter));
+            total_cost
         };
         let endpoints = tenant.into_iter().flat_map(|tenant| tenant.endpoints);
         let filters: Vec<_> = endpoints.filter_map(|endpoint| endpoint.filter).collect();
@@ -119,15 +120,15 @@ impl FilterBudgets {
 
 impl FilterReservation {
     /// Settles the reservation: `done` if the change is on disk. Dropping it unsettled discards the cached
-    /// load.
+    /// cost.
     pub(super) fn settle(mut self, done: bool) {
-        let Self { load, new, old } = &mut self;
-        if let (Some(load), false) = (load.as_mut(), done) {
+        let Self { cached, new, old } = &mut self;
+        if let (Some(total_cost), false) = (cached.as_mut(), done) {
             if let Some(new) = new {
-                load.remove(new);
+                total_cost.remove(new);
             }
             if let Some(old) = old {
-                load.add(old);
+                total_cost.add(old);
             }
         }
         self.new = None;
@@ -138,7 +139,7 @@ impl FilterReservation {
 impl Drop for FilterReservation {
     fn drop(&mut self) {
         if self.new.is_some() || self.old.is_some() {
-            *self.load = None;
+            *self.cached = None;
         }
     }
 }

@@ -100,11 +100,11 @@ impl Schemas {
         payload: &[u8],
         budget: &mut CheckBudget,
     ) -> Result<(), CheckError> {
-        let Some(select) = self.select(version) else {
+        let Some(selected) = self.select(version) else {
             return Err(CheckError::Version { known: self.names().map(str::to_owned).collect() });
         };
-        let version = || select.name.clone();
-        match select.compiled.get_or_init(|| select.compile()) {
+        let version = || selected.name.clone();
+        match selected.compiled.get_or_init(|| selected.compile()) {
             Ok(schema) => schema.check_within(payload, budget).map_err(|misfit| match misfit {
                 Some(misfit) => CheckError::Payload { version: version(), misfit },
                 None => CheckError::Unchecked,
@@ -120,7 +120,7 @@ impl Schemas {
 
     /// Whether the schema is compiled.
     pub(crate) fn is_compiled(&self, version: Option<&str>) -> bool {
-        self.select(version).is_none_or(|select| select.compiled.get().is_some())
+        self.select(version).is_none_or(|selected| selected.compiled.get().is_some())
     }
 
     /// An example of the newest version, as it was given. `None`: there is none. A single `example` counts

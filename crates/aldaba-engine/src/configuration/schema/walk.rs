@@ -145,10 +145,10 @@ impl<'s> SchemaWalk<'s> {
             return Ok(SchemaReach { ways: 1, untyped: 1, height: 1 });
         };
         check_keywords(keywords, self.id_keyword, path)?;
-        let cost =
+        let is_typed =
             TYPED_KEYWORDS.iter().any(|word| keywords.get(*word).is_some_and(|value| !is_empty(value)));
         let inner = self.inner(keywords, path)?;
-        let leaf = u64::from(!cost && inner.is_empty());
+        let leaf = u64::from(!is_typed && inner.is_empty());
         let mut reach = SchemaReach { ways: 1, untyped: leaf, height: 1 };
         for (schema, path) in inner {
             let below = if depth < MAX_DEPTH { self.reach_of(schema, &path, depth + 1)? } else { TOO_DEEP };

@@ -79,20 +79,20 @@ impl Http2Pool {
 
     /// A permit on an open connection with a free stream.
     pub(in crate::wire) fn take(&self, route: &Route) -> Option<StreamPermit> {
-        let idle_permit = self.0.table.lock().take(route, self.0.max_lifetime());
-        idle_permit.map(|(number, connection)| self.0.permit(route, number, connection))
+        let taken = self.0.table.lock().take(route, self.0.max_lifetime());
+        taken.map(|(number, connection)| self.0.permit(route, number, connection))
     }
 
     /// Queues a request for a permit, or for the right to connect.
     pub(in crate::wire) fn join(&self, route: &Route, connect_timeout: Duration) -> QueuedRequest {
-        let joined = self.0.table.lock().queues.join(route, connect_timeout);
+        let queued = self.0.table.lock().queues.join(route, connect_timeout);
         self.0.assign_waiting(route);
-        joined
+        queued
     }
 
     /// Whether the receiver accepted a connection since this request was queued.
-    pub(in crate::wire) fn has_progressed(&self, route: &Route, joined: &QueuedRequest) -> bool {
-        self.0.table.lock().queues.has_progressed(route, joined)
+    pub(in crate::wire) fn has_progressed(&self, route: &Route, queued: &QueuedRequest) -> bool {
+        self.0.table.lock().queues.has_progressed(route, queued)
     }
 
     /// Adds a new connection and takes a permit on it.
@@ -188,12 +188,12 @@ impl Drop for Http2Pool {
 
 impl ConnectPermit {
     /// Reports that connecting failed within this time. Queued requests that waited for it fail too.
-    pub(in crate::wire) fn failed(mut self, failure: &AttemptFailure, time_given: Duration) {
+    pub(in crate::wire) fn failed(mut self, failure: &AttemptFailure, connect_time: Duration) {
         self.is_finished = true;
         let notified = self.pool.table.lock().queues.finish_connecting(
             &self.route,
             self.started(),
-            Some((failure, time_given)),
+            Some((failure, connect_time)),
         );
         for sender in notified {
             drop(sender.send(Assignment::Failed(failure.clone())));

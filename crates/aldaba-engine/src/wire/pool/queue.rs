@@ -72,8 +72,8 @@ impl ConnectionQueues {
 
     /// Whether the receiver accepted a connection since this request was queued. If not, the receiver is the
     /// cause of the wait: while requests are queued, somebody connects.
-    pub(in crate::wire) fn has_progressed(&self, route: &Route, joined: &QueuedRequest) -> bool {
-        self.routes.get(route).is_none_or(|queue| queue.created > joined.created_before)
+    pub(in crate::wire) fn has_progressed(&self, route: &Route, queued: &QueuedRequest) -> bool {
+        self.routes.get(route).is_none_or(|queue| queue.created > queued.created_before)
     }
 
     pub(in crate::wire) fn note_created(&mut self, route: &Route) {
@@ -94,9 +94,9 @@ impl ConnectionQueues {
 
     /// Takes the first request out of the queue.
     pub(in crate::wire) fn pop_waiter(&mut self, route: &Route) -> Option<oneshot::Sender<Assignment>> {
-        let pop_waiter = self.routes.get_mut(route)?.waiting.pop_front();
+        let waiter = self.routes.get_mut(route)?.waiting.pop_front();
         self.remove_if_empty(route);
-        pop_waiter.map(|waiter| waiter.sender)
+        waiter.map(|waiter| waiter.sender)
     }
 
     /// Starts another connection if the queue needs one, with this many streams each. Returns the number of
@@ -123,12 +123,12 @@ impl ConnectionQueues {
         let Some(queue) = self.routes.get_mut(route) else { return Vec::new() };
         queue.connecting -= 1;
         let mut notified = Vec::new();
-        if let Some((failure, assignment)) = failed
+        if let Some((failure, connect_time)) = failed
             && queue.connecting == 0
         {
             let concerns = |waiter: &Waiter| {
                 failure.kind != FailureKind::ConnectTimeout
-                    || waiter.number < started && waiter.connect_timeout <= assignment
+                    || waiter.number < started && waiter.connect_timeout <= connect_time
             };
             let (concerned, others): (VecDeque<_>, VecDeque<_>) = queue.waiting.drain(..).partition(concerns);
             queue.waiting = others;

@@ -134,7 +134,7 @@ pub(in crate::wire) fn alert(error: &io::Error) -> Option<Cow<'static, str>> {
 }
 
 fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref().and_then(|rustls_error| rustls_error.downcast_ref::<rustls::Error>())
+    error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>())
 }
 
 fn handshake_failure(error: &io::Error) -> AttemptFailure {

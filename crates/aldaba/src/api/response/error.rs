@@ -342,9 +342,9 @@ impl From<ChangeError> for Error {
                 "Others keep changing this. Nothing was changed; try again",
                 1,
             ),
-            ChangeError::FilterTooCostly { work, most } => too_costly("this filter", work, most),
-            ChangeError::FiltersTooCostly { work, most } => {
-                too_costly("with this filter those of all endpoints of the application", work, most)
+            ChangeError::FilterTooCostly { cost, limit } => too_costly("this filter", cost, limit),
+            ChangeError::FiltersTooCostly { cost, limit } => {
+                too_costly("with this filter those of all endpoints of the application", cost, limit)
             }
             ChangeError::UnknownPolicy(name) => {
                 Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
