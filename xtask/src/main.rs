@@ -7,6 +7,7 @@ mod documents;
 mod examples;
 mod licences;
 mod markdown;
+mod names;
 mod readme;
 mod recipes;
 mod run;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
+cargo xtask names        sizes of folders, names of types, retired words
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("test") => stages::test(),
         Some("lint") => stages::lint(),
+        Some("names") => names::check(),
         Some("readme") => stages::readme(),
         Some("recipes") => stages::recipes(&arguments[1..]),
         Some("sdks") => stages::sdks(&arguments[1..]),

@@ -215,8 +215,7 @@ fn show(policy: &Policy) -> String {
 
 fn list(policies: &[Policy]) -> String {
     let width = policies.iter().map(|policy| policy.name.len()).max().unwrap_or(0).max(12);
-    let mut text =
-        format!("{:<width$} {:>8} {:>12} {:>12}\n", "NAME", "ATTEMPTS", "LAST AFTER", "TIMEOUT");
+    let mut text = format!("{:<width$} {:>8} {:>12} {:>12}\n", "NAME", "ATTEMPTS", "LAST AFTER", "TIMEOUT");
     for policy in policies {
         let (attempts, last) = extent(policy);
         let (last, timeout) = (words(last), words(policy.timeouts.total));
