@@ -6,6 +6,7 @@ mod dependents;
 mod documents;
 mod examples;
 mod licences;
+mod links;
 mod markdown;
 mod names;
 mod readme;
@@ -23,6 +24,7 @@ const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
 cargo xtask names        sizes of folders, names of types, retired words
+cargo xtask links        relative links, and the source files that the maps name
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Some("test") => stages::test(),
         Some("lint") => stages::lint(),
         Some("names") => names::check(),
+        Some("links") => links::check(),
         Some("readme") => stages::readme(),
         Some("recipes") => stages::recipes(&arguments[1..]),
         Some("sdks") => stages::sdks(&arguments[1..]),

@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Policy>, String> {
             None if listed.is_some() => format!("[{number}]"),
             None => "policy".into(),
         };
-        match Policy::from_given_json(&item) {
+        match Policy::from_request_json(&item) {
             Ok(policy) if BUILTIN_NAMES.contains(&policy.name.as_str()) => {
                 problems.push(format!("{place}: is built in and cannot be changed; give it another name"));
             }

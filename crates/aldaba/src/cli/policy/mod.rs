@@ -9,8 +9,8 @@ use crate::cli::api_client::ApiError;
 use crate::cli::installation;
 use crate::cli::server_options::{self, Backend, ServerOptions};
 use crate::config::Config;
-use aldaba_delivery::policy::{Chances, Preview};
-use aldaba_delivery::{Ending, Policy, PolicyError, parse_span};
+use aldaba_delivery::policy::{Preview, SeededChances};
+use aldaba_delivery::{Ending, Policy, PolicyError, parse_duration};
 use aldaba_engine::Policies;
 use clap::Subcommand;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub(crate) enum Error {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    parse_span(text).ok_or_else(|| "expected a span such as 500ms, 90s, 15m, 2h or 7d".into())
+    parse_duration(text).ok_or_else(|| "expected a span such as 500ms, 90s, 15m, 2h or 7d".into())
 }
 
 pub(crate) fn run(
@@ -244,7 +244,7 @@ fn middle() -> impl FnMut() -> aldaba_delivery::Chance {
 }
 
 fn preview(policy: &Policy, outage: Option<Duration>, seed: u64) -> String {
-    let mut chances = Chances::seeded(seed);
+    let mut chances = SeededChances::seeded(seed);
     let plan = Preview::of(policy, outage, || chances.draw());
     let down = outage.map_or_else(|| "and stays down".into(), |outage| format!("for {}", words(outage)));
     let mut text = format!("{}: the receiver goes down {down} (seed {seed})\n\n", policy.name);

@@ -8,7 +8,7 @@ use crate::cli::api_client::ApiError;
 use crate::cli::server_options::{self, ServerOptions};
 use crate::config::Config;
 use crate::token::{NewOrganizationToken, issue_organization_token};
-use aldaba_delivery::parse_span;
+use aldaba_delivery::parse_duration;
 use aldaba_engine::{Clock, SystemClock, check_key_name};
 use aldaba_store::Scope;
 use clap::{Args, Subcommand};
@@ -140,7 +140,7 @@ fn expiry(text: &str) -> Result<Expiry, String> {
     if text == "never" {
         return Ok(Expiry::Never);
     }
-    let span = parse_span(text).filter(|span| !span.is_zero()).map(Expiry::After);
+    let span = parse_duration(text).filter(|span| !span.is_zero()).map(Expiry::After);
     span.ok_or_else(|| "expected a span such as 90s, 15m, 12h or 30d, or never".into())
 }
 
