@@ -6,6 +6,7 @@ mod dependents;
 mod documents;
 mod examples;
 mod licences;
+mod links;
 mod markdown;
 mod readme;
 mod recipes;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
-cargo xtask lint         formatting, clippy, licences, bans, sources
+cargo xtask lint         formatting, clippy, links, licences, bans, sources
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]

@@ -1,7 +1,7 @@
 //! What is checked, in stages with a time budget each.
 
 use crate::run::{Outcome, cargo, root, show};
-use crate::{documents, examples, licences, readme, recipes, sdks, sqlx, suites, tools};
+use crate::{documents, examples, licences, links, readme, recipes, sdks, sqlx, suites, tools};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -88,9 +88,10 @@ fn api() -> Outcome {
     sdks::schemathesis(&server(), EXAMPLES, &[])
 }
 
-/// Formatting, the tests by the ids of what they show, lints, licences.
+/// Formatting, the tests by the ids of what they show, links, lints, licences.
 pub(crate) fn lint() -> Outcome {
     documents::check()?;
+    links::check()?;
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(suites::workspace("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     examples::lint()?;
