@@ -88,7 +88,7 @@ fn api() -> Outcome {
     sdks::schemathesis(&server(), EXAMPLES, &[])
 }
 
-/// Formatting, the tests by the ids of what they show, links, lints, licences.
+/// Formatting, the tests by the ids of what they show, lints, licences.
 pub(crate) fn lint() -> Outcome {
     documents::check()?;
     links::check()?;
