@@ -6,6 +6,7 @@ mod dependents;
 mod documents;
 mod examples;
 mod licences;
+mod links;
 mod markdown;
 mod readme;
 mod recipes;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
+cargo xtask links        relative links, and the source files that the maps name
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("test") => stages::test(),
         Some("lint") => stages::lint(),
+        Some("links") => links::check(),
         Some("readme") => stages::readme(),
         Some("recipes") => stages::recipes(&arguments[1..]),
         Some("sdks") => stages::sdks(&arguments[1..]),

@@ -1,7 +1,7 @@
 //! What is checked, in stages with a time budget each.
 
 use crate::run::{Outcome, cargo, root, show};
-use crate::{documents, examples, licences, readme, recipes, sdks, sqlx, suites, tools};
+use crate::{documents, examples, licences, links, readme, recipes, sdks, sqlx, suites, tools};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -91,6 +91,7 @@ fn api() -> Outcome {
 /// Formatting, the tests by the ids of what they show, lints, licences.
 pub(crate) fn lint() -> Outcome {
     documents::check()?;
+    links::check()?;
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(suites::workspace("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     examples::lint()?;
@@ -206,7 +207,7 @@ fn measure() -> Result<Command, String> {
     let built = root().join("target/release");
     let mut suite = Command::new(built.join("bench"));
     suite.arg("--server").arg(built.join("aldaba"));
-    suite.arg("--document").arg(root().join("docs/performance.md"));
+    suite.arg("--document").arg(root().join("docs/internals/performance.md"));
     Ok(suite)
 }
 

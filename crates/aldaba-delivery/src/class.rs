@@ -1,5 +1,5 @@
 use crate::policy::{Policy, Redirects};
-use crate::{Answer, FailureKind, Outcome, Reason, RetryAfter};
+use crate::{FailureKind, Outcome, Reason, ResponseHead, RetryAfter};
 
 /// What an outcome means under a policy. It is computed once per attempt and consumed by retry,
 /// endpoint health, gate, lane and metrics.
@@ -25,37 +25,37 @@ pub enum Verdict {
 pub enum Fault {
     None,
     /// The receiver's application: its answer, or how it broke off.
-    Answer,
+    Response,
     /// The connection stood, and no answer came in time.
-    Silence,
+    NoResponse,
     /// The host itself: name, connection, TLS.
     Host,
     /// The guard refused the address. A name may point elsewhere the next time; if it never does, that
     /// is the reason the delivery ends with.
     Forbidden,
     /// Ours; it says nothing about the receiver.
-    Own,
+    Local,
 }
 
 impl Class {
     pub fn of(policy: &Policy, outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Answered(answer) => Self::of_answer(policy, answer),
+            Outcome::Response(answer) => Self::of_answer(policy, answer),
             Outcome::Failed(failure) => Self::of_failure(policy, failure.kind),
         }
     }
 
     /// The receiver spoke: whatever it said, host and path are alive.
     pub fn answered(&self) -> bool {
-        matches!(self.fault, Fault::None | Fault::Answer)
+        matches!(self.fault, Fault::None | Fault::Response)
     }
 
     /// Whether the attempt says anything about the receiver.
     pub fn concerns_receiver(&self) -> bool {
-        !matches!(self.fault, Fault::Forbidden | Fault::Own)
+        !matches!(self.fault, Fault::Forbidden | Fault::Local)
     }
 
-    fn of_answer(policy: &Policy, answer: &Answer) -> Self {
+    fn of_answer(policy: &Policy, answer: &ResponseHead) -> Self {
         let status = answer.status;
         let redirect = (300..400).contains(&status);
         if policy.success.contains(status) || (redirect && policy.redirects == Redirects::TakeAsSuccess) {
@@ -69,7 +69,7 @@ impl Class {
             Verdict::Retriable
         };
         let retry_after = answer.retry_after.filter(|_| policy.retry_after.statuses.contains(status));
-        Self { verdict, fault: Fault::Answer, retry_after }
+        Self { verdict, fault: Fault::Response, retry_after }
     }
 
     fn of_failure(policy: &Policy, kind: FailureKind) -> Self {
@@ -77,14 +77,14 @@ impl Class {
             FailureKind::Dns | FailureKind::Connect | FailureKind::ConnectTimeout | FailureKind::Tls => {
                 (Verdict::Retriable, Fault::Host)
             }
-            FailureKind::Timeout => (Verdict::Retriable, Fault::Silence),
-            FailureKind::Broken | FailureKind::TooManyRedirects => (Verdict::Retriable, Fault::Answer),
+            FailureKind::Timeout => (Verdict::Retriable, Fault::NoResponse),
+            FailureKind::Broken | FailureKind::TooManyRedirects => (Verdict::Retriable, Fault::Response),
             FailureKind::Malformed if policy.malformed_rejects => {
-                (Verdict::Final(Reason::Rejected), Fault::Answer)
+                (Verdict::Final(Reason::Rejected), Fault::Response)
             }
-            FailureKind::Malformed => (Verdict::Retriable, Fault::Answer),
+            FailureKind::Malformed => (Verdict::Retriable, Fault::Response),
             FailureKind::TargetForbidden => (Verdict::Retriable, Fault::Forbidden),
-            FailureKind::Internal | FailureKind::Unsent => (Verdict::Retriable, Fault::Own),
+            FailureKind::Internal | FailureKind::Unsent => (Verdict::Retriable, Fault::Local),
         };
         Self { verdict, fault, retry_after: None }
     }

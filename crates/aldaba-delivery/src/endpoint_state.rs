@@ -1,6 +1,6 @@
 //! Whether an endpoint takes a delivery now, and what becomes of one that it does not take.
 
-use crate::{Condition, Health, Ordering, Passability, Policy, Reason, StopRule, Timestamp};
+use crate::{Availability, Condition, Health, Ordering, Policy, Reason, StopRule, Timestamp};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -41,8 +41,9 @@ impl<'a> EndpointState<'a> {
     pub fn of(health: &'a Health, controls: Controls) -> Self {
         let Controls { disabled, ordering } = controls;
         let let_go_at = health.changed_at.unwrap_or(Timestamp::MIN);
-        let health =
-            health.reordered(ordering, ordering, let_go_at).map_or(Cow::Borrowed(health), Cow::Owned);
+        let health = health
+            .after_ordering_change(ordering, ordering, let_go_at)
+            .map_or(Cow::Borrowed(health), Cow::Owned);
         Self { health, disabled }
     }
 
@@ -68,8 +69,8 @@ impl<'a> EndpointState<'a> {
         self.health.text(self.disabled)
     }
 
-    pub fn passability(&self, now: Timestamp) -> Passability {
-        if self.disabled { Passability::Held(None) } else { self.health.passability(now) }
+    pub fn availability(&self, now: Timestamp) -> Availability {
+        if self.disabled { Availability::Held(None) } else { self.health.availability(now) }
     }
 
     /// Judges a delivery that is due. `longest_held`: how long one may be held. `probing`: a probe is on its way.
@@ -83,18 +84,18 @@ impl<'a> EndpointState<'a> {
         now: Timestamp,
         may_end_by_time: impl FnOnce() -> bool,
     ) -> Admission {
-        let mut expires_at = self.health.held_too_long_at(self.disabled, due_at, longest_held);
+        let mut expires_at = self.health.hold_expires_at(self.disabled, due_at, longest_held);
         if expires_at.is_some_and(|at| at <= now) {
             if may_end_by_time() {
                 return Admission::Ends(Reason::Expired);
             }
             expires_at = Some(now + UNTRUSTED_RECHECK);
         }
-        match self.passability(now) {
-            Passability::Open => Admission::Open,
-            Passability::Probe if !probing => Admission::Probe,
-            Passability::Probe => Admission::Held(None),
-            Passability::Held(until) => Admission::Held(until.into_iter().chain(expires_at).min()),
+        match self.availability(now) {
+            Availability::Open => Admission::Open,
+            Availability::Probe if !probing => Admission::Probe,
+            Availability::Probe => Admission::Held(None),
+            Availability::Held(until) => Admission::Held(until.into_iter().chain(expires_at).min()),
         }
     }
 
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(admission(false), Admission::Probe);
         assert_eq!(admission(true), Admission::Held(None));
         let off = EndpointState::of(&health, Controls { disabled: true, ..Controls::default() });
-        assert_eq!(off.passability(NOW), Passability::Held(None), "one that is turned off is not probed");
+        assert_eq!(off.availability(NOW), Availability::Held(None), "one that is turned off is not probed");
     }
 
     #[test]

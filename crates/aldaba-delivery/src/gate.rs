@@ -71,7 +71,7 @@ pub struct Gate {
 
 /// What a gate says to a lane whose turn has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum GateAdmission {
     Open,
     /// The hold is over and nobody has probed yet.
     Probe,
@@ -80,10 +80,10 @@ pub enum Passage {
     Probing,
 }
 
-impl Passage {
+impl GateAdmission {
     /// Which of several gates binds a lane, and what it says: the latest end of a hold, else a probe that is on its way.
     /// Of equals the last. `None`: the lane may go, as their probe where there is one to send.
-    pub fn binding<T>(all: impl IntoIterator<Item = (T, Self)>) -> Option<(T, Self)> {
+    pub fn strictest<T>(all: impl IntoIterator<Item = (T, Self)>) -> Option<(T, Self)> {
         let rank = |passage: &Self| match passage {
             Self::Held(until) => Some(Some(*until)),
             Self::Probing => Some(None),
@@ -95,7 +95,7 @@ impl Passage {
     }
 
     /// Whether a request may start that was let through before. `is_probe`: it is the gate's probe.
-    pub fn lets_start(self, is_probe: bool) -> bool {
+    pub fn admits_start(self, is_probe: bool) -> bool {
         match self {
             Self::Open => true,
             Self::Probing => is_probe,
@@ -113,18 +113,18 @@ impl Gate {
 
     /// What of it has to survive a restart: a hold. A count of failures that led to none is not kept.
     #[must_use]
-    pub fn kept(&self) -> Self {
+    pub fn persisted(&self) -> Self {
         if self.held_until.is_some() { self.clone() } else { Self::default() }
     }
 
     /// What the gate says to lanes under a policy. Where another policy has set a longer hold than theirs could
     /// ever be, they go as its probe, one at a time.
-    pub fn passage(&self, policy: &Policy, now: Timestamp) -> Passage {
+    pub fn admission(&self, policy: &Policy, now: Timestamp) -> GateAdmission {
         match (self.held_until, self.hold_for(policy, now)) {
-            (None, _) => Passage::Open,
-            (_, Some(until)) => Passage::Held(until),
-            (Some(_), None) if self.probing => Passage::Probing,
-            (Some(_), None) => Passage::Probe,
+            (None, _) => GateAdmission::Open,
+            (_, Some(until)) => GateAdmission::Held(until),
+            (Some(_), None) if self.probing => GateAdmission::Probing,
+            (Some(_), None) => GateAdmission::Probe,
         }
     }
 
@@ -147,7 +147,7 @@ impl Gate {
         self.held_until.is_none() && self.failures == 0
     }
 
-    /// The scopes that can concern a lane; [`Policy::takes_part_in`] says which of them do.
+    /// The scopes that can concern a lane; [`Policy::uses_gate`] says which of them do.
     pub fn scopes(app: AppId) -> [GateScope; 2] {
         [GateScope::Host, GateScope::Application(app)]
     }
@@ -164,7 +164,7 @@ impl Gate {
         probe: bool,
         now: Timestamp,
     ) -> Self {
-        let takes_part = policy.takes_part_in(scope);
+        let takes_part = policy.uses_gate(scope);
         if takes_part && opens(scope, class) {
             return Self::default();
         }
@@ -196,18 +196,18 @@ impl Gate {
 
 fn opens(scope: GateScope, class: &Class) -> bool {
     match scope {
-        GateScope::Host => class.answered() || class.fault == Fault::Silence,
+        GateScope::Host => class.answered() || class.fault == Fault::NoResponse,
         GateScope::Application(_) => class.verdict == Verdict::Delivered,
     }
 }
 
 fn concerns(scope: GateScope, class: &Class, probe: bool) -> bool {
     match (scope, class.fault) {
-        (_, Fault::None | Fault::Forbidden | Fault::Own) => false,
+        (_, Fault::None | Fault::Forbidden | Fault::Local) => false,
         (GateScope::Host, fault) => fault == Fault::Host,
         // The host's failures have their own gate, but a probe that met one has failed.
         (GateScope::Application(_), Fault::Host) => probe,
-        (GateScope::Application(_), Fault::Answer | Fault::Silence) => true,
+        (GateScope::Application(_), Fault::Response | Fault::NoResponse) => true,
     }
 }
 
@@ -252,29 +252,37 @@ mod tests {
     #[test]
     fn the_longest_hold_binds_before_a_probe_and_what_is_open_binds_nobody() {
         let later = NOW + Duration::from_secs(1);
-        let binding = |passages: [Passage; 3]| Passage::binding(passages.into_iter().enumerate());
-        let held = [Passage::Probing, Passage::Held(later), Passage::Held(NOW)];
-        assert_eq!(binding(held), Some((1, Passage::Held(later))));
-        let probed = [Passage::Open, Passage::Probing, Passage::Probe];
-        assert_eq!(binding(probed), Some((1, Passage::Probing)));
-        assert_eq!(binding([Passage::Probing; 3]), Some((2, Passage::Probing)), "of equals the last");
-        assert_eq!(binding([Passage::Open, Passage::Probe, Passage::Open]), None);
+        let binding =
+            |passages: [GateAdmission; 3]| GateAdmission::strictest(passages.into_iter().enumerate());
+        let held = [GateAdmission::Probing, GateAdmission::Held(later), GateAdmission::Held(NOW)];
+        assert_eq!(binding(held), Some((1, GateAdmission::Held(later))));
+        let probed = [GateAdmission::Open, GateAdmission::Probing, GateAdmission::Probe];
+        assert_eq!(binding(probed), Some((1, GateAdmission::Probing)));
+        assert_eq!(
+            binding([GateAdmission::Probing; 3]),
+            Some((2, GateAdmission::Probing)),
+            "of equals the last"
+        );
+        assert_eq!(binding([GateAdmission::Open, GateAdmission::Probe, GateAdmission::Open]), None);
     }
 
     #[test]
     fn after_a_restart_a_hold_is_left_and_neither_its_probe_nor_a_count_of_failures() {
         let failing = Gate { failures: 3, ..Gate::default() };
-        assert_eq!(failing.kept(), Gate::default());
+        assert_eq!(failing.persisted(), Gate::default());
         let held = Gate { held_until: Some(NOW), probing: true, ..failing };
-        assert_eq!(held.kept(), held);
+        assert_eq!(held.persisted(), held);
         assert_eq!(held.clone().without_probe(), Gate { probing: false, ..held });
     }
 
     #[test]
     fn while_a_probe_is_on_its_way_only_the_probe_itself_may_start() {
-        assert!(Passage::Open.lets_start(false));
-        assert!(Passage::Probing.lets_start(true) && !Passage::Probing.lets_start(false));
-        assert!(!Passage::Probe.lets_start(true), "the hold has ended since: somebody has to probe anew");
-        assert!(!Passage::Held(NOW).lets_start(true));
+        assert!(GateAdmission::Open.admits_start(false));
+        assert!(GateAdmission::Probing.admits_start(true) && !GateAdmission::Probing.admits_start(false));
+        assert!(
+            !GateAdmission::Probe.admits_start(true),
+            "the hold has ended since: somebody has to probe anew"
+        );
+        assert!(!GateAdmission::Held(NOW).admits_start(true));
     }
 }

@@ -1,4 +1,4 @@
-use crate::policy::{EndpointFails, MAX_QUIET, Policy};
+use crate::policy::{EndpointFails, MAX_RETRY_AFTER, Policy};
 use crate::{Class, Reason, Timestamp, Transition, Verdict};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub enum HealthStatus {
 
 /// Whether a delivery may go to the endpoint now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passability {
+pub enum Availability {
     Open,
     /// Only one request, as a probe.
     Probe,
@@ -55,9 +55,9 @@ impl HealthStatus {
     }
 }
 
-impl Passability {
+impl Availability {
     /// Whether a request may start that was let through before. `is_probe`: it is the endpoint's probe.
-    pub fn lets_start(self, is_probe: bool) -> bool {
+    pub fn admits_start(self, is_probe: bool) -> bool {
         match self {
             Self::Open => true,
             Self::Probe => is_probe,
@@ -88,22 +88,22 @@ impl Health {
         self.status == HealthStatus::Active && self.failure_count > 0
     }
 
-    pub fn passability(&self, now: Timestamp) -> Passability {
+    pub fn availability(&self, now: Timestamp) -> Availability {
         let quiet = self.quiet_at(now);
         match (self.status, self.next_probe_at) {
-            (HealthStatus::Active, _) => quiet.map_or(Passability::Open, |at| Passability::Held(Some(at))),
+            (HealthStatus::Active, _) => quiet.map_or(Availability::Open, |at| Availability::Held(Some(at))),
             (HealthStatus::Failed, Some(at)) => match quiet.max((!self.probe_due(at, now)).then_some(at)) {
-                None => Passability::Probe,
-                held => Passability::Held(held),
+                None => Availability::Probe,
+                held => Availability::Held(held),
             },
             (HealthStatus::Failed, None) | (HealthStatus::Gone | HealthStatus::Blocked, _) => {
-                Passability::Held(None)
+                Availability::Held(None)
             }
         }
     }
 
     /// Nothing is sent until someone resumes the endpoint.
-    pub fn waits_for_its_owner(&self) -> bool {
+    pub fn needs_resume(&self) -> bool {
         match self.status {
             HealthStatus::Active => false,
             HealthStatus::Failed => self.next_probe_at.is_none(),
@@ -125,7 +125,7 @@ impl Health {
     /// The end of the quiet time, while it lasts. One that ends later than any can is from before the
     /// clock was set back, and counts as over.
     fn quiet_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.quiet_until.filter(|until| *until > now && *until <= now + MAX_QUIET)
+        self.quiet_until.filter(|until| *until > now && *until <= now + MAX_RETRY_AFTER)
     }
 
     /// Whether the probe may go. One that lies further ahead than its gap was planned before the clock
@@ -182,7 +182,7 @@ impl Health {
 
     /// When a delivery that is held for it, and was due at `due_at`, has been held for `longest`. `None`:
     /// nothing is held. `off`: its operator has turned it off.
-    pub fn held_too_long_at(&self, off: bool, due_at: Timestamp, longest: Duration) -> Option<Timestamp> {
+    pub fn hold_expires_at(&self, off: bool, due_at: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.holds(off).then(|| self.changed_at.map_or(due_at, |since| since.max(due_at)) + longest)
     }
 
@@ -190,7 +190,7 @@ impl Health {
     /// endpoint waits for its owner already, nothing else is to be said.
     #[must_use]
     pub fn blocked(&self, now: Timestamp) -> Self {
-        if self.waits_for_its_owner() {
+        if self.needs_resume() {
             return self.clone();
         }
         Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }

@@ -2,14 +2,15 @@
 //!
 //! Nothing here reads a clock, draws a random number or does IO. `now` and chance are arguments and
 //! every function returns a value that says what to do; the engine carries it out. One attempt runs
-//! through it as [`Outcome`] → [`Class`] → [`Transition`] ([`Conclusion`]), and [`Health`] and [`Gate`] consume the
+//! through it as [`Outcome`] → [`Class`] → [`Transition`] ([`Decision`]), and [`Health`] and [`Gate`] consume the
 //! same class, so that retry, endpoint health and host control can never disagree about what
 //! happened.
 
 mod chance;
 mod class;
-mod conclusion;
 mod condition;
+mod decision;
+mod duration_text;
 mod endpoint_state;
 pub mod filter;
 mod gate;
@@ -17,37 +18,36 @@ mod health;
 mod id;
 pub mod names;
 pub mod nearest;
+mod operator_actions;
 mod ordering;
 mod outcome;
 mod payload;
 pub mod policy;
 mod profile;
 mod retry_after;
-mod span;
 mod stop_rule;
-mod switch;
 mod time;
 mod transition;
 
 pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
-pub use conclusion::Conclusion;
 pub use condition::{Condition, ConditionCause, WhenDisabled};
+pub use decision::Decision;
+pub use duration_text::{format_duration, parse_duration};
 pub use endpoint_state::{Admission, Controls, EndpointState};
 pub use filter::{Filter, FilterError};
-pub use gate::{Gate, GateKey, GateScope, Origin, Passage};
-pub use health::{Health, HealthStatus, Passability};
+pub use gate::{Gate, GateAdmission, GateKey, GateScope, Origin};
+pub use health::{Availability, Health, HealthStatus};
 pub use id::{
     ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
     RefusalId, ReplayId, SourceId,
 };
 pub use ordering::{OnExhausted, Ordering};
-pub use outcome::{Answer, Failure, FailureKind, Outcome, split_timeout};
-pub use payload::{DEEPEST_PAYLOAD, is_too_deep};
+pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};
+pub use payload::{MAX_PAYLOAD_DEPTH, is_too_deep};
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;
-pub use span::{parse_span, write_span};
-pub use stop_rule::{StopRule, Wait, first_past_stop};
+pub use stop_rule::{PendingAttempt, StopRule, first_after_stop_date};
 pub use time::Timestamp;
 pub use transition::{CLOCK_TOLERANCE, Delivery, Ending, Reason, SkipReason, StoredDue, Transition};

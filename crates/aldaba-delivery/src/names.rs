@@ -1,37 +1,37 @@
 //! What names and texts that callers choose may look like, wherever they come in.
 
 /// Bytes of a name.
-pub const LONGEST_NAME: usize = 256;
-const LONGEST_VERSION: usize = 32;
+pub const MAX_COMPARED_BYTES: usize = 256;
+const MAX_VERSION_BYTES: usize = 32;
 
 /// Letters, digits, `-`, `_` and `.`: event types, and names for things.
 pub fn name(text: &str) -> Result<(), String> {
     if fits(text, b"-_.") {
         return Ok(());
     }
-    Err(format!("must be 1 to {LONGEST_NAME} letters, digits, `-`, `_` or `.`"))
+    Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_` or `.`"))
 }
 
 pub fn channel(text: &str) -> Result<(), String> {
     if fits(text, b"-_.:+") {
         return Ok(());
     }
-    Err(format!("must be 1 to {LONGEST_NAME} letters, digits, `-`, `_`, `.`, `:` or `+`"))
+    Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_`, `.`, `:` or `+`"))
 }
 
 pub fn tag(text: &str) -> Result<(), String> {
     if fits(text, b"-_./\\#") {
         return Ok(());
     }
-    Err(format!("must be 1 to {LONGEST_NAME} letters, digits, `-`, `_`, `.`, `/`, `\\` or `#`"))
+    Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_`, `.`, `/`, `\\` or `#`"))
 }
 
 /// The version of a payload's form.
 pub fn version(text: &str) -> Result<(), String> {
-    if text.len() <= LONGEST_VERSION && fits(text, b"-_.") {
+    if text.len() <= MAX_VERSION_BYTES && fits(text, b"-_.") {
         return Ok(());
     }
-    Err(format!("must be 1 to {LONGEST_VERSION} letters, digits, `-`, `_` or `.`"))
+    Err(format!("must be 1 to {MAX_VERSION_BYTES} letters, digits, `-`, `_` or `.`"))
 }
 
 /// The caller's own name for a thing. It must not look like an id of ours for the same kind.
@@ -55,6 +55,6 @@ pub fn text(text: &str, longest: usize) -> Result<(), String> {
 }
 
 fn fits(text: &str, signs: &[u8]) -> bool {
-    (1..=LONGEST_NAME).contains(&text.len())
+    (1..=MAX_COMPARED_BYTES).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || signs.contains(&byte))
 }

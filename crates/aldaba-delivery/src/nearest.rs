@@ -1,11 +1,11 @@
 //! The known name that a misspelt one probably means.
 
 /// Longer names are not compared: that would take long, and no field has such a name.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_COMPARED_BYTES: usize = 64;
 
 /// The known name that differs from `name` in case and separators alone, or else in few letters.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    if name.len() > MAX_NAME_BYTES {
+    if name.len() > MAX_COMPARED_BYTES {
         return None;
     }
     let letters = letters(name);

@@ -53,7 +53,7 @@ impl Ordering {
     /// to wait for.
     pub fn blocks_after(self, ending: Ending) -> bool {
         match ending {
-            Ending::Dead(reason) => self.blocks() && !reason.is_by_hand(),
+            Ending::Dead(reason) => self.blocks() && !reason.is_manual(),
             Ending::Delivered => false,
         }
     }

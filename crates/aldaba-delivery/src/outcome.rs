@@ -6,13 +6,13 @@ use std::time::Duration;
 /// What happened on the wire in one attempt, before any policy has judged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    Answered(Answer),
-    Failed(Failure),
+    Response(ResponseHead),
+    Failed(AttemptFailure),
 }
 
 /// A complete response head arrived in time, and its body (as far as it is kept) too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ResponseHead {
     pub status: u16,
     /// The reason phrase, as sent or as the standard names it.
     pub phrase: Cow<'static, str>,
@@ -21,7 +21,7 @@ pub struct Answer {
 
 /// No usable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct AttemptFailure {
     pub kind: FailureKind,
     /// The error's own words, fit to be shown to the endpoint's owner: no internal address.
     pub detail: Cow<'static, str>,
@@ -59,14 +59,17 @@ pub enum FailureKind {
 
 impl Outcome {
     pub fn failed(kind: FailureKind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::Failed(Failure { kind, detail: detail.into() })
+        Self::Failed(AttemptFailure { kind, detail: detail.into() })
     }
 
     /// The text that the history keeps: for a timeout, with the part that took too long. [`split_timeout`] takes
     /// the two apart again.
     pub fn recorded_error(&self) -> String {
         match self {
-            Self::Failed(Failure { kind: FailureKind::Timeout | FailureKind::ConnectTimeout, detail }) => {
+            Self::Failed(AttemptFailure {
+                kind: FailureKind::Timeout | FailureKind::ConnectTimeout,
+                detail,
+            }) => {
                 format!("{self}{TIMEOUT_PART}{detail}")
             }
             _ => self.to_string(),
@@ -77,12 +80,13 @@ impl Outcome {
     /// a day: `late` says how long after its due time the attempt began. What lasts longer (a family of addresses that
     /// this machine does not have) counts, so that the delivery ends like every other.
     pub fn uses_up_attempt(&self, late: Duration) -> bool {
-        !matches!(self, Self::Failed(Failure { kind: FailureKind::Unsent, .. })) || late >= MAX_UNCOUNTED_TIME
+        !matches!(self, Self::Failed(AttemptFailure { kind: FailureKind::Unsent, .. }))
+            || late >= MAX_UNCOUNTED_TIME
     }
 
     pub fn status(&self) -> Option<u16> {
         match self {
-            Self::Answered(answer) => Some(answer.status),
+            Self::Response(answer) => Some(answer.status),
             Self::Failed(_) => None,
         }
     }
@@ -110,11 +114,13 @@ pub fn split_timeout(recorded: &str) -> (&str, Option<&str>) {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Answered(Answer { status, phrase, .. }) if phrase.is_empty() => write!(f, "HTTP {status}"),
-            Self::Answered(Answer { status, phrase, .. }) => write!(f, "HTTP {status}: {phrase}"),
-            Self::Failed(Failure { kind: FailureKind::Timeout | FailureKind::ConnectTimeout, .. }) => {
-                f.write_str(REQUEST_TIMEOUT)
+            Self::Response(ResponseHead { status, phrase, .. }) if phrase.is_empty() => {
+                write!(f, "HTTP {status}")
             }
+            Self::Response(ResponseHead { status, phrase, .. }) => write!(f, "HTTP {status}: {phrase}"),
+            Self::Failed(AttemptFailure {
+                kind: FailureKind::Timeout | FailureKind::ConnectTimeout, ..
+            }) => f.write_str(REQUEST_TIMEOUT),
             Self::Failed(failure) => f.write_str(&failure.detail),
         }
     }

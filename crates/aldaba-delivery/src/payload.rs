@@ -1,7 +1,7 @@
 //! What is asked of a payload, whoever brings it.
 
 /// How deep one may be nested.
-pub const DEEPEST_PAYLOAD: usize = 128;
+pub const MAX_PAYLOAD_DEPTH: usize = 128;
 
 /// Whether valid JSON is nested deeper than that.
 pub fn is_too_deep(json: &[u8]) -> bool {
@@ -20,7 +20,7 @@ pub fn is_too_deep(json: &[u8]) -> bool {
             b'"' => in_string = true,
             b'{' | b'[' => {
                 depth += 1;
-                if depth > DEEPEST_PAYLOAD {
+                if depth > MAX_PAYLOAD_DEPTH {
                     return true;
                 }
             }

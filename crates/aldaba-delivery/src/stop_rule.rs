@@ -15,7 +15,7 @@ pub struct StopRule {
 
 /// A delivery that waits for its next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct PendingAttempt {
     pub delivery: Delivery,
     pub due_at: Timestamp,
     /// Somebody has replayed it.
@@ -23,7 +23,7 @@ pub struct Wait {
 }
 
 /// The first moment past a stop date, of a delivery whose clock started then.
-pub fn first_past_stop(clock_start: Timestamp, stop_after: Duration) -> Timestamp {
+pub fn first_after_stop_date(clock_start: Timestamp, stop_after: Duration) -> Timestamp {
     clock_start + stop_after + Duration::from_millis(1)
 }
 
@@ -60,9 +60,9 @@ impl StopRule {
 
     /// What the stop date of a delivery counts from, now that its turn has come. `None`: it is past its stop date, and
     /// ends unsent. `may_end_by_time`: whether the clock is trusted; asked only where it matters.
-    pub fn clock_at_turn(
+    pub fn clock_start_when_selected(
         &self,
-        wait: &Wait,
+        wait: &PendingAttempt,
         now: Timestamp,
         may_end_by_time: impl FnOnce() -> bool,
     ) -> Option<Timestamp> {
@@ -71,14 +71,14 @@ impl StopRule {
     }
 
     /// What is due up to this moment, and was not tried since, is owed an attempt.
-    pub fn owed_until(&self) -> Option<Timestamp> {
+    pub fn release_owed_until(&self) -> Option<Timestamp> {
         self.health.released_at.filter(|_| self.health.released_by_person)
     }
 
     /// Whether a delivery that cannot go out before `until` ends instead. While the endpoint holds what waits, its
     /// stop date rests. What a person has released or replayed gets one attempt however late.
-    pub fn ends(&self, wait: &Wait, until: Timestamp) -> bool {
-        let Wait { delivery: Delivery { attempts, clock_start }, due_at, replayed } = *wait;
+    pub fn ends(&self, wait: &PendingAttempt, until: Timestamp) -> bool {
+        let PendingAttempt { delivery: Delivery { attempts, clock_start }, due_at, replayed } = *wait;
         let owed = self.health.owes_attempt(due_at) || replayed && attempts == 0;
         let delivery = Delivery { attempts, clock_start: self.clock_start(clock_start) };
         !self.holds() && !owed && delivery.overdue(&self.policy, until)
@@ -100,8 +100,8 @@ mod tests {
         StopRule { policy, health, off: false }
     }
 
-    fn wait(attempts: u32) -> Wait {
-        Wait { delivery: Delivery { attempts, clock_start: START }, due_at: START, replayed: false }
+    fn wait(attempts: u32) -> PendingAttempt {
+        PendingAttempt { delivery: Delivery { attempts, clock_start: START }, due_at: START, replayed: false }
     }
 
     #[test]
@@ -118,13 +118,20 @@ mod tests {
     #[test]
     fn a_delivery_at_its_turn_ends_past_its_stop_date_or_counts_from_its_release() {
         let fresh = rule("persistent", Health::default());
-        let past = first_past_stop(START, DAY * 7);
-        assert_eq!(fresh.clock_at_turn(&wait(1), past, || true), None);
-        assert_eq!(fresh.clock_at_turn(&wait(1), past, || false), Some(START), "the clock is not trusted");
+        let past = first_after_stop_date(START, DAY * 7);
+        assert_eq!(fresh.clock_start_when_selected(&wait(1), past, || true), None);
+        assert_eq!(
+            fresh.clock_start_when_selected(&wait(1), past, || false),
+            Some(START),
+            "the clock is not trusted"
+        );
         let before = past.before(Duration::from_millis(1));
-        assert_eq!(fresh.clock_at_turn(&wait(1), before, || panic!("it is not late")), Some(START));
+        assert_eq!(
+            fresh.clock_start_when_selected(&wait(1), before, || panic!("it is not late")),
+            Some(START)
+        );
         let released = rule("persistent", Health { released_at: Some(START + DAY), ..Health::default() });
-        assert_eq!(released.clock_at_turn(&wait(1), past, || true), Some(START + DAY));
+        assert_eq!(released.clock_start_when_selected(&wait(1), past, || true), Some(START + DAY));
         assert_eq!(released.stop_at(&wait(1).delivery), Some(START + DAY * 8));
     }
 
@@ -152,7 +159,7 @@ mod tests {
         let rule = rule("persistent", resumed);
         assert_eq!(rule.started_before(START + DAY * 17), None, "it counts from the release");
         assert!(!rule.ends(&wait(3), START + DAY * 100));
-        let tried = Wait { due_at: START + DAY * 10 + Duration::from_millis(1), ..wait(4) };
+        let tried = PendingAttempt { due_at: START + DAY * 10 + Duration::from_millis(1), ..wait(4) };
         assert!(!rule.ends(&tried, START + DAY * 17));
         assert!(rule.ends(&tried, START + DAY * 17 + Duration::from_millis(1)));
     }
@@ -168,7 +175,7 @@ mod tests {
     #[test]
     fn what_somebody_has_replayed_gets_one_attempt_however_late() {
         let rule = rule("persistent", Health::default());
-        let replayed = |attempts| Wait { replayed: true, ..wait(attempts) };
+        let replayed = |attempts| PendingAttempt { replayed: true, ..wait(attempts) };
         assert!(!rule.ends(&replayed(0), START + DAY * 100));
         assert!(rule.ends(&replayed(1), START + DAY * 100));
     }

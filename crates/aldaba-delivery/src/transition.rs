@@ -90,7 +90,7 @@ impl Reason {
     }
 
     /// Somebody has ended it, and need not look after it.
-    pub fn is_by_hand(self) -> bool {
+    pub fn is_manual(self) -> bool {
         matches!(self, Self::Cancelled | Self::PayloadDeleted)
     }
 

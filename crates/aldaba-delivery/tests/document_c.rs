@@ -3,7 +3,9 @@
 mod walk;
 
 use aldaba_delivery::policy::{Overrides, Redirects};
-use aldaba_delivery::{Answer, Chance, Ending, FailureKind, Outcome, Reason, RetryAfter, split_timeout};
+use aldaba_delivery::{
+    Chance, Ending, FailureKind, Outcome, Reason, ResponseHead, RetryAfter, split_timeout,
+};
 use std::time::Duration;
 use walk::*;
 
@@ -135,7 +137,7 @@ fn the_history_of_a_timeout_says_which_part_it_was_beside_the_words_of_c5() {
 #[test]
 fn c5_a_bad_answer_reads_its_status_and_phrase() {
     let phrase = "Service Unavailable".into();
-    let outcome = Outcome::Answered(Answer { status: 503, phrase, retry_after: None });
+    let outcome = Outcome::Response(ResponseHead { status: 503, phrase, retry_after: None });
     assert_eq!(outcome.to_string(), "HTTP 503: Service Unavailable");
     assert_eq!(outcome.status(), Some(503));
     assert_eq!(answer(599).to_string(), "HTTP 599", "without a phrase there is nothing to add");

@@ -1,7 +1,7 @@
 //! Filters against a model that is slow and plain: JSON as a tree, and the table of the documentation.
 
 use aldaba_delivery::Filter;
-use aldaba_delivery::filter::{Facts, Filters, Load, MOST_WORK};
+use aldaba_delivery::filter::{CombinedMatchCost, FilterInput, FilterSet, MAX_MATCH_COST};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -203,8 +203,8 @@ fn hundredths(number: &serde_json::Number) -> i128 {
     whole.map_or_else(|| (number.as_f64().unwrap() * 100.0) as i128, |whole| whole * 100)
 }
 
-fn facts<'a>(tags: &'a [String], payload: &'a [u8]) -> Facts<'a> {
-    Facts { event_type: "a", channels: &[], tags, headers: &[], payload }
+fn facts<'a>(tags: &'a [String], payload: &'a [u8]) -> FilterInput<'a> {
+    FilterInput { event_type: "a", channels: &[], tags, headers: &[], payload }
 }
 
 /// What was read is kept as a text that reads as the same; what was refused has a reason.
@@ -241,8 +241,8 @@ proptest! {
         prop_assert_eq!(&alone, &expected, "alone");
         // Between others, some of which are none.
         let members = filters.iter().flat_map(|filter| [None, Some(filter.clone())]);
-        let together = Filters::new(members).unwrap();
-        let mut sifting = together.over(facts);
+        let together = FilterSet::new(members).unwrap();
+        let mut sifting = together.run(facts);
         let together: Vec<_> = (0..expected.len()).map(|number| sifting.passes(2 * number + 1)).collect();
         prop_assert_eq!(&together, &expected, "together");
         prop_assert!((0..expected.len()).all(|number| sifting.passes(2 * number)), "without a filter");
@@ -289,9 +289,9 @@ fn judging_takes_microseconds() {
         for (count, endpoints) in [(1, 1), (10, 1), (1, 100), (10, 100)] {
             let all: Vec<_> = (0..count).map(|number| condition(number * 4 % 13)).collect();
             let filter = Arc::new(Filter::parse(&json!({"all": all}).to_string()).unwrap());
-            let filters = Filters::new((0..endpoints).map(|_| Some(filter.clone()))).unwrap();
+            let filters = FilterSet::new((0..endpoints).map(|_| Some(filter.clone()))).unwrap();
             let judge = || {
-                let mut sifting = filters.over(facts(&[], payload.as_bytes()));
+                let mut sifting = filters.run(facts(&[], payload.as_bytes()));
                 (0..endpoints).filter(|endpoint| sifting.passes(*endpoint)).count()
             };
             let passed = judge();
@@ -367,24 +367,24 @@ fn the_worst_filters_take_a_tenth_of_a_second() {
         ),
     ];
     for (name, payload, condition) in cases {
-        let (mut load, mut filters, mut number) = (Load::default(), Vec::new(), 0);
+        let (mut load, mut filters, mut number) = (CombinedMatchCost::default(), Vec::new(), 0);
         while filters.len() < 10_000 {
             let any: Vec<_> = (number..number + 60).map(&condition).collect();
             let next = [60, 15, 1].iter().find_map(|most| {
                 let filter = Filter::parse(&json!({"any": any[..*most]}).to_string()).ok()?;
                 let mut with = load.clone();
                 with.add(&filter);
-                (with.work().total() <= MOST_WORK).then_some((Arc::new(filter), with))
+                (with.match_cost().total() <= MAX_MATCH_COST).then_some((Arc::new(filter), with))
             });
             let Some((filter, with)) = next else { break };
             (load, number) = (with, number + 60);
             filters.push(Some(filter));
         }
         let count = filters.len();
-        let built = timed(&|| Filters::new(filters.clone()));
-        let all = Filters::new(filters).unwrap();
+        let built = timed(&|| FilterSet::new(filters.clone()));
+        let all = FilterSet::new(filters).unwrap();
         let judge = || {
-            let mut sifting = all.over(facts(&[], payload.as_bytes()));
+            let mut sifting = all.run(facts(&[], payload.as_bytes()));
             (0..count).filter(|endpoint| sifting.passes(*endpoint)).count()
         };
         let mut times: Vec<_> = (0..5).map(|_| timed(&judge)).collect();
@@ -393,9 +393,9 @@ fn the_worst_filters_take_a_tenth_of_a_second() {
         println!(
             "{name}: {count} filters, {} bytes, {} looks: {:.1} ms ({:.1} ns a look); built in {:.1} ms",
             payload.len(),
-            all.work().at(payload.len()),
+            all.match_cost().at(payload.len()),
             millis(times[0]),
-            times[0] as f64 / all.work().at(payload.len()) as f64,
+            times[0] as f64 / all.match_cost().at(payload.len()) as f64,
             millis(built),
         );
     }

@@ -1,7 +1,7 @@
 //! What filters let through, what they refuse to be, and what they say of it.
 
 use aldaba_delivery::filter::{
-    DEEPEST_FILTER, Facts, LONGEST_FILTER, LONGEST_TEXT, MOST_CONDITIONS, MOST_ITEMS,
+    FilterInput, MAX_CONDITIONS, MAX_FILTER_BYTES, MAX_FILTER_DEPTH, MAX_LIST_ITEMS, MAX_TEXT_BYTES,
 };
 use aldaba_delivery::{Filter, FilterError};
 
@@ -14,8 +14,14 @@ fn errors(text: &str) -> Vec<FilterError> {
 }
 
 /// A message with this payload and little else.
-fn of(payload: &str) -> Facts<'_> {
-    Facts { event_type: "invoice.paid", channels: &[], tags: &[], headers: &[], payload: payload.as_bytes() }
+fn of(payload: &str) -> FilterInput<'_> {
+    FilterInput {
+        event_type: "invoice.paid",
+        channels: &[],
+        tags: &[],
+        headers: &[],
+        payload: payload.as_bytes(),
+    }
 }
 
 fn passes(text: &str, payload: &str) -> bool {
@@ -202,7 +208,7 @@ fn type_channels_tags_and_headers_are_looked_at_too() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let (channels, tags) = (names(&["a", "b"]), names(&["eu", "vip"]));
     let headers = [("x-empty".to_owned(), String::new()), ("x-region".to_owned(), "eu-south".to_owned())];
-    let facts = Facts { channels: &channels, tags: &tags, headers: &headers, ..of("{}") };
+    let facts = FilterInput { channels: &channels, tags: &tags, headers: &headers, ..of("{}") };
     for (text, with, without) in [
         (r#"{"eventType": "invoice.paid"}"#, true, true),
         (r#"{"eventType": "invoice"}"#, false, false),
@@ -233,7 +239,7 @@ fn a_payload_that_is_no_json_has_nothing_in_it() {
         assert!(!passes(r#"{"payload": "$.a", "exists": true}"#, payload), "{payload}");
         assert!(passes(r#"{"payload": "$.a", "exists": false}"#, payload), "{payload}");
     }
-    let facts = Facts { payload: b"{\"a\": \"\xff\"}", ..of("") };
+    let facts = FilterInput { payload: b"{\"a\": \"\xff\"}", ..of("") };
     assert!(!filter(r#"{"payload": "$.a", "exists": true}"#).holds(&facts));
 }
 
@@ -288,7 +294,7 @@ fn what_is_no_filter_is_refused_with_its_place() {
         (r#"{"header": "x-a", "in": ["b", 2]}"#, "in.[1]", "expected a text"),
     ] {
         let errors = errors(text);
-        let found = errors.iter().any(|error| error.place.join(".") == place && error.why.contains(why));
+        let found = errors.iter().any(|error| error.location.join(".") == place && error.why.contains(why));
         assert!(found, "{text}: {errors:?}");
     }
 }
@@ -296,9 +302,9 @@ fn what_is_no_filter_is_refused_with_its_place() {
 #[test]
 fn all_that_is_wrong_is_named_up_to_a_limit() {
     let wrong = errors(r#"{"all": [{"payload": "a", "eq": {}}, {"tag": 1}, {"any": []}]}"#);
-    let places: Vec<_> = wrong.iter().map(|error| error.place.join(".")).collect();
+    let places: Vec<_> = wrong.iter().map(|error| error.location.join(".")).collect();
     assert_eq!(places, ["all.[0].payload", "all.[0].eq", "all.[1].tag", "all.[2].any"]);
-    let many = format!("{{\"all\": [{}]}}", vec!["1"; MOST_ITEMS].join(","));
+    let many = format!("{{\"all\": [{}]}}", vec!["1"; MAX_LIST_ITEMS].join(","));
     assert_eq!(errors(&many).len(), 20);
 }
 
@@ -308,18 +314,18 @@ fn every_limit_holds_where_it_says() {
         let inner = r#"{"tag": "a"}"#.to_owned();
         (1..levels).fold(inner, |inner, _| format!("{{\"not\": {inner}}}"))
     };
-    filter(&nested(DEEPEST_FILTER));
-    assert!(errors(&nested(DEEPEST_FILTER + 1))[0].why.contains("nested"));
+    filter(&nested(MAX_FILTER_DEPTH));
+    assert!(errors(&nested(MAX_FILTER_DEPTH + 1))[0].why.contains("nested"));
     assert!(errors(&nested(1000))[0].why.contains("nested"), "and no stack ends before");
     let all = |count: usize| format!("{{\"all\": [{}]}}", vec![r#"{"tag": "a"}"#; count].join(","));
-    filter(&all(MOST_CONDITIONS));
-    assert!(errors(&all(MOST_CONDITIONS + 1))[0].why.contains("one condition too many"));
+    filter(&all(MAX_CONDITIONS));
+    assert!(errors(&all(MAX_CONDITIONS + 1))[0].why.contains("one condition too many"));
     let listed = |count: usize| format!("{{\"tag\": {{\"in\": [{}]}}}}", vec!["\"a\""; count].join(","));
-    filter(&listed(MOST_ITEMS));
-    assert!(errors(&listed(MOST_ITEMS + 1))[0].why.contains("1 to 100 items"));
+    filter(&listed(MAX_LIST_ITEMS));
+    assert!(errors(&listed(MAX_LIST_ITEMS + 1))[0].why.contains("1 to 100 items"));
     let texts = |length: usize| format!("{{\"payload\": \"$.a\", \"eq\": \"{}\"}}", "x".repeat(length));
-    filter(&texts(LONGEST_TEXT));
-    assert!(errors(&texts(LONGEST_TEXT + 1))[0].why.contains("1024 bytes long at most"));
+    filter(&texts(MAX_TEXT_BYTES));
+    assert!(errors(&texts(MAX_TEXT_BYTES + 1))[0].why.contains("1024 bytes long at most"));
     let digits = |length: usize| format!("{{\"payload\": \"$.a\", \"eq\": {}}}", "1".repeat(length));
     filter(&digits(64));
     assert!(errors(&digits(65))[0].why.contains("64 characters"));
@@ -328,7 +334,7 @@ fn every_limit_holds_where_it_says() {
             vec![format!(",\"{}\"", "x".repeat(1000)); 15].concat() + &format!(",\"{}\"", "x".repeat(length))
         })
     };
-    let rest = LONGEST_FILTER - long(0).len();
+    let rest = MAX_FILTER_BYTES - long(0).len();
     filter(&long(rest));
     assert!(errors(&long(rest + 1))[0].why.contains("16384 bytes of JSON"));
 }
@@ -389,8 +395,8 @@ fn what_does_not_hold_is_said_in_words() {
             "the event type is invoice.paid, and the filter asks for a text that starts with \"user.\"",
         ),
     ] {
-        let unmet = filter(text).unmet(&Facts { tags: &tags, ..of(payload) }).unwrap();
-        assert_eq!((unmet.place.as_str(), unmet.text.as_str()), (place, why));
+        let unmet = filter(text).unmet(&FilterInput { tags: &tags, ..of(payload) }).unwrap();
+        assert_eq!((unmet.location.as_str(), unmet.text.as_str()), (place, why));
     }
     let long = format!("{{\"a\": \"{}\"}}", "x".repeat(10_000));
     let unmet = filter(r#"{"payload": "$.a", "eq": "b"}"#).unmet(&of(&long)).unwrap();

@@ -3,7 +3,7 @@
 mod walk;
 
 use aldaba_delivery::{
-    Chance, Class, Condition, Delivery, FailureKind, Health, HealthStatus, Outcome, Passability, Policy,
+    Availability, Chance, Class, Condition, Delivery, FailureKind, Health, HealthStatus, Outcome, Policy,
     RetryAfter, Timestamp, Transition,
 };
 use walk::*;
@@ -55,7 +55,7 @@ fn d4_each_retriable_failure_with_retries_left_adds_one() {
         health = after(&health, &policy, nth, &answer(503), at(nth.into()));
         assert_eq!((health.failure_count, health.status), (nth, HealthStatus::Active));
         assert!(health.degraded());
-        assert_eq!(health.passability(at(nth.into())), Passability::Open);
+        assert_eq!(health.availability(at(nth.into())), Availability::Open);
     }
 }
 
@@ -90,7 +90,7 @@ fn d4_a_delivery_that_used_up_its_retries_fails_the_endpoint() {
 
 #[test]
 fn d4_nothing_is_sent_to_a_failed_endpoint_until_someone_resumes_it() {
-    assert_eq!(failed_public_api().passability(Timestamp::MAX), Passability::Held(None));
+    assert_eq!(failed_public_api().availability(Timestamp::MAX), Availability::Held(None));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn d5_a_success_that_was_on_its_way_does_not_resume_a_failed_endpoint() {
     let late = after(&failed_public_api(), &builtin("public-api"), 1, &answer(200), at(1));
     assert_eq!((late.status, late.failure_count), (HealthStatus::Failed, 0));
     assert_eq!(late.changed_at, Some(START));
-    assert_eq!(late.passability(at(1)), Passability::Held(None));
+    assert_eq!(late.availability(at(1)), Availability::Held(None));
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn d5_resume_sets_active_and_the_count_to_zero_and_lets_deliveries_pass() {
     let now = Some(at(60));
     let released = Health { released_at: now, released_by_person: true, ..Health::default() };
     assert_eq!(resumed, Health { changed_at: now, epoch: 1, ..released });
-    assert_eq!(resumed.passability(at(60)), Passability::Open);
+    assert_eq!(resumed.availability(at(60)), Availability::Open);
     let asked = Health { quiet_until: Some(at(90)), ..failed_public_api() };
-    assert_eq!(asked.resumed(at(60)).passability(at(60)), Passability::Held(Some(at(90))));
+    assert_eq!(asked.resumed(at(60)).availability(at(60)), Availability::Held(Some(at(90))));
 }
 
 #[test]
@@ -213,13 +213,13 @@ fn standard_turns_the_endpoint_off_at_410_for_good() {
     for before in [Health::default(), failed_standard()] {
         let gone = after(&before, &standard, 1, &answer(410), at(6 * DAY));
         assert_eq!((gone.status, gone.changed_at), (HealthStatus::Gone, Some(at(6 * DAY))));
-        assert_eq!(gone.passability(Timestamp::MAX), Passability::Held(None));
+        assert_eq!(gone.availability(Timestamp::MAX), Availability::Held(None));
         assert_eq!(gone.next_probe_at, None);
         for outcome in [answer(200), answer(410), answer(500)] {
             let late = after(&gone, &standard, 1, &outcome, at(7 * DAY));
             assert_eq!((late.status, late.changed_at), (HealthStatus::Gone, Some(at(6 * DAY))));
         }
-        assert_eq!(gone.resumed(at(8 * DAY)).passability(at(8 * DAY)), Passability::Open);
+        assert_eq!(gone.resumed(at(8 * DAY)).availability(at(8 * DAY)), Availability::Open);
     }
 }
 
@@ -231,8 +231,8 @@ fn standard_probes_a_failed_endpoint_with_gaps_from_15_min_doubling_to_12_h() {
     for _ in 0..7 {
         let due = health.next_probe_at.unwrap();
         let just_before = Timestamp::from_millis(due.millis() - 1);
-        assert_eq!(health.passability(just_before), Passability::Held(Some(due)));
-        assert_eq!(health.passability(due), Passability::Probe);
+        assert_eq!(health.availability(just_before), Availability::Held(Some(due)));
+        assert_eq!(health.availability(due), Availability::Probe);
         health = after(&health, &standard, 1, &answer(500), due);
         assert_eq!(health.next_probe_at, Some(due + health.probe_gap));
         gaps.push(health.probe_gap);
@@ -267,15 +267,15 @@ fn a_failure_that_was_on_its_way_leaves_the_probe_where_it_is() {
 fn an_endpoint_moved_to_a_policy_without_probes_waits_for_its_owner() {
     let due = failed_standard().next_probe_at.unwrap();
     let health = after(&failed_standard(), &builtin("quick"), 1, &answer(500), due);
-    assert_eq!(health.passability(Timestamp::MAX), Passability::Held(None));
+    assert_eq!(health.availability(Timestamp::MAX), Availability::Held(None));
 }
 
 #[test]
 fn a_retry_after_keeps_the_endpoint_quiet_for_as_long_as_the_receiver_asked() {
     let asks = answer_with(429, RetryAfter::Seconds(60));
     let health = after(&Health::default(), &builtin("standard"), 1, &asks, START);
-    assert_eq!(health.passability(at(59)), Passability::Held(Some(at(60))));
-    assert_eq!(health.passability(at(60)), Passability::Open);
+    assert_eq!(health.availability(at(59)), Availability::Held(Some(at(60))));
+    assert_eq!(health.availability(at(60)), Availability::Open);
 }
 
 #[test]
@@ -283,8 +283,8 @@ fn one_deliverys_long_backoff_does_not_keep_its_endpoint_quiet() {
     // After the 7th attempt this delivery waits for 10 h; the receiver asked for a minute only.
     let asks = answer_with(503, RetryAfter::Seconds(60));
     let health = after(&Health::default(), &builtin("standard"), 7, &asks, START);
-    assert_eq!(health.passability(at(59)), Passability::Held(Some(at(60))));
-    assert_eq!(health.passability(at(60)), Passability::Open);
+    assert_eq!(health.availability(at(59)), Availability::Held(Some(at(60))));
+    assert_eq!(health.availability(at(60)), Availability::Open);
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_retry_after_is_heard_on_the_last_attempt_too() {
     let asks = answer_with(429, RetryAfter::Seconds(60));
     for (name, last) in [("quick", 6), ("standard", 8)] {
         let health = after(&Health::default(), &builtin(name), last, &asks, START);
-        assert_eq!(health.passability(START), Passability::Held(Some(at(60))), "{name}");
+        assert_eq!(health.availability(START), Availability::Held(Some(at(60))), "{name}");
     }
 }
 
@@ -311,8 +311,8 @@ fn a_quiet_time_is_bounded_and_outlasts_later_answers() {
 #[test]
 fn a_probe_waits_for_the_end_of_a_quiet_time() {
     let quiet = Health { quiet_until: Some(at(6 * DAY)), ..failed_standard() };
-    assert_eq!(quiet.passability(at(6 * DAY - 1)), Passability::Held(Some(at(6 * DAY))));
-    assert_eq!(quiet.passability(at(6 * DAY)), Passability::Probe);
+    assert_eq!(quiet.availability(at(6 * DAY - 1)), Availability::Held(Some(at(6 * DAY))));
+    assert_eq!(quiet.availability(at(6 * DAY)), Availability::Probe);
 }
 
 #[test]
@@ -328,10 +328,10 @@ fn a_quiet_time_from_before_the_clock_was_set_back_does_not_bind() {
     let standard = builtin("standard");
     let asks = |seconds| answer_with(429, RetryAfter::Seconds(seconds));
     let quiet = after(&Health::default(), &standard, 1, &asks(u64::MAX), at(3600));
-    assert_eq!(quiet.passability(at(3600)), Passability::Held(Some(at(DAY + 3600))));
-    assert_eq!(quiet.passability(START), Passability::Open, "an hour earlier");
+    assert_eq!(quiet.availability(at(3600)), Availability::Held(Some(at(DAY + 3600))));
+    assert_eq!(quiet.availability(START), Availability::Open, "an hour earlier");
     let asked_again = after(&quiet, &standard, 1, &asks(60), START);
-    assert_eq!(asked_again.passability(START), Passability::Held(Some(at(60))), "a new wish counts");
+    assert_eq!(asked_again.availability(START), Availability::Held(Some(at(60))), "a new wish counts");
     assert_eq!(after(&quiet, &standard, 1, &answer(200), START), Health::default());
 }
 
@@ -339,11 +339,11 @@ fn a_quiet_time_from_before_the_clock_was_set_back_does_not_bind() {
 fn a_probe_planned_before_the_clock_was_set_back_goes_at_once_and_the_next_after_its_gap() {
     let failed = failed_standard();
     let day_before = at(4 * DAY);
-    assert_eq!(failed.passability(day_before), Passability::Probe);
+    assert_eq!(failed.availability(day_before), Availability::Probe);
     let probed = after(&failed, &builtin("standard"), 1, &answer(500), day_before);
     let next = day_before + secs(30 * 60);
-    assert_eq!(probed.passability(day_before), Passability::Held(Some(next)));
-    assert_eq!(probed.passability(next), Passability::Probe);
+    assert_eq!(probed.availability(day_before), Availability::Held(Some(next)));
+    assert_eq!(probed.availability(next), Availability::Probe);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn an_endpoint_waits_for_its_owner_where_no_probe_will_come() {
     for (health, waits) in
         [(Health::default(), false), (failed_standard(), false), (failed_public_api(), true), (gone, true)]
     {
-        assert_eq!(health.waits_for_its_owner(), waits, "{health:?}");
+        assert_eq!(health.needs_resume(), waits, "{health:?}");
     }
 }
 
@@ -362,12 +362,12 @@ fn a_block_holds_until_the_owner_has_it_go_on() {
     for health in [Health::default(), failed_standard()] {
         let blocked = health.blocked(at(6 * DAY));
         assert_eq!((blocked.status, blocked.changed_at), (HealthStatus::Blocked, Some(at(6 * DAY))));
-        assert_eq!(blocked.passability(at(30 * DAY)), Passability::Held(None), "no probe goes out either");
-        assert!(blocked.waits_for_its_owner());
+        assert_eq!(blocked.availability(at(30 * DAY)), Availability::Held(None), "no probe goes out either");
+        assert!(blocked.needs_resume());
         let told = after(&blocked, &standard, 1, &answer(200), at(7 * DAY));
         assert_eq!(told.status, HealthStatus::Blocked, "a success of another request does not lift it");
         for free in [blocked.unblocked(at(8 * DAY)), blocked.resumed(at(8 * DAY))] {
-            assert_eq!(free.passability(at(8 * DAY)), Passability::Open);
+            assert_eq!(free.availability(at(8 * DAY)), Availability::Open);
             assert_eq!(free.changed_at, Some(at(8 * DAY)));
         }
     }
@@ -403,8 +403,8 @@ fn a_delivery_is_held_from_its_turn_or_from_when_the_endpoint_stopped() {
     let month = secs(30 * DAY);
     let off = Health::default().turned_off(at(100));
     assert_eq!((off.epoch, off.changed_at), (1, Some(at(100))));
-    assert_eq!(off.held_too_long_at(true, at(7), month), Some(at(100) + month));
-    assert_eq!(off.held_too_long_at(true, at(700), month), Some(at(700) + month));
-    assert_eq!(off.held_too_long_at(false, at(7), month), None);
-    assert!(failed_public_api().held_too_long_at(false, at(7), month).is_some());
+    assert_eq!(off.hold_expires_at(true, at(7), month), Some(at(100) + month));
+    assert_eq!(off.hold_expires_at(true, at(700), month), Some(at(700) + month));
+    assert_eq!(off.hold_expires_at(false, at(7), month), None);
+    assert!(failed_public_api().hold_expires_at(false, at(7), month).is_some());
 }

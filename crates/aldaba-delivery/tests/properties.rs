@@ -3,9 +3,12 @@
 mod arbitrary;
 mod walk;
 
-use aldaba_delivery::policy::{Jitter, MAX_ATTEMPTS, MAX_HOLD, MAX_QUIET, RetryAfterUse, Schedule};
+use aldaba_delivery::policy::{
+    Jitter, MAX_ATTEMPTS, MAX_GATE_HOLD, MAX_RETRY_AFTER, RetryAfterUse, Schedule,
+};
 use aldaba_delivery::{
-    Class, Delivery, Ending, Passability, Passage, Policy, Reason, RetryAfter, Timestamp, Transition, Verdict,
+    Availability, Class, Delivery, Ending, GateAdmission, Policy, Reason, RetryAfter, Timestamp, Transition,
+    Verdict,
 };
 use arbitrary::*;
 use proptest::collection::vec;
@@ -201,7 +204,7 @@ proptest! {
         let delivery = Delivery { attempts, clock_start };
         let transition = Transition::after_attempt(&policy, &delivery, &class, now, chance);
         let after = before.after_attempt(&policy, &class, &transition, now);
-        let _ = before.passability(now);
+        let _ = before.availability(now);
         if class.verdict == Verdict::Delivered {
             prop_assert_eq!(after.failure_count, 0);
         }
@@ -209,11 +212,11 @@ proptest! {
             prop_assert_eq!((after.status, after.failure_count), (before.status, before.failure_count));
         }
         prop_assert!(after.changed_at == before.changed_at || after.changed_at == Some(now));
-        let believed = before.quiet_until.filter(|until| *until > now && *until <= now + MAX_QUIET);
+        let believed = before.quiet_until.filter(|until| *until > now && *until <= now + MAX_RETRY_AFTER);
         prop_assert!(after.quiet_until >= believed);
-        prop_assert!(after.quiet_until <= Some(now + MAX_QUIET));
-        let wish = after.quiet_until.map_or(Passability::Open, |until| Passability::Held(Some(until)));
-        prop_assert_eq!(after.resumed(now).passability(now), wish);
+        prop_assert!(after.quiet_until <= Some(now + MAX_RETRY_AFTER));
+        let wish = after.quiet_until.map_or(Availability::Open, |until| Availability::Held(Some(until)));
+        prop_assert_eq!(after.resumed(now).availability(now), wish);
     }
 
     #[test]
@@ -227,15 +230,15 @@ proptest! {
         let delivery = Delivery { attempts, clock_start };
         let transition = Transition::after_attempt(&policy, &delivery, &class, now, chance);
         let after = before.after_attempt(scope, &policy, &class, &transition, probe, now);
-        prop_assert!(after.held_until <= before.held_until.max(Some(now + MAX_HOLD)));
-        prop_assert!(!probe || after.passage(&policy, Timestamp::MAX) != Passage::Probing);
-        if let Passage::Held(until) = after.passage(&policy, now) {
+        prop_assert!(after.held_until <= before.held_until.max(Some(now + MAX_GATE_HOLD)));
+        prop_assert!(!probe || after.admission(&policy, Timestamp::MAX) != GateAdmission::Probing);
+        if let GateAdmission::Held(until) = after.admission(&policy, now) {
             prop_assert!(until <= now + policy.longest_hold());
         }
-        if class.verdict == Verdict::Delivered && policy.takes_part_in(scope) {
+        if class.verdict == Verdict::Delivered && policy.uses_gate(scope) {
             prop_assert!(after.is_clear());
         }
-        if !policy.takes_part_in(scope) {
+        if !policy.uses_gate(scope) {
             prop_assert_eq!((after.held_until, after.failures), (before.held_until, before.failures));
         }
     }

@@ -257,7 +257,7 @@ pub(crate) fn key(text: &str) -> Result<SigningKey, Error> {
 fn read_filter(text: &str) -> Result<Arc<Filter>, Error> {
     Filter::parse(text).map(Arc::new).map_err(|errors| {
         let errors: Vec<_> =
-            errors.iter().map(|error| format!("{} {}", error.place.join("."), error.why)).collect();
+            errors.iter().map(|error| format!("{} {}", error.location.join("."), error.why)).collect();
         Error::Invalid { field: "filter", why: errors.join("; ") }
     })
 }

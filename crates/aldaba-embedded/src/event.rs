@@ -1,5 +1,5 @@
 use crate::Error;
-use aldaba_delivery::{AppId, DEEPEST_PAYLOAD, MessageId, Timestamp, is_too_deep, names};
+use aldaba_delivery::{AppId, MAX_PAYLOAD_DEPTH, MessageId, Timestamp, is_too_deep, names};
 use aldaba_engine::{NewEvent, Once, digest_of};
 use aldaba_store::NewMessage;
 use bytes::Bytes;
@@ -129,7 +129,7 @@ impl Event {
             return Err(Error::Invalid { field: "payload", why });
         }
         if !self.is_raw && is_too_deep(&self.payload) {
-            let why = format!("is nested more than {DEEPEST_PAYLOAD} levels deep");
+            let why = format!("is nested more than {MAX_PAYLOAD_DEPTH} levels deep");
             return Err(Error::Invalid { field: "payload", why });
         }
         if let Some(id) = &self.id {

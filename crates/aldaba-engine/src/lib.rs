@@ -1,104 +1,57 @@
-//! The delivery engine. Every file is a stage of a message's life:
+//! The delivery engine. Every folder is a stage of a message's life:
 //!
-//! `intake` accepts an event in one commit · `dispatcher` owns the lanes · `turns` decides
-//! whose turn it is · `lane` is the queue of one endpoint · `gates` hold back origins that look
-//! down · `attempt` signs and sends · `recorder` judges and writes · `sweep` finds what memory
-//! does not know of · `retention` removes what is no longer kept.
+//! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
+//! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
+//! again · `housekeeping` is what runs beside requests · `configuration` says where messages go and how · `inbound` takes
+//! in requests of other senders · `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
 mod aside;
-mod attempt;
-mod background;
-mod cancel;
 mod clock;
-mod clock_trust;
-mod content;
-mod credentials;
-mod data_folder;
-mod directory;
-mod dispatch;
-mod dispatcher;
-mod due_times;
+mod commit_timeout;
+mod configuration;
+mod conflict_retry;
+mod delivering;
 mod engine;
-mod entries;
 mod entropy;
-mod event_types;
-mod expiry;
-mod expunge;
-mod forwarded;
-mod gates;
-mod headers;
-mod hosts;
-mod installation;
+mod housekeeping;
+mod inbound;
 mod intake;
-mod lane;
-mod matching;
-mod operational;
 mod options;
-mod orphans;
-mod outlook;
-mod patience;
-mod places;
-mod policies;
-mod profile;
-mod profiles;
-mod recorder;
-mod replay;
-mod resend;
-mod retention;
-mod schema;
-mod sent_headers;
-mod source;
-mod sweep;
-mod target;
-mod transport;
-mod tries;
-mod turns;
-mod vault;
+mod recording;
+mod replaying;
+mod scheduling;
 pub mod wire;
 
-pub use background::Background;
-pub use cancel::{Cancel, Cancelled};
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
-pub use clock_trust::{CLOCK_SETTING, ClockRecord, ClockState, ClockTrust};
-pub use credentials::{
-    Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
-    make_key,
+pub use configuration::{
+    Brand, ChangeError, Credentials, Directory, DirectoryAccess, EndpointHeaders, EventTypes, HeaderProblem,
+    HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, Made, Misfit, NewApplication, NewEndpoint, NewEventType,
+    NewKey, Once, Outage, Policies, Problem, Profile, ProfileError, ProfileSpec, Profiles, ProfilesError,
+    PublicKey, Put, Revocations, Rotation, Schema, SchemaError, Schemas, Secrets, Unfit, Vault, VaultError,
+    check_key_name, digest_of, make_key,
 };
-pub use data_folder::{DataFolder, FolderError, key_from_hex};
-pub use directory::{
-    ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
-    PublicKey, Put, Rotation,
+pub use conflict_retry::Tries;
+pub use delivering::{RESPONSE_KEPT, Sending, SentHeaders, Transport, WireRequest, WireResponse};
+pub use engine::{
+    DEFAULT_ORGANIZATION, DataFolder, Engine, FolderError, Installation, Parts, Setup, SetupError,
+    StartError, default_organization, key_from_hex,
 };
-pub use dispatch::{DispatchError, NewDispatch};
-pub use engine::{Engine, Parts, StartError};
 pub use entropy::{Entropy, SystemEntropy};
-pub use event_types::EventTypes;
-pub use forwarded::ForwardedHeaders;
-pub use gates::Behind;
-pub use headers::{EndpointHeaders, HeaderProblem};
-pub use hosts::HeldHost;
-pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, default_organization};
-pub use intake::{Direct, FromSource, NewEvent, Quotas, SendError, Sent};
-pub use matching::{Mismatch, mismatches};
-pub use operational::{OPERATIONAL_EVENTS, management};
-pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};
-pub use outlook::{HostHold, Outlook};
-pub use policies::Policies;
-pub use profile::{Brand, Profile, ProfileError, ProfileSpec};
-pub use profiles::{Profiles, ProfilesError};
-pub use replay::{Counted, MOST_OPENED, NewReplay, Replays};
-pub use resend::{ByHand, NewResend, ResendError};
-pub use retention::RetentionOptions;
-pub use schema::{Misfit, Problem, Schema, SchemaError, Schemas, Unfit};
-pub use sent_headers::SentHeaders;
-pub use source::{
-    Door, DoorError, Doors, HeaderCondition, HmacSettings, InboundEvent, NewSource, Opened, ReceiveError,
-    Reception, Refused, SOURCE_TYPES, SourceAnswer, SourceCounts, SourceProblem, SourceSecrets,
+pub use housekeeping::{
+    Background, CLOCK_SETTING, ClockRecord, ClockState, ClockTrust, OPERATIONAL_EVENTS, RetentionOptions,
+    management,
+};
+pub use inbound::{
+    Door, DoorError, Doors, ForwardedHeaders, HeaderCondition, HmacSettings, InboundEvent, NewSource, Opened,
+    ReceiveError, Reception, Refused, SOURCE_TYPES, SourceAnswer, SourceCounts, SourceProblem, SourceSecrets,
     SourceSettings, Tally, secret_field,
 };
-pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
-pub use tries::Tries;
-pub use vault::{Secrets, Vault, VaultError};
+pub use intake::{
+    Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, Sent, mismatches,
+};
+pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};
+pub use replaying::{ByHand, Counted, MOST_OPENED, NewReplay, NewResend, Replays, ResendError};
+pub use scheduling::{Behind, Cancel, Cancelled, HeldHost, HostHold, Outlook};

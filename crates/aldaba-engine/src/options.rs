@@ -1,4 +1,4 @@
-use crate::gates::GateLimits;
+use crate::scheduling::GateLimits;
 use std::time::Duration;
 
 /// Of one organization, at once, unless told otherwise. One application has half of them at most: as many as one endpoint

@@ -1,7 +1,7 @@
 //! A store whose database is away for a while.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, MessageId, OrgId, Outcome};
+use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
 use aldaba_engine::{
     Clock, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendError, Sending, Sent, SystemClock,
     SystemEntropy, Transport, Vault, WireRequest, WireResponse,
@@ -79,8 +79,8 @@ impl Transport for Receiver {
         let answers = self.answers.clone();
         Box::pin(async move {
             let _answer = answers.acquire().await;
-            let answer = Answer { status: 200, phrase: "".into(), retry_after: None };
-            WireResponse { outcome: Outcome::Answered(answer), body: Bytes::new() }
+            let answer = ResponseHead { status: 200, phrase: "".into(), retry_after: None };
+            WireResponse { outcome: Outcome::Response(answer), body: Bytes::new() }
         })
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn fit(limit: usize, config: &mut Config) -> Result<Option<String>, T
     }
     let available = limit - BASE - database;
     let transient = (available / TRANSIENT_SHARE).clamp(LEAST_TRANSIENT, MOST_TRANSIENT);
-    config.limits.at_door = config.limits.at_door.min(transient * DOOR_EIGHTHS / 8);
+    config.limits.pending_connections = config.limits.pending_connections.min(transient * DOOR_EIGHTHS / 8);
     let wanted = Shares {
         connections: config.limits.connections,
         in_flight: config.engine.in_flight,
@@ -168,7 +168,7 @@ mod tests {
                 config.limits.connections,
                 config.engine.in_flight,
                 config.pool.idle_overall,
-                config.limits.at_door,
+                config.limits.pending_connections,
             )
         };
         assert_eq!(shares(128), (24, 21, 3, 10));
@@ -183,7 +183,7 @@ mod tests {
             let config = fitted(limit);
             let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_OF_A_READER;
             let open = config.limits.connections
-                + config.limits.at_door
+                + config.limits.pending_connections
                 + config.engine.in_flight
                 + config.pool.idle_overall;
             assert!(open + database + BASE <= limit, "{limit}: {open}");

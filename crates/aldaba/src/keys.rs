@@ -2,7 +2,7 @@
 
 use crate::JwtSecret;
 use crate::config::Config;
-use crate::installed::full_path;
+use crate::shell::full_path;
 use aldaba_engine::{DataFolder, Entropy, FolderError};
 use hkdf::Hkdf;
 use sha2::Sha256;

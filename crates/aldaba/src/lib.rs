@@ -3,23 +3,16 @@
 //! Nothing here reads the environment or holds global state: [`config::Config`] is passed in, and
 //! two servers can live in one process. Only `main.rs` looks at arguments, variables and signals.
 
+pub mod allocator;
 mod api;
-mod api_client;
 pub mod cli;
-mod clock_command;
 pub mod config;
-mod demo;
 mod descriptors;
-mod init_command;
-mod installed;
 mod keys;
 mod logging;
-pub mod memory;
-mod policy_command;
-mod reach;
 mod runtimes;
 pub mod server;
+mod shell;
 mod token;
-mod token_command;
 
 pub use token::{DEFAULT_ORGANIZATION, JwtSecret, SecretTooShort, issue_token};

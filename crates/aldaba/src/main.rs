@@ -8,7 +8,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    aldaba::memory::give_back_soon();
+    aldaba::allocator::give_back_soon();
     let cli = Cli::parse();
     let program = std::env::args().next().unwrap_or_else(|| "aldaba".into());
     // A variable that is no text cannot be one of ours.

@@ -15,13 +15,13 @@ pub struct Threads {
     /// Reads requests and answers them.
     pub api: Handle,
     /// Accepts connections, or turns them away.
-    pub door: Handle,
+    pub accept: Handle,
 }
 
 impl Threads {
     /// Everything on the threads of the caller.
     pub fn one() -> Self {
-        Self { api: Handle::current(), door: Handle::current() }
+        Self { api: Handle::current(), accept: Handle::current() }
     }
 }
 
@@ -40,9 +40,9 @@ pub(crate) fn api() -> io::Result<Runtime> {
 
 /// For the door of the API, apart from it: whoever has to be turned away because a thousand requests wait
 /// must not wait behind them. It does so little that one thread is enough.
-pub(crate) fn door() -> io::Result<Runtime> {
+pub(crate) fn accept() -> io::Result<Runtime> {
     let one = &mut Builder::new_multi_thread();
-    one.worker_threads(1).enable_all().thread_name("aldaba-door").on_thread_start(step_back).build()
+    one.worker_threads(1).enable_all().thread_name("aldaba-accept").on_thread_start(step_back).build()
 }
 
 /// On Linux a priority belongs to a thread. One that cannot be changed changes no result.

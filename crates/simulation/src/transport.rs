@@ -7,7 +7,7 @@ use crate::receiver::Reaction;
 use crate::sabotage::Sabotage;
 use crate::scenario::{LABEL, door_number};
 use crate::world::World;
-use aldaba_delivery::{Answer, FailureKind, MessageId, Outcome, RetryAfter};
+use aldaba_delivery::{FailureKind, MessageId, Outcome, ResponseHead, RetryAfter};
 use aldaba_engine::{Sending, Transport, WireRequest, WireResponse};
 use aldaba_signature::{Verifier, VerifyingKey};
 use bytes::Bytes;
@@ -110,7 +110,7 @@ impl Inner {
             Fate::Answered { status, retry_after } => {
                 let wish = retry_after.filter(|_| !self.sabotage(Sabotage::HideRetryAfter));
                 let pretended = self.sabotage(Sabotage::PretendSuccess);
-                Outcome::Answered(Answer {
+                Outcome::Response(ResponseHead {
                     status: if pretended { 200 } else { status },
                     phrase: "".into(),
                     retry_after: wish.map(|wish| RetryAfter::Seconds(wish.as_secs())),

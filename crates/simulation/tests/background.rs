@@ -1,7 +1,7 @@
 //! Background tasks that panic: the real engine on a simulated clock, with a store whose reads panic.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, OrgId, Outcome, Reason, Timestamp};
+use aldaba_delivery::{OrgId, Outcome, Reason, ResponseHead, Timestamp};
 use aldaba_engine::{
     Directory, Engine, NewApplication, NewEvent, Options, Parts, Policies, Sending, Sent, Transport, Vault,
     WireRequest, WireResponse,
@@ -23,7 +23,7 @@ struct Receivers;
 
 impl Transport for Receivers {
     fn send(&self, _: WireRequest) -> Sending {
-        let outcome = Outcome::Answered(Answer { status: 200, phrase: "".into(), retry_after: None });
+        let outcome = Outcome::Response(ResponseHead { status: 200, phrase: "".into(), retry_after: None });
         Box::pin(async move { WireResponse { outcome, body: Bytes::new() } })
     }
 }

@@ -2,7 +2,7 @@
 
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{
-    Answer, AppId, EndpointId, HealthStatus, MessageId, OrgId, Outcome, Reason, Timestamp,
+    AppId, EndpointId, HealthStatus, MessageId, OrgId, Outcome, Reason, ResponseHead, Timestamp,
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
@@ -38,7 +38,7 @@ impl Transport for Receivers {
         let down = self.down.lock().iter().any(|start| url.starts_with(start));
         self.log.lock().push((self.clock.now(), url));
         let status = if down { 503 } else { 200 };
-        let outcome = Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None });
+        let outcome = Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: None });
         let takes = *self.takes.lock();
         Box::pin(async move {
             tokio::time::sleep(takes).await;

@@ -2,7 +2,7 @@
 //! real engine, on a simulated clock, over days.
 
 use aldaba_delivery::policy::Overrides;
-use aldaba_delivery::{Answer, FailureKind, OrgId, Outcome, Timestamp};
+use aldaba_delivery::{FailureKind, OrgId, Outcome, ResponseHead, Timestamp};
 use aldaba_engine::{
     Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
     Transport, Vault, WireRequest, WireResponse,
@@ -34,7 +34,7 @@ impl Transport for Failing {
 }
 
 fn status(status: u16) -> Outcome {
-    Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None })
+    Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: None })
 }
 
 /// What one delivery comes to under a policy: the seconds of its requests, and its end.

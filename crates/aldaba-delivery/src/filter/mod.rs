@@ -16,49 +16,49 @@ mod why;
 mod work;
 
 pub use path::Path;
-pub use sift::{Filters, Sifting};
-pub use why::{Explaining, Unmet};
-pub use work::{Load, Work};
+pub use sift::{FilterRun, FilterSet};
+pub use why::{Explanation, UnmetCondition};
+pub use work::{CombinedMatchCost, MatchCost};
 
 use condition::{Condition, Source, Wanted};
 use std::fmt;
 use std::sync::Arc;
 
 /// The longest filter, as bytes of JSON without spaces.
-pub const LONGEST_FILTER: usize = 16 * 1024;
+pub const MAX_FILTER_BYTES: usize = 16 * 1024;
 /// How deep `all`, `any` and `not` may be nested in each other.
-pub const DEEPEST_FILTER: usize = 8;
+pub const MAX_FILTER_DEPTH: usize = 8;
 /// The most conditions in one filter.
-pub const MOST_CONDITIONS: usize = 64;
+pub const MAX_CONDITIONS: usize = 64;
 /// The most items in one `all`, `any`, `in` or `notIn`.
-pub const MOST_ITEMS: usize = 100;
+pub const MAX_LIST_ITEMS: usize = 100;
 /// The longest path into a payload, in bytes.
-pub const LONGEST_PATH: usize = 512;
+pub const MAX_PATH_BYTES: usize = 512;
 /// The most steps of a path.
-pub const MOST_STEPS: usize = 16;
+pub const MAX_PATH_STEPS: usize = 16;
 /// The longest text that something is compared with, in bytes.
-pub const LONGEST_TEXT: usize = 1024;
+pub const MAX_TEXT_BYTES: usize = 1024;
 /// The longest number that something is compared with, in characters.
-pub const LONGEST_NUMBER: usize = 64;
+pub const MAX_NUMBER_CHARS: usize = 64;
 /// The largest exponent of such a number.
-pub const LARGEST_EXPONENT: i64 = 9_999;
+pub const MAX_EXPONENT: i64 = 9_999;
 /// The longest name of a header, in bytes.
-pub const LONGEST_HEADER_NAME: usize = 256;
+pub const MAX_HEADER_NAME_BYTES: usize = 256;
 /// How many values one path is looked at for in one message: the first so many that `[*]` leads to.
-pub const MOST_VALUES: u32 = 1000;
-/// Looks that the filters of an application may take at one message of [`USUAL_PAYLOAD`], by [`Work`]. One takes some ten
+pub const MAX_VALUES_PER_PATH: u32 = 1000;
+/// Looks that the filters of an application may take at one message of [`DEFAULT_MAX_PAYLOAD_BYTES`], by [`MatchCost`]. One takes some ten
 /// nanoseconds, so that the worst of filters take a tenth of a second.
-pub const MOST_WORK: u64 = 10_000_000;
+pub const MAX_MATCH_COST: u64 = 10_000_000;
 /// The same for the filter of one endpoint.
-pub const MOST_WORK_OF_ONE: u64 = MOST_WORK / 4;
+pub const MAX_MATCH_COST_PER_FILTER: u64 = MAX_MATCH_COST / 4;
 /// Bytes of the largest payload, unless an operator allows more.
-pub const USUAL_PAYLOAD: usize = 1 << 20;
+pub const DEFAULT_MAX_PAYLOAD_BYTES: usize = 1 << 20;
 /// How many problems of a filter are named at once.
-const MOST_PROBLEMS: usize = 20;
+const MAX_REPORTED_ERRORS: usize = 20;
 
 /// What filters look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct FilterInput<'a> {
     pub event_type: &'a str,
     pub channels: &'a [String],
     pub tags: &'a [String],
@@ -77,7 +77,7 @@ pub struct Filter {
     /// Its conditions about the payload, by their number.
     payload: Box<[About]>,
     /// What its other conditions take.
-    plain: Work,
+    plain: MatchCost,
 }
 
 /// A condition about the payload.
@@ -91,10 +91,10 @@ struct About {
 
 /// Something that is wrong with a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {why}", place.join("."))]
+#[error("{}: {why}", location.join("."))]
 pub struct FilterError {
     /// Names of fields, and `[n]` for the items of lists. Empty: the filter itself.
-    pub place: Vec<String>,
+    pub location: Vec<String>,
     pub why: String,
 }
 
@@ -122,9 +122,9 @@ impl Filter {
         self.payload.get(condition).is_some_and(|about| about.wanted.is_met(hit))
     }
 
-    /// Whether a message is wanted. Who asks about many messages, or has many filters, asks [`Filters`].
-    pub fn holds(&self, facts: &Facts<'_>) -> bool {
-        Filters::of_one(Arc::new(self.clone())).over(*facts).passes(0)
+    /// Whether a message is wanted. Who asks about many messages, or has many filters, asks [`FilterSet`].
+    pub fn holds(&self, facts: &FilterInput<'_>) -> bool {
+        FilterSet::of_one(Arc::new(self.clone())).run(*facts).passes(0)
     }
 }
 
@@ -151,7 +151,7 @@ impl fmt::Display for Filter {
 
 impl Node {
     /// `met` says of a condition about the payload whether it holds.
-    fn holds(&self, facts: &Facts<'_>, met: &impl Fn(usize) -> bool) -> bool {
+    fn holds(&self, facts: &FilterInput<'_>, met: &impl Fn(usize) -> bool) -> bool {
         match self {
             Self::All(nodes) => nodes.iter().all(|node| node.holds(facts, met)),
             Self::Any(nodes) => nodes.iter().any(|node| node.holds(facts, met)),
@@ -164,7 +164,7 @@ impl Node {
 
 impl Source {
     /// Whether one of the values that a message has here decides.
-    fn has_one(&self, facts: &Facts<'_>, wanted: &Wanted) -> bool {
+    fn has_one(&self, facts: &FilterInput<'_>, wanted: &Wanted) -> bool {
         match self {
             Self::EventType => wanted.is_hit_by(facts.event_type),
             Self::Channel => facts.channels.iter().any(|channel| wanted.is_hit_by(channel)),

@@ -69,7 +69,7 @@ impl Parts {
         found.clear();
         match (value, &self.search) {
             (Value::Text(text), Some(search)) => {
-                search.over(text, |number| {
+                search.run(text, |number| {
                     let new = !found.has(self.texts + number);
                     found.add(self.texts + number);
                     new
@@ -160,7 +160,7 @@ impl Search {
 
     /// Calls `tell` with the number of each text that is found, until it says of one that it knows it: then it knows
     /// all the shorter ones that end there, too.
-    fn over(&self, text: &[u8], mut tell: impl FnMut(usize) -> bool) {
+    fn run(&self, text: &[u8], mut tell: impl FnMut(usize) -> bool) {
         let mut at = 0;
         let mut told = |at: u32| {
             let mut whole = self.states[at as usize].whole;
@@ -260,7 +260,7 @@ mod tests {
         let (mut found, mut told) = (Found::default(), 0);
         parts.find(&Value::of(&json), &mut found);
         assert_eq!(found.numbers.len(), 300);
-        search.over(&json.as_bytes()[1..1001], |number| {
+        search.run(&json.as_bytes()[1..1001], |number| {
             told += 1;
             let new = !found.has(parts.texts + number);
             found.add(parts.texts + number);

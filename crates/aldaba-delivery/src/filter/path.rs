@@ -1,6 +1,6 @@
 //! Where in a payload something stands: `$.order.lines[*].sku`, `$["a key.with dots"][0]`.
 
-use super::{LONGEST_PATH, MOST_STEPS};
+use super::{MAX_PATH_BYTES, MAX_PATH_STEPS};
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,8 +20,8 @@ const FORM: &str = "a path begins with `$`; then come steps: `.name`, `[\"any na
 
 impl Path {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST_PATH {
-            return Err(format!("may be {LONGEST_PATH} bytes long at most; it is {}", text.len()));
+        if text.len() > MAX_PATH_BYTES {
+            return Err(format!("may be {MAX_PATH_BYTES} bytes long at most; it is {}", text.len()));
         }
         let Some(mut rest) = text.strip_prefix('$') else {
             return Err(format!("`{text}` is no path: {FORM}"));
@@ -34,8 +34,8 @@ impl Path {
         }
         match steps.len() {
             0 => Err("is the whole payload; say what in it, such as `$.amount`".to_owned()),
-            1..=MOST_STEPS => Ok(Self(steps.into())),
-            many => Err(format!("may have {MOST_STEPS} steps at most; it has {many}")),
+            1..=MAX_PATH_STEPS => Ok(Self(steps.into())),
+            many => Err(format!("may have {MAX_PATH_STEPS} steps at most; it has {many}")),
         }
     }
 
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn what_is_no_path_is_refused() {
-        let deep = format!("${}", ".a".repeat(MOST_STEPS + 1));
-        let long = format!("$.{}", "a".repeat(LONGEST_PATH));
+        let deep = format!("${}", ".a".repeat(MAX_PATH_STEPS + 1));
+        let long = format!("$.{}", "a".repeat(MAX_PATH_BYTES));
         for text in [
             "",
             "$",

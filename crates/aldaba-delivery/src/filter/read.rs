@@ -5,8 +5,9 @@ use super::number::Written;
 use super::path::Path;
 use super::value::Scalar;
 use super::{
-    About, DEEPEST_FILTER, Filter, FilterError, LARGEST_EXPONENT, LONGEST_FILTER, LONGEST_HEADER_NAME,
-    LONGEST_NUMBER, LONGEST_TEXT, MOST_CONDITIONS, MOST_ITEMS, MOST_PROBLEMS, Node, Work, number, work,
+    About, Filter, FilterError, MAX_CONDITIONS, MAX_EXPONENT, MAX_FILTER_BYTES, MAX_FILTER_DEPTH,
+    MAX_HEADER_NAME_BYTES, MAX_LIST_ITEMS, MAX_NUMBER_CHARS, MAX_REPORTED_ERRORS, MAX_TEXT_BYTES, MatchCost,
+    Node, number, work,
 };
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
@@ -16,13 +17,13 @@ use std::fmt;
 const NODES: &str = "all, any, not, eventType, channel, tag, header or payload";
 
 pub(super) fn filter(text: &str) -> Result<Filter, Vec<FilterError>> {
-    let wrong = |why: String| vec![FilterError { place: Vec::new(), why }];
+    let wrong = |why: String| vec![FilterError { location: Vec::new(), why }];
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| wrong(format!("is no valid JSON: {error}")))?;
     let text = without_spaces(raw.get());
-    if text.len() > LONGEST_FILTER {
+    if text.len() > MAX_FILTER_BYTES {
         let length = text.len();
-        return Err(wrong(format!("may be {LONGEST_FILTER} bytes of JSON at most; it is {length}")));
+        return Err(wrong(format!("may be {MAX_FILTER_BYTES} bytes of JSON at most; it is {length}")));
     }
     let mut reader = Reader::default();
     let root = reader.node(raw, 1);
@@ -53,11 +54,11 @@ fn without_spaces(json: &str) -> Box<str> {
 /// Takes a filter apart and notes what is wrong, with its place.
 #[derive(Default)]
 struct Reader {
-    place: Vec<String>,
+    location: Vec<String>,
     problems: Vec<FilterError>,
     conditions: usize,
     payload: Vec<About>,
-    plain: Work,
+    plain: MatchCost,
 }
 
 /// What a source allows to be asked.
@@ -97,8 +98,8 @@ type Members<'f> = Vec<(String, &'f RawValue)>;
 
 impl Reader {
     fn wrong(&mut self, why: impl Into<String>) {
-        if self.problems.len() < MOST_PROBLEMS {
-            self.problems.push(FilterError { place: self.place.clone(), why: why.into() });
+        if self.problems.len() < MAX_REPORTED_ERRORS {
+            self.problems.push(FilterError { location: self.location.clone(), why: why.into() });
         }
     }
 
@@ -107,15 +108,15 @@ impl Reader {
     }
 
     fn within<R>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> R) -> R {
-        self.place.push(name.to_owned());
+        self.location.push(name.to_owned());
         let read = read(self);
-        self.place.pop();
+        self.location.pop();
         read
     }
 
     fn node(&mut self, raw: &RawValue, depth: usize) -> Option<Node> {
-        if depth > DEEPEST_FILTER {
-            self.wrong(format!("is nested more than {DEEPEST_FILTER} levels deep"));
+        if depth > MAX_FILTER_DEPTH {
+            self.wrong(format!("is nested more than {MAX_FILTER_DEPTH} levels deep"));
             return None;
         }
         let members = self.members(raw)?;
@@ -200,7 +201,7 @@ impl Reader {
     fn header_name(&mut self, raw: &RawValue) -> Option<Box<str>> {
         let name = self.text(raw, "the name of a header")?;
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if (1..=LONGEST_HEADER_NAME).contains(&name.len()) && name.bytes().all(token) {
+        if (1..=MAX_HEADER_NAME_BYTES).contains(&name.len()) && name.bytes().all(token) {
             return Some(name.to_ascii_lowercase().into());
         }
         self.wrong("is no name of a header, such as `x-region`");
@@ -209,12 +210,12 @@ impl Reader {
 
     fn condition(&mut self, condition: Condition) -> Option<Node> {
         self.conditions += 1;
-        if self.conditions > MOST_CONDITIONS {
-            self.wrong(format!("is one condition too many; a filter may have {MOST_CONDITIONS}"));
+        if self.conditions > MAX_CONDITIONS {
+            self.wrong(format!("is one condition too many; a filter may have {MAX_CONDITIONS}"));
             return None;
         }
         if let Condition::Of(source, wanted) = &condition {
-            self.plain = self.plain + source.work(wanted);
+            self.plain = self.plain + source.match_cost(wanted);
         }
         Some(Node::One(condition))
     }
@@ -325,12 +326,12 @@ impl Reader {
 
     fn number(&mut self, raw: &RawValue) -> Option<Written> {
         let text = raw.get();
-        if text.len() > LONGEST_NUMBER {
-            self.wrong(format!("may be {LONGEST_NUMBER} characters long at most; it is {}", text.len()));
+        if text.len() > MAX_NUMBER_CHARS {
+            self.wrong(format!("may be {MAX_NUMBER_CHARS} characters long at most; it is {}", text.len()));
             return None;
         }
-        if number::written_exponent(text).abs() > LARGEST_EXPONENT {
-            self.wrong(format!("may have an exponent of {LARGEST_EXPONENT} at most"));
+        if number::written_exponent(text).abs() > MAX_EXPONENT {
+            self.wrong(format!("may have an exponent of {MAX_EXPONENT} at most"));
             return None;
         }
         Some(Written::new(text))
@@ -341,8 +342,8 @@ impl Reader {
             self.wrong(format!("expected {expected}"));
             return None;
         };
-        if text.len() > LONGEST_TEXT {
-            self.wrong(format!("may be {LONGEST_TEXT} bytes long at most; it is {}", text.len()));
+        if text.len() > MAX_TEXT_BYTES {
+            self.wrong(format!("may be {MAX_TEXT_BYTES} bytes long at most; it is {}", text.len()));
             return None;
         }
         Some(text.into())
@@ -353,8 +354,8 @@ impl Reader {
             self.wrong(format!("expected a list of {of}"));
             return None;
         };
-        if !(1..=MOST_ITEMS).contains(&items.len()) {
-            self.wrong(format!("must have 1 to {MOST_ITEMS} items; it has {}", items.len()));
+        if !(1..=MAX_LIST_ITEMS).contains(&items.len()) {
+            self.wrong(format!("must have 1 to {MAX_LIST_ITEMS} items; it has {}", items.len()));
             return None;
         }
         Some(items)

@@ -3,8 +3,8 @@
 use super::parts::{Found, Parts};
 use super::spots::Spots;
 use super::value::Value;
-use super::work::Work;
-use super::{About, Facts, Filter, Path, Wanted};
+use super::work::MatchCost;
+use super::{About, Filter, FilterInput, Path, Wanted};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Filters by the place of their endpoint in a list. The payload is read once for all of them, and only if
 /// it must be; what several ask for in the same words is looked at once.
 #[derive(Clone, Debug)]
-pub struct Filters {
+pub struct FilterSet {
     /// `None`: the endpoint has no filter.
     pub(super) members: Box<[Option<Member>]>,
     /// All places of the payload that they look at, by their numbers.
@@ -21,7 +21,7 @@ pub struct Filters {
     questions: Box<[Questions]>,
     /// Different conditions about the payload.
     conditions: usize,
-    work: Work,
+    work: MatchCost,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ struct Question {
     part: Option<usize>,
 }
 
-impl Filters {
+impl FilterSet {
     /// `None`: there is not one filter among them.
     pub fn new(filters: impl IntoIterator<Item = Option<Arc<Filter>>>) -> Option<Self> {
         let all = Self::of(filters.into_iter());
@@ -83,21 +83,21 @@ impl Filters {
                 work = work + path.search_work();
             }
         }
-        work = work + Work::reading(depth);
+        work = work + MatchCost::reading(depth);
         if searches {
-            work = work + Work::searching();
+            work = work + MatchCost::searching();
         }
         Self { members: members.into(), spots, questions: questions.into(), conditions, work }
     }
 
     /// What judging a message takes.
-    pub fn work(&self) -> Work {
+    pub fn match_cost(&self) -> MatchCost {
         self.work
     }
 
     /// Judges one message.
-    pub fn over<'a>(&'a self, facts: Facts<'a>) -> Sifting<'a> {
-        Sifting { filters: self, facts, hits: None }
+    pub fn run<'a>(&'a self, facts: FilterInput<'a>) -> FilterRun<'a> {
+        FilterRun { filters: self, facts, hits: None }
     }
 
     /// For every condition about the payload whether a value there decides it. `see` hears of every value that is
@@ -125,7 +125,7 @@ struct Making<'f> {
     places: HashMap<&'f Path, usize>,
     /// The numbers of conditions.
     known: HashMap<Known<'f>, usize>,
-    work: Work,
+    work: MatchCost,
 }
 
 /// A condition that is found by its key: working that out of all that is in it would take long where there are many.
@@ -160,7 +160,7 @@ impl<'f> Making<'f> {
         let place = *places.entry(path).or_insert_with(|| {
             spots.add(path, questions.len());
             questions.push(Questions::default());
-            *work = *work + path.work();
+            *work = *work + path.match_cost();
             questions.len() - 1
         });
         let next = known.len();
@@ -248,14 +248,14 @@ impl Member {
 
 /// One message on its way through the filters.
 #[derive(Debug)]
-pub struct Sifting<'a> {
-    filters: &'a Filters,
-    facts: Facts<'a>,
+pub struct FilterRun<'a> {
+    filters: &'a FilterSet,
+    facts: FilterInput<'a>,
     /// Once the payload has been read.
     hits: Option<Hits>,
 }
 
-impl Sifting<'_> {
+impl FilterRun<'_> {
     /// Whether the filter of an endpoint, by its place, lets the message through. One without a filter does.
     pub fn passes(&mut self, member: usize) -> bool {
         let Some(Some(member)) = self.filters.members.get(member) else { return true };

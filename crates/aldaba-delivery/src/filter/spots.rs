@@ -1,6 +1,6 @@
 //! The places of a payload that filters look at, as one tree: the payload is read once for all of them.
 
-use super::MOST_VALUES;
+use super::MAX_VALUES_PER_PATH;
 use super::path::{Path, Step};
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -41,7 +41,7 @@ impl<T> Spots<T> {
         spot.lookers.push(looker);
     }
 
-    /// Calls `tell` with every value that someone looks at, up to [`MOST_VALUES`] of each place. Of members
+    /// Calls `tell` with every value that someone looks at, up to [`MAX_VALUES_PER_PATH`] of each place. Of members
     /// with the same name the last counts, as it does for receivers. Where the payload is no JSON, nothing is
     /// told.
     pub(super) fn walk<'p>(&self, payload: &'p [u8], mut tell: impl FnMut(&[T], &'p str)) {
@@ -142,13 +142,13 @@ impl<'s, 'p, T, F: FnMut(&[T], &'p str)> Walk<'s, 'p, '_, T, F> {
     /// Whether nothing at a place, or below it, will be told of any more.
     fn is_told(&self, spot: &Spot<T>) -> bool {
         let is_leaf = spot.keys.is_empty() && !spot.looks_at_items();
-        is_leaf && self.told.get(spot.number).is_some_and(|told| *told >= MOST_VALUES)
+        is_leaf && self.told.get(spot.number).is_some_and(|told| *told >= MAX_VALUES_PER_PATH)
     }
 
     fn may_tell(&mut self, spot: &Spot<T>) -> bool {
         self.told.get_mut(spot.number).is_none_or(|told| {
             *told += 1;
-            *told <= MOST_VALUES
+            *told <= MAX_VALUES_PER_PATH
         })
     }
 }

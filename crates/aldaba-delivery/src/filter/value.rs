@@ -1,6 +1,6 @@
 //! What stands in a payload, and what it is compared with.
 
-use super::MOST_VALUES;
+use super::MAX_VALUES_PER_PATH;
 use super::number::{Number, Written};
 use serde::Deserializer as _;
 use serde::de::{self, SeqAccess, Visitor};
@@ -157,7 +157,7 @@ impl Scalar {
     }
 }
 
-/// Calls `look` with the first items of a list, up to [`MOST_VALUES`], until it says that it has seen enough.
+/// Calls `look` with the first items of a list, up to [`MAX_VALUES_PER_PATH`], until it says that it has seen enough.
 pub(super) fn each_item<'p>(list: &'p str, look: impl FnMut(Value<'p>) -> bool) {
     // It ends early with an error where the list goes on.
     let _ = serde_json::Deserializer::from_str(list).deserialize_seq(Items(look));
@@ -173,7 +173,7 @@ impl<'de, F: FnMut(Value<'de>) -> bool> Visitor<'de> for Items<F> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
-        for _ in 0..MOST_VALUES {
+        for _ in 0..MAX_VALUES_PER_PATH {
             let Some(item) = items.next_element::<&RawValue>()? else { break };
             if !(self.0)(Value::of(item.get())) {
                 break;

@@ -3,7 +3,7 @@
 use super::condition::{Condition, Operator, Source, Wanted};
 use super::sift::{Asked, Hits, Member};
 use super::value::Scalar;
-use super::{About, Facts, Filter, Filters, Node, Path};
+use super::{About, Filter, FilterInput, FilterSet, Node, Path};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ const LONGEST_SHOWN: usize = 80;
 
 /// What does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmet {
+pub struct UnmetCondition {
     /// Where in the filter: names of fields, and `[n]` for the items of lists.
-    pub place: String,
+    pub location: String,
     /// Such as: `$.amount` is 5, and the filter asks for at least 100.
     pub text: String,
 }
 
 impl Filter {
-    /// What keeps a message from passing; `None`: nothing does. Who has many filters asks [`Filters::explain`].
-    pub fn unmet(&self, facts: &Facts<'_>) -> Option<Unmet> {
-        Filters::of_one(Arc::new(self.clone())).explain(*facts).unmet(0)
+    /// What keeps a message from passing; `None`: nothing does. Who has many filters asks [`FilterSet::explain`].
+    pub fn unmet(&self, facts: &FilterInput<'_>) -> Option<UnmetCondition> {
+        FilterSet::of_one(Arc::new(self.clone())).explain(*facts).unmet(0)
     }
 }
 
-impl Filters {
+impl FilterSet {
     /// Says what keeps a message from passing. It takes what judging it takes, and what is said besides.
-    pub fn explain<'a>(&'a self, facts: Facts<'a>) -> Explaining<'a> {
+    pub fn explain<'a>(&'a self, facts: FilterInput<'a>) -> Explanation<'a> {
         let mut seen = HashMap::new();
         let hits = self.read(facts.payload, |place, text| {
             seen.entry(place).or_insert(Seen { first: text, count: 0 }).count += 1;
         });
-        Explaining { filters: self, facts, hits, seen }
+        Explanation { filters: self, facts, hits, seen }
     }
 }
 
 /// A message that was looked at by all filters.
 #[derive(Debug)]
-pub struct Explaining<'a> {
-    filters: &'a Filters,
-    facts: Facts<'a>,
+pub struct Explanation<'a> {
+    filters: &'a FilterSet,
+    facts: FilterInput<'a>,
     hits: Hits,
     /// By place.
     seen: HashMap<usize, Seen<'a>>,
@@ -56,38 +56,38 @@ struct Seen<'a> {
     count: u32,
 }
 
-impl Explaining<'_> {
-    /// What keeps it from passing the filter of an endpoint, by its place; `None`: nothing does, or it has none.
-    pub fn unmet(&self, member: usize) -> Option<Unmet> {
+impl Explanation<'_> {
+    /// What keeps it from passing the filter of an endpoint, by its location; `None`: nothing does, or it has none.
+    pub fn unmet(&self, member: usize) -> Option<UnmetCondition> {
         let member = self.filters.members.get(member)?.as_ref()?;
         let met = |condition| member.is_met(condition, &self.hits);
         let why = Why { member, facts: &self.facts, seen: &self.seen, met: &met };
-        let (mut place, root) = (String::new(), &member.filter.root);
-        let text = (!root.holds(&self.facts, &met)).then(|| why.fails(root, &mut place))?;
-        Some(Unmet { place, text })
+        let (mut location, root) = (String::new(), &member.filter.root);
+        let text = (!root.holds(&self.facts, &met)).then(|| why.fails(root, &mut location))?;
+        Some(UnmetCondition { location, text })
     }
 }
 
 struct Why<'a, M> {
     member: &'a Member,
-    facts: &'a Facts<'a>,
+    facts: &'a FilterInput<'a>,
     seen: &'a HashMap<usize, Seen<'a>>,
     met: &'a M,
 }
 
 impl<M: Fn(usize) -> bool> Why<'_, M> {
-    /// Of a node that does not hold. The place is that of what decides.
-    fn fails(&self, node: &Node, place: &mut String) -> String {
+    /// Of a node that does not hold. The location is that of what decides.
+    fn fails(&self, node: &Node, location: &mut String) -> String {
         match node {
             Node::All(nodes) => {
                 let first = nodes.iter().enumerate().find(|(_, node)| !node.holds(self.facts, self.met));
                 first.map_or_else(String::new, |(index, node)| {
-                    go(place, &format!("all[{index}]"));
-                    self.fails(node, place)
+                    go(location, &format!("all[{index}]"));
+                    self.fails(node, location)
                 })
             }
             Node::Any(nodes) => {
-                go(place, "any");
+                go(location, "any");
                 let told = nodes.iter().take(MOST_ALTERNATIVES);
                 let told: Vec<_> = told.map(|node| self.fails(node, &mut String::new())).collect();
                 let more = if nodes.len() > MOST_ALTERNATIVES { "; and so on" } else { "" };
@@ -97,19 +97,19 @@ impl<M: Fn(usize) -> bool> Why<'_, M> {
                 }
             }
             Node::Not(node) => {
-                go(place, "not");
-                self.excluded(node, place)
+                go(location, "not");
+                self.excluded(node, location)
             }
             Node::One(condition) => {
                 let (name, is, wanted) = self.now(condition);
-                go(place, name);
+                go(location, name);
                 format!("{is}, and the filter asks for {wanted}")
             }
         }
     }
 
     /// Of a node that holds and should not.
-    fn excluded(&self, node: &Node, place: &mut String) -> String {
+    fn excluded(&self, node: &Node, location: &mut String) -> String {
         match node {
             Node::All(nodes) if nodes.len() > 1 => {
                 let told = nodes.iter().take(MOST_ALTERNATIVES);
@@ -121,17 +121,17 @@ impl<M: Fn(usize) -> bool> Why<'_, M> {
                 let all = matches!(node, Node::All(_));
                 let first = nodes.iter().enumerate().find(|(_, node)| node.holds(self.facts, self.met));
                 first.map_or_else(String::new, |(index, node)| {
-                    go(place, &format!("{}[{index}]", if all { "all" } else { "any" }));
-                    self.excluded(node, place)
+                    go(location, &format!("{}[{index}]", if all { "all" } else { "any" }));
+                    self.excluded(node, location)
                 })
             }
             Node::Not(node) => {
-                go(place, "not");
-                self.fails(node, place)
+                go(location, "not");
+                self.fails(node, location)
             }
             Node::One(condition) => {
                 let (name, is, wanted) = self.now(condition);
-                go(place, name);
+                go(location, name);
                 format!("{is}, and the filter excludes {wanted}")
             }
         }
@@ -184,11 +184,11 @@ impl<M: Fn(usize) -> bool> Why<'_, M> {
     }
 }
 
-fn go(place: &mut String, step: &str) {
-    if !place.is_empty() {
-        place.push('.');
+fn go(location: &mut String, step: &str) {
+    if !location.is_empty() {
+        location.push('.');
     }
-    place.push_str(step);
+    location.push_str(step);
 }
 
 /// A value as it is written; of what is inside of lists and objects, nothing.

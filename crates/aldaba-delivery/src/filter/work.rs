@@ -1,7 +1,7 @@
 //! What filters take, before there is a message: so many looks, each of some ten nanoseconds.
 
 use super::condition::{Source, Wanted};
-use super::{About, Filter, MOST_VALUES, Path, USUAL_PAYLOAD};
+use super::{About, DEFAULT_MAX_PAYLOAD_BYTES, Filter, MAX_VALUES_PER_PATH, Path};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +19,7 @@ const PART_OF_A_NAME: u64 = 100;
 
 /// What filters take, by what it depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct MatchCost {
     /// Looks at every message.
     once: u64,
     /// Looks at every value that `[*]` leads to.
@@ -31,20 +31,20 @@ pub struct Work {
     kept: u64,
 }
 
-impl Work {
+impl MatchCost {
     /// Looks at a message whose payload has so many bytes, at most.
     pub fn at(&self, payload: usize) -> u64 {
         let bytes = payload as u64;
-        let values = u64::from(MOST_VALUES).min(bytes / 2 + 1);
+        let values = u64::from(MAX_VALUES_PER_PATH).min(bytes / 2 + 1);
         self.once
             + self.each * values
             + self.reads * bytes / READ_IN_A_LOOK
             + self.searches * bytes / SEARCHED_IN_A_LOOK
     }
 
-    /// What [`MOST_WORK`](super::MOST_WORK) is a limit of.
+    /// What [`MAX_MATCH_COST`](super::MOST_WORK) is a limit of.
     pub fn total(&self) -> u64 {
-        self.at(USUAL_PAYLOAD) + self.kept
+        self.at(DEFAULT_MAX_PAYLOAD_BYTES) + self.kept
     }
 
     /// Reading values at paths of so many steps, at most.
@@ -57,7 +57,7 @@ impl Work {
     }
 }
 
-impl Add for Work {
+impl Add for MatchCost {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -71,7 +71,7 @@ impl Add for Work {
     }
 }
 
-impl Sub for Work {
+impl Sub for MatchCost {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -86,47 +86,47 @@ impl Sub for Work {
 }
 
 impl Source {
-    pub(super) fn work(&self, wanted: &Wanted) -> Work {
+    pub(super) fn match_cost(&self, wanted: &Wanted) -> MatchCost {
         let values = match self {
             Self::EventType | Self::Header(_) => 1,
             Self::Channel | Self::Tag => MOST_NAMES,
         };
         let part = wanted.part().map_or(0, |_| PART_OF_A_NAME);
-        Work { once: 1 + values * (wanted.looks() + part), ..Work::default() }
+        MatchCost { once: 1 + values * (wanted.looks() + part), ..MatchCost::default() }
     }
 }
 
 impl Path {
     /// Of a path that somebody looks at, besides what all paths take together.
-    pub(super) fn work(&self) -> Work {
-        Work::reading(self.shared_steps())
+    pub(super) fn match_cost(&self) -> MatchCost {
+        MatchCost::reading(self.shared_steps())
     }
 
     /// The same where somebody looks for parts of texts there.
-    pub(super) fn search_work(&self) -> Work {
-        if self.leads_to_shared() { Work::searching() } else { Work::default() }
+    pub(super) fn search_work(&self) -> MatchCost {
+        if self.leads_to_shared() { MatchCost::searching() } else { MatchCost::default() }
     }
 
     /// Of one condition.
-    pub(super) fn condition_work(&self, wanted: &Wanted) -> Work {
+    pub(super) fn condition_work(&self, wanted: &Wanted) -> MatchCost {
         let looks = wanted.looks();
         let (once, each) = if self.leads_to_many() { (0, looks) } else { (looks, 0) };
         let kept = wanted.part().map_or(0, |part| KEPT_BYTE * part.bytes() as u64);
-        Work { once, each, kept, ..Work::default() }
+        MatchCost { once, each, kept, ..MatchCost::default() }
     }
 }
 
 /// What the filters of an application take together. What takes much, and is asked by several of them in the same words, is
 /// counted once, as it is looked at once; what takes little is not remembered, and counted each time.
 #[derive(Clone, Debug, Default)]
-pub struct Load {
+pub struct CombinedMatchCost {
     /// How many ask for it, by what it is.
     asked: HashMap<u64, u32>,
-    work: Work,
+    work: MatchCost,
 }
 
-impl Load {
-    pub fn work(&self) -> Work {
+impl CombinedMatchCost {
+    pub fn match_cost(&self) -> MatchCost {
         self.work
     }
 
@@ -176,16 +176,16 @@ impl Load {
 
 impl Filter {
     /// What it takes that it shares with no other.
-    pub(super) fn own_work(&self) -> Work {
-        self.plain + Work { once: self.payload.len() as u64, ..Work::default() }
+    pub(super) fn own_work(&self) -> MatchCost {
+        self.plain + MatchCost { once: self.payload.len() as u64, ..MatchCost::default() }
     }
 
     /// Tells what it takes besides, with a key where that is worth remembering.
-    fn each_asked(&self, mut tell: impl FnMut(Option<u64>, Work)) {
+    fn each_asked(&self, mut tell: impl FnMut(Option<u64>, MatchCost)) {
         for About { path, wanted, key } in &self.payload {
             let part = wanted.part().is_some();
             if path.leads_to_shared() {
-                tell(Some(self::key(&(path, "read"))), path.work());
+                tell(Some(self::key(&(path, "read"))), path.match_cost());
                 if part {
                     tell(Some(self::key(&(path, "searched"))), path.search_work());
                 }
@@ -196,7 +196,7 @@ impl Filter {
     }
 }
 
-/// A number that almost certainly no other thing has. In a [`Load`] two with the same would be counted as one, which does
+/// A number that almost certainly no other thing has. In a [`CombinedMatchCost`] two with the same would be counted as one, which does
 /// no harm.
 pub(super) fn key(of: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -206,7 +206,7 @@ pub(super) fn key(of: &impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MOST_WORK;
+    use super::super::MAX_MATCH_COST;
     use super::*;
 
     fn filter(text: &str) -> Filter {
@@ -214,27 +214,27 @@ mod tests {
     }
 
     fn total(filters: &[&Filter]) -> u64 {
-        let mut load = Load::default();
+        let mut load = CombinedMatchCost::default();
         filters.iter().for_each(|filter| load.add(filter));
-        load.work().total()
+        load.match_cost().total()
     }
 
     #[test]
     fn what_is_asked_in_the_same_words_counts_once_as_long_as_somebody_asks_it() {
         let one = filter(r#"{"any":[{"payload":"$.l[*]","contains":"a"},{"payload":"$.a","in":[1,2]}]}"#);
         let other = filter(r#"{"payload":"$.l[*]","contains":"a"}"#);
-        let mut load = Load::default();
+        let mut load = CombinedMatchCost::default();
         load.add(&one);
-        let alone = load.work();
+        let alone = load.match_cost();
         load.add(&other);
-        assert_eq!(load.work().total(), alone.total() + 1, "it has one condition, which is known");
+        assert_eq!(load.match_cost().total(), alone.total() + 1, "it has one condition, which is known");
         assert_eq!(load.len(), 1, "one takes much");
         load.add(&one);
         load.remove(&one);
         load.remove(&other);
-        assert_eq!(load.work(), alone);
+        assert_eq!(load.match_cost(), alone);
         load.remove(&one);
-        assert_eq!((load.work(), load.len()), (Work::default(), 0));
+        assert_eq!((load.match_cost(), load.len()), (MatchCost::default(), 0));
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
             })
             .collect();
         let total = total(&filters.iter().collect::<Vec<_>>());
-        assert!(total < MOST_WORK / 2, "{total}");
+        assert!(total < MAX_MATCH_COST / 2, "{total}");
     }
 
     #[test]
@@ -260,8 +260,8 @@ mod tests {
                 filter(&format!(r#"{{"any":[{}]}}"#, all.join(",")))
             })
             .collect();
-        assert!(total(&filters.iter().take(100).collect::<Vec<_>>()) < MOST_WORK);
-        assert!(total(&filters.iter().collect::<Vec<_>>()) > MOST_WORK);
+        assert!(total(&filters.iter().take(100).collect::<Vec<_>>()) < MAX_MATCH_COST);
+        assert!(total(&filters.iter().collect::<Vec<_>>()) > MAX_MATCH_COST);
     }
 
     #[test]
@@ -270,8 +270,8 @@ mod tests {
             |n: u32| (0..10).map(|bit| if n >> bit & 1 == 1 { "[0]" } else { "[*]" }).collect::<String>();
         let filters: Vec<_> =
             (1..200).map(|n| filter(&format!(r#"{{"payload":"${}.a","eq":1}}"#, steps(n)))).collect();
-        assert!(total(&filters.iter().collect::<Vec<_>>()) > MOST_WORK);
+        assert!(total(&filters.iter().collect::<Vec<_>>()) > MAX_MATCH_COST);
         let plain = filter(r#"{"payload":"$.orders[0].lines[*].sku","eq":1}"#);
-        assert!(total(&[&plain]) < MOST_WORK / 50, "{}", total(&[&plain]));
+        assert!(total(&[&plain]) < MAX_MATCH_COST / 50, "{}", total(&[&plain]));
     }
 }

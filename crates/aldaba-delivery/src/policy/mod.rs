@@ -11,13 +11,15 @@ mod validate;
 
 pub use builtin::{BUILTIN_NAMES, builtin};
 pub use overrides::{OverrideError, Overrides};
-pub use preview::{Chances, Preview};
-pub use retention::{Cutoffs, Keep, MAX_KEPT, MAX_NEWEST, RetentionDefaults, RetentionRule};
+pub use preview::{Preview, SeededChances};
+pub use retention::{
+    Cutoffs, Keep, MAX_RETAINED_DELIVERIES, MAX_RETENTION, RetentionDefaults, RetentionRule,
+};
 pub use schedule::{Jitter, Schedule};
 pub use status_set::StatusSet;
 pub use validate::{
-    MAX_ATTEMPTS, MAX_DELAY, MAX_HOLD, MAX_QUIET, MAX_RANGES, MAX_STEPS, MAX_TIMEOUT, MIN_GATE_CONNECT,
-    PolicyError,
+    MAX_ATTEMPTS, MAX_DELAY, MAX_GATE_HOLD, MAX_RETRY_AFTER, MAX_SCHEDULE_STEPS, MAX_STATUS_RANGES,
+    MAX_TIMEOUT, MIN_GATE_CONNECT_TIMEOUT, PolicyError,
 };
 
 use crate::{GateScope, RetryAfter, Timestamp};
@@ -172,12 +174,12 @@ impl Policy {
         self.limit.stop_after.is_some()
     }
 
-    pub fn takes_part_in_gates(&self) -> bool {
+    pub fn uses_gates(&self) -> bool {
         self.gate != GateRule::Apart
     }
 
     /// Whether lanes under this policy set and obey holds of that scope.
-    pub fn takes_part_in(&self, scope: GateScope) -> bool {
+    pub fn uses_gate(&self, scope: GateScope) -> bool {
         match self.gate {
             GateRule::Apart => false,
             GateRule::HostFailures { .. } => scope == GateScope::Host,

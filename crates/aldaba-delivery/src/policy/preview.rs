@@ -48,9 +48,9 @@ impl Preview {
 
 /// Chances that a number brings about: the same for the same number.
 #[derive(Clone, Debug)]
-pub struct Chances(u64);
+pub struct SeededChances(u64);
 
-impl Chances {
+impl SeededChances {
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_same_number_brings_the_same_plan() {
         let plan = |name: &str, seed| {
-            let mut chances = Chances::seeded(seed);
+            let mut chances = SeededChances::seeded(seed);
             Preview::of(&policy(name), None, || chances.draw())
         };
         for name in BUILTIN_NAMES {

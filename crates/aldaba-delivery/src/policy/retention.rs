@@ -8,9 +8,9 @@ use crate::Timestamp;
 use std::time::Duration;
 
 /// The longest that a policy or a setting may ask for.
-pub const MAX_KEPT: Duration = Duration::from_secs(3650 * 24 * 3600);
+pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 3600);
 /// The most deliveries that may be kept by their number.
-pub const MAX_NEWEST: u32 = 100_000;
+pub const MAX_RETAINED_DELIVERIES: u32 = 100_000;
 
 const LEAST_KEPT: Duration = Duration::from_secs(1);
 
@@ -77,11 +77,13 @@ impl RetentionRule {
 pub(super) fn check(rule: &RetentionRule) -> Result<(), PolicyError> {
     for (field, keep) in [("retention.delivered.for", rule.delivered), ("retention.dead.for", rule.dead)] {
         let Keep::For(span) = keep else { continue };
-        ensure((LEAST_KEPT..=MAX_KEPT).contains(&span), field, || between(LEAST_KEPT, MAX_KEPT, span))?;
+        ensure((LEAST_KEPT..=MAX_RETENTION).contains(&span), field, || {
+            between(LEAST_KEPT, MAX_RETENTION, span)
+        })?;
     }
     let Some(newest) = rule.newest else { return Ok(()) };
-    ensure((1..=MAX_NEWEST).contains(&newest), "retention.delivered.newest", || {
-        format!("must be between 1 and {MAX_NEWEST}; it is {newest}")
+    ensure((1..=MAX_RETAINED_DELIVERIES).contains(&newest), "retention.delivered.newest", || {
+        format!("must be between 1 and {MAX_RETAINED_DELIVERIES}; it is {newest}")
     })
 }
 

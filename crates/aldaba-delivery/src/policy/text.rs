@@ -23,7 +23,7 @@ impl Policy {
     }
 
     /// Reads a policy that somebody gives. Refuses also what former versions have taken, and may have stored.
-    pub fn from_given_json(value: &Value) -> Result<Self, Vec<PolicyError>> {
+    pub fn from_request_json(value: &Value) -> Result<Self, Vec<PolicyError>> {
         let policy = Self::from_json(value)?;
         super::validate::check_given(&policy).map_err(|error| vec![error])?;
         Ok(policy)

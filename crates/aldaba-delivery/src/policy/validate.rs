@@ -1,25 +1,25 @@
 use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet, retention};
-use crate::write_span;
+use crate::format_duration;
 use std::borrow::Cow;
 use std::time::Duration;
 
 /// The most steps that a listed schedule may have.
-pub const MAX_STEPS: usize = 100;
+pub const MAX_SCHEDULE_STEPS: usize = 100;
 /// The most ranges that a set of statuses may have.
-pub const MAX_RANGES: usize = 100;
+pub const MAX_STATUS_RANGES: usize = 100;
 /// The most attempts that a policy may ask for, and that any delivery gets in one round.
 pub const MAX_ATTEMPTS: u32 = 10_000;
 /// The longest delay between two attempts, and the longest life of a delivery.
 pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The longest that a receiver may ask for with `Retry-After`.
-pub const MAX_QUIET: Duration = Duration::from_secs(24 * 3600);
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// The longest that one attempt may take.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest that a gate may hold a host back before the next probe.
-pub const MAX_HOLD: Duration = Duration::from_secs(4096);
+pub const MAX_GATE_HOLD: Duration = Duration::from_secs(4096);
 /// The least time to connect for a policy that takes part in host control. With less, a healthy
 /// host would look down, and its hold binds other tenants too.
-pub const MIN_GATE_CONNECT: Duration = Duration::from_secs(1);
+pub const MIN_GATE_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MAX_HOPS: u8 = 10;
 /// Moments have this grain, so a shorter time would be none.
@@ -58,36 +58,40 @@ fn schedule(schedule: &Schedule) -> Result<(), PolicyError> {
             ensure(*base >= GRAIN, "schedule.base", || "must be at least 1 ms".into())?;
             ensure(*factor >= 1, "schedule.factor", || "must be at least 1".into())?;
             ensure(cap >= base, "schedule.cap", || {
-                format!("must not be below the base ({}); it is {}", write_span(*base), write_span(*cap))
+                format!(
+                    "must not be below the base ({}); it is {}",
+                    format_duration(*base),
+                    format_duration(*cap)
+                )
             })
         }
         Schedule::List(delays) => {
             ensure(!delays.is_empty(), "schedule.delays", || "needs at least one delay".into())?;
-            ensure(delays.len() <= MAX_STEPS, "schedule.delays", || {
-                format!("has {} steps; at most {MAX_STEPS} are allowed", delays.len())
+            ensure(delays.len() <= MAX_SCHEDULE_STEPS, "schedule.delays", || {
+                format!("has {} steps; at most {MAX_SCHEDULE_STEPS} are allowed", delays.len())
             })?;
             let short = delays.iter().position(|delay| *delay < GRAIN);
             ensure(short.is_none(), "schedule.delays", || {
                 format!(
                     "step {} is below {}; a retry needs a delay",
                     short.unwrap_or(0) + 1,
-                    write_span(GRAIN)
+                    format_duration(GRAIN)
                 )
             })
         }
     }?;
     ensure(schedule.longest() <= MAX_DELAY, "schedule", || {
-        let longest = write_span(schedule.longest());
-        format!("the longest delay is {longest}; at most {} is allowed", write_span(MAX_DELAY))
+        let longest = format_duration(schedule.longest());
+        format!("the longest delay is {longest}; at most {} is allowed", format_duration(MAX_DELAY))
     })
 }
 
 fn jitter(jitter: Jitter) -> Result<(), PolicyError> {
     match jitter {
         Jitter::None | Jitter::Full => Ok(()),
-        Jitter::AddUpTo(most) => {
-            ensure(most <= MAX_DELAY, "jitter", || format!("at most {} is allowed", write_span(MAX_DELAY)))
-        }
+        Jitter::AddUpTo(most) => ensure(most <= MAX_DELAY, "jitter", || {
+            format!("at most {} is allowed", format_duration(MAX_DELAY))
+        }),
         Jitter::AddPercent(share) | Jitter::AroundPercent(share) => {
             ensure(share <= 100, "jitter", || format!("{share} % is more than 100 %"))
         }
@@ -153,8 +157,8 @@ pub(super) fn check_given(spec: &PolicySpec) -> Result<(), PolicyError> {
 
 fn status_set(field: &'static str, set: &StatusSet) -> Result<(), PolicyError> {
     let ranges = set.as_ranges();
-    ensure(ranges.len() <= MAX_RANGES, field, || {
-        format!("has {} ranges; at most {MAX_RANGES} are allowed", ranges.len())
+    ensure(ranges.len() <= MAX_STATUS_RANGES, field, || {
+        format!("has {} ranges; at most {MAX_STATUS_RANGES} are allowed", ranges.len())
     })?;
     let valid = ranges.iter().all(|&(first, last)| 100 <= first && first <= last && last <= 999);
     ensure(valid, field, || "statuses lie between 100 and 999, low before high".into())
@@ -162,9 +166,12 @@ fn status_set(field: &'static str, set: &StatusSet) -> Result<(), PolicyError> {
 
 fn retry_after(spec: &PolicySpec) -> Result<(), PolicyError> {
     let rule = &spec.retry_after;
-    let fits = rule.shortest <= rule.longest && rule.longest <= MAX_QUIET;
+    let fits = rule.shortest <= rule.longest && rule.longest <= MAX_RETRY_AFTER;
     ensure(fits, "retryAfter", || {
-        format!("the shortest must not be above the longest, and that not above {}", write_span(MAX_QUIET))
+        format!(
+            "the shortest must not be above the longest, and that not above {}",
+            format_duration(MAX_RETRY_AFTER)
+        )
     })
 }
 
@@ -176,8 +183,8 @@ fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
             ensure(first >= GRAIN && first <= longest, "gate.first", || {
                 format!(
                     "must be between {} and the longest hold; it is {}",
-                    write_span(GRAIN),
-                    write_span(first)
+                    format_duration(GRAIN),
+                    format_duration(first)
                 )
             })?;
             longest
@@ -187,13 +194,13 @@ fn gate(spec: &PolicySpec) -> Result<(), PolicyError> {
             longest
         }
     };
-    ensure(longest <= MAX_HOLD, "gate.longest", || {
-        format!("at most {} is allowed; it is {}", write_span(MAX_HOLD), write_span(longest))
+    ensure(longest <= MAX_GATE_HOLD, "gate.longest", || {
+        format!("at most {} is allowed; it is {}", format_duration(MAX_GATE_HOLD), format_duration(longest))
     })?;
-    ensure(spec.timeouts.connect >= MIN_GATE_CONNECT, "timeouts.connect", || {
+    ensure(spec.timeouts.connect >= MIN_GATE_CONNECT_TIMEOUT, "timeouts.connect", || {
         format!(
             "must be at least {} for a policy that takes part in host control",
-            write_span(MIN_GATE_CONNECT)
+            format_duration(MIN_GATE_CONNECT_TIMEOUT)
         )
     })
 }
@@ -205,13 +212,13 @@ fn health(spec: &PolicySpec) -> Result<(), PolicyError> {
     let Some(probe) = spec.probe else { return Ok(()) };
     ensure(probe.first_gap >= Duration::from_secs(1), "probe.firstGap", || "must be at least 1 s".into())?;
     ensure((probe.first_gap..=MAX_DELAY).contains(&probe.longest_gap), "probe.longestGap", || {
-        let (most, given) = (write_span(MAX_DELAY), write_span(probe.longest_gap));
+        let (most, given) = (format_duration(MAX_DELAY), format_duration(probe.longest_gap));
         format!("must be between the first gap and {most}; it is {given}")
     })
 }
 
 pub(super) fn between(least: Duration, most: Duration, given: Duration) -> String {
-    let [least, most, given] = [least, most, given].map(write_span);
+    let [least, most, given] = [least, most, given].map(format_duration);
     format!("must be between {least} and {most}; it is {given}")
 }
 

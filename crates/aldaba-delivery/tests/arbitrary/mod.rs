@@ -5,7 +5,7 @@ use aldaba_delivery::policy::{
     RetryAfterUse, Schedule, StatusSet, Timeouts,
 };
 use aldaba_delivery::{
-    Answer, AppId, Chance, FailureKind, Gate, GateScope, Health, HealthStatus, Outcome, PolicySpec,
+    AppId, Chance, FailureKind, Gate, GateScope, Health, HealthStatus, Outcome, PolicySpec, ResponseHead,
     RetryAfter, Timestamp,
 };
 use proptest::collection::vec;
@@ -252,11 +252,9 @@ pub(crate) fn failure_kind() -> impl Strategy<Value = FailureKind> {
 pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
     let status = prop_oneof![Just(429_u16), Just(410), 100..600_u16, any::<u16>()];
     prop_oneof![
-        (status, option::of(retry_after())).prop_map(|(status, retry_after)| Outcome::Answered(Answer {
-            status,
-            phrase: "".into(),
-            retry_after
-        })),
+        (status, option::of(retry_after())).prop_map(|(status, retry_after)| Outcome::Response(
+            ResponseHead { status, phrase: "".into(), retry_after }
+        )),
         failure_kind().prop_map(|kind| Outcome::failed(kind, "")),
     ]
 }

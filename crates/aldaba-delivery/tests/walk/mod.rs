@@ -4,8 +4,8 @@
 
 use aldaba_delivery::policy::{self, Overrides};
 use aldaba_delivery::{
-    Answer, Chance, Class, Delivery, Ending, FailureKind, Outcome, Policy, Reason, RetryAfter, Timestamp,
-    Transition,
+    Chance, Class, Delivery, Ending, FailureKind, Outcome, Policy, Reason, ResponseHead, RetryAfter,
+    Timestamp, Transition,
 };
 use std::time::Duration;
 
@@ -81,11 +81,11 @@ pub(crate) fn builtin_with(name: &str, overrides: &Overrides) -> Policy {
 }
 
 pub(crate) fn answer(status: u16) -> Outcome {
-    Outcome::Answered(Answer { status, phrase: "".into(), retry_after: None })
+    Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: None })
 }
 
 pub(crate) fn answer_with(status: u16, retry_after: RetryAfter) -> Outcome {
-    Outcome::Answered(Answer { status, phrase: "".into(), retry_after: Some(retry_after) })
+    Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: Some(retry_after) })
 }
 
 pub(crate) fn failure(kind: FailureKind) -> Outcome {

@@ -1,10 +1,10 @@
 //! What can be asked of an engine: what it knows, and what only its memory knows.
 
 use super::Engine;
-use crate::dispatcher::Event;
-use crate::hosts::HeldHost;
-use crate::matching::{self, Mismatch};
-use crate::outlook::{Outlook, Question};
+use crate::intake::matching::{self, Mismatch};
+use crate::scheduling::Event;
+use crate::scheduling::HeldHost;
+use crate::scheduling::{Outlook, Question};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{ApplicationRef, Endpoint, Error, Message, RestartedTask, Seq, Subscription};
 

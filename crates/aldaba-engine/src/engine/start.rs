@@ -2,28 +2,28 @@
 
 use super::{Engine, Inner};
 use crate::aside::Aside;
-use crate::attempt::Sender;
-use crate::background::Background;
-use crate::clock_trust::{ClockWatch, TrustedClock};
-use crate::content::Contents;
-use crate::credentials::{Credentials, Uses};
-use crate::directory::{Core, DirectoryAccess, Loads, Tenants};
-use crate::dispatcher::{Dispatcher, Inbox};
-use crate::due_times::DueTimes;
-use crate::entries::Entries;
-use crate::expiry::Expirer;
-use crate::gates::Gates;
+use crate::configuration::Entries;
+use crate::configuration::{Core, DirectoryAccess, Loads, Tenants};
+use crate::configuration::{Credentials, Uses};
+use crate::delivering::Contents;
+use crate::delivering::Sender;
+use crate::housekeeping::DueTimes;
+use crate::housekeeping::Orphans;
+use crate::housekeeping::background::Background;
+use crate::housekeeping::sequencing;
+use crate::housekeeping::{ClockWatch, TrustedClock};
+use crate::housekeeping::{Listeners, Operational};
+use crate::housekeeping::{Retention, Walks};
+use crate::inbound::{Looking, Sources};
 use crate::intake::Intake;
-use crate::operational::{Listeners, Operational};
-use crate::orphans::Orphans;
-use crate::places;
-use crate::recorder::Recorder;
-use crate::replay::Replays;
-use crate::resend::{Places, Resender};
-use crate::retention::{Retention, Walks};
-use crate::source::{Looking, Sources};
-use crate::sweep::Sweep;
-use crate::turns::Turns;
+use crate::recording::recorder::Recorder;
+use crate::replaying::Replays;
+use crate::replaying::{Places, Resender};
+use crate::scheduling::Expirer;
+use crate::scheduling::Gates;
+use crate::scheduling::Sweep;
+use crate::scheduling::Turns;
+use crate::scheduling::{Dispatcher, Inbox};
 use crate::{
     Clock, ClockTrust, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally,
     Transport, Vault,
@@ -162,7 +162,7 @@ impl Engine {
             clock_was_ahead,
         };
         let for_later = Arc::new(Notify::new());
-        let places = places::Places {
+        let places = sequencing::Places {
             store: store.clone(),
             clock: clock.clone(),
             inbox: inbox.clone(),

@@ -1,7 +1,7 @@
 //! An engine ends: by a bug, or because somebody wants it to.
 
 use super::Engine;
-use crate::dispatcher::Event;
+use crate::scheduling::Event;
 use std::time::Duration;
 
 impl Engine {

@@ -1,7 +1,7 @@
 //! What is to be written of an event, by one version of its application.
 
 use super::{Direct, Intake, NewEvent, Quotas, SendError};
-use crate::matching::{LOOKS_AT_ONCE, looks, wanting};
+use crate::intake::matching::{LOOKS_AT_ONCE, looks, wanting};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Subscription, Tenant};
 use std::sync::Arc;

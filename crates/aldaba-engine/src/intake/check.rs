@@ -1,7 +1,7 @@
 //! Whether payloads fit their event types.
 
 use super::{Intake, NewEvent};
-use crate::schema::{Allowance, Schemas, Unfit};
+use crate::configuration::{Allowance, Schemas, Unfit};
 use aldaba_store::ApplicationRef;
 use bytes::Bytes;
 use std::sync::Arc;

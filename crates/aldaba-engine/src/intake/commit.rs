@@ -1,9 +1,9 @@
 //! The commit: what is written, the lanes hear of, and then the sender.
 
 use super::{Intake, NewEvent, SendError, Sent};
-use crate::content::HeldContent;
-use crate::dispatcher::{Event, Offer};
-use crate::patience::within;
+use crate::commit_timeout::within;
+use crate::delivering::HeldContent;
+use crate::scheduling::{Event, Offer};
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, NewDelivery, PendingDelivery, Seq};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! An event as its sender hands it in.
 
-use crate::directory::Once;
-use aldaba_delivery::filter::Facts;
+use crate::configuration::Once;
+use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::{Content, Endpoint};
 use bytes::Bytes;
@@ -90,8 +90,8 @@ impl NewEvent {
     }
 
     /// What filters look at.
-    pub(super) fn facts(&self) -> Facts<'_> {
-        Facts {
+    pub(super) fn facts(&self) -> FilterInput<'_> {
+        FilterInput {
             event_type: &self.event_type,
             channels: &self.channels,
             tags: &self.tags,

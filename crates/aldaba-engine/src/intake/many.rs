@@ -2,7 +2,7 @@
 
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, Quotas, SendError, Sent};
-use crate::matching::{LOOKS_AT_ONCE, looks};
+use crate::intake::matching::{LOOKS_AT_ONCE, looks};
 use aldaba_store::{ApplicationRef, Content, Tenant};
 use std::sync::Arc;
 use std::time::Duration;

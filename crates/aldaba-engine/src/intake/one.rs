@@ -2,7 +2,7 @@
 
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, SendError, Sent};
-use crate::schema::Unfit;
+use crate::configuration::Unfit;
 use aldaba_store::{Accept, Accepted, ApplicationRef};
 use std::time::Duration;
 

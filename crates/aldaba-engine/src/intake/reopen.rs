@@ -1,7 +1,7 @@
 //! An event of a source that its sender repeats, after its forwarding has failed, is forwarded again.
 
 use super::{Intake, NewEvent, SendError};
-use crate::dispatcher::{Event, Offer};
+use crate::scheduling::{Event, Offer};
 use aldaba_delivery::{EndpointId, MessageId};
 use aldaba_store::{ApplicationRef, Done, Error, EventState, PendingDelivery, ReopenEvent};
 use tokio::sync::oneshot;

@@ -1,6 +1,6 @@
 //! What a sender hears of an event.
 
-use crate::schema::Unfit;
+use crate::configuration::Unfit;
 use aldaba_delivery::{MessageId, SourceId, Timestamp};
 use aldaba_store::{Error, NewMessage, QuotaOf};
 

@@ -7,7 +7,7 @@ use super::shortage::{Meaning, NO_SOCKET};
 use super::stream::{Socket, Stream};
 use super::target::{Target, TargetHost};
 use super::tls::Tls;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rustls::pki_types::ServerName;
@@ -47,7 +47,7 @@ impl Connector {
         http2: bool,
         identity: Option<&Identity>,
         by: Instant,
-    ) -> Result<Stream, Failure> {
+    ) -> Result<Stream, AttemptFailure> {
         let addresses = match timeout_at(by, self.vetted(&target.host)).await {
             Ok(vetted) => vetted?,
             // Their name server is silent, or ours.
@@ -68,7 +68,7 @@ impl Connector {
 
     /// The addresses that may be connected to. One forbidden address among them forbids all: a name
     /// that points inside as well as outside was made to get inside.
-    async fn vetted(&self, host: &TargetHost) -> Result<Vec<IpAddr>, Failure> {
+    async fn vetted(&self, host: &TargetHost) -> Result<Vec<IpAddr>, AttemptFailure> {
         let name = match host {
             TargetHost::Addresses(addresses) => return Ok(addresses.clone()),
             TargetHost::Name(name) => name,
@@ -82,8 +82,8 @@ impl Connector {
 }
 
 /// The tenant learns that the guard refused, and not what the name led to.
-pub(super) fn forbidden() -> Failure {
-    Failure {
+pub(super) fn forbidden() -> AttemptFailure {
+    AttemptFailure {
         kind: FailureKind::TargetForbidden,
         detail: "the target leads to a private, local or reserved address".into(),
     }
@@ -92,27 +92,27 @@ pub(super) fn forbidden() -> Failure {
 pub(super) async fn in_time<T>(
     by: Instant,
     step: &'static str,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, AttemptFailure>>,
+) -> Result<T, AttemptFailure> {
     timeout_at(by, work).await.unwrap_or_else(|_| Err(too_slow(by, step)))
 }
 
-fn too_slow(by: Instant, step: &'static str) -> Failure {
+fn too_slow(by: Instant, step: &'static str) -> AttemptFailure {
     let now = moment_in(Duration::ZERO);
     let failure = timed_out(step);
     match now.saturating_duration_since(by) > MAX_LATENESS {
-        true => Failure { kind: FailureKind::Unsent, ..failure },
+        true => AttemptFailure { kind: FailureKind::Unsent, ..failure },
         false => failure,
     }
 }
 
-pub(super) fn timed_out(step: &'static str) -> Failure {
-    Failure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
+pub(super) fn timed_out(step: &'static str) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
 }
 
 /// The addresses in their order, each with a head start over the next; the first connection that
 /// stands is taken.
-pub(super) async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, Failure> {
+pub(super) async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, AttemptFailure> {
     let tcp = first_of(addresses, port, TcpStream::connect::<SocketAddr>).await?;
     // Without it the last bytes of a request would wait for an acknowledgement.
     let _ = tcp.set_nodelay(true);
@@ -123,7 +123,7 @@ async fn first_of<T, F>(
     addresses: &[IpAddr],
     port: u16,
     connect: impl Fn(SocketAddr) -> F,
-) -> Result<T, Failure>
+) -> Result<T, AttemptFailure>
 where
     F: Future<Output = io::Result<T>>,
 {
@@ -154,30 +154,33 @@ where
     }
 }
 
-fn no_address() -> Failure {
-    Failure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
+fn no_address() -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
 }
 
 /// Whether closing connections of ours would help.
-pub(super) fn is_shortage(failure: &Failure) -> bool {
+pub(super) fn is_shortage(failure: &AttemptFailure) -> bool {
     failure.kind == FailureKind::Unsent && (failure.detail == NO_SOCKET || failure.detail == OVERLOADED)
 }
 
-fn server_name(url: &Url) -> Result<ServerName<'static>, Failure> {
+fn server_name(url: &Url) -> Result<ServerName<'static>, AttemptFailure> {
     let name = match url.host() {
         Some(Host::Ipv4(address)) => Some(ServerName::from(IpAddr::V4(address))),
         Some(Host::Ipv6(address)) => Some(ServerName::from(IpAddr::V6(address))),
         Some(Host::Domain(name)) => ServerName::try_from(name.trim_end_matches('.').to_owned()).ok(),
         None => None,
     };
-    name.ok_or(Failure { kind: FailureKind::Tls, detail: "the host name cannot be used for TLS".into() })
+    name.ok_or(AttemptFailure {
+        kind: FailureKind::Tls,
+        detail: "the host name cannot be used for TLS".into(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn with_errors(codes: &[i32]) -> Failure {
+    async fn with_errors(codes: &[i32]) -> AttemptFailure {
         let addresses: Vec<IpAddr> = (1..=codes.len() as u8).map(|n| [127, 0, 0, n].into()).collect();
         let connect = |address: SocketAddr| {
             let IpAddr::V4(v4) = address.ip() else { unreachable!("none was given") };

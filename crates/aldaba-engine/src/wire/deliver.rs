@@ -13,7 +13,7 @@ use super::stream::Stream;
 use super::target::Target;
 use super::{Inner, moment_in};
 use aldaba_delivery::policy::Timeouts;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Inner {
         &self,
         delivery: &mut Delivery<'_>,
         body: Bytes,
-    ) -> Result<Exchanged, Failure> {
+    ) -> Result<Exchanged, AttemptFailure> {
         let route = Route::of(delivery.hop, delivery.target);
         if route.http2 {
             return self.deliver_shared(delivery, body, &route).await;
@@ -91,7 +91,7 @@ impl Inner {
         delivery: &mut Delivery<'_>,
         body: Bytes,
         route: &Route,
-    ) -> Result<Exchanged, Failure> {
+    ) -> Result<Exchanged, AttemptFailure> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -109,7 +109,7 @@ impl Inner {
 
     /// A connection for a request that would like HTTP/2. As few as are needed connect, the others wait and
     /// share what they have made.
-    async fn way(&self, delivery: &mut Delivery<'_>, route: &Route) -> Result<Way, Failure> {
+    async fn way(&self, delivery: &mut Delivery<'_>, route: &Route) -> Result<Way, AttemptFailure> {
         if let Some(slot) = self.lines.take(route) {
             return Ok(Way::Shared(slot));
         }
@@ -131,7 +131,7 @@ impl Inner {
     }
 
     /// The receiver has chosen HTTP/1.1 before.
-    async fn way_alone(&self, delivery: &Delivery<'_>, route: &Route) -> Result<Way, Failure> {
+    async fn way_alone(&self, delivery: &Delivery<'_>, route: &Route) -> Result<Way, AttemptFailure> {
         if let Some(waiting) = self.pool.take(route) {
             return Ok(Way::Alone(waiting));
         }
@@ -151,7 +151,7 @@ impl Inner {
         delivery: &Delivery<'_>,
         route: &Route,
         connecting: Connecting,
-    ) -> Result<Way, Failure> {
+    ) -> Result<Way, AttemptFailure> {
         let now = moment_in(Duration::ZERO);
         let given = delivery.timeouts.connect.min(delivery.end.saturating_duration_since(now));
         let by = now + given;
@@ -177,7 +177,12 @@ impl Inner {
         }
     }
 
-    async fn connect(&self, delivery: &Delivery<'_>, http2: bool, by: Instant) -> Result<Stream, Failure> {
+    async fn connect(
+        &self,
+        delivery: &Delivery<'_>,
+        http2: bool,
+        by: Instant,
+    ) -> Result<Stream, AttemptFailure> {
         let identity = delivery.hop.identity.as_deref();
         let stream = self.connector.connect(delivery.target, http2, identity, by).await;
         if stream.as_ref().is_err_and(connect::is_shortage) {
@@ -235,7 +240,7 @@ impl Inner {
     }
 }
 
-fn late(stage: Stage) -> Failure {
+fn late(stage: Stage) -> AttemptFailure {
     let kind = if stage == Stage::Queued { FailureKind::Unsent } else { FailureKind::Timeout };
-    Failure { kind, detail: stage.late().into() }
+    AttemptFailure { kind, detail: stage.late().into() }
 }

@@ -2,8 +2,8 @@ use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
 use super::shortage;
 use super::stream::Stream;
 use super::tls;
-use crate::transport::RESPONSE_KEPT;
-use aldaba_delivery::{Answer, Failure, FailureKind, RetryAfter};
+use crate::delivering::RESPONSE_KEPT;
+use aldaba_delivery::{AttemptFailure, FailureKind, ResponseHead, RetryAfter};
 use bytes::{Bytes, BytesMut};
 use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -31,7 +31,7 @@ const MAX_PHRASE: usize = 200;
 
 /// A whole answer.
 pub(super) struct Exchanged {
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseHead,
     pub(super) body: Bytes,
     pub(super) location: Option<HeaderValue>,
     /// The connection, if it can carry another request.
@@ -40,7 +40,7 @@ pub(super) struct Exchanged {
 
 /// No answer.
 pub(super) struct Interrupted {
-    pub(super) failure: Failure,
+    pub(super) failure: AttemptFailure,
     /// Not a byte of the request has left, so that sending it again is no repetition.
     pub(super) unsent: bool,
     /// The receiver has broken a limit: its connection is not used any more.
@@ -48,11 +48,11 @@ pub(super) struct Interrupted {
 }
 
 impl Interrupted {
-    pub(super) fn unsent(failure: Failure) -> Self {
+    pub(super) fn unsent(failure: AttemptFailure) -> Self {
         Self { failure, unsent: true, hostile: false }
     }
 
-    pub(super) fn hostile(failure: Failure) -> Self {
+    pub(super) fn hostile(failure: AttemptFailure) -> Self {
         Self { failure, unsent: false, hostile: true }
     }
 }
@@ -70,7 +70,7 @@ pub(super) async fn exchange(
     hyper::ext::on_informational(&mut request, move |_| counter.note_interim_head());
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| {
-        Interrupted::unsent(Failure { kind: FailureKind::Internal, detail: error.to_string().into() })
+        Interrupted::unsent(AttemptFailure { kind: FailureKind::Internal, detail: error.to_string().into() })
     })?;
     let mut line = Line { connection, ended: false };
 
@@ -157,7 +157,7 @@ impl Line {
                 }
                 Some(error) if error.is_parse() => malformed(format!("not acceptable as HTTP: {error}")),
                 Some(error) if error.is_user() => {
-                    Failure { kind: FailureKind::Internal, detail: error.to_string().into() }
+                    AttemptFailure { kind: FailureKind::Internal, detail: error.to_string().into() }
                 }
                 _ => {
                     let when = match (unsent, progress.stage()) {
@@ -176,13 +176,13 @@ impl Line {
 
 /// What an error says that is neither the receiver's answer nor the end of the connection: about our certificate,
 /// or a shortage of our own.
-pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<Failure> {
+pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<AttemptFailure> {
     if let Some(refused) = tls::certificate_alert(error) {
         return Some(refused);
     }
     // What may have left in part must not be sent again as if it had not.
     let kind = if unsent { FailureKind::Unsent } else { FailureKind::Internal };
-    shortage::is_shortage(error).then(|| Failure { kind, detail: shortage::NO_SOCKET.into() })
+    shortage::is_shortage(error).then(|| AttemptFailure { kind, detail: shortage::NO_SOCKET.into() })
 }
 
 /// How a connection ended that stood.
@@ -196,7 +196,7 @@ fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
 }
 
 /// The receiver has sent more than is read.
-pub(super) fn too_much(stage: Stage) -> Failure {
+pub(super) fn too_much(stage: Stage) -> AttemptFailure {
     malformed(match stage {
         Stage::FinalHead => format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones"),
         Stage::Body => "the response body spends too many bytes on its chunk sizes".to_owned(),
@@ -204,7 +204,7 @@ pub(super) fn too_much(stage: Stage) -> Failure {
     })
 }
 
-pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderValue>, B) {
+pub(super) fn read_head<B>(mut response: Response<B>) -> (ResponseHead, Option<HeaderValue>, B) {
     let status = response.status();
     let phrase = match response.extensions().get::<ReasonPhrase>() {
         Some(sent) => {
@@ -214,7 +214,7 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (Answer, Option<HeaderV
         None => Cow::Borrowed(status.canonical_reason().unwrap_or_default()),
     };
     let wishes = response.headers().get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
-    let answer = Answer { status: status.as_u16(), phrase, retry_after: RetryAfter::parse(wishes) };
+    let answer = ResponseHead { status: status.as_u16(), phrase, retry_after: RetryAfter::parse(wishes) };
     let location = response.headers_mut().remove(LOCATION);
     (answer, location, response.into_body())
 }
@@ -247,7 +247,7 @@ async fn read_body(
     Ok((kept.freeze(), true))
 }
 
-fn body_failure(error: &hyper::Error) -> Failure {
+fn body_failure(error: &hyper::Error) -> AttemptFailure {
     let io = io_error(error);
     if let Some(failure) = io.and_then(|io| lost(io, false)) {
         return failure;
@@ -266,17 +266,17 @@ fn io_error(error: &hyper::Error) -> Option<&io::Error> {
     error.source()?.downcast_ref()
 }
 
-pub(super) fn malformed(detail: impl Into<Cow<'static, str>>) -> Failure {
-    Failure { kind: FailureKind::Malformed, detail: detail.into() }
+pub(super) fn malformed(detail: impl Into<Cow<'static, str>>) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Malformed, detail: detail.into() }
 }
 
-pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> Failure {
-    Failure { kind: FailureKind::Broken, detail: detail.into() }
+pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Broken, detail: detail.into() }
 }
 
 /// Once an answer has begun, the request has left.
-impl From<Failure> for Interrupted {
-    fn from(failure: Failure) -> Self {
+impl From<AttemptFailure> for Interrupted {
+    fn from(failure: AttemptFailure) -> Self {
         Self { failure, unsent: false, hostile: false }
     }
 }

@@ -4,7 +4,7 @@ use super::pool::PoolLimits;
 use super::queue::{Connecting, Given, Joined, Queues};
 use super::route::Route;
 use super::ticks::{self, Aging, Supervisor, TICKS};
-use aldaba_delivery::Failure;
+use aldaba_delivery::AttemptFailure;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl Drop for Lines {
 impl Connecting {
     /// It could not be made, in so much time. Those who waited for it hear so too: the network has spoken to one
     /// for all of them.
-    pub(super) fn failed(mut self, failure: &Failure, given: Duration) {
+    pub(super) fn failed(mut self, failure: &AttemptFailure, given: Duration) {
         self.ended = true;
         let told =
             self.lines.table.lock().queues.connected(&self.route, self.began(), Some((failure, given)));

@@ -38,10 +38,10 @@ pub use roots::{RootsError, read_roots};
 pub use target::{Credentials, TargetUrl, UrlRefused};
 pub use tls::client_tls;
 
-use crate::background::Background;
-use crate::transport::{Sending, Transport, WireRequest, WireResponse};
+use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
+use crate::housekeeping::background::Background;
 use aldaba_delivery::policy::Timeouts;
-use aldaba_delivery::{Failure, FailureKind, Outcome};
+use aldaba_delivery::{AttemptFailure, FailureKind, Outcome};
 use bytes::Bytes;
 use connect::Connector;
 use deliver::Delivery;
@@ -165,7 +165,7 @@ impl Inner {
                 Ok(Some(next)) => hop = next,
                 Ok(None) => {
                     return WireResponse {
-                        outcome: Outcome::Answered(exchanged.answer),
+                        outcome: Outcome::Response(exchanged.answer),
                         body: exchanged.body,
                     };
                 }
@@ -180,7 +180,7 @@ impl Inner {
         body: Bytes,
         timeouts: Timeouts,
         end: &mut Instant,
-    ) -> Result<Exchanged, Failure> {
+    ) -> Result<Exchanged, AttemptFailure> {
         let exchanged = match self.connector.guard.judge(&hop.url) {
             Ok(target) => {
                 let mut delivery =
@@ -200,11 +200,11 @@ fn moment_in(duration: Duration) -> Instant {
     sleep(duration).deadline()
 }
 
-fn failed(failure: Failure) -> WireResponse {
+fn failed(failure: AttemptFailure) -> WireResponse {
     WireResponse { outcome: Outcome::Failed(failure), body: Bytes::new() }
 }
 
-fn refusal(refused: &UrlRefused) -> Failure {
+fn refusal(refused: &UrlRefused) -> AttemptFailure {
     let kind = match refused {
         UrlRefused::Forbidden => return connect::forbidden(),
         // The endpoint's own URL has been read before it was stored; this one came in a redirect.
@@ -213,12 +213,12 @@ fn refusal(refused: &UrlRefused) -> Failure {
         UrlRefused::HostName => FailureKind::Dns,
         _ => FailureKind::TargetForbidden,
     };
-    Failure { kind, detail: refused.to_string().into() }
+    AttemptFailure { kind, detail: refused.to_string().into() }
 }
 
 /// Where a redirect leads is another host; what happens there must not be held against the
 /// endpoint's own.
-fn away(failure: &Failure) -> Failure {
+fn away(failure: &AttemptFailure) -> AttemptFailure {
     let kind = match failure.kind {
         FailureKind::Dns | FailureKind::Connect | FailureKind::Tls => FailureKind::Broken,
         FailureKind::ConnectTimeout => FailureKind::Timeout,
@@ -228,5 +228,5 @@ fn away(failure: &Failure) -> Failure {
         FailureKind::TargetForbidden => "the redirect was refused",
         _ => "after a redirect",
     };
-    Failure { kind, detail: format!("{what}: {}", failure.detail).into() }
+    AttemptFailure { kind, detail: format!("{what}: {}", failure.detail).into() }
 }

@@ -1,8 +1,8 @@
 use super::exchange::{Exchanged, Interrupted, MAX_HEAD, broken, lost, malformed, read_head, too_much};
 use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
 use super::stream::Stream;
-use crate::transport::RESPONSE_KEPT;
-use aldaba_delivery::{Failure, FailureKind};
+use crate::delivering::RESPONSE_KEPT;
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
@@ -73,7 +73,7 @@ impl Drop for UnderWay<'_> {
 
 impl Line {
     /// Waits for the receiver's settings, so that its limits are known before the first request.
-    pub(super) async fn open(stream: Stream) -> Result<Self, Failure> {
+    pub(super) async fn open(stream: Stream) -> Result<Self, AttemptFailure> {
         let progress = Arc::clone(stream.progress());
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW)
@@ -126,7 +126,9 @@ impl Line {
                 return Err(Interrupted::unsent(broken("connection closed before the request was sent")));
             }
             Err(error) => {
-                return Err(Failure { kind: FailureKind::Internal, detail: error.to_string().into() }.into());
+                return Err(
+                    AttemptFailure { kind: FailureKind::Internal, detail: error.to_string().into() }.into()
+                );
             }
         };
         // The receiver may have lowered its limit since the place was taken: then the stream waits in our own
@@ -261,14 +263,14 @@ fn interrupted(error: &h2::Error, answered: bool) -> Interrupted {
     Interrupted { unsent: refused && !answered, ..failure.into() }
 }
 
-fn not_opened(error: &h2::Error) -> Failure {
+fn not_opened(error: &h2::Error) -> AttemptFailure {
     match error.get_io() {
         Some(io) => super::tls::certificate_alert(io).unwrap_or_else(closed_early),
         None => malformed("the receiver chose HTTP/2 and did not speak it"),
     }
 }
 
-fn closed_early() -> Failure {
+fn closed_early() -> AttemptFailure {
     let detail = "the receiver closed the connection during the HTTP/2 handshake".into();
-    Failure { kind: FailureKind::Connect, detail }
+    AttemptFailure { kind: FailureKind::Connect, detail }
 }

@@ -2,7 +2,7 @@ use super::connect::first_to_answer;
 use super::resolve::Resolver;
 use super::stream::Socket;
 use super::target::Credentials;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -106,9 +106,9 @@ pub(super) struct Proxy {
 /// Why a proxy did not make a connection.
 enum Refusal {
     /// It could not reach the receiver there; another address may do.
-    Receiver(Failure),
+    Receiver(AttemptFailure),
     /// It would not, or it is broken.
-    Proxy(Failure),
+    Proxy(AttemptFailure),
 }
 
 impl Proxy {
@@ -123,7 +123,7 @@ impl Proxy {
         addresses: &[IpAddr],
         port: u16,
         by: Instant,
-    ) -> Result<Socket, Failure> {
+    ) -> Result<Socket, AttemptFailure> {
         let mut refused = None;
         for address in addresses.iter().take(MOST_ASKED) {
             let dialled = timeout_at(by, self.dial(resolver)).await;
@@ -137,7 +137,7 @@ impl Proxy {
                 // in the meantime.
                 Err(_) if self.answers.load(Ordering::Relaxed) > before => {
                     let detail = "the egress proxy did not reach the receiver in time".into();
-                    return Err(Failure { kind: FailureKind::ConnectTimeout, detail });
+                    return Err(AttemptFailure { kind: FailureKind::ConnectTimeout, detail });
                 }
                 Err(_) => return Err(own("said nothing in time")),
             }
@@ -145,7 +145,7 @@ impl Proxy {
         Err(refused.unwrap_or_else(|| own("was not asked: there is no address")))
     }
 
-    async fn dial(&self, resolver: &Resolver) -> Result<Socket, Failure> {
+    async fn dial(&self, resolver: &Resolver) -> Result<Socket, AttemptFailure> {
         let EgressProxy { host, port, .. } = &self.proxy;
         let dialled = match host {
             ProxyHost::Addresses(addresses) => first_to_answer(addresses, *port).await,
@@ -179,18 +179,18 @@ impl Proxy {
 }
 
 /// Nothing can leave as long as it is so; no delivery is to blame.
-fn no_way(what: &str) -> Failure {
-    Failure { kind: FailureKind::Unsent, detail: format!("the egress proxy {what}").into() }
+fn no_way(what: &str) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Unsent, detail: format!("the egress proxy {what}").into() }
 }
 
 /// It may have to do with this receiver, but is not its fault.
-fn own(what: &str) -> Failure {
-    Failure { kind: FailureKind::Internal, detail: format!("the egress proxy {what}").into() }
+fn own(what: &str) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Internal, detail: format!("the egress proxy {what}").into() }
 }
 
 fn unreached(what: &str) -> Refusal {
     let detail = format!("the egress proxy could not reach the receiver: {what}").into();
-    Refusal::Receiver(Failure { kind: FailureKind::Connect, detail })
+    Refusal::Receiver(AttemptFailure { kind: FailureKind::Connect, detail })
 }
 
 /// The connection to the proxy broke while it was spoken to.

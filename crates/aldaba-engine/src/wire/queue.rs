@@ -2,7 +2,7 @@
 
 use super::lines::Slot;
 use super::route::Route;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -49,7 +49,7 @@ pub(super) enum Given {
     /// The receiver speaks HTTP/1.1: it connects for itself alone.
     Alone,
     /// The connection that was made for it could not be made.
-    Failed(Failure),
+    Failed(AttemptFailure),
 }
 
 /// The right to make a connection.
@@ -117,7 +117,7 @@ impl Queues {
         &mut self,
         route: &Route,
         began: u64,
-        failed: Option<(&Failure, Duration)>,
+        failed: Option<(&AttemptFailure, Duration)>,
     ) -> Vec<oneshot::Sender<Given>> {
         let Some(queue) = self.routes.get_mut(route) else { return Vec::new() };
         queue.connecting -= 1;

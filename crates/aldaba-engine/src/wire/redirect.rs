@@ -1,9 +1,9 @@
 use super::exchange::Exchanged;
 use super::identity::Identity;
 use super::target::request_target;
-use crate::transport::WireRequest;
+use crate::delivering::WireRequest;
 use aldaba_delivery::policy::Redirects;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHORIZATION, TE, TRAILER,
@@ -73,7 +73,7 @@ impl Hop {
     }
 
     /// As HTTP/1.1 writes it.
-    pub(super) fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+    pub(super) fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, AttemptFailure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let host = HeaderValue::from_str(self.authority()).map_err(|error| unusable(error.to_string()))?;
         let length = HeaderValue::from(body.len());
@@ -88,7 +88,7 @@ impl Hop {
 
     /// As HTTP/2 writes it: the host is part of the target, and nothing is said about the connection.
     /// The body goes separately.
-    pub(super) fn http2_head(&self, length: usize) -> Result<Request<()>, Failure> {
+    pub(super) fn http2_head(&self, length: usize) -> Result<Request<()>, AttemptFailure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let uri =
             Uri::builder().scheme("https").authority(self.authority()).path_and_query(target.to_string());
@@ -108,14 +108,14 @@ impl Hop {
     }
 
     /// Where the answer sends this request, if it is to be followed there.
-    pub(super) fn onward(&mut self, exchanged: &Exchanged) -> Result<Option<Self>, Failure> {
+    pub(super) fn onward(&mut self, exchanged: &Exchanged) -> Result<Option<Self>, AttemptFailure> {
         let (Some(left), 301 | 302 | 303 | 307 | 308, Some(location)) =
             (self.left, exchanged.answer.status, &exchanged.location)
         else {
             return Ok(None);
         };
         let Some(left) = left.checked_sub(1) else {
-            return Err(Failure {
+            return Err(AttemptFailure {
                 kind: FailureKind::TooManyRedirects,
                 detail: "too many redirects, or a loop of them".into(),
             });
@@ -140,10 +140,10 @@ impl Hop {
         }))
     }
 
-    fn destination(&self, location: &HeaderValue) -> Result<Url, Failure> {
+    fn destination(&self, location: &HeaderValue) -> Result<Url, AttemptFailure> {
         let url = location.to_str().ok().and_then(|text| self.url.join(text).ok());
         let Some(mut url) = url.filter(|url| request_target(url).is_ok()) else {
-            return Err(Failure {
+            return Err(AttemptFailure {
                 kind: FailureKind::Malformed,
                 detail: "the redirect's location is no URL".into(),
             });
@@ -156,6 +156,6 @@ impl Hop {
     }
 }
 
-fn unusable(why: String) -> Failure {
-    Failure { kind: FailureKind::Internal, detail: why.into() }
+fn unusable(why: String) -> AttemptFailure {
+    AttemptFailure { kind: FailureKind::Internal, detail: why.into() }
 }

@@ -1,7 +1,7 @@
 use super::WireError;
 use super::root_query::{RootAnswer, ask_root};
 use super::shortage;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use futures_util::future::{Either, select};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
@@ -263,7 +263,7 @@ fn worse(v6: Unresolved, v4: Unresolved) -> Unresolved {
     if v4 == Unresolved::NoAddresses { v6 } else { v4 }
 }
 
-impl From<Unresolved> for Failure {
+impl From<Unresolved> for AttemptFailure {
     fn from(unresolved: Unresolved) -> Self {
         let (kind, detail) = match unresolved {
             Unresolved::NoSuchName => (FailureKind::Dns, "the host name does not exist (NXDOMAIN)"),
@@ -281,8 +281,11 @@ impl From<Unresolved> for Failure {
 }
 
 /// The name servers that this server asks are down: no host is to blame.
-pub(super) fn own_resolver_down() -> Failure {
-    Failure { kind: FailureKind::Unsent, detail: "this server's own name servers do not answer".into() }
+pub(super) fn own_resolver_down() -> AttemptFailure {
+    AttemptFailure {
+        kind: FailureKind::Unsent,
+        detail: "this server's own name servers do not answer".into(),
+    }
 }
 
 fn explicit(servers: &[SocketAddr]) -> ResolverConfig {

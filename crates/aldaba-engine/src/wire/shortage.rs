@@ -1,6 +1,6 @@
 //! Whose an error of the network is: the receiver's, or our own.
 
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -57,7 +57,7 @@ impl Meaning {
     }
 
     /// In the kind's own words: the error itself can hold an address.
-    pub(super) fn failure(self) -> Failure {
+    pub(super) fn failure(self) -> AttemptFailure {
         let (kind, detail) = match self {
             Self::Shortage => (FailureKind::Unsent, NO_SOCKET.into()),
             Self::NoRoute => {
@@ -72,7 +72,7 @@ impl Meaning {
             }
             Self::Network(kind) => (FailureKind::Connect, kind.to_string().into()),
         };
-        Failure { kind, detail }
+        AttemptFailure { kind, detail }
     }
 }
 

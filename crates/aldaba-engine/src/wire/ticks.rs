@@ -1,6 +1,6 @@
 //! Ages are counted in ticks, so that nobody has to read a clock.
 
-use crate::background::{Background, CONNECTION_AGES};
+use crate::housekeeping::background::{Background, CONNECTION_AGES};
 use aldaba_store::panic_message;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};

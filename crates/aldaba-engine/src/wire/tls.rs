@@ -3,7 +3,7 @@ use super::certificate::{Verifier, problem};
 use super::identity::Identity;
 use super::shortage;
 use super::stream::Socket;
-use aldaba_delivery::{Failure, FailureKind};
+use aldaba_delivery::{AttemptFailure, FailureKind};
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::SingleCertAndKey;
@@ -74,7 +74,7 @@ impl Tls {
         socket: Socket,
         http2: bool,
         identity: Option<&Identity>,
-    ) -> Result<Box<TlsStream<Socket>>, Failure> {
+    ) -> Result<Box<TlsStream<Socket>>, AttemptFailure> {
         match self.connector(http2, identity).connect(name, socket).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(failure(&error)),
@@ -105,7 +105,7 @@ fn trusted(extra_roots: Vec<CertificateDer<'static>>) -> Result<RootCertStore, W
 
 /// The receiver refused our certificate, or missed one. That is between it and this endpoint, and says
 /// nothing about its host.
-pub(super) fn certificate_alert(error: &io::Error) -> Option<Failure> {
+pub(super) fn certificate_alert(error: &io::Error) -> Option<AttemptFailure> {
     // What passed through the HTTP/2 library has only its text left.
     let received = |alert: &AlertDescription| match inner(error) {
         Some(rustls::Error::AlertReceived(received)) => received == alert,
@@ -116,7 +116,7 @@ pub(super) fn certificate_alert(error: &io::Error) -> Option<Failure> {
     };
     let alert = ABOUT_OUR_CERTIFICATE.iter().find(|alert| received(alert))?;
     let detail = format!("the receiver wants another client certificate: {alert:?}").into();
-    Some(Failure { kind: FailureKind::Broken, detail })
+    Some(AttemptFailure { kind: FailureKind::Broken, detail })
 }
 
 /// What the receiver has said, in TLS, in place of an answer; or that it broke TLS.
@@ -131,7 +131,7 @@ fn inner(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
 }
 
-fn failure(error: &io::Error) -> Failure {
+fn failure(error: &io::Error) -> AttemptFailure {
     if let Some(refused) = certificate_alert(error) {
         return refused;
     }
@@ -146,12 +146,12 @@ fn failure(error: &io::Error) -> Failure {
             "the receiver closed the connection during the TLS handshake".into()
         }
         None if shortage::is_shortage(error) => {
-            return Failure { kind: FailureKind::Unsent, detail: shortage::NO_SOCKET.into() };
+            return AttemptFailure { kind: FailureKind::Unsent, detail: shortage::NO_SOCKET.into() };
         }
         None => {
             let detail = format!("{} during the TLS handshake", error.kind()).into();
-            return Failure { kind: FailureKind::Connect, detail };
+            return AttemptFailure { kind: FailureKind::Connect, detail };
         }
     };
-    Failure { kind: FailureKind::Tls, detail }
+    AttemptFailure { kind: FailureKind::Tls, detail }
 }

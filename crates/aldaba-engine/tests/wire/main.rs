@@ -17,7 +17,7 @@ mod redirects;
 mod tls;
 
 use aldaba_delivery::policy::{Redirects, Timeouts};
-use aldaba_delivery::{Answer, FailureKind, Outcome};
+use aldaba_delivery::{FailureKind, Outcome, ResponseHead};
 use aldaba_engine::wire::{Wire, WireOptions};
 use aldaba_engine::{RESPONSE_KEPT, Transport, WireRequest, WireResponse};
 use bytes::Bytes;
@@ -79,14 +79,14 @@ fn assert_failed(response: &WireResponse, kind: FailureKind, words: &str) {
             assert!(failure.detail.contains(words), "{failure:?} should speak of {words:?}");
             assert!(!failure.detail.contains("127.0.0."), "{failure:?} shows an address");
         }
-        Outcome::Answered(answer) => panic!("answered: {answer:?}"),
+        Outcome::Response(answer) => panic!("answered: {answer:?}"),
     }
 }
 
 #[track_caller]
-fn answer(response: &WireResponse) -> &Answer {
+fn answer(response: &WireResponse) -> &ResponseHead {
     match &response.outcome {
-        Outcome::Answered(answer) => answer,
+        Outcome::Response(answer) => answer,
         Outcome::Failed(failure) => panic!("failed: {failure:?}"),
     }
 }

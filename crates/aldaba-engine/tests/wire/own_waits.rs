@@ -38,7 +38,7 @@ async fn requests_that_wait_for_a_shared_connection_do_not_run_into_the_connect_
     let mut answered = 0;
     for response in &responses {
         match &response.outcome {
-            Outcome::Answered(answer) => {
+            Outcome::Response(answer) => {
                 assert_eq!(answer.status, 200);
                 answered += 1;
             }
@@ -132,7 +132,7 @@ async fn who_waits_too_long_behind_connections_that_were_made_goes_back_uncounte
     let requests = (0..30).map(|_| send(&wire, connecting_within(connect, receiver.url())));
     let responses = join_all(requests).await;
     let unsent = |response: &&aldaba_engine::WireResponse| match &response.outcome {
-        Outcome::Answered(_) => false,
+        Outcome::Response(_) => false,
         Outcome::Failed(_) => {
             assert_failed(
                 response,

@@ -1,5 +1,5 @@
 use crate::Subscription;
-use aldaba_delivery::filter::Facts;
+use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
@@ -98,8 +98,8 @@ impl Message {
 
 impl Message {
     /// What filters look at.
-    pub fn facts(&self) -> Facts<'_> {
-        Facts {
+    pub fn facts(&self) -> FilterInput<'_> {
+        FilterInput {
             event_type: &self.content.event_type,
             channels: &self.channels,
             tags: &self.tags,

@@ -216,7 +216,7 @@ impl ReopenEvent {
             .filter(|round| round.is_there && round.status.was_to_be_sent())
             .collect();
         if !of_those_there.is_empty() {
-            let by_hand = |round: &DeliveryRound| round.status.state.reason().is_some_and(Reason::is_by_hand);
+            let by_hand = |round: &DeliveryRound| round.status.state.reason().is_some_and(Reason::is_manual);
             let failed = of_those_there.into_iter().filter(|round| round.in_dead_letter && !by_hand(round));
             return failed.map(|round| (round.status.endpoint, Some(round.status.seq))).collect();
         }

@@ -10,7 +10,7 @@ use crate::{
     Changed, Content, DeliveryStatus, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, Message,
     MessageFilter, MessagesQuery, Payloads, ResourceKey, SourceEvent, SourceEventsQuery,
 };
-use aldaba_delivery::filter::Filters;
+use aldaba_delivery::filter::FilterSet;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 
 stored!(Content {
@@ -135,18 +135,18 @@ pub(crate) fn has_content(reading: &dyn Reading, app: AppId, message: MessageId)
 }
 
 /// Whether an endpoint's filter lets a message through.
-pub(crate) fn passes(reading: &dyn Reading, app: AppId, facts: &Facts, filters: &Filters) -> Result<bool> {
+pub(crate) fn passes(reading: &dyn Reading, app: AppId, facts: &Facts, filters: &FilterSet) -> Result<bool> {
     type Filtered = (Vec<u8>, Vec<String>, Vec<(String, String)>);
     let found: Option<Filtered> = reading.one(&FILTERED, values![app, facts.id])?;
     let Some((payload, tags, headers)) = found else { return Ok(false) };
-    let facts = aldaba_delivery::filter::Facts {
+    let facts = aldaba_delivery::filter::FilterInput {
         event_type: &facts.event_type,
         channels: &facts.channels,
         tags: &tags,
         headers: &headers,
         payload: &payload,
     };
-    Ok(filters.over(facts).passes(0))
+    Ok(filters.run(facts).passes(0))
 }
 
 /// The one endpoint that a message is for, if there is one.

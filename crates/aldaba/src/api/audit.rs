@@ -1,10 +1,11 @@
 //! The audit log: who changed what.
 
-use super::auth::Access;
-use super::json;
-use super::page::PageQuery;
-use super::routes::{Form, Route};
-use super::{Api, Error, error::Problem};
+use crate::api::request::json;
+use crate::api::response::error::Problem;
+use crate::api::response::page::PageQuery;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::{Form, Route};
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AuditId, EndpointId, Timestamp};
 use aldaba_store::{ActorFilter, ActorIdentity, ActorKind, AuditEntry, AuditQuery, FieldChange, Order};
@@ -36,7 +37,7 @@ const RESOURCE_TYPES: [&str; 14] = [
     "token",
 ];
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/audit", Access::Govern, list)
             .named("v1.audit.list", "Lists who changed what, the newest first")

@@ -1,6 +1,7 @@
-use super::auth::Access;
-use super::routes::Route;
-use super::{Api, json};
+use crate::api::Api;
+use crate::api::request::json;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
 use aldaba_engine::ClockState;
 use aldaba_store::RestartedTask;
 use axum::extract::State;
@@ -9,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", Access::Open, check)
             .named("v1.health.get", "Tells whether the server can do its work")
@@ -88,7 +89,7 @@ struct RestartingTask {
 
 /// Whether the server can do its work. Queue and cache are in the database and in memory; they are
 /// named because clients of this API look for them.
-pub(super) async fn check(State(api): State<Api>) -> Response {
+pub(crate) async fn check(State(api): State<Api>) -> Response {
     let (status, database) = match api.engine.store().check().await {
         Ok(()) => (StatusCode::OK, "ok"),
         Err(error) => {
@@ -134,6 +135,6 @@ fn clock(api: &Api) -> Option<Value> {
     Some(body)
 }
 
-pub(super) async fn ping() -> StatusCode {
+pub(crate) async fn ping() -> StatusCode {
     StatusCode::NO_CONTENT
 }

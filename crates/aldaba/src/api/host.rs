@@ -1,10 +1,13 @@
 //! Hosts that are held back because they look down.
 
-use super::auth::Access;
-use super::ids::Ids;
-use super::query::Query;
-use super::routes::Route;
-use super::{Api, Error, error::Problem, json, page};
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
+use crate::api::request::query::Query;
+use crate::api::response::error::Problem;
+use crate::api::response::page;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, GateScope, Origin, Timestamp};
 use aldaba_engine::{Behind, HeldHost};
@@ -18,7 +21,7 @@ use std::collections::BTreeMap;
 use url::Url;
 use utoipa::ToSchema;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/host", Access::Read, list)
             .named("v1.host.list", "Lists the hosts that are held back for the caller's organization or application")
@@ -90,7 +93,7 @@ fn render(host: &HeldHost) -> HostOut<'_> {
 }
 
 /// What the list may be asked for.
-pub(super) struct HostQuery {
+pub(crate) struct HostQuery {
     limit: usize,
     after: Option<String>,
 }
@@ -112,7 +115,7 @@ fn place(host: &HeldHost) -> String {
 }
 
 /// Everything that is held back and concerns the caller, by origin.
-pub(super) async fn list(
+pub(crate) async fn list(
     State(api): State<Api>,
     query: HostQuery,
     caller: Caller,
@@ -129,7 +132,7 @@ pub(super) async fn list(
 }
 
 /// Opens all gates of the caller's at an origin. Those of other organizations there stay as they are.
-pub(super) async fn release(
+pub(crate) async fn release(
     State(api): State<Api>,
     caller: Caller,
     Ids(origin): Ids<String>,

@@ -3,90 +3,37 @@
 //! The token is checked before a handler is reached (`routes`). The order of a handler's arguments is the order
 //! of its own checks: query string, path; then, inside, the application, and the body last.
 
-mod answer;
-mod api_key;
 mod application;
 mod attempt;
-mod attempt_list;
 mod audit;
-mod auth;
-mod body;
-mod code;
-mod condition;
-mod conflict;
+mod catalog;
+mod credentials;
 mod delivery;
-mod delivery_id;
-mod delivery_query;
-mod destination;
-mod discard;
 mod dispatch;
-mod docs;
-mod door;
+mod document;
 mod endpoint;
-mod endpoint_in;
-mod endpoint_message;
-mod error;
 mod event_type;
-mod event_type_in;
-mod example;
-mod explain;
-mod filter;
-mod given;
-mod guides;
-mod headers;
 mod health;
-mod history_query;
 mod host;
-mod idempotency;
-mod ids;
-mod import;
-mod inline;
-mod job;
-mod json;
-mod jwks;
+mod limits;
 mod message;
-mod message_batch;
-mod message_content;
-mod message_headers;
-mod message_in;
-mod message_search;
-mod mtls;
-mod named;
-mod nearest_route;
-mod openapi;
 mod operational;
-mod ordering;
-mod page;
-mod policy;
-mod portal;
-mod precheck;
-mod profile;
-mod query;
-mod rate_limit_status;
-mod rates;
 mod replay;
-mod room;
-mod routes;
-mod secret;
+mod request;
+mod response;
+mod routing;
 mod source;
-mod source_config;
-mod source_endpoint;
-mod source_event;
-mod source_in;
 mod stats;
-mod unfit;
-mod variant;
-mod whoami;
 
 pub(crate) use aldaba_delivery::nearest::nearest;
-pub(crate) use answer::Turns;
-pub(crate) use auth::Access;
-pub(crate) use delivery_id::DeliveryIds;
-pub(crate) use error::Error;
-pub(crate) use jwks::KeySets;
-pub(crate) use portal::PublicUrl;
-pub(crate) use rates::Rates;
-pub(crate) use room::Rooms;
+pub(crate) use credentials::portal::PublicUrl;
+pub(crate) use delivery::id::DeliveryIds;
+pub(crate) use endpoint::jwks::KeySets;
+pub(crate) use limits::memory_budget::Rooms;
+pub(crate) use limits::rates::Rates;
+pub(crate) use response::answer::Turns;
+pub(crate) use response::error::Error;
+pub(crate) use routing::auth::Access;
 
 use crate::config::Limits;
 use crate::token::{Caller, Tokens};
@@ -97,8 +44,9 @@ use aldaba_store::{Application, ApplicationRef, Endpoint, Message};
 use axum::Router;
 use axum::extract::MatchedPath;
 use http::{Method, Uri};
-use nearest_route::KnownRoutes;
-use routes::Route;
+use routing::nearest_route::KnownRoutes;
+use routing::route::{self, Route};
+use source::inbound_request;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -183,40 +131,18 @@ fn routes() -> Vec<Route> {
     let resources = [
         application::routes(),
         endpoint::routes(),
-        example::routes(),
-        secret::routes(),
-        jwks::routes(),
-        headers::routes(),
-        mtls::routes(),
-        condition::routes(),
-        rate_limit_status::routes(),
         replay::routes(),
         operational::routes(),
         source::routes(),
-        source_endpoint::routes(),
-        source_event::routes(),
         message::routes(),
-        message_batch::routes(),
-        precheck::routes(),
-        message_search::routes(),
-        message_content::routes(),
         dispatch::routes(),
-        job::routes(),
-        endpoint_message::routes(),
-        destination::routes(),
-        attempt_list::routes(),
         attempt::routes(),
         stats::routes(),
         delivery::routes(),
-        discard::routes(),
         host::routes(),
         event_type::routes(),
-        import::routes(),
-        policy::routes(),
-        profile::routes(),
-        portal::routes(),
-        whoami::routes(),
-        api_key::routes(),
+        catalog::routes(),
+        credentials::routes(),
         audit::routes(),
         health::routes(),
     ];
@@ -228,9 +154,9 @@ pub(crate) fn router(api: Api) -> Router {
     let known = Arc::new(KnownRoutes::of(&routes));
     let there = known.clone();
     Router::new()
-        .nest("/api/v1", routes::router(&api, routes))
-        .route(door::PATH, door::route())
-        .merge(docs::router())
+        .nest("/api/v1", route::router(&api, routes))
+        .route(inbound_request::PATH, inbound_request::route())
+        .merge(document::pages::router())
         .fallback(async move |method: Method, uri: Uri| known.missing(&method, uri.path()))
         .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {
             let path = path.as_ref().map_or("", MatchedPath::as_str);

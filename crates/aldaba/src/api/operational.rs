@@ -1,16 +1,16 @@
 //! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
 //! messages. They are endpoints like any other, of an application that the management organization has for it.
 
-use super::auth::Access;
-use super::body::Pending;
-use super::endpoint::{self, EndpointOut};
-use super::endpoint_in::{EndpointIn, EndpointUpdate};
-use super::headers::{self, HeadersIn, HeadersOut};
-use super::ids::Ids;
-use super::page::{Listed, PageQuery};
-use super::routes::Route;
-use super::secret::{self, RotateIn, SecretOut};
-use super::{Api, Error};
+use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
+use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
+use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
+use crate::api::endpoint::{self, EndpointOut};
+use crate::api::request::body::Pending;
+use crate::api::request::ids::Ids;
+use crate::api::response::page::{Listed, PageQuery};
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
@@ -25,7 +25,7 @@ const SECRET: &str = "/operational-webhook/endpoint/{endpoint_id}/secret";
 const ROTATE: &str = "/operational-webhook/endpoint/{endpoint_id}/secret/rotate";
 const HEADERS: &str = "/operational-webhook/endpoint/{endpoint_id}/headers";
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(ALL, Access::ReadOrganization, list)
             .named(

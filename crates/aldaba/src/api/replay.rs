@@ -1,15 +1,16 @@
 //! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
 
-use super::attempt::{self, AttemptOut};
-use super::auth::{Access, Organization};
-use super::body::Pending;
-use super::ids::{self, Ids};
-use super::json::{self, Fields};
-use super::page::PageQuery;
-use super::query::WithContent;
-use super::routes::{Form, Route, example};
-use super::variant::Variant;
-use super::{Api, Error, conflict, endpoint};
+use crate::api::attempt::{self, AttemptOut};
+use crate::api::request::body::Pending;
+use crate::api::request::ids::{self, Ids};
+use crate::api::request::json::{self, Fields};
+use crate::api::request::query::WithContent;
+use crate::api::request::variant::Variant;
+use crate::api::response::conflict;
+use crate::api::response::page::PageQuery;
+use crate::api::routing::auth::{Access, Organization};
+use crate::api::routing::route::{Form, Route, example};
+use crate::api::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{ByHand, MOST_OPENED, NewReplay, NewResend};
@@ -25,7 +26,7 @@ use std::time::Duration;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let resend =
         Route::post("/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", Access::Attempt, resend);
     vec![
@@ -145,7 +146,7 @@ struct CountOut {
 }
 
 /// Deliveries in a second, when nobody says how many.
-pub(super) const RATE: u32 = 500;
+pub(crate) const RATE: u32 = 500;
 const FASTEST: u64 = 10_000;
 const MOST_TYPES: usize = 100;
 const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
@@ -154,7 +155,7 @@ const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
 /// How long a resend is waited for. What is on the wire by then goes on without the caller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) async fn recover(
+pub(crate) async fn recover(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
@@ -163,7 +164,7 @@ pub(super) async fn recover(
     start(&api, &caller, keys, pending, ReplayKind::Recover).await
 }
 
-pub(super) async fn replay_missing(
+pub(crate) async fn replay_missing(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
@@ -172,7 +173,7 @@ pub(super) async fn replay_missing(
     start(&api, &caller, keys, pending, ReplayKind::Missing).await
 }
 
-pub(super) async fn bulk_replay(
+pub(crate) async fn bulk_replay(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
@@ -269,7 +270,7 @@ impl Asked {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TaskOut {
+pub(crate) struct TaskOut {
     #[serde(serialize_with = "json::text")]
     #[schema(value_type = String)]
     id: ReplayId,
@@ -289,7 +290,7 @@ fn name(kind: ReplayKind) -> &'static str {
     }
 }
 
-pub(super) fn render(replay: &Replay) -> TaskOut {
+pub(crate) fn render(replay: &Replay) -> TaskOut {
     let (status, error) = match replay.state {
         ReplayState::Running => ("running", None),
         ReplayState::Finished => ("finished", None),
@@ -337,7 +338,7 @@ fn missing() -> Error {
     Error::not_found("There is no such background task; GET /api/v1/background-task lists them")
 }
 
-pub(super) async fn show(
+pub(crate) async fn show(
     State(api): State<Api>,
     Organization(org): Organization,
     Ids(id): Ids<String>,
@@ -347,7 +348,7 @@ pub(super) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&replay)))
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<ReplayId>,
     Organization(org): Organization,
@@ -372,7 +373,7 @@ pub(super) async fn list(
     Ok(query.list(found, false, |replay| replay.id).render(render))
 }
 
-pub(super) async fn cancel(
+pub(crate) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     Ids(id): Ids<String>,
@@ -390,7 +391,7 @@ pub(super) async fn cancel(
 
 /// One attempt by hand. The answer comes when it has been made, whatever came of it; or after a while, while it
 /// is still under way.
-pub(super) async fn resend(
+pub(crate) async fn resend(
     State(api): State<Api>,
     caller: Caller,
     Ids((app, message, endpoint)): Ids<(String, String, String)>,

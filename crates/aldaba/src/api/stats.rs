@@ -1,13 +1,13 @@
 //! Numbers of attempts. They are counted when results are written, never when somebody asks.
 
-use super::auth::Access;
-use super::code::Code;
-use super::history_query::wrong_types;
-use super::ids::Ids;
-use super::json;
-use super::query::Query;
-use super::routes::{Form, Route};
-use super::{Api, Error};
+use crate::api::request::history_query::wrong_types;
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
+use crate::api::request::query::Query;
+use crate::api::response::code::Code;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::{Form, Route};
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{ApplicationAttemptsQuery, AttemptCounts, Hour};
@@ -26,7 +26,7 @@ const LEEWAY: Duration = Duration::from_secs(5 * 60);
 /// Counters that one answer is made of at most. There is one for every hour and event type.
 const MOST_COUNTERS: usize = 100_000;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         ranged(Route::get("/app/{app_id}/endpoint/{endpoint_id}/stats", Access::Read, of_endpoint))
             .named(

@@ -1,11 +1,13 @@
 //! From flags, variables, file and defaults to a configuration.
 
-use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting};
+use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting, TOKEN_VARIABLE, URL_VARIABLE};
 use crate::api::nearest;
-use crate::reach;
 use aldaba_delivery::policy::{OverrideError, Overrides};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Read by commands, not by the server.
+const CLIENT_VARIABLES: [&str; 2] = [URL_VARIABLE, TOKEN_VARIABLE];
 
 /// Where settings come from, strongest first: flags, variables, the file, the defaults.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +145,7 @@ fn as_text(value: &toml::Value) -> String {
 fn warnings(variables: &BTreeMap<String, String>) -> Vec<String> {
     let known = |name: &str| {
         name == CONFIG_VARIABLE
-            || reach::VARIABLES.contains(&name)
+            || CLIENT_VARIABLES.contains(&name)
             || SETTINGS.iter().any(|s| s.variable() == name)
     };
     let unread = variables.keys().filter(|name| name.starts_with(PREFIX) && !known(name));
@@ -153,7 +155,7 @@ fn warnings(variables: &BTreeMap<String, String>) -> Vec<String> {
 /// The variable that an unknown one was probably meant to be.
 fn meant_variable(name: &str) -> String {
     let settings: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
-    let known = settings.iter().map(String::as_str).chain([CONFIG_VARIABLE]).chain(reach::VARIABLES);
+    let known = settings.iter().map(String::as_str).chain([CONFIG_VARIABLE]).chain(CLIENT_VARIABLES);
     // Without what all begin with, which would make all alike.
     let known: Vec<_> = known.map(|known| known.trim_start_matches(PREFIX)).collect();
     let near = nearest(name.trim_start_matches(PREFIX), &known);

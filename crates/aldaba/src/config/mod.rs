@@ -9,7 +9,7 @@ mod values;
 
 pub use load::{Error, Loaded, Sources, load};
 pub use settings::{Kind, SETTINGS, Setting};
-pub(crate) use values::{address, unresolved};
+pub(crate) use values::{address, api_url, unresolved};
 
 use crate::JwtSecret;
 use aldaba_delivery::policy::Overrides;
@@ -25,6 +25,10 @@ use std::time::Duration;
 const PREFIX: &str = "ALDABA_";
 /// Names the file, so it cannot be in it.
 const CONFIG_VARIABLE: &str = "ALDABA_CONFIG";
+/// Names the server that commands call; the server itself does not read it.
+pub(crate) const URL_VARIABLE: &str = "ALDABA_URL";
+/// The token for that server.
+pub(crate) const TOKEN_VARIABLE: &str = "ALDABA_TOKEN";
 /// Read by name, without our prefix: documents that people already run by name them so.
 pub const OVERRIDES: [&str; 6] = [
     "RETRY_STOP_DATE_AFTER_MINUTES",
@@ -72,7 +76,7 @@ pub struct Limits {
     /// Of one address, or of one /64 block of IPv6; 0: any number.
     pub connections_per_address: usize,
     /// Connections that have been accepted and wait for a place, or are being turned away.
-    pub at_door: usize,
+    pub pending_connections: usize,
     /// For a request's head to arrive, counted from the end of the former one: an idle connection
     /// is closed after it too.
     pub header: Duration,
@@ -128,7 +132,7 @@ impl Default for Config {
             limits: Limits {
                 connections: 4096,
                 connections_per_address: 1024,
-                at_door: 128,
+                pending_connections: 128,
                 header: Duration::from_secs(10),
                 progress: Duration::from_secs(10),
                 payload: 1 << 20,

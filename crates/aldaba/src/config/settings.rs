@@ -1,10 +1,11 @@
 //! The table of settings.
 
-use super::values::{LOG_WORDS, address, days, encryption_key, is_log_filter, networks, size, unresolved};
+use super::values::{
+    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, networks, size, unresolved,
+};
 use super::{Config, LogFormat, PREFIX, Secret};
 use crate::JwtSecret;
 use crate::api::nearest;
-use crate::api_client::api_url;
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::path::Path;
 use std::time::Duration;

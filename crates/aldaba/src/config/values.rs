@@ -9,6 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use url::Url;
 
 pub(super) fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
@@ -16,6 +17,18 @@ pub(super) fn size(number: u64) -> usize {
 
 pub(super) fn days(number: u64) -> Duration {
     Duration::from_secs(number.saturating_mul(24 * 3600))
+}
+
+/// Reads a URL that an API can be at.
+pub(crate) fn api_url(text: &str) -> Result<Url, String> {
+    let expected = || "expected http://host:port or https://host".to_owned();
+    let url = Url::parse(text).map_err(|_| expected())?;
+    let plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    if matches!(url.scheme(), "http" | "https") && url.has_host() && plain {
+        Ok(url)
+    } else {
+        Err(expected())
+    }
 }
 
 pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
@@ -78,4 +91,19 @@ pub(super) fn is_log_filter(text: &str) -> bool {
     };
     let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
     parts.peek().is_some() && parts.all(is_part) && EnvFilter::try_new(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_where_an_api_can_be() {
+        for good in ["http://127.0.0.1:8071", "https://hooks.example.com/aldaba/", "http://[::1]:1"] {
+            assert!(api_url(good).is_ok(), "{good}");
+        }
+        for bad in ["", "127.0.0.1:8071", "ftp://a", "http://a/?b", "http://user:pass@a", "http://"] {
+            assert!(api_url(bad).is_err(), "{bad}");
+        }
+    }
 }

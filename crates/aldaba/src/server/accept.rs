@@ -1,10 +1,10 @@
 //! Accepting connections, up to a number, and serving HTTP/1.1 on each.
 
-use super::heads::{Guest, Heads, TooMany};
-use super::lag::Lag;
-use super::places::{Because, Place, Places, turn_away};
+use super::connection_slots::{ConnectionSlot, ConnectionSlots, RejectReason, reject};
+use super::connection_table::{ConnectionTable, TooManyConnections, TrackedConnection};
 use super::request::Requests;
-use super::stall::Stall;
+use super::scheduling_delay::SchedulingDelay;
+use super::write_timeout::WriteTimeout;
 use crate::config::Limits;
 use crate::runtimes::Threads;
 use aldaba_engine::Background;
@@ -34,12 +34,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BACKLOG: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ServingPhase {
     Serving,
     /// Requests under way may end; no others begin.
-    Ending,
+    Stopping,
     /// Whatever is left is dropped.
-    Over,
+    Stopped,
 }
 
 /// A socket that many may come to at once.
@@ -54,8 +54,8 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// The connections that are being served.
 #[derive(Debug)]
 pub(super) struct Connections {
-    phase: watch::Sender<Phase>,
-    places: Arc<Places>,
+    phase: watch::Sender<ServingPhase>,
+    slots: Arc<ConnectionSlots>,
 }
 
 impl Connections {
@@ -63,24 +63,24 @@ impl Connections {
         listener: TcpListener,
         router: Router,
         limits: &Limits,
-        lag: Lag,
+        scheduling_delay: SchedulingDelay,
         threads: &Threads,
         background: Background,
     ) -> io::Result<Self> {
-        let (phase, heard) = watch::channel(Phase::Serving);
-        let heads = Heads::new(limits.connections_per_address);
-        let places = Arc::new(Places::new(limits.connections, limits.at_door, heads));
-        let served = Self { phase, places: places.clone() };
-        let lag = Arc::new(lag);
-        let requests = Requests::new(router, lag.clone(), places.clone());
-        let serves = Serves { requests, limits: limits.clone(), places, api: threads.api.clone() };
+        let (phase, heard) = watch::channel(ServingPhase::Serving);
+        let table = ConnectionTable::new(limits.connections_per_address);
+        let slots = Arc::new(ConnectionSlots::new(limits.connections, limits.pending_connections, table));
+        let served = Self { phase, slots: slots.clone() };
+        let scheduling_delay = Arc::new(scheduling_delay);
+        let requests = Requests::new(router, scheduling_delay.clone(), slots.clone());
+        let server = ConnectionServer { requests, limits: limits.clone(), slots, api: threads.api.clone() };
         let listener = {
             let listener = listener.into_std()?;
-            let _door = threads.door.enter();
+            let _entered = threads.accept.enter();
             TcpListener::from_std(listener)?
         };
-        threads.door.spawn(async move {
-            let accepts = || accept(&listener, &serves, &lag, heard.clone());
+        threads.accept.spawn(async move {
+            let accepts = || accept(&listener, &server, &scheduling_delay, heard.clone());
             background.supervised("api-accept", accepts).await;
         });
         Ok(served)
@@ -88,27 +88,32 @@ impl Connections {
 
     /// Accepts no more and returns when the last connection has closed, or when time is up.
     pub(super) async fn stop(self, limit: Duration) {
-        self.phase.send_replace(Phase::Ending);
-        let _ = tokio::time::timeout(limit, self.places.empty()).await;
-        self.phase.send_replace(Phase::Over);
+        self.phase.send_replace(ServingPhase::Stopping);
+        let _ = tokio::time::timeout(limit, self.slots.empty()).await;
+        self.phase.send_replace(ServingPhase::Stopped);
     }
 }
 
 /// Resolves once it has come so far, or nobody is left to say so.
-async fn reached(phase: &mut watch::Receiver<Phase>, at_least: Phase) {
+async fn reached(phase: &mut watch::Receiver<ServingPhase>, at_least: ServingPhase) {
     let _ = phase.wait_for(|phase| *phase >= at_least).await;
 }
 
 /// The door: lets connections in, and turns those away that would wait too long inside.
-async fn accept(listener: &TcpListener, serves: &Serves, lag: &Arc<Lag>, mut phase: watch::Receiver<Phase>) {
-    let places = serves.places.clone();
-    let mut measuring = pin!(lag.clone().measure(serves.api.clone()));
+async fn accept(
+    listener: &TcpListener,
+    server: &ConnectionServer,
+    scheduling_delay: &Arc<SchedulingDelay>,
+    mut phase: watch::Receiver<ServingPhase>,
+) {
+    let slots = server.slots.clone();
+    let mut measuring = pin!(scheduling_delay.clone().measure(server.api.clone()));
     loop {
         // The door first: beyond that, connections wait in the system's queue.
-        let next = async { (places.come_to_the_door().await, listener.accept().await) };
-        let (door, accepted) = tokio::select! {
+        let next = async { (slots.pending_permit().await, listener.accept().await) };
+        let (pending, accepted) = tokio::select! {
             biased;
-            () = reached(&mut phase, Phase::Ending) => return,
+            () = reached(&mut phase, ServingPhase::Stopping) => return,
             () = &mut measuring => return,
             next = next => next,
         };
@@ -120,19 +125,19 @@ async fn accept(listener: &TcpListener, serves: &Serves, lag: &Arc<Lag>, mut pha
                 continue;
             }
         };
-        match places.heads().arrive(peer.ip()) {
-            Err(TooMany) => drop(tokio::spawn(turn_away(stream, door, Because::Address))),
-            Ok(guest) => match places.come_in_at_once(door) {
-                Ok(place) => serves.serve(stream, guest, place, phase.clone()),
-                Err(door) if lag.is_long(places.taken()) => {
-                    drop(tokio::spawn(turn_away(stream, door, Because::Late)));
+        match slots.table().register(peer.ip()) {
+            Err(TooManyConnections) => drop(tokio::spawn(reject(stream, pending, RejectReason::Address))),
+            Ok(tracked) => match slots.try_acquire(pending) {
+                Ok(slot) => server.serve(stream, tracked, slot, phase.clone()),
+                Err(pending) if scheduling_delay.exceeds_limit(slots.in_use()) => {
+                    drop(tokio::spawn(reject(stream, pending, RejectReason::Overloaded)));
                 }
-                Err(door) => {
-                    let (places, serves, phase) = (places.clone(), serves.clone(), phase.clone());
+                Err(pending) => {
+                    let (slots, server, phase) = (slots.clone(), server.clone(), phase.clone());
                     tokio::spawn(async move {
-                        match places.come_in(door, &stream).await {
-                            Ok(place) => serves.serve(stream, guest, place, phase),
-                            Err(door) => turn_away(stream, door, Because::Full).await,
+                        match slots.acquire(pending, &stream).await {
+                            Ok(slot) => server.serve(stream, tracked, slot, phase),
+                            Err(pending) => reject(stream, pending, RejectReason::Full).await,
                         }
                     });
                 }
@@ -143,21 +148,27 @@ async fn accept(listener: &TcpListener, serves: &Serves, lag: &Arc<Lag>, mut pha
 
 /// How a connection is served.
 #[derive(Clone, Debug)]
-struct Serves {
+struct ConnectionServer {
     requests: Requests,
     limits: Limits,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     api: Handle,
 }
 
-impl Serves {
-    fn serve(&self, stream: TcpStream, guest: Guest, place: Place, phase: watch::Receiver<Phase>) {
+impl ConnectionServer {
+    fn serve(
+        &self,
+        stream: TcpStream,
+        tracked: TrackedConnection,
+        slot: ConnectionSlot,
+        phase: watch::Receiver<ServingPhase>,
+    ) {
         // From the door's runtime to that of the API.
-        guest.takes_a_place();
-        let (serves, stream) = (self.clone(), stream.into_std());
+        tracked.slot_acquired();
+        let (server, stream) = (self.clone(), stream.into_std());
         self.api.spawn(async move {
             match stream.and_then(TcpStream::from_std) {
-                Ok(stream) => serve(stream, serves, guest, place, phase).await,
+                Ok(stream) => serve(stream, server, tracked, slot, phase).await,
                 Err(error) => tracing::warn!(%error, "a connection could not be served"),
             }
         });
@@ -166,16 +177,16 @@ impl Serves {
 
 async fn serve(
     stream: TcpStream,
-    serves: Serves,
-    guest: Guest,
-    place: Place,
-    mut phase: watch::Receiver<Phase>,
+    server: ConnectionServer,
+    tracked: TrackedConnection,
+    slot: ConnectionSlot,
+    mut phase: watch::Receiver<ServingPhase>,
 ) {
-    let Serves { requests, limits, places, .. } = serves;
+    let ConnectionServer { requests, limits, slots, .. } = server;
     // Answers are small and written at once; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
-        guest.head_came();
+        tracked.head_received();
         let requests = requests.clone();
         async move { Ok::<_, std::convert::Infallible>(requests.answer(request).await) }
     });
@@ -185,16 +196,16 @@ async fn serve(
         .max_headers(HEADERS)
         .max_header_size(HEAD_BYTES)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(Stall::new(stream, limits.progress)), service);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.progress)), service);
     let mut connection = pin!(connection);
     let leave = async {
         tokio::select! {
             biased;
-            () = reached(&mut phase, Phase::Ending) => true,
+            () = reached(&mut phase, ServingPhase::Stopping) => true,
             // Without a request there is nothing to be ended in order.
-            () = places.wanted() => guest.has_sent_a_head(),
+            () = slots.wanted() => tracked.has_sent_head(),
             // One whose head has come at the last moment gets its answer.
-            () = guest.has_to_leave() => guest.has_sent_a_head(),
+            () = tracked.evicted() => tracked.has_sent_head(),
         }
     };
     let closed = tokio::select! {
@@ -205,17 +216,17 @@ async fn serve(
             tokio::select! {
                 biased;
                 closed = connection.as_mut() => closed,
-                () = reached(&mut phase, Phase::Over) => Ok(()),
+                () = reached(&mut phase, ServingPhase::Stopped) => Ok(()),
             }
         } else {
-            tracing::debug!("a connection without a request has given its place to another");
+            tracing::debug!("a connection without a request has given its slot to another");
             Ok(())
         },
     };
     if let Err(error) = closed {
         tracing::debug!(%error, "a connection broke off");
     }
-    drop(place);
+    drop(slot);
 }
 
 #[cfg(test)]
@@ -231,11 +242,12 @@ mod tests {
 
     const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
-    fn serve_on(listener: TcpListener, router: Router, threads: &Threads, places: usize) -> Connections {
+    fn serve_on(listener: TcpListener, router: Router, threads: &Threads, slots: usize) -> Connections {
         let clock = Arc::new(SystemClock::new());
-        let lag = Lag::new(clock.clone(), LONGEST_WAIT);
-        let limits = Limits { connections: places, ..Config::default().limits };
-        Connections::serve(listener, router, &limits, lag, threads, Background::new(clock)).unwrap()
+        let scheduling_delay = SchedulingDelay::new(clock.clone(), LONGEST_WAIT);
+        let limits = Limits { connections: slots, ..Config::default().limits };
+        Connections::serve(listener, router, &limits, scheduling_delay, threads, Background::new(clock))
+            .unwrap()
     }
 
     /// Panics once, at the first reading after it was told to.
@@ -262,11 +274,18 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/works", get(async || "fine"));
         let clock = Arc::new(PanicsOnce { clock: SystemClock::new(), panics: AtomicBool::new(false) });
-        let lag = Lag::new(clock.clone(), LONGEST_WAIT);
+        let scheduling_delay = SchedulingDelay::new(clock.clone(), LONGEST_WAIT);
         let background = Background::new(Arc::new(SystemClock::new()));
         let limits = Config::default().limits;
-        let connections =
-            Connections::serve(listener, router, &limits, lag, &Threads::one(), background.clone()).unwrap();
+        let connections = Connections::serve(
+            listener,
+            router,
+            &limits,
+            scheduling_delay,
+            &Threads::one(),
+            background.clone(),
+        )
+        .unwrap();
         let mut before = TcpStream::connect(address).await.unwrap();
         assert!(asks(&mut before).await.ends_with("fine"));
         clock.panics.store(true, Ordering::Relaxed);
@@ -320,7 +339,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/works", get(async || "fine"));
         let api = one_thread();
-        let threads = Threads { api: api.handle().clone(), door: Handle::current() };
+        let threads = Threads { api: api.handle().clone(), accept: Handle::current() };
         let connections = serve_on(listener, router, &threads, 100);
         let mut others = Vec::new();
         for _ in 0..99 {

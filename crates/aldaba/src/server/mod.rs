@@ -1,19 +1,20 @@
 //! The server: a data folder, an engine and an API on a socket that the caller brings.
 
 mod accept;
+mod body_drain;
+mod clock_request;
+mod connection_slots;
+mod connection_table;
 mod cors;
-mod drain;
-mod heads;
-mod lag;
-mod places;
 mod request;
-mod stall;
+mod scheduling_delay;
+mod write_timeout;
 
 pub use crate::runtimes::Threads;
 pub use accept::listen;
+pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL_INTERVAL};
 
 use crate::api::{Api, DeliveryIds, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
-use crate::clock_command::ClockRequest;
 use crate::config::Config;
 use crate::keys;
 use crate::token::{JwtSecret, Tokens};
@@ -24,7 +25,7 @@ use aldaba_engine::{
     SystemEntropy,
 };
 use aldaba_store::has_database;
-use lag::Lag;
+use scheduling_delay::SchedulingDelay;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -124,13 +125,15 @@ impl Server {
         &self.engine
     }
 
-    /// Serves connections on these threads until `stop` resolves, then lets the requests in
+    /// ConnectionServer connections on these threads until `stop` resolves, then lets the requests in
     /// flight end, within the limit of the configuration.
     pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
         let (limits, router) = (&self.config.limits, router(self.api));
-        let lag = Lag::new(self.engine.clock().clone(), self.config.store.queue_wait);
+        let scheduling_delay =
+            SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
-        let connections = Connections::serve(self.listener, router, limits, lag, &threads, background)?;
+        let connections =
+            Connections::serve(self.listener, router, limits, scheduling_delay, &threads, background)?;
         let clock_requests = ClockRequest::of(self.config.data());
         let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
         tokio::select! {

@@ -1,7 +1,7 @@
+use super::body_drain::DrainedBody;
+use super::connection_slots::ConnectionSlots;
 use super::cors;
-use super::drain::Drained;
-use super::lag::Lag;
-use super::places::Places;
+use super::scheduling_delay::SchedulingDelay;
 use crate::api::Error;
 use axum::Router;
 use axum::body::Body;
@@ -19,21 +19,25 @@ use tower::Service;
 const HEALTH: &str = "/api/v1/health";
 
 /// Where senders knock.
-const DOORS: &str = "/in/";
+const SOURCE_PATH: &str = "/in/";
 
-const SMALL: u64 = 16 * 1024;
+const SMALL_BODY_BYTES: u64 = 16 * 1024;
 
 /// Answers requests; a clone for each connection.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     router: Router,
-    lag: Arc<Lag>,
-    places: Arc<Places>,
+    scheduling_delay: Arc<SchedulingDelay>,
+    slots: Arc<ConnectionSlots>,
 }
 
 impl Requests {
-    pub(super) fn new(router: Router, lag: Arc<Lag>, places: Arc<Places>) -> Self {
-        Self { router, lag, places }
+    pub(super) fn new(
+        router: Router,
+        scheduling_delay: Arc<SchedulingDelay>,
+        slots: Arc<ConnectionSlots>,
+    ) -> Self {
+        Self { router, scheduling_delay, slots }
     }
 
     pub(super) async fn answer(self, request: Request<Incoming>) -> Response {
@@ -51,7 +55,7 @@ impl Requests {
     async fn answer_anyone(mut self, mut request: Request<Incoming>) -> Response {
         let stripped = without_trailing_slash(request.uri());
         // What a sender was given has its token in it, with a slash behind it or without.
-        let may_lack_an_id = stripped.as_ref().is_some_and(|uri| !uri.path().starts_with(DOORS));
+        let may_lack_an_id = stripped.as_ref().is_some_and(|uri| !uri.path().starts_with(SOURCE_PATH));
         if let Some(uri) = stripped {
             *request.uri_mut() = uri;
         }
@@ -59,9 +63,11 @@ impl Requests {
             *request.uri_mut() = uri;
         }
         // Whether it is well must be known most of all when it is busy.
-        if self.lag.is_long(self.places.taken()) && !request.uri().path().starts_with(HEALTH) {
+        if self.scheduling_delay.exceeds_limit(self.slots.in_use())
+            && !request.uri().path().starts_with(HEALTH)
+        {
             if !is_small(&request) {
-                drop(request.map(|body| Drained::new(body, self.places.clone())));
+                drop(request.map(|body| DrainedBody::new(body, self.slots.clone())));
             }
             return Error::busy().into_response();
         }
@@ -69,8 +75,8 @@ impl Requests {
         let request = if request.headers().contains_key(EXPECT) {
             request.map(Body::new)
         } else {
-            let places = self.places.clone();
-            request.map(|body| Body::new(Drained::new(body, places)))
+            let slots = self.slots.clone();
+            request.map(|body| Body::new(DrainedBody::new(body, slots)))
         };
         // A router is always ready. A panic must cost one request, not the others of the connection.
         match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {
@@ -93,7 +99,7 @@ impl Requests {
 /// Has no body, or one that has come with its head, as far as can be told: the connection does not need us to
 /// get over it.
 fn is_small(request: &Request<Incoming>) -> bool {
-    request.body().size_hint().upper().is_some_and(|bytes| bytes <= SMALL)
+    request.body().size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BODY_BYTES)
 }
 
 /// `/app/` means `/app`.

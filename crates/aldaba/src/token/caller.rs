@@ -16,7 +16,7 @@ pub(crate) struct Caller {
     /// `None`: those of all are seen.
     feature_flags: Option<Arc<[String]>>,
     actor: Arc<Actor>,
-    shown: Shown,
+    shown: CallerCredential,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Rights {
 
 /// What the caller has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum CallerCredential {
     Key {
         id: ApiKeyId,
         expires_at: Option<Timestamp>,
@@ -41,7 +41,7 @@ pub(crate) enum Shown {
 }
 
 impl Caller {
-    pub(super) fn of_organization(actor: Actor, shown: Shown) -> Self {
+    pub(super) fn of_organization(actor: Actor, shown: CallerCredential) -> Self {
         let (org, rights) = (actor.org, Rights::Scope(KeyScope::Admin));
         Self { org, app: None, rights, feature_flags: None, actor: Arc::new(actor), shown }
     }
@@ -51,7 +51,7 @@ impl Caller {
         app: AppId,
         capabilities: Capabilities,
         feature_flags: Vec<String>,
-        shown: Shown,
+        shown: CallerCredential,
     ) -> Self {
         let (org, rights, feature_flags) =
             (actor.org, Rights::Portal(capabilities), Some(feature_flags.into()));
@@ -66,7 +66,7 @@ impl Caller {
             rights: Rights::Scope(key.scope),
             feature_flags: None,
             actor: held.actor().clone(),
-            shown: Shown::Key { id: key.id, expires_at: key.expires_at },
+            shown: CallerCredential::Key { id: key.id, expires_at: key.expires_at },
         }
     }
 
@@ -93,7 +93,7 @@ impl Caller {
         self.rights
     }
 
-    pub(crate) fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> CallerCredential {
         self.shown
     }
 

@@ -1,10 +1,10 @@
 //! What a signed token says.
 
-use super::caller::{Caller, Shown};
+use super::caller::{Caller, CallerCredential};
 use super::capability::{Capabilities, Capability};
-use super::expiring::Validity;
+use super::expiry_warnings::Validity;
 use super::issue::COMMAND_LINE;
-use super::{LEEWAY_SECONDS, Refused};
+use super::{LEEWAY_SECONDS, TokenError};
 use aldaba_delivery::{AppId, Timestamp};
 use aldaba_engine::{LONGEST_SESSION, Revocations, check_key_name};
 use aldaba_store::{Actor, ActorIdentity};
@@ -29,40 +29,40 @@ pub(super) struct Claims {
 
 /// A token that was signed by us, and when it counts.
 #[derive(Clone, Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckedToken {
     caller: Caller,
     from: f64,
     until: f64,
     mark: [u8; 32],
     issued_at: Option<Timestamp>,
-    portal: Option<Portal>,
+    portal: Option<PortalClaims>,
 }
 
 #[derive(Clone, Debug)]
-struct Portal {
+struct PortalClaims {
     app: AppId,
     session: Option<String>,
 }
 
 impl Claims {
-    pub(super) fn read(self, mark: [u8; 32]) -> Result<Checked, Refused> {
+    pub(super) fn read(self, mark: [u8; 32]) -> Result<CheckedToken, TokenError> {
         let time = |claim: Option<Number>, otherwise| claim.map_or(Some(otherwise), |time| time.as_f64());
-        let from = time(self.nbf, f64::NEG_INFINITY).ok_or(Refused::Invalid)?;
-        let mut until = time(self.exp, f64::INFINITY).ok_or(Refused::Invalid)?;
-        let sub = self.sub.ok_or(Refused::Invalid)?;
+        let from = time(self.nbf, f64::NEG_INFINITY).ok_or(TokenError::Invalid)?;
+        let mut until = time(self.exp, f64::INFINITY).ok_or(TokenError::Invalid)?;
+        let sub = self.sub.ok_or(TokenError::Invalid)?;
         let Some(org) = self.org else {
-            let org = sub.parse().map_err(|_| Refused::NoOrganization)?;
+            let org = sub.parse().map_err(|_| TokenError::NoOrganization)?;
             let who = match self.by {
                 Some(Value::String(by)) if by == COMMAND_LINE => ActorIdentity::CommandLine,
                 _ => ActorIdentity::OrganizationToken { name: self.name.as_ref().and_then(token_name) },
             };
             let issued_at = self.iat.as_ref().and_then(Value::as_f64).and_then(moment);
-            let shown = Shown::Token { mark, expires_at: moment(until) };
+            let shown = CallerCredential::Token { mark, expires_at: moment(until) };
             let caller = Caller::of_organization(Actor { org, identity: who }, shown);
-            return Ok(Checked { caller, from, until, mark, issued_at, portal: None });
+            return Ok(CheckedToken { caller, from, until, mark, issued_at, portal: None });
         };
         let (Ok(org), Ok(app)) = (org.parse(), sub.parse::<AppId>()) else {
-            return Err(Refused::NoApplication);
+            return Err(TokenError::NoApplication);
         };
         let issued = self.iat.as_ref().and_then(Value::as_f64);
         let session = self.session_id.and_then(|session| Some(session.as_str()?.to_owned()));
@@ -76,26 +76,26 @@ impl Claims {
         });
         let flags = self.feature_flags.iter().flat_map(texts).map(str::to_owned).collect();
         let actor = Actor { org, identity: ActorIdentity::PortalToken { app, session: session.clone() } };
-        let shown = Shown::Token { mark, expires_at: moment(until) };
+        let shown = CallerCredential::Token { mark, expires_at: moment(until) };
         let caller = Caller::of_portal(actor, app, capabilities, flags, shown);
         let issued_at = issued.and_then(moment);
-        let portal = Some(Portal { app, session });
-        Ok(Checked { caller, from, until, mark, issued_at, portal })
+        let portal = Some(PortalClaims { app, session });
+        Ok(CheckedToken { caller, from, until, mark, issued_at, portal })
     }
 }
 
-impl Checked {
+impl CheckedToken {
     /// Whether it counts at a moment, and whom it speaks for.
-    pub(super) fn at(&self, now: Timestamp, revocations: &Revocations) -> Result<&Caller, Refused> {
+    pub(super) fn at(&self, now: Timestamp, revocations: &Revocations) -> Result<&Caller, TokenError> {
         let seconds = now.millis() as f64 / 1000.0;
         if !(self.from - LEEWAY_SECONDS..=self.until + LEEWAY_SECONDS).contains(&seconds) {
-            return Err(Refused::Invalid);
+            return Err(TokenError::Invalid);
         }
-        let ended = self.portal.as_ref().is_some_and(|Portal { app, session }| {
+        let ended = self.portal.as_ref().is_some_and(|PortalClaims { app, session }| {
             revocations.has_ended(*app, session.as_deref(), self.issued_at, now)
         });
         if ended || revocations.is_revoked(&self.mark) {
-            return Err(Refused::Ended);
+            return Err(TokenError::Ended);
         }
         Ok(&self.caller)
     }
@@ -103,7 +103,7 @@ impl Checked {
     /// From when to when it is valid, where both are known. Portal tokens are not counted: they are valid for a few
     /// days, and whoever makes them makes the next ones too.
     pub(super) fn validity(&self) -> Option<Validity> {
-        let Shown::Token { expires_at, .. } = self.caller.shown() else { return None };
+        let CallerCredential::Token { expires_at, .. } = self.caller.shown() else { return None };
         let both = Validity { issued_at: self.issued_at?, expires_at: expires_at? };
         self.portal.is_none().then_some(both)
     }

@@ -7,14 +7,14 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// How long a token of [`issue_token`] is valid.
-const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How long a token counts that a command makes for itself.
 const COMMAND_LIFETIME: Duration = Duration::from_secs(600);
 /// What such a token says of itself, for the audit log.
 pub(super) const COMMAND_LINE: &str = "command_line";
 
 #[derive(Serialize)]
-struct Organization {
+struct OrganizationClaims {
     sub: String,
     iat: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,10 @@ struct Organization {
 /// A token for everything in one organization, valid for ten years. It names no first moment: a clock that is
 /// set back must not make a fresh token invalid.
 pub fn issue_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
-    issue_organization_token(secret, NewOrganizationToken { org, name: None, now, lifetime: Some(LIFETIME) })
+    issue_organization_token(
+        secret,
+        NewOrganizationToken { org, name: None, now, lifetime: Some(DEFAULT_LIFETIME) },
+    )
 }
 
 /// A token for everything in one organization.
@@ -63,7 +66,7 @@ pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp
 
 fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'static str>) -> String {
     let exp = new.expires_at().map(seconds);
-    let claims = Organization {
+    let claims = OrganizationClaims {
         sub: new.org.to_string(),
         iat: seconds(new.now),
         exp,
@@ -94,7 +97,7 @@ pub(crate) struct NewPortalToken {
 }
 
 #[derive(Serialize)]
-struct Portal<'a> {
+struct PortalClaims<'a> {
     sub: String,
     org: String,
     /// To the millisecond, so that those of the second in which others were ended are told apart.
@@ -110,7 +113,7 @@ struct Portal<'a> {
 
 pub(super) fn portal(key: &EncodingKey, new: &NewPortalToken) -> String {
     let iat = new.issued_at.millis() as f64 / 1000.0;
-    let claims = Portal {
+    let claims = PortalClaims {
         sub: new.app.to_string(),
         org: new.org.to_string(),
         iat,

@@ -3,22 +3,22 @@
 mod caller;
 mod capability;
 mod claims;
-mod expiring;
+mod expiry_warnings;
 mod issue;
 mod secret;
 
 pub use aldaba_engine::DEFAULT_ORGANIZATION;
-pub(crate) use caller::{Caller, Rights, Shown};
+pub(crate) use caller::{Caller, CallerCredential, Rights};
 pub(crate) use capability::{Capabilities, Capability};
-pub(crate) use expiring::ExpiringTokens;
+pub(crate) use expiry_warnings::ExpiringTokens;
 pub use issue::issue_token;
 pub(crate) use issue::{NewOrganizationToken, NewPortalToken, issue_command_token, issue_organization_token};
 pub use secret::{JwtSecret, SecretTooShort};
 
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{Credentials, KEY_PREFIX, digest_of};
-use claims::{Checked, Claims};
-use expiring::Validity;
+use claims::{CheckedToken, Claims};
+use expiry_warnings::Validity;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -28,10 +28,10 @@ const ISSUER: &str = "aldaba";
 /// How far the clocks of those who issue tokens may be off.
 const LEEWAY_SECONDS: f64 = 15.0 * 60.0;
 /// Tokens whose check is remembered. When more are in use, all are forgotten and checked again.
-const REMEMBERED: usize = 4096;
+const MAX_CHECKED_TOKENS: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum TokenError {
     /// Not ours, not valid now, or no token at all.
     Invalid,
     /// A key whose time is over.
@@ -53,7 +53,7 @@ pub(crate) struct Tokens {
     key: DecodingKey,
     signing: EncodingKey,
     validation: Validation,
-    passed: RwLock<HashMap<[u8; 32], Checked>>,
+    passed: RwLock<HashMap<[u8; 32], CheckedToken>>,
     credentials: Credentials,
     expiring: ExpiringTokens,
 }
@@ -78,12 +78,12 @@ impl Tokens {
         }
     }
 
-    pub(crate) fn check(&self, token: &[u8], now: Timestamp) -> Result<Caller, Refused> {
+    pub(crate) fn check(&self, token: &[u8], now: Timestamp) -> Result<Caller, TokenError> {
         let digest = digest_of(token);
         if token.starts_with(KEY_PREFIX.as_bytes()) {
-            let held = self.credentials.keys.find(&digest).ok_or(Refused::Invalid)?;
+            let held = self.credentials.keys.find(&digest).ok_or(TokenError::Invalid)?;
             if held.key().has_expired(now) {
-                return Err(Refused::Expired);
+                return Err(TokenError::Expired);
             }
             held.used(now);
             let caller = Caller::of_key(&held);
@@ -99,14 +99,14 @@ impl Tokens {
         let checked = self.decode(token, &digest)?;
         let caller = self.let_in(&checked, now);
         let mut passed = self.passed.write();
-        if passed.len() >= REMEMBERED {
+        if passed.len() >= MAX_CHECKED_TOKENS {
             passed.clear();
         }
         passed.insert(digest, checked);
         caller
     }
 
-    fn let_in(&self, checked: &Checked, now: Timestamp) -> Result<Caller, Refused> {
+    fn let_in(&self, checked: &CheckedToken, now: Timestamp) -> Result<Caller, TokenError> {
         let caller = checked.at(now, &self.credentials.revocations)?;
         if let Some(validity) = checked.validity() {
             self.expiring.used(checked.mark(), validity, caller.actor(), now);
@@ -123,7 +123,7 @@ impl Tokens {
         issue::portal(&self.signing, new)
     }
 
-    fn decode(&self, token: &[u8], digest: &[u8; 32]) -> Result<Checked, Refused> {
+    fn decode(&self, token: &[u8], digest: &[u8; 32]) -> Result<CheckedToken, TokenError> {
         match jsonwebtoken::decode::<Claims>(token, &self.key, &self.validation) {
             // What is signed, and not the signature: that may be written in more than one way.
             Ok(data) => {
@@ -131,8 +131,8 @@ impl Tokens {
                 data.claims.read(digest_of(&token[..signed]))
             }
             // Whoever sends it has it; the answer is for the one who mixed the two up.
-            Err(_) if *digest == self.secret_digest => Err(Refused::IsTheSecret),
-            Err(_) => Err(Refused::Invalid),
+            Err(_) if *digest == self.secret_digest => Err(TokenError::IsTheSecret),
+            Err(_) => Err(TokenError::Invalid),
         }
     }
 }

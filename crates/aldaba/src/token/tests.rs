@@ -33,7 +33,7 @@ fn signed(claims: &Value, algorithm: Algorithm, secret: &[u8]) -> String {
     jsonwebtoken::encode(&Header::new(algorithm), claims, &EncodingKey::from_secret(secret)).unwrap()
 }
 
-fn check(claims: &Value) -> Result<Caller, Refused> {
+fn check(claims: &Value) -> Result<Caller, TokenError> {
     let tokens = tokens();
     let token = signed(claims, Algorithm::HS256, SECRET);
     let first = tokens.check(token.as_bytes(), NOW);
@@ -42,7 +42,7 @@ fn check(claims: &Value) -> Result<Caller, Refused> {
     first
 }
 
-fn refusal(claims: &Value) -> Option<Refused> {
+fn refusal(claims: &Value) -> Option<TokenError> {
     check(claims).err()
 }
 
@@ -59,7 +59,7 @@ fn a_command_that_has_the_secret_is_told_apart_and_its_token_ends_soon() {
     let (tokens, token) = (tokens(), issue_command_token(&secret(), org(), NOW));
     let caller = tokens.check(token.as_bytes(), NOW).unwrap();
     assert_eq!(caller.actor().identity, ActorIdentity::CommandLine);
-    assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 26).err(), Some(Refused::Invalid));
+    assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 26).err(), Some(TokenError::Invalid));
 }
 
 #[test]
@@ -79,12 +79,12 @@ fn claims_decide_whom_a_token_speaks_for() {
     assert_eq!((caller.org(), caller.app()), (org(), Some(app())));
     assert_eq!(caller.rights(), Rights::Portal(Capabilities::all()));
     assert_eq!(caller.feature_flags(), Some(&[][..]), "it sees none that it does not name");
-    assert_eq!(refusal(&json!({"sub": APP})), Some(Refused::NoOrganization));
-    assert_eq!(refusal(&json!({"sub": "admin"})), Some(Refused::NoOrganization));
-    assert_eq!(refusal(&json!({"sub": APP, "org": "x"})), Some(Refused::NoApplication));
-    assert_eq!(refusal(&json!({"sub": ORG, "org": ORG})), Some(Refused::NoApplication));
-    assert_eq!(refusal(&json!({})), Some(Refused::Invalid));
-    assert_eq!(refusal(&json!({"sub": 5})), Some(Refused::Invalid));
+    assert_eq!(refusal(&json!({"sub": APP})), Some(TokenError::NoOrganization));
+    assert_eq!(refusal(&json!({"sub": "admin"})), Some(TokenError::NoOrganization));
+    assert_eq!(refusal(&json!({"sub": APP, "org": "x"})), Some(TokenError::NoApplication));
+    assert_eq!(refusal(&json!({"sub": ORG, "org": ORG})), Some(TokenError::NoApplication));
+    assert_eq!(refusal(&json!({})), Some(TokenError::Invalid));
+    assert_eq!(refusal(&json!({"sub": 5})), Some(TokenError::Invalid));
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn times_count_with_a_quarter_of_an_hour_of_tolerance() {
     let now = NOW.millis() / 1000;
     let token = |nbf: i64, exp: i64| refusal(&json!({"sub": ORG, "nbf": nbf, "exp": exp}));
     assert_eq!(token(now + 899, now - 899), None);
-    assert_eq!(token(now, now - 901), Some(Refused::Invalid));
-    assert_eq!(token(now + 901, now), Some(Refused::Invalid));
+    assert_eq!(token(now, now - 901), Some(TokenError::Invalid));
+    assert_eq!(token(now + 901, now), Some(TokenError::Invalid));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_remembered_token_still_expires() {
     let (tokens, claims) = (tokens(), json!({"sub": ORG, "exp": NOW.millis() / 1000}));
     let token = signed(&claims, Algorithm::HS256, SECRET);
     assert!(tokens.check(token.as_bytes(), NOW).is_ok());
-    assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 16).err(), Some(Refused::Invalid));
+    assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 16).err(), Some(TokenError::Invalid));
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn other_keys_other_algorithms_and_garbage_are_refused() {
         "aldaba_".to_owned(),
         format!("aldaba_12345678_{}", "x".repeat(40)),
     ] {
-        assert_eq!(tokens.check(token.as_bytes(), NOW).err(), Some(Refused::Invalid), "{token}");
+        assert_eq!(tokens.check(token.as_bytes(), NOW).err(), Some(TokenError::Invalid), "{token}");
     }
-    assert_eq!(tokens.check(SECRET, NOW).err(), Some(Refused::IsTheSecret));
+    assert_eq!(tokens.check(SECRET, NOW).err(), Some(TokenError::IsTheSecret));
 }
 
 fn key(scope: KeyScope, app: Option<AppId>) -> (Tokens, String) {
@@ -149,10 +149,10 @@ fn a_key_counts_until_it_expires_or_is_revoked() {
     assert!(matches!(&caller.actor().identity, ActorIdentity::Key { name, .. } if name == "a key"));
     let last = NOW + (MINUTE - Duration::from_millis(1));
     assert!(tokens.check(text.as_bytes(), last).is_ok());
-    assert_eq!(tokens.check(text.as_bytes(), NOW + MINUTE).err(), Some(Refused::Expired));
-    let Shown::Key { id, .. } = caller.shown() else { panic!("a key") };
+    assert_eq!(tokens.check(text.as_bytes(), NOW + MINUTE).err(), Some(TokenError::Expired));
+    let CallerCredential::Key { id, .. } = caller.shown() else { panic!("a key") };
     tokens.credentials.keys.remove(id);
-    assert_eq!(tokens.check(text.as_bytes(), NOW).err(), Some(Refused::Invalid));
+    assert_eq!(tokens.check(text.as_bytes(), NOW).err(), Some(TokenError::Invalid));
 }
 
 const EVERY: [Access; 12] = [
@@ -241,7 +241,7 @@ fn a_portal_token_says_what_it_was_given_and_ends_with_its_lifetime() {
     let who = ActorIdentity::PortalToken { app: app(), session: Some("ana@1".into()) };
     assert_eq!(caller.actor().identity, who);
     assert!(tokens.check(token.as_bytes(), NOW + MINUTE * 75).is_ok());
-    assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 76).err(), Some(Refused::Invalid));
+    assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 76).err(), Some(TokenError::Invalid));
 }
 
 #[test]
@@ -250,11 +250,11 @@ fn a_token_that_was_ended_counts_no_longer_however_its_signature_is_written() {
     let (ended, other) =
         (tokens.issue_portal(&portal(None, None)), tokens.issue_portal(&portal(None, Some("s"))));
     let caller = tokens.check(ended.as_bytes(), NOW).unwrap();
-    let Shown::Token { mark, expires_at } = caller.shown() else { panic!("a token") };
+    let CallerCredential::Token { mark, expires_at } = caller.shown() else { panic!("a token") };
     assert_eq!(expires_at, Some(NOW + MINUTE * 60));
     let token = RevokedToken { org: org(), mark, expires_at };
     tokens.credentials.revocations.add_token(token);
-    assert_eq!(tokens.check(ended.as_bytes(), NOW).err(), Some(Refused::Ended));
+    assert_eq!(tokens.check(ended.as_bytes(), NOW).err(), Some(TokenError::Ended));
     assert!(tokens.check(other.as_bytes(), NOW).is_ok());
     // Four spellings of the last character stand for the same bytes.
     for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=".chars() {
@@ -283,8 +283,8 @@ fn portal_tokens_issued_before_a_cut_end_with_it() {
         expires_at: None,
     };
     tokens.credentials.revocations.add_cut(cut, Some(now));
-    assert_eq!(tokens.check(before.as_bytes(), now).err(), Some(Refused::Ended));
-    assert_eq!(tokens.check(undated.as_bytes(), now).err(), Some(Refused::Ended));
+    assert_eq!(tokens.check(before.as_bytes(), now).err(), Some(TokenError::Ended));
+    assert_eq!(tokens.check(undated.as_bytes(), now).err(), Some(TokenError::Ended));
     assert!(tokens.check(later.as_bytes(), now).is_ok(), "in the same second, but after it");
     assert!(tokens.check(organization.as_bytes(), NOW).is_ok());
 }
@@ -299,6 +299,10 @@ fn a_token_of_a_session_lasts_a_week_whatever_it_says() {
     };
     let day = 24 * 3600;
     assert_eq!(refusal(&claims(json!({"iat": issued - 6 * day}))), None);
-    assert_eq!(refusal(&claims(json!({"iat": issued - 8 * day}))), Some(Refused::Invalid));
-    assert_eq!(refusal(&claims(json!({"exp": issued + day}))), Some(Refused::Invalid), "nobody knows when");
+    assert_eq!(refusal(&claims(json!({"iat": issued - 8 * day}))), Some(TokenError::Invalid));
+    assert_eq!(
+        refusal(&claims(json!({"exp": issued + day}))),
+        Some(TokenError::Invalid),
+        "nobody knows when"
+    );
 }

@@ -3,7 +3,7 @@
 use aldaba::config::Config;
 use aldaba::{DEFAULT_ORGANIZATION, JwtSecret, issue_token};
 use aldaba_delivery::policy::{Overrides, Timeouts};
-use aldaba_delivery::{Answer, FailureKind, Outcome, RetryAfter, Timestamp};
+use aldaba_delivery::{FailureKind, Outcome, ResponseHead, RetryAfter, Timestamp};
 use aldaba_engine::{Engine, Options, Parts, Policies, Sending, Transport, Vault, WireRequest, WireResponse};
 use axum::Router;
 use axum::body::Body;
@@ -83,12 +83,12 @@ impl Transport for Line {
 
 pub(crate) fn status(status: u16) -> Outcome {
     let phrase = StatusPhrase(status).text().into();
-    Outcome::Answered(Answer { status, phrase, retry_after: None })
+    Outcome::Response(ResponseHead { status, phrase, retry_after: None })
 }
 
 pub(crate) fn retry_after(status: u16, seconds: u64) -> Outcome {
     let wish = RetryAfter::parse([seconds.to_string().as_bytes()]);
-    Outcome::Answered(Answer { status, phrase: "".into(), retry_after: wish })
+    Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after: wish })
 }
 
 struct StatusPhrase(u16);

@@ -70,7 +70,7 @@ fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Everything, log: &
                     }
             });
             reaches
-                && policy(request.door).takes_part_in(key.scope)
+                && policy(request.door).uses_gate(key.scope)
                 && scenario.origin(request.door) == key.origin
         };
         let requests: Vec<_> = log.requests.iter().filter(bound).collect();

@@ -79,7 +79,7 @@ fn gone_through(
             after = after.after_attempt(&story.policy, &class, &record.transition, record.decided_at);
         }
         let died = match record.transition.ending() {
-            Some(Ending::Dead(reason)) => !reason.is_by_hand(),
+            Some(Ending::Dead(reason)) => !reason.is_manual(),
             Some(Ending::Delivered) | None => false,
         };
         if died && story.endpoint.config.ordering.blocks() {

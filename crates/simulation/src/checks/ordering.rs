@@ -127,7 +127,7 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
             let Some(Ending::Dead(reason)) = end.transition.ending() else { continue };
             let Some(before) = orderings.at(endpoint, end.step) else { continue };
             let decided = end.attempt.as_ref().map_or(end.decided_at, |attempt| attempt.started_at);
-            if reason.is_by_hand() || !before.ordering.blocks() || !binds(before, decided) {
+            if reason.is_manual() || !before.ordering.blocks() || !binds(before, decided) {
                 continue;
             }
             let passes = |request: &&&Request| {

@@ -7,7 +7,8 @@ use super::story::{Stories, Story};
 use crate::log::{Fate, Log, Request};
 use crate::scenario::Scenario;
 use aldaba_delivery::{
-    Answer, Chance, Class, Delivery, EndpointId, Failure, Outcome, RetryAfter, Timestamp, Transition,
+    AttemptFailure, Chance, Class, Delivery, EndpointId, Outcome, ResponseHead, RetryAfter, Timestamp,
+    Transition,
 };
 use aldaba_store::{NewAttempt, Recorded};
 use std::collections::BTreeMap;
@@ -119,8 +120,8 @@ fn free_in_order(
 pub(super) fn outcome(attempt: &NewAttempt, retry_after: Option<Duration>) -> Outcome {
     let retry_after = retry_after.map(|wish| RetryAfter::Seconds(wish.as_secs()));
     match (attempt.status_code, attempt.failure) {
-        (Some(status), _) => Outcome::Answered(Answer { status, phrase: "".into(), retry_after }),
-        (None, Some(kind)) => Outcome::Failed(Failure { kind, detail: "".into() }),
+        (Some(status), _) => Outcome::Response(ResponseHead { status, phrase: "".into(), retry_after }),
+        (None, Some(kind)) => Outcome::Failed(AttemptFailure { kind, detail: "".into() }),
         (None, None) => unreachable!("an attempt is answered or has failed"),
     }
 }

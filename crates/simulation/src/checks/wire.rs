@@ -71,7 +71,7 @@ pub(super) fn attempts_are_requests(stories: &Stories<'_>, log: &Log, found: &mu
         // Whoever ends it may have read the row a while ago.
         let own = |record: &&&RecordCommit| match record.transition.ending() {
             Some(Ending::Dead(Reason::StopDate)) => record.attempt.is_some(),
-            Some(Ending::Dead(reason)) => !reason.is_by_hand(),
+            Some(Ending::Dead(reason)) => !reason.is_manual(),
             Some(Ending::Delivered) | None => true,
         };
         for fenced in story.records.iter().filter(own).filter(|record| record.result == Recorded::Fenced) {

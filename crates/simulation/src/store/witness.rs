@@ -5,7 +5,7 @@ use crate::log::{
     AcceptCommit, Deletion, Hand, Hold, Log, Opening, OrderingCommit, PlaceCommit, RecordCommit,
     RemovalCommit, SourceCommit, SourceDeed,
 };
-use aldaba_delivery::filter::Facts;
+use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{EndpointId, MessageId, Timestamp, WhenDisabled};
 use aldaba_store::operations::{Op, Outcome, Result, everything};
 use aldaba_store::sqlite::Observer;
@@ -79,7 +79,7 @@ fn wanted(reading: &dyn HotReads, accept: &Accept) -> Result<[Vec<EndpointId>; 2
             || endpoint.config.event_types.iter().any(|name| **name == *message.content.event_type);
         let of_channel = endpoint.config.channels.is_empty()
             || endpoint.config.channels.iter().any(|name| message.channels.contains(name));
-        let facts = Facts {
+        let facts = FilterInput {
             event_type: &message.content.event_type,
             channels: &message.channels,
             tags: &message.tags,

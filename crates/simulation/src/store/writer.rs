@@ -104,7 +104,7 @@ impl SimStore {
         let (step, life) = (log.step(), self.process.number);
         // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
         let is_ended_by_hand = |record: &Record| match record.transition {
-            Transition::Settle(Ending::Dead(reason)) => reason.is_by_hand(),
+            Transition::Settle(Ending::Dead(reason)) => reason.is_manual(),
             Transition::Settle(Ending::Delivered) | Transition::Retry { .. } | Transition::Stop { .. } => {
                 false
             }

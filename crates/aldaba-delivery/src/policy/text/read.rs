@@ -1,14 +1,14 @@
 //! From JSON to a policy, with everything that is wrong.
 
 use super::UNTIL_REMOVED;
+use crate::duration_text::is_duration;
 use crate::nearest::{nearest, unknown_field};
 use crate::policy::validate::MAX_DELAY;
 use crate::policy::{
     EndpointFails, GateRule, Jitter, Keep, Limit, Overrides, PolicyError, PolicySpec, Probe, Redirects,
     RetentionRule, RetryAfterRule, RetryAfterUse, Schedule, StatusSet, Timeouts, builtin,
 };
-use crate::span::is_span;
-use crate::{parse_span, write_span};
+use crate::{format_duration, parse_duration};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -297,7 +297,7 @@ impl Reader {
         match value {
             None | Some(Value::Null) => Keep::AsSet,
             Some(Value::String(text)) if text == UNTIL_REMOVED => Keep::UntilRemoved,
-            Some(value) => match value.as_str().and_then(parse_span) {
+            Some(value) => match value.as_str().and_then(parse_duration) {
                 Some(span) => Keep::For(span),
                 None => {
                     let expected = "expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"";
@@ -340,12 +340,12 @@ impl Reader {
 
     fn span(&mut self, field: &str, value: Option<&Value>) -> Option<Duration> {
         let text = value.and_then(Value::as_str);
-        let span = text.and_then(parse_span);
+        let span = text.and_then(parse_duration);
         match (value, text) {
             _ if span.is_some() => {}
             (None, _) => self.wrong(field, format!("{REQUIRED}: {SPAN}")),
-            (_, Some(text)) if is_span(text) => {
-                self.wrong(field, format!("is too long: at most {} is allowed", write_span(MAX_DELAY)));
+            (_, Some(text)) if is_duration(text) => {
+                self.wrong(field, format!("is too long: at most {} is allowed", format_duration(MAX_DELAY)));
             }
             _ => self.wrong(field, SPAN),
         }

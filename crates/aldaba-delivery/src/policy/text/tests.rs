@@ -147,7 +147,7 @@ fn a_status_that_http_does_not_have_is_no_success_of_a_given_policy_but_a_stored
         "schedule": { "type": "list", "delays": ["1s"] },
         "success": ["200-299", "700"],
     });
-    let refused = Policy::from_given_json(&policy).expect_err("nothing answers with 700");
+    let refused = Policy::from_request_json(&policy).expect_err("nothing answers with 700");
     assert_eq!(
         refused[0].to_string(),
         "success: statuses lie between 100 and 599; 700 would never be a success"

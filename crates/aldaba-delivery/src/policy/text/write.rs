@@ -1,11 +1,11 @@
 //! From a policy to JSON.
 
 use super::UNTIL_REMOVED;
+use crate::format_duration;
 use crate::policy::{
     EndpointFails, GateRule, Jitter, Keep, PolicySpec, Probe, Redirects, RetryAfterUse, Schedule, StatusSet,
     Timeouts,
 };
-use crate::write_span;
 use serde_json::{Value, json};
 
 impl PolicySpec {
@@ -16,27 +16,27 @@ impl PolicySpec {
             "schedule": match &self.schedule {
                 Schedule::Exponential { base, factor, cap } => json!({
                     "type": "exponential",
-                    "base": write_span(*base),
+                    "base": format_duration(*base),
                     "factor": factor,
-                    "cap": write_span(*cap),
+                    "cap": format_duration(*cap),
                 }),
                 Schedule::List(delays) => json!({
                     "type": "list",
-                    "delays": delays.iter().map(|delay| write_span(*delay)).collect::<Vec<_>>(),
+                    "delays": delays.iter().map(|delay| format_duration(*delay)).collect::<Vec<_>>(),
                 }),
             },
             "jitter": match self.jitter {
                 Jitter::None => json!({ "type": "none" }),
-                Jitter::AddUpTo(most) => json!({ "type": "addUpTo", "most": write_span(most) }),
+                Jitter::AddUpTo(most) => json!({ "type": "addUpTo", "most": format_duration(most) }),
                 Jitter::AddPercent(percent) => json!({ "type": "addPercent", "percent": percent }),
                 Jitter::AroundPercent(percent) => json!({ "type": "aroundPercent", "percent": percent }),
                 Jitter::Full => json!({ "type": "full" }),
             },
-            "limit": { "attempts": self.limit.attempts, "stopAfter": self.limit.stop_after.map(write_span) },
+            "limit": { "attempts": self.limit.attempts, "stopAfter": self.limit.stop_after.map(format_duration) },
             "timeouts": {
-                "connect": write_span(connect),
-                "answer": write_span(answer),
-                "total": write_span(total),
+                "connect": format_duration(connect),
+                "answer": format_duration(answer),
+                "total": format_duration(total),
             },
             "success": statuses(&self.success),
             "redirects": match self.redirects {
@@ -53,33 +53,33 @@ impl PolicySpec {
                     RetryAfterUse::Lengthen => "lengthen",
                     RetryAfterUse::Replace => "replace",
                 },
-                "shortest": write_span(self.retry_after.shortest),
-                "longest": write_span(self.retry_after.longest),
+                "shortest": format_duration(self.retry_after.shortest),
+                "longest": format_duration(self.retry_after.longest),
             },
             "gate": match self.gate {
                 GateRule::Apart => json!({ "type": "apart" }),
                 GateRule::HostFailures { in_a_row, first, longest } => json!({
                     "type": "hostFailures",
                     "inARow": in_a_row,
-                    "first": write_span(first),
-                    "longest": write_span(longest),
+                    "first": format_duration(first),
+                    "longest": format_duration(longest),
                 }),
                 GateRule::DelayOver { threshold, longest } => json!({
                     "type": "delayOver",
-                    "threshold": write_span(threshold),
-                    "longest": write_span(longest),
+                    "threshold": format_duration(threshold),
+                    "longest": format_duration(longest),
                 }),
             },
             "endpointFails": match self.endpoint_fails {
                 EndpointFails::Never => json!({ "type": "never" }),
                 EndpointFails::WhenExhausted => json!({ "type": "whenExhausted" }),
                 EndpointFails::WithoutSuccessFor(span) => {
-                    json!({ "type": "withoutSuccessFor", "span": write_span(span) })
+                    json!({ "type": "withoutSuccessFor", "span": format_duration(span) })
                 }
             },
             "probe": self.probe.map(|Probe { first_gap, longest_gap }| json!({
-                "firstGap": write_span(first_gap),
-                "longestGap": write_span(longest_gap),
+                "firstGap": format_duration(first_gap),
+                "longestGap": format_duration(longest_gap),
             })),
             "retention": {
                 "delivered": { "for": kept(self.retention.delivered), "newest": self.retention.newest },
@@ -92,7 +92,7 @@ impl PolicySpec {
 fn kept(keep: Keep) -> Value {
     match keep {
         Keep::AsSet => Value::Null,
-        Keep::For(span) => write_span(span).into(),
+        Keep::For(span) => format_duration(span).into(),
         Keep::UntilRemoved => UNTIL_REMOVED.into(),
     }
 }

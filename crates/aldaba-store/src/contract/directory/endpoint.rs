@@ -144,15 +144,19 @@ impl Endpoint {
 
     /// What becomes of the health when this configuration takes the place of `before`, where anything does, with the
     /// cause for the history.
-    pub fn reconfigured(&self, before: &Self, resume: bool) -> Option<(Health, Option<ConditionCause>)> {
+    pub fn after_controls_change(
+        &self,
+        before: &Self,
+        resume: bool,
+    ) -> Option<(Health, Option<ConditionCause>)> {
         let controls = (before.config.controls(), self.config.controls());
-        before.health.reconfigured(controls.0, controls.1, resume, self.updated_at)
+        before.health.after_controls_change(controls.0, controls.1, resume, self.updated_at)
     }
 
     /// The same, but for what a change of the ordering does.
-    pub fn switched(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
+    pub fn after_toggle(&self, before: &Self, resume: bool) -> Option<(Health, ConditionCause)> {
         let (was_off, is_off) = (before.config.disabled, self.config.disabled);
-        before.health.switched(was_off, is_off, resume, self.updated_at)
+        before.health.after_toggle(was_off, is_off, resume, self.updated_at)
     }
 
     /// It waits for its owner, because a delivery ended without success.

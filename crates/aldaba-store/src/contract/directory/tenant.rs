@@ -1,7 +1,7 @@
 //! What messages are matched by.
 
 use crate::{Application, Endpoint};
-use aldaba_delivery::filter::{Facts, Filter, Filters};
+use aldaba_delivery::filter::{Filter, FilterInput, FilterSet};
 use aldaba_delivery::{EndpointId, SkipReason, SourceId, WhenDisabled};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub struct Tenant {
     pub version: u64,
     pub endpoints: Vec<Subscription>,
     /// Those of the endpoints, by their places; `None`: not one has any.
-    pub filters: Option<Filters>,
+    pub filters: Option<FilterSet>,
     /// The one that it belongs to, from its beginning to its end.
     pub source: Option<SourceId>,
 }
@@ -22,7 +22,7 @@ impl Tenant {
     const FILTER_BYTES: usize = 256;
 
     pub fn new(application: Application, version: u64, endpoints: Vec<Subscription>) -> Self {
-        let filters = Filters::new(endpoints.iter().map(|endpoint| endpoint.filter.clone()));
+        let filters = FilterSet::new(endpoints.iter().map(|endpoint| endpoint.filter.clone()));
         Self { application, version, endpoints, filters, source: None }
     }
 
@@ -71,7 +71,7 @@ impl Subscription {
     }
 
     /// Whether a message is for it. Who asks for all endpoints of an application asks [`Tenant::filters`].
-    pub fn wants(&self, facts: &Facts<'_>) -> bool {
+    pub fn wants(&self, facts: &FilterInput<'_>) -> bool {
         self.lists(facts.event_type, facts.channels)
             && self.filter.as_ref().is_none_or(|filter| filter.holds(facts))
     }

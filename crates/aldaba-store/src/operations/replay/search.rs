@@ -4,7 +4,7 @@ use crate::operations::message::{self, Facts};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Reading, Result, Slice, delivery};
 use crate::{DeliveryState, DeliveryStatus, Replay, Seq, Subscription};
-use aldaba_delivery::filter::Filters;
+use aldaba_delivery::filter::FilterSet;
 use aldaba_delivery::{EndpointId, MessageId, Timestamp};
 
 /// Messages that one statement reads.
@@ -31,7 +31,7 @@ pub(crate) struct Search<'a> {
     replay: &'a Replay,
     endpoint: &'a Subscription,
     /// The endpoint's, if it has one.
-    filters: Option<Filters>,
+    filters: Option<FilterSet>,
     now: Timestamp,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Search<'a> {
         endpoint: &'a Subscription,
         now: Timestamp,
     ) -> Self {
-        let filters = endpoint.filter.clone().map(Filters::of_one);
+        let filters = endpoint.filter.clone().map(FilterSet::of_one);
         Self { reading, replay, endpoint, filters, now }
     }
 

@@ -1,0 +1,62 @@
+//! Policies that organizations make, change and delete.
+
+use super::{ChangeError, Directory};
+use crate::Policies;
+use crate::scheduling::{Event, Inbox};
+use aldaba_delivery::{OrgId, Policy};
+use aldaba_store::{Change, OwnPolicy};
+
+impl Directory {
+    /// Endpoints can name it from now on.
+    pub async fn create_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
+        self.change(Change::CreatePolicy { policy: self.own(org, policy) }).await.map(drop)
+    }
+
+    /// It holds from the next attempt of every delivery on.
+    pub async fn replace_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
+        if self.policies.get(org, &policy.name).as_ref() == Some(&policy) {
+            return Ok(());
+        }
+        self.change(Change::ReplacePolicy { policy: self.own(org, policy) }).await.map(drop)
+    }
+
+    pub async fn delete_policy(&self, org: OrgId, name: String) -> Result<(), ChangeError> {
+        self.change(Change::DeletePolicy { org, name }).await.map(drop)
+    }
+
+    fn own(&self, org: OrgId, policy: Policy) -> OwnPolicy {
+        let now = self.clock.now();
+        OwnPolicy { org, policy, created_at: now, updated_at: now }
+    }
+}
+
+/// What a change of policies means for the memory, once it is on disk.
+pub(super) struct PolicyNews {
+    policies: Policies,
+    org: OrgId,
+    name: String,
+    /// `None`: it is gone.
+    now: Option<OwnPolicy>,
+}
+
+impl PolicyNews {
+    pub(super) fn of(change: &Change, policies: &Policies) -> Option<Self> {
+        let (org, name, now) = match change {
+            Change::CreatePolicy { policy } | Change::ReplacePolicy { policy } => {
+                (policy.org, policy.policy.name.clone(), Some(policy.clone()))
+            }
+            Change::DeletePolicy { org, name } => (*org, name.clone(), None),
+            _ => return None,
+        };
+        Some(Self { policies: policies.clone(), org, name, now })
+    }
+
+    /// The memory first: lanes that hear of it look there.
+    pub(super) fn take_effect(self, inbox: &Inbox) {
+        match self.now {
+            Some(own) => self.policies.put(own),
+            None => self.policies.remove(self.org, &self.name),
+        }
+        inbox.send(Event::PolicyChanged(self.org, self.name));
+    }
+}

@@ -1,0 +1,189 @@
+//! What is secret about an endpoint, changed after its creation.
+
+use super::{ChangeError, Core, Directory, Once, Repeat};
+use crate::configuration::vault::Secrets;
+use crate::wire::Identity;
+use crate::{EndpointHeaders, HeaderProblem};
+use aldaba_delivery::Timestamp;
+use aldaba_signature::SigningKey;
+use aldaba_store::{AuditAction, Change, Endpoint, FieldChange};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Another signing key, and for how long the present one still signs beside it.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// `None`: one of the same kind is made.
+    pub key: Option<SigningKey>,
+    pub grace: Duration,
+}
+
+impl Rotation {
+    /// Former keys that still sign, at most.
+    pub const MOST_OLD: usize = 10;
+}
+
+/// The public half of a key, and until when it signs if it has been replaced.
+pub type PublicKey = ([u8; 32], Option<Timestamp>);
+
+impl Core {
+    /// The secret as its owner may see it: a public key for asymmetric ones.
+    pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
+        Ok(self.secrets(endpoint)?.key.public_text())
+    }
+
+    /// The public halves of the asymmetric keys that sign now.
+    pub fn public_keys(&self, endpoint: &Endpoint) -> Result<Vec<PublicKey>, ChangeError> {
+        let (secrets, now) = (self.secrets(endpoint)?, self.trust.believed(self.clock.now()));
+        let old = secrets.old_keys.iter().filter(|(_, until)| *until > now);
+        let old = old.map(|(key, until)| (key, Some(*until)));
+        let all = std::iter::once((&secrets.key, None)).chain(old);
+        Ok(all.filter_map(|(key, until)| Some((key.public_bytes()?, until))).collect())
+    }
+
+    /// The client certificate that the endpoint's receiver is shown.
+    pub fn identity(&self, endpoint: &Endpoint) -> Result<Option<Arc<Identity>>, ChangeError> {
+        Ok(self.secrets(endpoint)?.identity)
+    }
+
+    pub fn headers(&self, endpoint: &Endpoint) -> Result<EndpointHeaders, ChangeError> {
+        Ok(self.secrets(endpoint)?.headers)
+    }
+
+    fn secrets(&self, endpoint: &Endpoint) -> Result<Secrets, ChangeError> {
+        Ok(self.vault.open(endpoint.app, endpoint.id, &endpoint.sealed)?)
+    }
+}
+
+impl Directory {
+    /// Sets or takes away the client certificate. No attempt that starts after this has returned
+    /// uses the former one.
+    pub async fn set_identity(
+        &self,
+        endpoint: &Endpoint,
+        identity: Option<Arc<Identity>>,
+    ) -> Result<(), ChangeError> {
+        let set = |secrets: &mut Secrets, _: Timestamp| {
+            let changes = identity.is_some() || secrets.identity.is_some();
+            secrets.identity.clone_from(&identity);
+            Ok(changes)
+        };
+        self.change_secrets("endpoint.mtls.update", endpoint, (None, false), set).await.map(drop)
+    }
+
+    /// Sends other headers from the next attempt on. `change` gets those of now.
+    pub async fn set_headers(
+        &self,
+        endpoint: &Endpoint,
+        change: impl Fn(&EndpointHeaders) -> Result<EndpointHeaders, Vec<HeaderProblem>>,
+    ) -> Result<Result<(), Vec<HeaderProblem>>, ChangeError> {
+        let mut refused = Ok(());
+        let set = |secrets: &mut Secrets, _: Timestamp| match change(&secrets.headers) {
+            Ok(headers) => {
+                refused = Ok(());
+                let changes = secrets.headers != headers;
+                secrets.headers = headers;
+                Ok(changes)
+            }
+            Err(problems) => {
+                refused = Err(problems);
+                Ok(false)
+            }
+        };
+        self.change_secrets("endpoint.headers.update", endpoint, (None, false), set).await?;
+        Ok(refused)
+    }
+
+    /// Signs with another key from the next attempt on. Returns it as its owner may see it.
+    pub async fn rotate_key(
+        &self,
+        endpoint: &Endpoint,
+        rotation: Rotation,
+        once: Once,
+    ) -> Result<String, ChangeError> {
+        let next = |current: &SigningKey| match (&rotation.key, current.is_asymmetric()) {
+            (Some(key), _) => key.clone(),
+            (None, true) => SigningKey::generate_ed25519(self.entropy.bytes()),
+            (None, false) => SigningKey::generate_hmac(self.entropy.bytes()),
+        };
+        let rotate = |secrets: &mut Secrets, now: Timestamp| {
+            secrets.old_keys.retain(|(_, until)| *until > now);
+            let next = next(&secrets.key);
+            let former = std::mem::replace(&mut secrets.key, next);
+            if !rotation.grace.is_zero() {
+                secrets.old_keys.push((former, now + rotation.grace));
+            }
+            if secrets.old_keys.len() > Rotation::MOST_OLD {
+                return Err(ChangeError::TooManyKeys);
+            }
+            Ok(true)
+        };
+        let secrets = self.change_secrets("endpoint.secret.rotate", endpoint, (once, true), rotate).await?;
+        Ok(secrets.key.public_text())
+    }
+
+    /// Reads the secrets, changes them, and puts them back, unless there is nothing to change. Returns what
+    /// they are then. `tells`: the organization hears of it.
+    async fn change_secrets(
+        &self,
+        action: &'static str,
+        of: &Endpoint,
+        (once, tells): (Once, bool),
+        mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
+    ) -> Result<Secrets, ChangeError> {
+        let (app, endpoint) = (of.app, of.id);
+        let mut tries = self.tries();
+        loop {
+            let found = self.store.endpoint(app, endpoint.to_string()).await?.ok_or(ChangeError::NotFound)?;
+            let (before, at) = (self.secrets(&found)?, self.clock.now());
+            let mut secrets = before.clone();
+            if !change(&mut secrets, self.trust.believed(at))? {
+                return Ok(secrets);
+            }
+            let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
+            let idempotency = self.idempotency(once);
+            let notices = match tells {
+                true => self.listeners.of_endpoint(&found, "endpoint.updated", json!({})),
+                false => Vec::new(),
+            };
+            let was = found.sealed;
+            let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
+            let action = AuditAction { name: action.into(), ..change.audit_action() }
+                .with_changes(changes(&before, &secrets));
+            match self.change_as(action, change).await {
+                // Somebody else was first: what they wrote must stay.
+                Err(ChangeError::Unsettled) => tries.again().await?,
+                Ok(Repeat::Of(_)) => {
+                    let now = self.store.endpoint(app, endpoint.to_string()).await?;
+                    return self.secrets(&now.ok_or(ChangeError::NotFound)?);
+                }
+                other => return other.map(|_| secrets),
+            }
+        }
+    }
+}
+
+/// Which secrets are others now, without what they are.
+fn changes(before: &Secrets, after: &Secrets) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    if before.key.public_text() != after.key.public_text() {
+        changes.push(FieldChange::secret("secret", true, true));
+    }
+    let is_same = |one: &Option<Arc<Identity>>, other: &Option<Arc<Identity>>| match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    };
+    if !is_same(&before.identity, &after.identity) {
+        changes.push(FieldChange::secret("mtls", before.identity.is_some(), after.identity.is_some()));
+    }
+    let (was, is) = (before.headers.by_name(), after.headers.by_name());
+    let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
+    let headers = names.into_iter().filter(|name| was.get(*name) != is.get(*name)).map(|name| {
+        FieldChange::secret(format!("headers.{name}"), was.contains_key(name), is.contains_key(name))
+    });
+    changes.extend(headers);
+    changes
+}

@@ -1,0 +1,13 @@
+//! Makes one attempt: reads the payload, signs it, and hands the request to the [`Transport`].
+
+mod attempt;
+mod content;
+mod sent_headers;
+mod target;
+mod transport;
+
+pub(crate) use attempt::{End, Ended, Sender, Start};
+pub(crate) use content::{Contents, HeldContent};
+pub use sent_headers::SentHeaders;
+pub(crate) use target::{Target, origin_of};
+pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};

@@ -1,0 +1,195 @@
+//! A running engine: what programs hold, and what they can do with it.
+
+mod data_folder;
+mod installation;
+mod questions;
+mod start;
+mod stop;
+
+pub use data_folder::{DataFolder, FolderError, key_from_hex};
+pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, default_organization};
+pub(crate) use start::ENCRYPTION_CHECK;
+pub use start::{Parts, StartError};
+
+use crate::aside::Aside;
+use crate::configuration::DirectoryAccess;
+use crate::configuration::Entries;
+use crate::configuration::{Credentials, Uses};
+use crate::delivering::Contents;
+use crate::delivering::Target;
+use crate::housekeeping::ClockWatch;
+use crate::housekeeping::background::Background;
+use crate::inbound::Sources;
+use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::replaying::Replays;
+use crate::replaying::{ByHand, NewResend, ResendError, Resender};
+use crate::scheduling::Inbox;
+use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
+use aldaba_delivery::AppId;
+use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// A running engine. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    intake: Arc<Intake>,
+    sources: Sources,
+    directory: DirectoryAccess,
+    credentials: Credentials,
+    uses: Uses,
+    store: Arc<dyn Store>,
+    policies: Policies,
+    replays: Replays,
+    resender: Resender,
+    profiles: Profiles,
+    event_types: EventTypes,
+    clock: Arc<dyn Clock>,
+    entries: Entries,
+    inbox: Inbox,
+    failed: watch::Sender<bool>,
+    explaining: Aside,
+    patience: Option<Duration>,
+    clock_watch: ClockWatch,
+    background: Background,
+}
+
+impl Engine {
+    /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
+    /// be.
+    pub async fn send(&self, which: &ApplicationRef, event: NewEvent) -> Result<Sent, SendError> {
+        self.0.intake.send(which, event, self.patience()).await
+    }
+
+    /// Hands in several events of one application, in one commit, with a result for each. [`SendError::Late`]: any of them
+    /// may yet be accepted.
+    pub async fn send_many(
+        &self,
+        which: &ApplicationRef,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
+        self.0.intake.send_many(which, events, self.patience()).await
+    }
+
+    /// Accepts an event and makes its application, in one commit: what is refused makes nothing. [`SendError::Late`]: both
+    /// may yet be stored.
+    pub async fn send_with_application(
+        &self,
+        actor: &Actor,
+        new: NewApplication,
+        event: NewEvent,
+    ) -> Result<Sent, SendError> {
+        self.0.intake.send_with_application(actor, new, event, self.patience()).await
+    }
+
+    /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.
+    pub fn directory(&self) -> &DirectoryAccess {
+        &self.0.directory
+    }
+
+    pub fn credentials(&self) -> &Credentials {
+        &self.0.credentials
+    }
+
+    /// An entry for the audit log. The writes that it is handed to leave one row together.
+    pub fn entry(&self, actor: &Actor, action: AuditAction) -> Arc<AuditEntry> {
+        self.0.entries.entry(actor, action)
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    pub fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+
+    pub fn profiles(&self) -> &Profiles {
+        &self.0.profiles
+    }
+
+    pub fn event_types(&self) -> &EventTypes {
+        &self.0.event_types
+    }
+
+    /// One attempt by hand, whatever the delivery's state.
+    pub async fn resend(&self, asked: NewResend) -> Result<ByHand, ResendError> {
+        self.0.resender.clone().resend(asked).await
+    }
+
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.0.resender.vault
+    }
+
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.0.sources
+    }
+
+    pub(crate) fn intake(&self) -> &Intake {
+        &self.0.intake
+    }
+
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.0.inbox
+    }
+
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.0.patience
+    }
+
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.0.intake.contents
+    }
+
+    /// What an attempt at an endpoint would be made with.
+    pub(crate) fn target(&self, endpoint: &Endpoint) -> Target {
+        self.0.resender.target(endpoint)
+    }
+
+    pub fn replays(&self) -> &Replays {
+        &self.0.replays
+    }
+
+    /// What runs beside requests. Programs add tasks of their own, so that all are seen in one place.
+    pub fn background(&self) -> &Background {
+        &self.0.background
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    /// What is thought of the machine's clock.
+    pub fn clock_state(&self) -> Option<ClockState> {
+        self.0.clock_watch.trust.state()
+    }
+
+    /// Trusts the machine's clock, as it is now, and returns when that is on disk.
+    pub async fn trust_clock(&self) -> Result<(), Error> {
+        self.0.clock_watch.trust.trust();
+        self.0.clock_watch.write().await
+    }
+
+    /// Takes deliveries out of the dead letter of an application. How many there were.
+    pub async fn discard(
+        &self,
+        audit: Arc<AuditEntry>,
+        app: AppId,
+        deliveries: Vec<Seq>,
+    ) -> Result<usize, Error> {
+        let (answer, answered) = oneshot::channel();
+        let done = Done::new(move |result| drop(answer.send(result)));
+        self.0.store.discard(app, deliveries, Some(audit), done);
+        answered.await.map_err(|_| Error::Closed)?
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Engine")
+    }
+}

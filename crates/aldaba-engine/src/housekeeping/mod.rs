@@ -1,0 +1,20 @@
+//! What runs beside requests: the list of background tasks, and the tasks that have no stage of their own.
+
+pub(crate) mod background;
+mod clock_trust;
+mod due_times;
+mod expunge;
+mod operational;
+mod orphans;
+mod retention;
+pub(crate) mod sequencing;
+
+pub use background::Background;
+pub use clock_trust::{CLOCK_SETTING, ClockRecord, ClockState, ClockTrust};
+pub(crate) use clock_trust::{ClockWatch, TrustedClock};
+pub(crate) use due_times::DueTimes;
+pub(crate) use operational::{Listeners, Operational, extend, moment};
+pub use operational::{OPERATIONAL_EVENTS, management};
+pub(crate) use orphans::Orphans;
+pub use retention::RetentionOptions;
+pub(crate) use retention::{Retention, Walks};

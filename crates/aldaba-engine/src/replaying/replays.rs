@@ -1,0 +1,296 @@
+//! Replays: what was sent, or was not, goes out again.
+//!
+//! A replay is kept in the store with how far it has come, and a task moves it on step by step. What a
+//! step opens goes to the lanes as if it had just been accepted: throttles, gates and health hold
+//! for it as for everything else.
+
+mod step_queue;
+
+#[cfg(test)]
+mod tests;
+
+use crate::configuration::Entries;
+use crate::housekeeping::background::{self, Background};
+use crate::scheduling::{Event, Inbox, Offer};
+use crate::{ChangeError, Clock, Entropy, Once};
+use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
+use aldaba_store::{
+    Actor, AuditAction, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter,
+    ReplayKind, ReplayState, ReplayStep, ReplayStepped, Store,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use step_queue::{Line, Turns};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// How many deliveries one replay may open. Whoever wants more starts another where it ended.
+pub const MOST_OPENED: u64 = 1_000_000;
+/// Rows that a step looks at. Where that takes the writer more than a few milliseconds it ends earlier.
+const LOOK: usize = 1000;
+/// Deliveries that a step opens.
+const OPEN: usize = 100;
+/// Steps that are asked for at once: one is written while the next waits. Other replays wait for their turn here,
+/// so that what retention removes does not wait behind all of them.
+const AT_ONCE: usize = 2;
+/// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
+/// others.
+const BREATH: Duration = Duration::from_millis(5);
+/// The same, as a multiple of the step's time.
+const BREATH_FACTOR: u32 = 4;
+/// How long until something that the store could not do is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Rows that one read of a count looks at, and that a count looks at in all.
+const COUNT_SLICE: usize = 20_000;
+const COUNT_MOST: usize = 1_000_000;
+/// How long a count goes on: somebody waits for it.
+const COUNT_LONGEST: Duration = Duration::from_secs(10);
+
+/// What to replay.
+#[derive(Clone, Debug)]
+pub struct NewReplay {
+    pub org: OrgId,
+    pub app: AppId,
+    pub endpoint: EndpointId,
+    pub kind: ReplayKind,
+    pub filter: ReplayFilter,
+    /// Deliveries that it opens in a second, at most.
+    pub rate: u32,
+}
+
+/// How many deliveries a replay would open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub count: u64,
+    /// There are more; they were not counted.
+    pub at_least: bool,
+}
+
+/// The engine's side of replays.
+#[derive(Clone)]
+pub struct Replays(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    inbox: Inbox,
+    entries: Entries,
+    idempotency_kept: Duration,
+    background: Background,
+    turns: Turns,
+    /// Replays begin on the thread that has written them.
+    runtime: Handle,
+}
+
+impl Replays {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        inbox: Inbox,
+        entries: Entries,
+        idempotency_kept: Duration,
+        background: Background,
+    ) -> Self {
+        let turns = Turns::new(AT_ONCE);
+        let runtime = Handle::current();
+        Self(Arc::new(Inner {
+            store,
+            clock,
+            entropy,
+            inbox,
+            entries,
+            idempotency_kept,
+            background,
+            turns,
+            runtime,
+        }))
+    }
+
+    /// Goes on with what a former life of the server has left.
+    pub(crate) fn resume(&self, running: &[Replay]) {
+        for replay in running {
+            self.run(replay);
+        }
+    }
+
+    /// Starts a replay. With a key that was used before: the one that was started then.
+    pub async fn start(&self, actor: &Actor, new: NewReplay, once: Once) -> Result<Replay, ChangeError> {
+        let replay = self.planned(new);
+        let expires_at = replay.created_at + self.0.idempotency_kept;
+        let idempotency = once.map(|digest| IdempotencyKey { digest, expires_at });
+        let change = Change::StartReplay { replay: replay.clone(), idempotency };
+        let (replays, begins) = (self.clone(), replay.clone());
+        let begin = move |changed: &Changed| {
+            if let Changed::Done { .. } = changed {
+                replays.run(&begins);
+            }
+        };
+        match self.change(actor, change.audit_action(), change, begin).await? {
+            Changed::Done { .. } => Ok(replay),
+            Changed::Repeated { resource } => {
+                let id = ReplayId::from_bytes(resource);
+                let before = self.0.store.replay(replay.org, id).await?;
+                before.ok_or_else(|| ChangeError::MadeAndGone(id.to_string()))
+            }
+            Changed::TooMany => Err(ChangeError::TooManyReplays),
+            _ => Err(ChangeError::NotFound),
+        }
+    }
+
+    /// What it would open, without opening anything.
+    pub async fn count(&self, new: NewReplay) -> Result<Counted, ChangeError> {
+        let replay = self.planned(new);
+        let begun = self.0.clock.monotonic();
+        let is_over = || self.0.clock.monotonic().saturating_sub(begun) >= COUNT_LONGEST;
+        let (mut count, mut rows, mut after) = (0, 0, None);
+        // A read may end long before it has looked at so many rows.
+        while rows < COUNT_MOST && !is_over() {
+            let page = self.0.store.count_replay(replay.clone(), after, COUNT_SLICE).await?;
+            count += page.matched;
+            rows += page.rows;
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(Counted { count, at_least: false }),
+            }
+        }
+        Ok(Counted { count, at_least: true })
+    }
+
+    /// `false`: it was over already.
+    pub async fn cancel(&self, actor: &Actor, replay: &Replay) -> Result<bool, ChangeError> {
+        let at = self.0.clock.now();
+        let change = Change::CancelReplay { org: replay.org, replay: replay.id, at };
+        let action = change.audit_action().of_app(replay.app).at_endpoint(replay.endpoint);
+        match self.change(actor, action, change, |_| ()).await? {
+            Changed::Done { .. } => Ok(true),
+            Changed::Stale => Ok(false),
+            _ => Err(ChangeError::NotFound),
+        }
+    }
+
+    /// A replay of what has died for an endpoint, for the resume that ends its outage.
+    pub(crate) fn recovery(&self, endpoint: &Endpoint, rate: u32) -> Replay {
+        let filter = ReplayFilter { dead: true, ..ReplayFilter::nothing(self.0.clock.now()) };
+        let (org, app, endpoint, kind) = (endpoint.org, endpoint.app, endpoint.id, ReplayKind::Recover);
+        self.planned(NewReplay { org, app, endpoint, kind, filter, rate })
+    }
+
+    fn planned(&self, new: NewReplay) -> Replay {
+        let NewReplay { org, app, endpoint, kind, filter, rate } = new;
+        let now = self.0.clock.now();
+        Replay {
+            id: ReplayId::new(now, self.0.entropy.bytes()),
+            org,
+            app,
+            endpoint,
+            kind,
+            filter,
+            rate,
+            state: ReplayState::Running,
+            reached: None,
+            looked_at: 0,
+            opened: 0,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// `then` follows the commit, whether or not anybody still waits for the answer.
+    async fn change(
+        &self,
+        actor: &Actor,
+        action: AuditAction,
+        change: Change,
+        then: impl FnOnce(&Changed) + Send + 'static,
+    ) -> Result<Changed, Error> {
+        let (answer, answered) = oneshot::channel();
+        let done = Done::new(move |result: Result<Changed, Error>| {
+            if let Ok(changed) = &result {
+                then(changed);
+            }
+            let _ = answer.send(result);
+        });
+        let entry = self.0.entries.entry(actor, action);
+        self.0.store.change(change, Some(entry), done);
+        answered.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Moves it on until it is over.
+    pub(crate) fn run(&self, replay: &Replay) {
+        let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
+        let line = self.0.turns.line(replay.app);
+        self.0.runtime.spawn(async move {
+            inner.background.supervised(background::REPLAYS, || inner.run(id, rate, &line)).await;
+        });
+    }
+}
+
+impl Inner {
+    async fn run(&self, id: ReplayId, rate: u32, line: &Line) {
+        // Small steps for a low rate, so that it does not come in bursts.
+        let open = usize::try_from(rate / 10).unwrap_or(OPEN).clamp(1, OPEN);
+        loop {
+            // For the step alone: a slow replay must not keep others from moving.
+            let Some(turn) = self.turns.next(line).await else { return };
+            let begun = self.clock.monotonic();
+            let stepped = self.step(id, open).await;
+            let took = self.clock.monotonic().saturating_sub(begun);
+            let of_application = turn.of_application();
+            match stepped {
+                Ok(ReplayStepped { replay: Some(replay), opened })
+                    if replay.state == ReplayState::Running =>
+                {
+                    if opened.is_empty() {
+                        // The application's others wait as well: all its walks together leave the writer to
+                        // others.
+                        tokio::time::sleep(BREATH.max(took * BREATH_FACTOR)).await;
+                        continue;
+                    }
+                    drop(of_application);
+                    let share = Duration::from_secs(1) * opened.len() as u32 / rate;
+                    tokio::time::sleep(share.max(BREATH)).await;
+                }
+                Ok(ReplayStepped { replay: Some(replay), .. }) => {
+                    tracing::info!(replay = %replay.id, endpoint = %replay.endpoint, opened = replay.opened,
+                        looked_at = replay.looked_at, state = ?replay.state, "a replay is over");
+                    return;
+                }
+                Ok(_) | Err(Error::Closed) => return,
+                Err(error) => {
+                    drop(of_application);
+                    tracing::debug!(%error, replay = %id, "a replay waits for the store");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn step(&self, id: ReplayId, open: usize) -> Result<ReplayStepped, Error> {
+        let step = ReplayStep { id, look: LOOK, open, most: MOST_OPENED, now: self.clock.now() };
+        let (answer, answered) = oneshot::channel();
+        let inbox = self.inbox.clone();
+        let done = Done::new(move |result: Result<ReplayStepped, Error>| {
+            // Lanes hear of it in the order of the commits.
+            if let Ok(ReplayStepped { replay: Some(replay), opened }) = &result
+                && !opened.is_empty()
+            {
+                let offer = |waiting| Offer { endpoint: replay.endpoint, waiting, content: None };
+                inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
+                if opened.iter().any(|waiting| waiting.sequence.is_none()) {
+                    inbox.send(Event::ForLater);
+                }
+            }
+            let _ = answer.send(result);
+        });
+        self.store.step_replay(step, done);
+        answered.await.map_err(|_| Error::Closed)?
+    }
+}
+
+impl std::fmt::Debug for Replays {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Replays")
+    }
+}

@@ -1,0 +1,310 @@
+//! Ends what waits past its stop date: behind a hold, an ordered head, a rate, a cap, or a server that was off.
+//!
+//! A *search* is about one endpoint. It reads what has waited too long, in slices, and hands each slice to the
+//! dispatcher, which takes the deliveries out of their lane and has their ends written as records like any other. Lanes
+//! in memory plan their searches themselves (`scheduler/expiry.rs`). A walk over all endpoints finds what no lane knows of:
+//! deliveries that are due later than a stop date which has become an earlier one. Where that stop date comes before the
+//! next walk, it plans a search right after it.
+
+use crate::housekeeping::Listeners;
+use crate::housekeeping::background::{Background, StoreClosed, Task};
+use crate::recording::recorder::{self, Written};
+use crate::scheduling::cancel::ended;
+use crate::scheduling::lane::Searched;
+use crate::scheduling::task::{Dispatcher, Event, Inbox};
+use crate::{Clock, ClockTrust, Policies};
+use aldaba_delivery::{
+    AppId, Delivery, EndpointId, Ordering, OrgId, PendingAttempt, Reason, StopRule, Timestamp,
+};
+use aldaba_store::{
+    Done, DueQuery, Endpoint, Error, KeptEndpoint, LanePosition, Notice, PendingDelivery, Record, Recorded,
+    Seq, StartedCursor, StartedPage, StartedQuery, Store,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+/// Deliveries that end in one commit.
+const SLICE: usize = 100;
+/// The shortest pause between two slices of an endpoint. One that takes longer is followed by a longer pause.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Endpoints that one read of the walk names.
+const ENDPOINTS: usize = 500;
+/// How often all endpoints are walked.
+const WALK_INTERVAL: Duration = Duration::from_secs(600);
+/// How long until something that the store could not do is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Where to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SearchFor {
+    pub(crate) endpoint: EndpointId,
+    /// Nothing is sent to it before this moment: what would be past its stop date then ends now.
+    pub(crate) until: Timestamp,
+}
+
+/// Deliveries of one endpoint to be ended.
+pub(crate) struct Expired {
+    search: SearchFor,
+    app: AppId,
+    rule: StopRule,
+    ordering: Ordering,
+    /// Each with what the organization hears of it.
+    waiting: Vec<(PendingDelivery, Option<Notice>)>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Expirer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) trust: ClockTrust,
+    pub(crate) policies: Policies,
+    pub(crate) inbox: Inbox,
+    pub(crate) listeners: Listeners,
+    pub(crate) background: Background,
+    /// A policy was changed: stop dates may be earlier ones.
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl Task for Expirer {
+    const NAME: &'static str = "stop-dates";
+
+    /// Walks all endpoints now and then, and when a policy was changed.
+    async fn run(&mut self) -> StoreClosed {
+        loop {
+            let pause = match self.walk().await {
+                Ok(()) => WALK_INTERVAL,
+                Err(Error::Closed) => return StoreClosed,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for what is past its stop date; trying again");
+                    RETRY_DELAY
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.changed.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+impl Expirer {
+    /// Searches for a lane, which hears of the end.
+    pub(crate) fn spawn(&self, search: SearchFor) {
+        let expirer = self.clone();
+        tokio::spawn(async move {
+            let searched = expirer.background.supervised(Self::NAME, || expirer.search(search)).await;
+            if let Err(error) = &searched
+                && *error != Error::Closed
+            {
+                let endpoint = search.endpoint;
+                tracing::warn!(%error, %endpoint, "cannot end what is past its stop date; trying again");
+            }
+            expirer.inbox.send(Event::Searched(search.endpoint, searched.ok()));
+        });
+    }
+
+    /// Ends what waits for an endpoint and is past its stop date.
+    async fn search(&self, search: SearchFor) -> Result<Searched, Error> {
+        let found = self.store.lane_endpoints(vec![search.endpoint]).await?.pop();
+        let Some(endpoint) = found.filter(|endpoint| !endpoint.deleted) else {
+            return Ok(Searched { stop_after: None, held: false, ended: 0, oldest: None });
+        };
+        let rule = self.rule(&endpoint);
+        let mut searched =
+            Searched { stop_after: rule.policy.limit.stop_after, held: rule.holds(), ended: 0, oldest: None };
+        let Some(before) = rule.started_before(search.until) else {
+            // What was let go counts from then. What is held has not been looked at.
+            let oldest = Timestamp::MIN;
+            searched.oldest = Some(if searched.held { oldest } else { rule.clock_start(oldest) });
+            return Ok(searched);
+        };
+        let mut after = rule.release_owed_until().map(|due_at| {
+            let turn = LanePosition { due_at, seq: Seq(i64::MAX) };
+            StartedCursor::Untried(turn)
+        });
+        loop {
+            let began = self.clock.monotonic();
+            let page = self.page(&endpoint, before, after).await?;
+            searched.oldest = searched.oldest.into_iter().chain(page.rest_since).min();
+            let mut waiting = page.waiting;
+            waiting.retain(|waiting| rule.ends(&wait(waiting), search.until));
+            searched.ended += self.end(search, &endpoint, &rule, waiting).await?;
+            after = page.next;
+            if after.is_none() {
+                searched.oldest = searched.oldest.map(|oldest| rule.clock_start(oldest));
+                return Ok(searched);
+            }
+            tokio::time::sleep(PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
+        }
+    }
+
+    fn rule(&self, endpoint: &Endpoint) -> StopRule {
+        endpoint.state().stop_rule(self.policies.of(endpoint.org, &endpoint.config.policy))
+    }
+
+    /// Where nothing may overtake what ends without success, only the first can end: all others are held then.
+    async fn page(
+        &self,
+        endpoint: &Endpoint,
+        before: Timestamp,
+        after: Option<StartedCursor>,
+    ) -> Result<StartedPage, Error> {
+        if !endpoint.config.ordering.blocks() {
+            let query = StartedQuery { endpoint: endpoint.id, before, after, limit: SLICE };
+            return self.store.started_before(query).await;
+        }
+        let head = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
+        let waiting = self.store.due(head).await?;
+        let rest_since = waiting.first().map(|head| head.clock_start);
+        Ok(StartedPage { waiting, next: None, rest_since })
+    }
+
+    /// How many deliveries have ended.
+    async fn end(
+        &self,
+        search: SearchFor,
+        endpoint: &Endpoint,
+        rule: &StopRule,
+        waiting: Vec<PendingDelivery>,
+    ) -> Result<usize, Error> {
+        if waiting.is_empty() {
+            return Ok(0);
+        }
+        let mut notices = self.notices(endpoint, &waiting).await?;
+        let waiting = waiting.into_iter().map(|waiting| (waiting, notices.remove(&waiting.seq))).collect();
+        let (app, ordering) = (endpoint.app, endpoint.config.ordering);
+        let expired = Box::new(Expired { search, app, rule: rule.clone(), ordering, waiting });
+        let ended = self.inbox.ask(|answer| Event::Expired(expired, answer)).await;
+        ended.unwrap_or(Err(Error::Closed))
+    }
+
+    /// What the organization is told of each, if it wants to hear.
+    async fn notices(
+        &self,
+        endpoint: &Endpoint,
+        waiting: &[PendingDelivery],
+    ) -> Result<HashMap<Seq, Notice>, Error> {
+        if !self.listeners.wants(endpoint.org) {
+            return Ok(HashMap::new());
+        }
+        let seqs = waiting.iter().map(|waiting| waiting.seq).collect();
+        let views = self.store.delivery_views(endpoint.app, seqs).await?;
+        let notice = |view: &aldaba_store::DeliveryView| {
+            let whose: (OrgId, AppId, EndpointId) = (endpoint.org, endpoint.app, endpoint.id);
+            recorder::ended_unsent(whose, view.status.message, view.last.as_ref())
+        };
+        Ok(views.iter().map(|view| (view.status.seq, notice(view))).collect())
+    }
+
+    async fn walk(&self) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let began = self.clock.monotonic();
+            let page = self.store.kept_endpoints(after, ENDPOINTS).await?;
+            let now = self.clock.now();
+            let asked: Vec<_> = page
+                .iter()
+                .filter_map(|endpoint| self.started_before(endpoint, now + WALK_INTERVAL))
+                .collect();
+            if !asked.is_empty() && self.trust.may_end_by_time() {
+                for endpoint in self.store.have_started_before(asked).await? {
+                    let searched = self.search(SearchFor { endpoint, until: now }).await?;
+                    self.inbox.send(Event::Walked(endpoint, searched));
+                }
+            }
+            if page.len() < ENDPOINTS {
+                return Ok(());
+            }
+            after = page.last().map(|endpoint| (endpoint.app, endpoint.id));
+            tokio::time::sleep(PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
+        }
+    }
+
+    /// Whether anything can be past its stop date at a moment, as far as the policy says.
+    fn started_before(&self, endpoint: &KeptEndpoint, at: Timestamp) -> Option<(EndpointId, Timestamp)> {
+        let before = self.policies.of(endpoint.org, &endpoint.policy).limit.started_before(at)?;
+        (!endpoint.deleted).then_some((endpoint.id, before))
+    }
+}
+
+impl Dispatcher {
+    /// Takes deliveries out of their lane and has their ends written. One in flight is left alone: its attempt
+    /// decides.
+    pub(crate) fn expire(
+        &mut self,
+        expired: Expired,
+        answer: oneshot::Sender<Result<usize, Error>>,
+        now: Timestamp,
+    ) {
+        let Expired { search: SearchFor { endpoint, until }, app, rule, ordering, waiting } = expired;
+        let blocks = ordering.blocks();
+        if !self.turns.trust.may_end_by_time() || !self.turns.may_end_expired(endpoint) {
+            return drop(answer.send(Ok(0)));
+        }
+        // What the lane knows is newer than what was read.
+        let (rule, until) = self.turns.stop_rule(endpoint, now).unwrap_or((rule, until));
+        if blocks && self.turns.has_flights(endpoint) {
+            return drop(answer.send(Ok(0)));
+        }
+        let mut records = Vec::new();
+        for (read, notice) in waiting.into_iter().filter(|(waiting, _)| rule.ends(&wait(waiting), until)) {
+            let Some(waiting) = self.turns.withdraw(endpoint, app, read, now) else { continue };
+            let record = ended(app, endpoint, &waiting, Reason::StopDate, now);
+            // Where the lane is awake, what it knows of the health counts.
+            let mut known = self.turns.health(endpoint).map(|(known, _)| known);
+            let before = known.as_deref().unwrap_or(&rule.health);
+            let health = before.after_ending(ordering, record.transition.ending(), now);
+            if let (Some(known), Some(health)) = (&mut known, &health) {
+                known.clone_from(health);
+            }
+            records.push(Record { notices: notice.into_iter().collect(), health, ..record });
+        }
+        if records.is_empty() {
+            return drop(answer.send(Ok(0)));
+        }
+        let (inbox, news, copies) =
+            (self.inbox.clone(), self.recorder.listeners.news.clone(), records.clone());
+        let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
+            news.notify_one();
+            match result {
+                Ok(recorded) => {
+                    let mut ends = Vec::with_capacity(recorded.len());
+                    for (record, recorded) in copies.into_iter().zip(recorded) {
+                        match recorded {
+                            // Searching for it again would find it without end.
+                            Recorded::Refused(_) => {
+                                let written = Written { record, again: None, result: Ok(recorded) };
+                                inbox.send(Event::Recorded(Box::new(written)));
+                            }
+                            _ => ends.push((endpoint, record.seq, recorded == Recorded::Applied)),
+                        }
+                    }
+                    let ended = ends.iter().filter(|(_, _, ended)| *ended).count();
+                    if blocks {
+                        // A lane at rest may be reading its endpoint as it was before.
+                        inbox.send(Event::Altered(endpoint));
+                    }
+                    inbox.send(Event::Withdrawn(ends));
+                    let _ = answer.send(Ok(ended));
+                }
+                Err(error) => {
+                    // As for every result: nothing is sent until it is on disk.
+                    for record in copies {
+                        let written = Written { record, again: None, result: Err(error.clone()) };
+                        inbox.send(Event::Recorded(Box::new(written)));
+                    }
+                    let _ = answer.send(Err(error));
+                }
+            }
+        });
+        self.store.record(records, done);
+    }
+}
+
+pub(crate) fn wait(waiting: &PendingDelivery) -> PendingAttempt {
+    let PendingDelivery { due_at, attempts, clock_start, replayed, .. } = *waiting;
+    PendingAttempt { delivery: Delivery { attempts, clock_start }, due_at, replayed }
+}

@@ -1,0 +1,28 @@
+//! What the gates hold back, for those who want to know, and what happens when a hand opens one.
+
+use crate::scheduling::gates::Behind;
+use crate::scheduling::scheduler::Turns;
+use aldaba_delivery::{Gate, GateKey, Timestamp};
+
+/// An origin that is held back, with what waits behind it as far as it is in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldHost {
+    pub key: GateKey,
+    pub gate: Gate,
+    /// The failure that the present hold comes from.
+    pub why: String,
+    /// Of those who were asked about.
+    pub behind: Behind,
+}
+
+impl Turns {
+    /// Gates were opened by a hand: whoever waited behind them looks again.
+    pub(crate) fn released(&mut self, gates: &[GateKey], now: Timestamp) {
+        let mut woken: Vec<_> = gates.iter().flat_map(|key| self.gates.release(key, now)).collect();
+        woken.sort_unstable();
+        woken.dedup();
+        for endpoint in woken {
+            self.wake(endpoint);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Nothing leaves for what is deleted.
+
+use super::*;
+
+#[test]
+fn an_older_read_does_not_bring_a_deleted_endpoint_back() {
+    let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
+    let mut turns = Turns::new(Options::default(), Gates::default());
+    turns.open(endpoint, old_target().app, now);
+    assert!(matches!(turns.run_once(now)[..], [Action::Read(_), Action::Refill(_)]));
+    turns.removed(endpoint, old_target().app, now);
+    turns.opened(endpoint, old_target(), Health::default(), now);
+    let message = MessageId::from_bytes([3; 20]);
+    let waiting = PendingDelivery {
+        seq: Seq(1),
+        message,
+        due_at: now,
+        attempts: 0,
+        clock_start: now,
+        replayed: false,
+        sequence: Some(Seq(1)),
+    };
+    turns.refilled(endpoint, &[waiting], Options::default().lane_buffer);
+    assert!(matches!(turns.run_once(now)[..], [Action::End(_, Reason::Cancelled)]));
+}
+
+#[test]
+fn the_lanes_of_a_deleted_application_send_nothing_more_though_none_of_them_is_told() {
+    let now = Timestamp::from_millis(0);
+    let mut world = with_lanes(1000, 4, 10, |lane| lane / 2);
+    let (gone, other) = (AppId::from_bytes([0; 20]), AppId::from_bytes([1; 20]));
+    let started = world.started();
+    assert_eq!(started.len(), 32, "each lane has its width, and two more in line");
+    world.turns.application_removed(gone);
+    let Some(waits) = world.turns.lanes[&lane_id(0)].awake.as_ref().map(|awake| awake.target.clone()) else {
+        panic!("it is awake");
+    };
+    let start = Start {
+        endpoint: lane_id(0),
+        target: waits,
+        waiting: row_of(0, 0),
+        content: None,
+        standing: crate::scheduling::lane::Standing::Fresh,
+    };
+    assert_eq!(
+        world.turns.may_start(&start, now),
+        MayStart::No,
+        "one that had its turn, and read its payload"
+    );
+    for start in started {
+        world.end(start, true);
+    }
+    let actions = world.turns.run_once(now);
+    let sent =
+        actions.iter().filter(|action| matches!(action, Action::Attempt(start) if start.target.app == other));
+    let ended =
+        actions.iter().filter(|action| matches!(action, Action::End(start, _) if start.target.app == gone));
+    assert_eq!((sent.count(), ended.count(), actions.len()), (4, 4, 8));
+}
+
+#[test]
+fn a_deleted_application_is_remembered_as_long_as_it_has_lanes() {
+    let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([0; 20]));
+    let mut world = with_lanes(1000, 1, 1, |_| 0);
+    let [start] = world.started()[..] else { panic!("it sends") };
+    world.turns.application_removed(app);
+    let later = now + Duration::from_secs(3600);
+    world.turns.forget_idle(later, later);
+    assert!(world.turns.gone.contains(&app), "one of its requests is still under way");
+    world.end(start, true);
+    assert!(world.started().is_empty());
+    world.turns.forget_idle(later, later);
+    assert!(world.turns.gone.is_empty() && world.turns.lanes.is_empty());
+    // What is ended for it needs no lane.
+    world.turns.application_removed(app);
+    assert_eq!(world.turns.withdraw(lane_id(7), app, row_of(7, 0), now), Some(row_of(7, 0)));
+    world.turns.withdrawn(lane_id(7), row_of(7, 0).seq, true, now);
+    assert!(world.turns.lanes.is_empty());
+}

@@ -1,0 +1,14 @@
+//! Applications: the tenants that messages and endpoints belong to.
+
+mod routes;
+pub(crate) mod target;
+
+pub(crate) use routes::{ApplicationIn, read};
+
+use crate::api::routing::route::Route;
+
+/// The operations of this resource.
+pub(crate) fn routes() -> Vec<Route> {
+    let parts = [routes::routes()];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,227 @@
+//! Attempts: one of them, and how they are shown.
+
+use crate::api::message::MessageOut;
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
+use crate::api::request::query::WithContent;
+use crate::api::response::page::{Listed, PageQuery};
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp, split_timeout};
+use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Endpoint, Message, Order, Page, Trigger};
+use axum::extract::State;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::StatusCode;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+pub(crate) fn routes() -> Vec<Route> {
+    const ONE: &str = "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}";
+    const HEADERS: &str = "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/headers";
+    const CONTENT: &str = "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content";
+    vec![
+        Route::get(ONE, Access::Read, show)
+            .named("v1.message-attempt.get", "Shows an attempt")
+            .answers::<AttemptOut<'_>>(StatusCode::OK),
+        Route::get(HEADERS, Access::ReadSecrets, headers)
+            .named(
+                "v1.message-attempt.get-headers",
+                "Shows the headers that an attempt was made with, worked out again from how its endpoint is set up now",
+            )
+            .answers::<AttemptHeadersOut>(StatusCode::OK),
+        Route::delete(CONTENT, Access::Erase, expunge)
+            .named("v1.message-attempt.expunge-content", "Deletes what came back to an attempt for good")
+            .answers_nothing(),
+    ]
+}
+
+/// Statuses as they travel. An attempt is a success or a failure; a message that waits for its next attempt is
+/// being sent.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Status {
+    pub(crate) status: u8,
+    pub(crate) status_text: &'static str,
+}
+
+impl Status {
+    pub(crate) const SUCCESS: Self = Self { status: 0, status_text: "success" };
+    pub(crate) const PENDING: Self = Self { status: 1, status_text: "pending" };
+    pub(crate) const FAIL: Self = Self { status: 2, status_text: "fail" };
+    pub(crate) const SENDING: Self = Self { status: 3, status_text: "sending" };
+    pub(crate) const CANCELED: Self = Self { status: 4, status_text: "canceled" };
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AttemptOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
+    id: AttemptId,
+    #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
+    msg_id: MessageId,
+    #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
+    endpoint_id: EndpointId,
+    url: &'a str,
+    response: Cow<'a, str>,
+    response_status_code: u16,
+    response_duration_ms: u64,
+    #[serde(flatten)]
+    status: Status,
+    /// Why it failed, in words; null for a success. Every timeout reads `Request timeout`.
+    error: Option<&'a str>,
+    /// Which part of the request took too long, where the error is a timeout.
+    error_detail: Option<&'a str>,
+    /// 0: it was its turn; 1: made by hand, or the first that a replay has made.
+    trigger_type: u8,
+    #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+    /// Where it was asked for, without its payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg: Option<MessageOut<'a>>,
+}
+
+pub(crate) fn render<'a>(attempt: &'a Attempt, url: &'a str, content: WithContent) -> AttemptOut<'a> {
+    render_with(attempt, url, content, None)
+}
+
+pub(crate) fn render_with<'a>(
+    attempt: &'a Attempt,
+    url: &'a str,
+    content: WithContent,
+    msg: Option<MessageOut<'a>>,
+) -> AttemptOut<'a> {
+    let (error, error_detail) = split_timeout(&attempt.error);
+    AttemptOut {
+        id: attempt.id,
+        msg_id: attempt.message,
+        endpoint_id: attempt.endpoint,
+        url,
+        response: if content.0 { response(attempt) } else { "{}".into() },
+        response_status_code: attempt.status_code.unwrap_or(0),
+        response_duration_ms: millis(attempt.duration),
+        status: if attempt.success { Status::SUCCESS } else { Status::FAIL },
+        error: (!attempt.error.is_empty()).then_some(error),
+        error_detail,
+        trigger_type: match attempt.trigger {
+            Trigger::Scheduled => 0,
+            Trigger::Manual | Trigger::Replay => 1,
+        },
+        timestamp: attempt.started_at,
+        msg,
+    }
+}
+
+/// What came back as text: bytes that are none as base64, and where nothing came, why.
+fn response(attempt: &Attempt) -> Cow<'_, str> {
+    if attempt.status_code.is_none() && attempt.response.is_empty() {
+        return attempt.error.as_str().into();
+    }
+    match std::str::from_utf8(&attempt.response) {
+        Ok(text) => text.into(),
+        // The kept part may end inside a character; that does not make it binary.
+        Err(error) if error.error_len().is_none() => String::from_utf8_lossy(&attempt.response),
+        Err(_) => BASE64_STANDARD.encode(&attempt.response).into(),
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The newest attempts, newest first.
+pub(crate) async fn newest(api: &Api, scope: AttemptScope, limit: usize) -> Result<Vec<Attempt>, Error> {
+    let page = Page { after: None, limit };
+    Ok(api.engine.store().attempts(AttemptsQuery::all(scope, page, Order::Descending)).await?.items)
+}
+
+pub(crate) async fn read(
+    api: &Api,
+    scope: AttemptScope,
+    query: &PageQuery<AttemptId>,
+) -> Result<Listed<Attempt>, Error> {
+    let (page, order) = query.ask(Order::Descending);
+    let found = api.engine.store().attempts(AttemptsQuery::all(scope, page, order)).await?;
+    Ok(query.list_walked(found.items, found.stopped, |attempt| attempt.id))
+}
+
+/// An attempt of a message of an application.
+async fn find(
+    api: &Api,
+    caller: &Caller,
+    (app, message, attempt): (String, String, String),
+) -> Result<(Message, Attempt), Error> {
+    let app = api.application(caller, app).await?.id;
+    let message = api.message(app, message).await?;
+    let found = match attempt.parse() {
+        Ok(id) => api.engine.store().attempt(message.id, id).await?,
+        Err(_) => None,
+    };
+    Ok((message, found.ok_or_else(|| Error::not_found("The message has no such attempt; GET /api/v1/app/{app_id}/attempt/msg/{msg_id} lists those that it has"))?))
+}
+
+/// Deleted or not.
+async fn endpoint_of(api: &Api, attempt: &Attempt) -> Result<Option<Endpoint>, Error> {
+    Ok(api.engine.store().lane_endpoints(vec![attempt.endpoint]).await?.pop())
+}
+
+async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String, String)>,
+) -> Result<Response, Error> {
+    let (_, attempt) = find(&api, &caller, keys).await?;
+    let endpoint = endpoint_of(&api, &attempt).await?;
+    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
+    Ok(json::answer(StatusCode::OK, &render(&attempt, url, WithContent(true))))
+}
+
+/// Headers are not kept with an attempt.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttemptHeadersOut {
+    /// As they follow from the attempt, its message and how its endpoint is set up now. Where that was changed since,
+    /// or its secret rotated, they may differ from what was sent; the signature of a deleted payload is not known.
+    sent_headers: BTreeMap<String, String>,
+    /// Always null: they are not kept.
+    response_headers: Option<Vec<Vec<String>>>,
+    /// The names of headers whose values are not shown.
+    sensitive: Vec<String>,
+}
+
+async fn headers(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String, String)>,
+) -> Result<Response, Error> {
+    let (message, attempt) = find(&api, &caller, keys).await?;
+    let endpoint = endpoint_of(&api, &attempt).await?;
+    let endpoint = endpoint.ok_or_else(|| Error::not_found("The attempt's endpoint is not kept any more"))?;
+    let sent = api.engine.sent_headers(&endpoint, &message, &attempt).await?;
+    let out = AttemptHeadersOut {
+        sent_headers: sent.shown.into_iter().collect(),
+        response_headers: None,
+        sensitive: sent.sensitive,
+    };
+    Ok(json::answer(StatusCode::OK, &out))
+}
+
+async fn expunge(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String, String)>,
+) -> Result<StatusCode, Error> {
+    let (message, attempt) = find(&api, &caller, keys).await?;
+    api.engine.expunge_attempt(caller.actor(), message.app, (message.id, attempt.id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

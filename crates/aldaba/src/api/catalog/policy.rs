@@ -1,0 +1,354 @@
+//! Policies: what endpoints can name, and what each would do.
+
+use super::Kind;
+use crate::api::catalog;
+use crate::api::request::body::Pending;
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
+use crate::api::request::query::Query;
+use crate::api::request::variant::Variant;
+use crate::api::response::error::Problem;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::{Form, Route, example};
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::policy::{BUILTIN_NAMES, Preview, SeededChances};
+use aldaba_delivery::{Ending, Policy, PolicyError, format_duration, parse_duration};
+use aldaba_engine::ChangeError;
+use axum::extract::{FromRequestParts, State};
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/policy", Access::Read, list)
+            .named("v1.policy.list", "Lists policies, the built-in ones first")
+            .lists_all::<PolicyOut>(),
+        Route::post("/policy", Access::Administer, create)
+            .named("v1.policy.create", "Makes a policy")
+            .takes::<PolicyIn>()
+            .answers::<PolicyOut>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get("/policy/{policy_name}", Access::Read, show)
+            .named("v1.policy.get", "Shows a policy")
+            .answers::<PolicyOut>(StatusCode::OK),
+        Route::put("/policy/{policy_name}", Access::Administer, put)
+            .named("v1.policy.update", "Puts another policy in its place, or makes it")
+            .takes::<PolicyUpdate>()
+            .answers::<PolicyOut>(StatusCode::OK)
+            .answers::<PolicyOut>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::delete("/policy/{policy_name}", Access::Administer, delete)
+            .named("v1.policy.delete", "Removes a policy that no endpoint uses")
+            .answers_nothing()
+            .may_conflict(),
+        Route::get("/policy/{policy_name}/preview", Access::Read, preview)
+            .named("v1.policy.preview", "Plays a policy through an outage: when each attempt would be made")
+            .query(
+                "outage",
+                Form::Text,
+                "How long the receiver is down, such as `90s` or `2h`; for ever, if not given",
+            )
+            .query("seed", Form::Integer { least: 0, most: i64::MAX }, "Of the chances in it")
+            .answers::<PreviewOut<'_>>(StatusCode::OK),
+    ]
+}
+
+/// A policy: when to try again, what counts as success, when to stop. Spans are written as `500ms`, `5s`, `15m`, `2h` or
+/// `7d`; what is left out is as in `standard`. All fields: [policies](/docs/guides/policies).
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct PolicyIn {
+    #[schema(min_length = 1, max_length = 256)]
+    name: String,
+    /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
+    #[schema(value_type = Object)]
+    schedule: Value,
+    /// How far delays are spread: `{"type": "none"}`, `"full"`, `"addUpTo"` with `most`, `"addPercent"` or
+    /// `"aroundPercent"` with `percent`.
+    #[schema(value_type = Option<Object>)]
+    jitter: Value,
+    /// `attempts`, `stopAfter`.
+    #[schema(value_type = Option<Object>)]
+    limit: Value,
+    /// `connect`, `answer`, `total`.
+    #[schema(value_type = Option<Object>)]
+    timeouts: Value,
+    /// Statuses that are a success.
+    success: Option<Vec<String>>,
+    /// `{"type": "fail"}`, `{"type": "follow", "hops": 5}` or `{"type": "success"}`.
+    #[schema(value_type = Option<Object>)]
+    redirects: Value,
+    /// Statuses that no retry mends.
+    rejects: Option<Vec<String>>,
+    /// What is not HTTP ends the delivery at once.
+    malformed_rejects: Option<bool>,
+    /// A 410 turns the endpoint off.
+    gone_disables: Option<bool>,
+    /// Which answers may ask for a delay: `statuses`, `use` (`lengthen` or `replace`), `shortest`, `longest`; null: none.
+    #[schema(value_type = Option<Object>)]
+    retry_after: Value,
+    /// Whether the host waits while it looks down: `{"type": "apart"}`, `"hostFailures"` with `inARow`, `first` and
+    /// `longest`, or `"delayOver"` with `threshold` and `longest`.
+    #[schema(value_type = Option<Object>)]
+    gate: Value,
+    /// When the endpoint counts as failed: `{"type": "never"}`, `"whenExhausted"`, or `"withoutSuccessFor"` with `span`.
+    #[schema(value_type = Option<Object>)]
+    endpoint_fails: Value,
+    /// How a failed endpoint is tried: `firstGap`, `longestGap`; null: it waits for its owner.
+    #[schema(value_type = Option<Object>)]
+    probe: Value,
+    /// How long deliveries are kept: `delivered` with `for` and `newest`, `dead` with `for`.
+    #[schema(value_type = Option<Object>)]
+    retention: Value,
+}
+
+/// The same, under the name in the path.
+struct PolicyUpdate;
+
+impl ToSchema for PolicyUpdate {}
+
+impl PartialSchema for PolicyUpdate {
+    fn schema() -> RefOr<Schema> {
+        Variant::of::<PolicyIn>("A policy as it is to be; its name is the one in the path.")
+            .optional("name")
+            .into()
+    }
+}
+
+example!(PolicyUpdate, {"schedule": {"type": "exponential", "base": "1s", "factor": 2, "cap": "1h"}, "limit": {"attempts": 8}});
+
+example!(PolicyIn, {
+    "name": "patient",
+    "schedule": {"type": "list", "delays": ["10s", "5m", "1h", "1h"]},
+    "limit": {"attempts": 5, "stopAfter": "1d"},
+});
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct PolicyOut {
+    #[schema(min_length = 1, max_length = 256)]
+    name: String,
+    /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
+    #[schema(value_type = Object)]
+    schedule: Value,
+    /// How far delays are spread: `{"type": "none"}`, `"full"`, `"addUpTo"` with `most`, `"addPercent"` or
+    /// `"aroundPercent"` with `percent`.
+    #[schema(value_type = Object)]
+    jitter: Value,
+    /// `attempts`, `stopAfter`.
+    #[schema(value_type = Object)]
+    limit: Value,
+    /// `connect`, `answer`, `total`.
+    #[schema(value_type = Object)]
+    timeouts: Value,
+    /// Statuses that are a success.
+    success: Vec<String>,
+    /// `{"type": "fail"}`, `{"type": "follow", "hops": 5}` or `{"type": "success"}`.
+    #[schema(value_type = Object)]
+    redirects: Value,
+    /// Statuses that no retry mends.
+    rejects: Vec<String>,
+    /// What is not HTTP ends the delivery at once.
+    malformed_rejects: bool,
+    /// A 410 turns the endpoint off.
+    gone_disables: bool,
+    /// Which answers may ask for a delay: `statuses`, `use` (`lengthen` or `replace`), `shortest`, `longest`; null: none.
+    #[schema(value_type = Object)]
+    retry_after: Value,
+    /// Whether the host waits while it looks down: `{"type": "apart"}`, `"hostFailures"` with `inARow`, `first` and
+    /// `longest`, or `"delayOver"` with `threshold` and `longest`.
+    #[schema(value_type = Object)]
+    gate: Value,
+    /// When the endpoint counts as failed: `{"type": "never"}`, `"whenExhausted"`, or `"withoutSuccessFor"` with `span`.
+    #[schema(value_type = Object)]
+    endpoint_fails: Value,
+    /// How a failed endpoint is tried: `firstGap`, `longestGap`; null: it waits for its owner.
+    #[schema(value_type = Option<Object>)]
+    probe: Value,
+    /// How long deliveries are kept: `delivered` with `for` and `newest`, `dead` with `for`.
+    #[schema(value_type = Object)]
+    retention: Value,
+    built_in: bool,
+}
+
+const KIND: Kind =
+    Kind { word: "policy", plural: "policies", list: "/policy", built_in: &BUILTIN_NAMES, most: 500 };
+
+fn render(policy: &Policy) -> Value {
+    KIND.render(policy.to_json(), &policy.name)
+}
+
+fn find(api: &Api, caller: &Caller, name: &str) -> Result<Policy, Error> {
+    api.engine.policies().get(caller.org(), name).ok_or_else(|| KIND.missing())
+}
+
+/// Where a field such as `schedule.delays[1]` stands in a body.
+fn place(field: &str) -> Vec<&str> {
+    let parts = field.split('.').flat_map(|part| {
+        let (name, index) = part.split_at(part.find('[').unwrap_or(part.len()));
+        [name, index]
+    });
+    ["body"].into_iter().chain(parts.filter(|part| !part.is_empty())).collect()
+}
+
+fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
+    let problem = |error: &PolicyError| Problem::value(&place(&error.field), error.why.clone());
+    Policy::from_request_json(&KIND.read(body, name)?)
+        .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
+}
+
+pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
+    let org = caller.org();
+    let policy = read(&body.read().await?.bytes, None)?;
+    KIND.not_built_in(&policy.name)?;
+    KIND.has_room(api.engine.policies().of_organization(org).len())?;
+    let made = api.directory(&caller).create_policy(org, policy.clone()).await;
+    made.map_err(|error| KIND.refusal(error, &policy.name))?;
+    Ok(json::answer(StatusCode::CREATED, &render(&policy)))
+}
+
+/// Puts a policy in the place of the one with its name, or makes it.
+pub(crate) async fn put(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(name): Ids<String>,
+    body: Pending,
+) -> Result<Response, Error> {
+    let org = caller.org();
+    KIND.not_built_in(&name)?;
+    let policy = read(&body.read().await?.bytes, Some(&name))?;
+    let directory = api.directory(&caller);
+    if api.engine.policies().get(org, &name).is_none() {
+        KIND.has_room(api.engine.policies().of_organization(org).len())?;
+        match directory.create_policy(org, policy.clone()).await {
+            // Somebody else has made it meanwhile.
+            Err(ChangeError::UidTaken) => {}
+            made => {
+                made.map_err(|error| KIND.refusal(error, &name))?;
+                return Ok(json::answer(StatusCode::CREATED, &render(&policy)));
+            }
+        }
+    }
+    let replaced = directory.replace_policy(org, policy.clone()).await;
+    replaced.map_err(|error| KIND.refusal(error, &name))?;
+    Ok(json::answer(StatusCode::OK, &render(&policy)))
+}
+
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(name): Ids<String>,
+) -> Result<StatusCode, Error> {
+    let org = caller.org();
+    KIND.not_built_in(&name)?;
+    let deleted = api.directory(&caller).delete_policy(org, name.clone()).await;
+    deleted.map_err(|error| KIND.refusal(error, &name))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn list(State(api): State<Api>, caller: Caller) -> Response {
+    let policies = api.engine.policies().of_organization(caller.org());
+    catalog::page(&policies.iter().map(render).collect::<Vec<_>>())
+}
+
+pub(crate) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(name): Ids<String>,
+) -> Result<Response, Error> {
+    Ok(json::answer(StatusCode::OK, &render(&find(&api, &caller, &name)?)))
+}
+
+/// What a preview is asked for.
+pub(crate) struct Asked {
+    outage: Option<Duration>,
+    seed: u64,
+}
+
+impl FromRequestParts<Api> for Asked {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        let query = Query::of(parts);
+        let outage = match query.get("outage") {
+            None => None,
+            Some(text) => Some(parse_duration(&text).ok_or_else(|| {
+                let expected = "expected a span such as 500ms, 90s, 15m, 2h or 7d";
+                Problem::value(&["query", "outage"], format!("{expected}; it is {text}"))
+            })?),
+        };
+        let seed = match query.get("seed") {
+            None => 0,
+            Some(text) => {
+                text.parse::<i64>().ok().and_then(|seed| u64::try_from(seed).ok()).ok_or_else(|| {
+                    let expected = format!("expected a whole number from 0 to {}", i64::MAX);
+                    Problem::value(&["query", "seed"], format!("{expected}; it is {text}"))
+                })?
+            }
+        };
+        Ok(Self { outage, seed })
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Planned {
+    attempt: usize,
+    /// Seconds from the first.
+    at: f64,
+    /// The same in words.
+    after: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PreviewOut<'a> {
+    policy: &'a str,
+    outage: Option<String>,
+    seed: u64,
+    attempts: Vec<Planned>,
+    /// Seconds after the first attempt; null: it never arrives.
+    arrives_at: Option<f64>,
+    delivered: bool,
+    /// Why not.
+    reason: Option<&'static str>,
+}
+
+pub(crate) async fn preview(
+    asked: Asked,
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(name): Ids<String>,
+) -> Result<Response, Error> {
+    let policy = find(&api, &caller, &name)?;
+    let mut chances = SeededChances::seeded(asked.seed);
+    let preview = Preview::of(&policy, asked.outage, || chances.draw());
+    let planned = |(number, at): (usize, &Duration)| Planned {
+        attempt: number + 1,
+        at: at.as_secs_f64(),
+        after: format_duration(*at),
+    };
+    let reason = match preview.ending {
+        Ending::Delivered => None,
+        Ending::Dead(reason) => Some(reason.name()),
+    };
+    let body = PreviewOut {
+        policy: &policy.name,
+        outage: asked.outage.map(format_duration),
+        seed: asked.seed,
+        attempts: preview.attempts.iter().enumerate().map(planned).collect(),
+        arrives_at: preview.arrival().map(|at| at.as_secs_f64()),
+        delivered: reason.is_none(),
+        reason,
+    };
+    Ok(json::answer(StatusCode::OK, &body))
+}

@@ -1,0 +1,13 @@
+//! Credentials: API keys, portal tokens, and who a caller is.
+
+pub(crate) mod api_key;
+pub(crate) mod portal;
+pub(crate) mod whoami;
+
+use crate::api::routing::route::Route;
+
+/// The operations of this resource.
+pub(crate) fn routes() -> Vec<Route> {
+    let parts = [api_key::routes(), portal::routes(), whoami::routes()];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,96 @@
+//! Who a caller is, and the end of its token.
+
+use crate::api::request::json;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
+use crate::token::{Caller, CallerCredential, Rights};
+use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
+use aldaba_store::{ActorIdentity, KeyScope};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/auth/whoami", Access::Known, whoami)
+            .named("v1.authentication.whoami", "Says whom the token or key speaks for, and what it may do")
+            .answers::<WhoamiOut<'_>>(StatusCode::OK),
+        Route::post("/auth/logout", Access::Known, logout)
+            .named("v1.authentication.logout", "Ends the token or key that is sent")
+            .answers_nothing(),
+    ]
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct WhoamiOut<'a> {
+    /// The organization.
+    #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
+    env_id: OrgId,
+    /// The one application that it is for, if it is for one.
+    #[serde(serialize_with = "json::optional_text")]
+    #[schema(value_type = Option<String>)]
+    app_id: Option<AppId>,
+    /// `SvixJwt` for signed tokens, `RegionalAuthToken` for API keys: the words that clients know.
+    permission_source: &'static str,
+    session_id: Option<&'a str>,
+    /// Of a key; a signed token of an organization has `admin`.
+    scope: Option<&'static str>,
+    #[serde(serialize_with = "json::optional_text")]
+    #[schema(value_type = Option<String>)]
+    key_id: Option<ApiKeyId>,
+    key_name: Option<&'a str>,
+    /// Of a portal token.
+    capabilities: Option<Vec<&'static str>>,
+    /// Of a portal token.
+    feature_flags: Option<&'a [String]>,
+    #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+async fn whoami(caller: Caller) -> Response {
+    let (scope, capabilities) = match caller.rights() {
+        Rights::Scope(scope) => (Some(KeyScope::name(scope)), None),
+        Rights::Portal(capabilities) => (None, Some(capabilities.names())),
+    };
+    let (permission_source, key_id, expires_at) = match caller.shown() {
+        CallerCredential::Key { id, expires_at } => ("RegionalAuthToken", Some(id), expires_at),
+        CallerCredential::Token { expires_at, .. } => ("SvixJwt", None, expires_at),
+    };
+    let (key_name, session_id) = match &caller.actor().identity {
+        ActorIdentity::Key { name, .. } => (Some(name.as_str()), None),
+        ActorIdentity::PortalToken { session, .. } => (None, session.as_deref()),
+        ActorIdentity::OrganizationToken { .. } | ActorIdentity::CommandLine | ActorIdentity::Program => {
+            (None, None)
+        }
+    };
+    let out = WhoamiOut {
+        env_id: caller.org(),
+        app_id: caller.app(),
+        permission_source,
+        session_id,
+        scope,
+        key_id,
+        key_name,
+        capabilities,
+        feature_flags: caller.feature_flags(),
+        expires_at,
+    };
+    json::answer(StatusCode::OK, &out)
+}
+
+async fn logout(State(api): State<Api>, caller: Caller) -> Result<StatusCode, Error> {
+    let directory = api.directory(&caller);
+    match caller.shown() {
+        CallerCredential::Key { id, .. } => directory.revoke_key(caller.org(), id).await?,
+        CallerCredential::Token { mark, expires_at } => {
+            directory.revoke_token(caller.org(), mark, expires_at).await?
+        }
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,14 @@
+//! Sends a message to a URL named in the request.
+
+pub(crate) mod job;
+mod routes;
+
+pub(crate) use routes::{Record, STATES, ask, check_payload, parts, sent_at};
+
+use crate::api::routing::route::Route;
+
+/// The operations of this resource.
+pub(crate) fn routes() -> Vec<Route> {
+    let parts = [routes::routes(), job::routes()];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,298 @@
+use super::body::{EndpointIn, EndpointPatch, EndpointUpdate, Offer, changes, merge, read, turns_off_again};
+use super::health::{self, HealthOut};
+use crate::api::request::body::Pending;
+use crate::api::request::ids::{self, Ids};
+use crate::api::request::json;
+use crate::api::response::conflict::Subject;
+use crate::api::response::page::PageQuery;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
+use aldaba_engine::{ChangeError, Made};
+use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/endpoint", Access::Read, list)
+            .named("v1.endpoint.list", "Lists the application's endpoints")
+            .ordered()
+            .lists::<EndpointOut<'_>>(),
+        Route::post("/app/{app_id}/endpoint", Access::Manage, create)
+            .keyed()
+            .named("v1.endpoint.create", "Makes an endpoint")
+            .takes::<EndpointIn>()
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get("/app/{app_id}/endpoint/{endpoint_id}", Access::Read, show)
+            .named("v1.endpoint.get", "Shows an endpoint")
+            .answers::<EndpointOut<'_>>(StatusCode::OK),
+        Route::put("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, put)
+            .keyed()
+            .named(
+                "v1.endpoint.update",
+                "Puts another configuration in the place of the endpoint's, or makes it",
+            )
+            .takes::<EndpointUpdate>()
+            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::patch("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, patch)
+            .named("v1.endpoint.patch", "Changes the given fields of an endpoint")
+            .takes::<EndpointPatch>()
+            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .may_conflict(),
+        Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)
+            .named("v1.endpoint.delete", "Removes an endpoint")
+            .answers_nothing(),
+    ]
+}
+
+/// SDKs of the first generation ask for `version` and read `filterTypes` and `rateLimit`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EndpointOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
+    id: EndpointId,
+    uid: Option<&'a str>,
+    url: &'a str,
+    description: &'a str,
+    disabled: bool,
+    when_disabled: &'static str,
+    version: u16,
+    event_types: Option<&'a [String]>,
+    filter_types: Option<&'a [String]>,
+    channels: Option<&'a [String]>,
+    #[schema(value_type = Option<Object>)]
+    filter: Option<&'a RawValue>,
+    throttle_rate: Option<u16>,
+    rate_limit: Option<u16>,
+    policy: &'a str,
+    profile: Option<&'a str>,
+    http2: bool,
+    ordering: &'static str,
+    on_exhausted: Option<&'static str>,
+    /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
+    blocked: bool,
+    #[schema(value_type = Object)]
+    metadata: &'a RawValue,
+    /// `failed` while its health is, else `active`.
+    #[schema(pattern = "^(active|failed)$")]
+    status: &'static str,
+    /// Failures since the last success.
+    failure_count: u32,
+    health: HealthOut<'a>,
+    #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
+    let event_types = some_items(&endpoint.config.event_types);
+    EndpointOut {
+        id: endpoint.id,
+        uid: endpoint.config.uid.as_deref(),
+        url: &endpoint.config.url,
+        description: &endpoint.config.description,
+        disabled: reads_disabled(endpoint),
+        when_disabled: endpoint.config.when_disabled.name(),
+        version: endpoint.config.version,
+        event_types,
+        filter_types: event_types,
+        channels: some_items(&endpoint.config.channels),
+        filter: endpoint.config.filter.as_ref().map(|filter| json::raw(filter.as_str())),
+        throttle_rate: endpoint.config.throttle_rate,
+        rate_limit: endpoint.config.throttle_rate,
+        policy: &endpoint.config.policy,
+        profile: endpoint.config.profile.as_deref(),
+        http2: endpoint.config.http2,
+        ordering: endpoint.config.ordering.name(),
+        on_exhausted: endpoint.config.ordering.on_exhausted().map(OnExhausted::name),
+        blocked: endpoint.is_blocked(),
+        metadata: json::raw(&endpoint.config.metadata),
+        status: if endpoint.health.status == HealthStatus::Failed { "failed" } else { "active" },
+        failure_count: endpoint.health.failure_count,
+        health: health::render(endpoint),
+        created_at: endpoint.created_at,
+        updated_at: endpoint.updated_at,
+    }
+}
+
+/// An endpoint as part of another answer.
+pub(crate) fn rendered(endpoint: &Endpoint) -> Value {
+    serde_json::to_value(render(endpoint)).unwrap_or_default()
+}
+
+/// Turned off by its operator, or by what its receiver did: callers look here for both.
+pub(crate) fn reads_disabled(endpoint: &Endpoint) -> bool {
+    endpoint.config.disabled || endpoint.health.status.is_given_up()
+}
+
+/// An empty set is written as null: no filter.
+pub(crate) fn some_items(items: &[String]) -> Option<&[String]> {
+    (!items.is_empty()).then_some(items)
+}
+
+pub(crate) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, key).await?;
+    let once = pending.once(application.org, &[]);
+    let offer = Offer { caller: &caller, asked_before: &[], is_change: false };
+    let new = read(&api, &offer, &pending.read().await?.bytes)?;
+    let Application { org, id, .. } = application;
+    let which = ApplicationRef { org, key: id.to_string() };
+    let uid = new.config.uid.clone();
+    match api.directory(&caller).create_endpoint(which, new, once).await {
+        Ok(Made::New(made) | Made::Before(made)) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
+        Err(error) => Err(api.refusal(error, Subject::Endpoint { app: id, endpoint: None }, uid).await),
+    }
+}
+
+pub(crate) async fn list(
+    State(api): State<Api>,
+    query: PageQuery<EndpointId>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, key).await?;
+    let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
+    let found = api.engine.store().endpoints(application.id, page, order).await?;
+    Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
+}
+
+pub(crate) async fn find(
+    api: &Api,
+    caller: &Caller,
+    (app, endpoint): (String, String),
+) -> Result<Endpoint, Error> {
+    let application = api.application(caller, app).await?;
+    api.endpoint(application.id, endpoint).await
+}
+
+pub(crate) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let endpoint = find(&api, &caller, keys).await?;
+    Ok(json::answer(StatusCode::OK, &render(&endpoint)))
+}
+
+/// Changes the fields that are given. What waits goes out under the new configuration from the next
+/// attempt on.
+pub(crate) async fn patch(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids((app, key)): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, app).await?;
+    let body = pending.read().await?;
+    let mut tries = api.engine.directory().tries();
+    loop {
+        let current = api.endpoint(application.id, key.clone()).await?;
+        let (merged, given) = merge(&current, &body.bytes)?;
+        let asked_before = &current.config.event_types;
+        let offer = Offer { caller: &caller, asked_before, is_change: true };
+        let new = read(&api, &offer, merged.as_bytes())?;
+        let credentials = given.contains_key("url").then(|| new.credentials.clone());
+        let resume = given.get("disabled") == Some(&Value::Bool(false));
+        let uid = new.config.uid.clone();
+        match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
+            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
+            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
+        }
+    }
+}
+
+/// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
+pub(crate) async fn put(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids((app, key)): Ids<(String, String)>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, app).await?;
+    let may_be_made = || {
+        ids::may_be_made(
+            "ep_",
+            &key,
+            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
+        )
+    };
+    if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
+        may_be_made()?;
+    }
+    let (once, body) = (pending.once(application.org, &[key.as_bytes()]), pending.read().await?);
+    let given = changes(&body.bytes)?;
+    let mut tries = api.engine.directory().tries();
+    loop {
+        let current = api.engine.store().endpoint(application.id, key.clone()).await?;
+        let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
+        let offer = Offer { caller: &caller, asked_before, is_change: true };
+        let mut new = read(&api, &offer, &body.bytes)?;
+        let Some(current) = current else {
+            // Asked at each look: another request may just have deleted it.
+            may_be_made()?;
+            let uid = new.config.uid.get_or_insert_with(|| key.clone());
+            let is_named_so = *uid == key;
+            let which = ApplicationRef { org: application.org, key: application.id.to_string() };
+            let (uid, subject) =
+                (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
+            match api.directory(&caller).create_endpoint(which, new, once).await {
+                // Another request has just made it: this one changes it.
+                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                Err(error) => return Err(api.refusal(error, subject, uid).await),
+                Ok(Made::New(made) | Made::Before(made)) => {
+                    return Ok(json::answer(StatusCode::CREATED, &render(&made)));
+                }
+            }
+            continue;
+        };
+        if turns_off_again(&current, &given) {
+            new.config.disabled = current.config.disabled;
+        }
+        // Whoever names it so in the path means it to keep that name, or the same request would make another the
+        // next time.
+        if !given.contains_key("uid") && current.config.uid.as_ref() == Some(&key) {
+            new.config.uid = Some(key.clone());
+        }
+        // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
+        let same = new.config.url == current.config.url && new.credentials.is_none();
+        let credentials = (!same).then(|| new.credentials.clone());
+        let resume = given.get("disabled") == Some(&Value::Bool(false));
+        let uid = new.config.uid.clone();
+        match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
+            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
+            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
+        }
+    }
+}
+
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(keys): Ids<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let endpoint = find(&api, &caller, keys).await?;
+    api.directory(&caller).delete_endpoint(&endpoint).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,187 @@
+//! Many messages in one request: one commit, and a result for each.
+
+use super::body::{MessageDocument, MessageIn};
+use crate::api::limits::rates;
+use crate::api::request::body::Pending;
+use crate::api::request::bounded_json::{AtMost, First};
+use crate::api::request::ids::Ids;
+use crate::api::request::json::Fields;
+use crate::api::request::{idempotency, json};
+use crate::api::response::error::{self, Part, Problem};
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::{Route, example};
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::MessageId;
+use aldaba_engine::{NewEvent, Once, Sent};
+use aldaba_store::ApplicationRef;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+/// Messages, and bytes, of one request.
+const MOST_MESSAGES: usize = 1000;
+pub(crate) const MOST_BYTES: usize = 16 << 20;
+/// Messages that are parsed before other requests have a turn.
+const PARSED_IN_A_ROW: usize = 16;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/app/{app_id}/msg/batch", Access::Send, create)
+            .keyed()
+            .named("v1.message.create-batch", "Accepts many messages at once, each with its own result")
+            .takes::<MessageBatchIn>()
+            .answers::<MessageBatchOut>(StatusCode::ACCEPTED)
+            .may_conflict(),
+    ]
+}
+
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "for the API's document; the messages are read one by one")]
+struct MessageBatchIn {
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Vec<MessageDocument>,
+}
+
+example!(MessageBatchIn, {"messages": [
+    {"eventType": "invoice.paid", "payload": {"invoice": 43}},
+    {"eventType": "invoice.paid", "payload": {"invoice": 44}},
+]});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body<'a> {
+    #[serde(borrow)]
+    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MessageBatchOut {
+    /// How many of them were accepted.
+    accepted: usize,
+    /// One for each message, in their order.
+    results: Vec<MessageBatchResult>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MessageBatchResult {
+    /// What the answer to this message alone would have: 202 where it was accepted.
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::optional_text")]
+    #[schema(value_type = Option<String>)]
+    id: Option<MessageId>,
+    /// What that answer would say, where it was not accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    error: Option<error::Body>,
+    /// Seconds after which it is worth trying again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
+}
+
+impl MessageBatchResult {
+    fn accepted(id: MessageId) -> Self {
+        Self { status: StatusCode::ACCEPTED.as_u16(), id: Some(id), error: None, retry_after: None }
+    }
+
+    fn refused(error: Error) -> Self {
+        let Part { status, error, retry_after } = Part::from(error);
+        Self { status, id: None, error: Some(error), retry_after }
+    }
+}
+
+async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, key).await?;
+    let once = pending.once(application.org, &[]);
+    let body =
+        pending.up_to(MOST_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
+    let messages = messages(&body.bytes)?;
+    rates::charge(&api, application.org, application.id, messages.len() - 1);
+    let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
+    let (mut events, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+    for (place, message) in messages.into_iter().enumerate() {
+        if place % PARSED_IN_A_ROW == 0 {
+            tokio::task::yield_now().await;
+        }
+        match parse(message, api.limits.payload) {
+            Ok(input) => {
+                // The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
+                events.push(event(input, idempotency::of_item(once, place)));
+                places.push(place);
+                results.push(None);
+            }
+            Err(error) => results.push(Some(MessageBatchResult::refused(error))),
+        }
+    }
+    // Each payload is a copy, so that one that waits long does not keep all of the body.
+    let room = body.into_room();
+    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
+    for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
+        results[place] = Some(match sent {
+            Ok(Sent::New { message, .. } | Sent::Before { message }) => MessageBatchResult::accepted(message),
+            Err(error) => MessageBatchResult::refused(error.into()),
+        });
+    }
+    let results: Vec<_> = results.into_iter().flatten().collect();
+    let accepted = results.iter().filter(|result| result.id.is_some()).count();
+    let size = 64 * results.len();
+    let answer = json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size);
+    // Only now: what is wrong with many messages takes room too. A large answer has its own from here on.
+    drop(room);
+    Ok(answer)
+}
+
+fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
+    let place = ["body", "messages"];
+    let Ok(Body { messages: AtMost(First { items, count }) }) = serde_json::from_slice::<Body<'_>>(body)
+    else {
+        let mut fields = Fields::parse(body)?;
+        fields.refuse_others(&["messages"]);
+        fields.require("messages");
+        fields.finish()?;
+        return Err(Problem::decode(&place, "expected a list of messages, given once").into());
+    };
+    if !(1..=MOST_MESSAGES).contains(&count) {
+        let message = format!("must have 1 to {MOST_MESSAGES} items; it has {count}");
+        return Err(Problem::value(&place, message).into());
+    }
+    Ok(items)
+}
+
+fn parse(message: &RawValue, most_payload: usize) -> Result<MessageIn<'_>, Error> {
+    let input = MessageIn::parse(message.get().as_bytes(), most_payload)?;
+    if input.application.is_some() {
+        let message = "is not taken in a batch: make the application before";
+        return Err(Problem::value(&["body", "application"], message).into());
+    }
+    Ok(input)
+}
+
+fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
+    NewEvent {
+        event_type: (&*input.event_type).into(),
+        payload: Bytes::copy_from_slice(input.body()),
+        version: input.version.as_deref().map(Into::into),
+        channels: input.channels,
+        tags: input.tags,
+        headers: input.headers,
+        event_id: input.event_id.map(Into::into),
+        deliver_at: input.deliver_at,
+        payload_kept: input.payload_kept,
+        direct: None,
+        source: None,
+        only_for: None,
+        once,
+    }
+}

@@ -1,0 +1,422 @@
+//! The body of a message on its way in: the one body that is read for every delivery, so it is
+//! parsed once, and only where its fields stand. The payload itself is checked and never built.
+
+pub(crate) use aldaba_delivery::{MAX_PAYLOAD_DEPTH as DEEPEST, is_too_deep as too_deep};
+
+use super::headers;
+use crate::api::request::bounded_json::{self, AtMost, First};
+use crate::api::request::ids;
+use crate::api::request::json::{self, Fields};
+use crate::api::response::error::{Error, Problem};
+use crate::api::routing::route::example;
+use aldaba_delivery::Timestamp;
+use aldaba_delivery::nearest::unknown_field;
+use aldaba_store::NewMessage;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// An event.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", as = MessageIn)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+pub(crate) struct MessageDocument {
+    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    event_type: String,
+    /// What is sent, byte by byte as it stands here.
+    #[schema(value_type = Object)]
+    payload: (),
+    /// Your own name for it, unique in the application.
+    #[schema(min_length = 1, max_length = 256, pattern = "^(?!msg_)[a-zA-Z0-9\\-_.]+$")]
+    event_id: Option<String>,
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    #[schema(min_items = 1, max_items = 10)]
+    tags: Option<Vec<String>>,
+    /// For the filters of endpoints to look at, by name in any case. They are not sent.
+    headers: Option<BTreeMap<String, String>>,
+    /// Of the payload's form.
+    #[schema(min_length = 1, max_length = 32, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    version: Option<String>,
+    /// Nothing goes out before this moment.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<String>,
+    /// Days after which the payload is removed, counted from when the message was accepted. The message itself stays, and
+    /// a payload that a delivery waits for stays until that has ended.
+    #[schema(minimum = 1, maximum = 90)]
+    payload_retention_period: Option<u64>,
+    /// The same in hours. Only one of the two can be given; beside hours the default of 90 days counts as not given.
+    #[schema(minimum = 1, maximum = 2160)]
+    payload_retention_hours: Option<u64>,
+    /// Makes the application, if the one in the path is not there; its `uid` must be the name in the path.
+    application: Option<crate::api::application::ApplicationIn>,
+    transformations_params: Option<ParametersDocument>,
+}
+
+example!(MessageDocument, {"eventType": "invoice.paid", "payload": {"invoice": 42}, "channels": ["billing"]});
+
+/// The body that is sent.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", as = TransformationsParams)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct ParametersDocument {
+    /// Sent as it is in the place of the payload. It need not be JSON.
+    raw_payload: Option<String>,
+}
+
+pub(crate) const MOST_CHANNELS: usize = NewMessage::MAX_CHANNELS;
+pub(crate) const MOST_TAGS: usize = NewMessage::MAX_TAGS;
+const PARAMETERS: &str = "transformationsParams";
+const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
+const RETENTION_DAYS: &str = "payloadRetentionPeriod";
+const RETENTION_HOURS: &str = "payloadRetentionHours";
+const MOST_RETENTION_HOURS: u64 = NewMessage::PAYLOAD_RETENTION.end().as_secs() / 3600;
+const MOST_RETENTION_DAYS: u64 = MOST_RETENTION_HOURS / 24;
+
+/// Those of [`Body`].
+const FIELDS: &[&str] = &[
+    "eventType",
+    "payload",
+    "data",
+    "eventId",
+    "channels",
+    "version",
+    "application",
+    "deliverAt",
+    "tags",
+    "headers",
+    RETENTION_DAYS,
+    RETENTION_HOURS,
+    "transformationsParams",
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Body<'a> {
+    #[serde(borrow)]
+    event_type: Cow<'a, str>,
+    #[serde(borrow, alias = "data")]
+    payload: &'a RawValue,
+    #[serde(default)]
+    event_id: Option<String>,
+    #[serde(default)]
+    channels: Option<AtMost<String, MOST_CHANNELS>>,
+    #[serde(default)]
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
+    #[serde(default)]
+    #[serde(borrow)]
+    application: Option<&'a RawValue>,
+    #[serde(default)]
+    #[serde(borrow)]
+    deliver_at: Option<Cow<'a, str>>,
+    #[serde(default)]
+    tags: Option<AtMost<String, MOST_TAGS>>,
+    #[serde(default)]
+    #[serde(borrow)]
+    headers: Option<&'a RawValue>,
+    #[serde(default)]
+    payload_retention_period: Option<u64>,
+    #[serde(default)]
+    payload_retention_hours: Option<u64>,
+    #[serde(default)]
+    #[serde(borrow)]
+    transformations_params: Option<&'a RawValue>,
+}
+
+impl MessageIn<'_> {
+    /// What is sent.
+    pub(crate) fn body(&self) -> &[u8] {
+        match &self.raw_payload {
+            Some(raw) => raw.as_bytes(),
+            None => self.payload.get().as_bytes(),
+        }
+    }
+}
+
+/// Whether a body that may not be acceptable is to make its application.
+pub(crate) fn has_application(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Application {
+        application: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(body).is_ok_and(|Application { application }| application.is_some())
+}
+
+/// What else can be given about the body that is sent.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parameters<'a> {
+    #[serde(default, borrow)]
+    raw_payload: Option<Cow<'a, str>>,
+    #[serde(default)]
+    headers: Option<IgnoredAny>,
+}
+
+/// A message whose parts are all acceptable.
+#[derive(Debug)]
+pub(crate) struct MessageIn<'a> {
+    pub(crate) event_type: Cow<'a, str>,
+    /// As it stands in the request: this is what will be signed and sent, if there is no other body.
+    pub(crate) payload: &'a RawValue,
+    /// The body that is sent in its place. It need not be JSON.
+    pub(crate) raw_payload: Option<Cow<'a, str>>,
+    /// To be made, if it is not there.
+    pub(crate) application: Option<&'a RawValue>,
+    pub(crate) event_id: Option<String>,
+    /// Of the payload's form. A number is kept as its text.
+    pub(crate) version: Option<String>,
+    /// Sorted, without repeats; empty: none.
+    pub(crate) channels: Vec<String>,
+    /// Sorted, without repeats.
+    pub(crate) tags: Vec<String>,
+    /// By name, in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) deliver_at: Option<Timestamp>,
+    /// How long its payload is kept.
+    pub(crate) payload_kept: Option<Duration>,
+}
+
+impl<'a> MessageIn<'a> {
+    pub(crate) fn parse(body: &'a [u8], most_payload: usize) -> Result<Self, Error> {
+        match serde_json::from_slice::<Body<'a>>(body) {
+            Ok(parsed) if acceptable(&parsed) => {
+                let payload = parsed.payload.get();
+                let raw_payload = parsed.transformations_params.map(raw_payload).transpose()?.flatten();
+                let length = raw_payload.as_ref().map_or(0, |raw| raw.len()).max(payload.len());
+                if length > most_payload {
+                    return Err(Error::payload_too_large(length, most_payload));
+                }
+                if too_deep(payload.as_bytes()) {
+                    let message = format!("is nested more than {DEEPEST} levels deep");
+                    return Err(Problem::value(&["body", "payload"], message).into());
+                }
+                let version = parsed.version.and_then(version);
+                let deliver_at = parsed.deliver_at.as_deref().and_then(|text| moment(text).ok());
+                let headers = match parsed.headers {
+                    Some(given) => headers::take(given)?,
+                    None => Vec::new(),
+                };
+                let Body { event_type, payload, event_id, channels, tags, application, .. } = parsed;
+                let Body { payload_retention_period, payload_retention_hours, .. } = parsed;
+                Ok(Self {
+                    event_type,
+                    payload,
+                    raw_payload,
+                    application,
+                    event_id,
+                    version,
+                    channels: set(channels),
+                    tags: set(tags),
+                    headers,
+                    deliver_at,
+                    payload_kept: payload_kept(payload_retention_period, payload_retention_hours),
+                })
+            }
+            Ok(_) => Err(explain(body, None)),
+            Err(error) => Err(explain(body, Some(&error))),
+        }
+    }
+}
+
+fn acceptable(body: &Body<'_>) -> bool {
+    body.payload_retention_hours.is_none_or(|hours| (1..=MOST_RETENTION_HOURS).contains(&hours))
+        && body.payload_retention_period.is_none_or(|days| (1..=MOST_RETENTION_DAYS).contains(&days))
+        && !is_ambiguous(body.payload_retention_period, body.payload_retention_hours)
+        && body.deliver_at.as_ref().is_none_or(|text| moment(text).is_ok())
+        && ids::name(&body.event_type).is_ok()
+        && body.payload.get().starts_with('{')
+        && body.version.is_none_or(|given| version(given).is_some())
+        && body.event_id.as_ref().is_none_or(|id| ids::uid(id, "msg_").is_ok())
+        && body.channels.as_ref().is_none_or(|AtMost(First { items, count })| {
+            (1..=MOST_CHANNELS).contains(count) && items.iter().all(|channel| ids::channel(channel).is_ok())
+        })
+        && body.tags.as_ref().is_none_or(|AtMost(First { items, count })| {
+            (1..=MOST_TAGS).contains(count) && items.iter().all(|tag| ids::tag(tag).is_ok())
+        })
+}
+
+/// SDKs of the first generation send the 90 days unasked: hours beside them are what is meant.
+fn payload_kept(days: Option<u64>, hours: Option<u64>) -> Option<Duration> {
+    hours.or(days.map(|days| days * 24)).map(|hours| Duration::from_secs(hours * 3600))
+}
+
+/// Both were given, and somebody has asked for each.
+fn is_ambiguous(days: Option<u64>, hours: Option<u64>) -> bool {
+    hours.is_some() && days.is_some_and(|days| days != MOST_RETENTION_DAYS)
+}
+
+/// The body that is to be sent in the place of the payload.
+fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
+    let wrong = |error: serde_json::Error| Problem::decode(&["body", PARAMETERS], error.to_string());
+    if let Ok(object) = bounded_json::fields(given.get().as_bytes()) {
+        let unknown = object.keys().find(|name| !PARAMETER_FIELDS.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            let message = unknown_field(name, PARAMETER_FIELDS);
+            return Err(Problem::value(&["body", PARAMETERS, name], message).into());
+        }
+    }
+    let parameters: Option<Parameters<'_>> = serde_json::from_str(given.get()).map_err(wrong)?;
+    let Some(Parameters { raw_payload, headers }) = parameters else { return Ok(None) };
+    if headers.is_some() {
+        let message = "cannot be set for one message: every request is application/json; leave them out";
+        return Err(Problem::value(&["body", PARAMETERS, "headers"], message).into());
+    }
+    Ok(raw_payload)
+}
+
+/// Sorted, without repeats.
+fn set<const MOST: usize>(names: Option<AtMost<String, MOST>>) -> Vec<String> {
+    let mut names = names.map_or_else(Vec::new, |AtMost(names)| names.items);
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// `None`: it is no version.
+fn version(given: &RawValue) -> Option<String> {
+    let text = match given.get().as_bytes().first()? {
+        b'"' => serde_json::from_str(given.get()).ok()?,
+        _ => given.get().parse::<u64>().ok()?.to_string(),
+    };
+    ids::version(&text).is_ok().then_some(text)
+}
+
+/// Reads a body that is not acceptable once more, field by field, in order to name all that is wrong.
+fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
+    let mut fields = match Fields::parse(body) {
+        Ok(fields) => fields,
+        Err(error) => return error,
+    };
+    fields.refuse_others(FIELDS);
+    let event_type = fields.required_string("eventType");
+    fields.checked("eventType", event_type, |name| ids::name(name));
+    match (fields.has("payload"), fields.has("data")) {
+        (true, true) => fields.problem("payload", "is given twice: `data` is another name for it"),
+        (true, false) => fields.object("payload"),
+        (false, true) => fields.object("data"),
+        (false, false) => fields.problem("payload", "this field is required"),
+    }
+    let event_id = fields.string("eventId");
+    fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
+    let version = fields.string_or_number("version");
+    fields.checked("version", version, |version| ids::version(version));
+    fields.set("channels", MOST_CHANNELS, ids::channel);
+    fields.set("tags", MOST_TAGS, ids::tag);
+    headers::read(&mut fields);
+    let deliver_at = fields.string("deliverAt");
+    fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
+    let days = fields.number(RETENTION_DAYS, 1, MOST_RETENTION_DAYS);
+    let hours = fields.number(RETENTION_HOURS, 1, MOST_RETENTION_HOURS);
+    if is_ambiguous(days, hours) {
+        fields
+            .problem(RETENTION_HOURS, "cannot be given beside payloadRetentionPeriod; leave one of them out");
+    }
+    let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
+    fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
+}
+
+/// RFC 3339.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    json::read_moment(text).ok_or_else(|| format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::response::IntoResponse;
+    use http::StatusCode;
+
+    fn nested(levels: usize) -> String {
+        let inner = levels - 1;
+        format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
+    }
+
+    fn status(body: &str) -> Option<StatusCode> {
+        MessageIn::parse(body.as_bytes(), 1024).err().map(|error| error.into_response().status())
+    }
+
+    #[test]
+    fn the_payload_is_the_exact_text_of_the_request() {
+        let payload = "{ \"b\" : 1.0,\"a\":1e3, \"a\":\"\\u00e9\\/\" , \"n\":123456789012345678901234567890}";
+        let body =
+            format!("{{\"eventType\":\"a.b\", \"payload\" : {payload} , \"channels\":[\"y\",\"x\",\"y\"]}}");
+        let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+        assert_eq!(parsed.payload.get(), payload);
+        assert_eq!(parsed.channels, ["x", "y"]);
+    }
+
+    #[test]
+    fn nesting_is_allowed_up_to_its_limit_and_brackets_in_strings_are_no_nesting() {
+        let body = |payload: &str| format!("{{\"eventType\":\"a\",\"payload\":{payload}}}");
+        assert_eq!(status(&body(&nested(128))), None);
+        assert_eq!(status(&body(&nested(129))), Some(StatusCode::UNPROCESSABLE_ENTITY));
+        assert_eq!(status(&body(&format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(500)))), None);
+    }
+
+    #[test]
+    fn a_payload_is_kept_for_days_or_for_hours_within_their_ranges() {
+        let body = |fields: &str| format!("{{\"eventType\":\"a\",\"payload\":{{}},{fields}}}");
+        let (days, hours) = ("\"payloadRetentionPeriod\":", "\"payloadRetentionHours\":");
+        for (fields, kept) in [
+            (format!("{days}90"), Some(90 * 24)),
+            (format!("{days} 1 "), Some(24)),
+            (format!("{days}null"), None),
+            (format!("{hours}1"), Some(1)),
+            (format!("{hours}2160"), Some(2160)),
+            (format!("{hours}null,{days}7"), Some(7 * 24)),
+            (format!("{hours}5,{days}null"), Some(5)),
+            // What SDKs send unasked is no second wish.
+            (format!("{hours}5,{days}90"), Some(5)),
+        ] {
+            let body = body(&fields);
+            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            assert_eq!(parsed.payload_kept.map(|kept| kept.as_secs() / 3600), kept, "{fields}");
+        }
+        for wrong in ["0", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
+            let status = status(&body(&format!("{days}{wrong}")));
+            assert_eq!(status, Some(StatusCode::UNPROCESSABLE_ENTITY), "{wrong}");
+        }
+        for wrong in ["0", "2161", "-1", "1.5", "\"1\"", "5,\"payloadRetentionPeriod\":1"] {
+            let status = status(&body(&format!("{hours}{wrong}")));
+            assert_eq!(status, Some(StatusCode::UNPROCESSABLE_ENTITY), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_a_short_name_or_a_whole_number() {
+        let body = |version: &str| format!("{{\"eventType\":\"a\",\"payload\":{{}},\"version\":{version}}}");
+        for (given, kept) in [
+            ("3", Some("3")),
+            ("0", Some("0")),
+            ("\"2024-01-31.beta\"", Some("2024-01-31.beta")),
+            ("\"\\u0032\"", Some("2")),
+            ("null", None),
+        ] {
+            let body = body(given);
+            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            assert_eq!(parsed.version.as_deref(), kept, "{given}");
+        }
+        let long = format!("\"{}\"", "x".repeat(33));
+        for wrong in
+            ["-1", "1.5", "1e3", "18446744073709551616", "\"\"", "\"a b\"", "\"ñ\"", "[1]", "true", &long]
+        {
+            assert_eq!(status(&body(wrong)), Some(StatusCode::UNPROCESSABLE_ENTITY), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_payload_over_its_limit_is_too_large() {
+        let body = |length: usize| {
+            format!("{{\"eventType\":\"a\",\"payload\":{{\"a\":\"{}\"}}}}", "x".repeat(length))
+        };
+        assert_eq!(status(&body(1024 - 8)), None);
+        assert_eq!(status(&body(1024 - 7)), Some(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+}

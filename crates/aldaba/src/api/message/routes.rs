@@ -1,0 +1,255 @@
+use super::body::{self, MessageIn};
+use super::headers;
+use crate::api::application::target::Inline;
+use crate::api::endpoint::some_items;
+use crate::api::request::body::Pending;
+use crate::api::request::bounded_json;
+use crate::api::request::ids::{self, Ids};
+use crate::api::request::json;
+use crate::api::request::query::WithContent;
+use crate::api::response::error::Problem;
+use crate::api::response::page::PageQuery;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_engine::{NewEvent, Sent};
+use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
+use axum::extract::State;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
+use utoipa::ToSchema;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/app/{app_id}/msg", Access::Read, list)
+            .named("v1.message.list", "Lists the application's messages, newest first")
+            .filtered_by_message()
+            .time_limited()
+            .with_content("Whether payloads are shown; yes, if not given")
+            .lists::<MessageOut<'_>>(),
+        Route::post("/app/{app_id}/msg", Access::Send, create)
+            .keyed()
+            .named("v1.message.create", "Accepts a message and sends it to all endpoints that want it")
+            .with_content("Whether the answer shows the payload; yes, if not given")
+            .takes::<body::MessageDocument>()
+            .answers::<MessageOut<'_>>(StatusCode::ACCEPTED)
+            .may_conflict(),
+        Route::get("/app/{app_id}/msg/{msg_id}", Access::Read, show)
+            .named("v1.message.get", "Shows a message")
+            .with_content("Whether the payload is shown; yes, if not given")
+            .answers::<MessageOut<'_>>(StatusCode::OK),
+    ]
+}
+
+/// Payload bytes after which a page ends early. A page of the largest messages would otherwise be a quarter of a
+/// gigabyte.
+pub(crate) const PAGE_BYTES: usize = 8 << 20;
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageOut<'a> {
+    #[serde(serialize_with = "json::text")]
+    #[schema(value_type = String)]
+    id: MessageId,
+    event_id: Option<&'a str>,
+    event_type: &'a str,
+    /// The bytes as they came in, not written anew: what callers see is what receivers get. Of a payload that was
+    /// deleted nothing is left but `{"expired": true}`; one that is no JSON object is shown as `{"raw": "…"}` with its
+    /// text, or as `{"base64": "…"}` where it is no text.
+    #[schema(value_type = Object)]
+    payload: Cow<'a, RawValue>,
+    version: Option<&'a str>,
+    channels: Option<&'a [String]>,
+    tags: Option<&'a [String]>,
+    /// For filters; they are not sent.
+    #[serde(serialize_with = "headers::write")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    headers: &'a [(String, String)],
+    #[serde(serialize_with = "json::time")]
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+    /// Null where the message goes out at once.
+    #[serde(serialize_with = "json::optional_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<Timestamp>,
+}
+
+/// A payload as callers see it: clients have an object in its place, and nothing else.
+fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
+    let text = std::str::from_utf8(payload);
+    let object = text.ok().filter(|text| text.trim_start().starts_with('{'));
+    if let Some(object) = object.and_then(|text| serde_json::from_str(text).ok()) {
+        return Cow::Borrowed(object);
+    }
+    let wrapped = match text {
+        Ok(text) => to_raw_value(&json!({"raw": text})),
+        Err(_) => to_raw_value(&json!({"base64": STANDARD.encode(payload)})),
+    };
+    wrapped.map_or(Cow::Borrowed(json::empty()), Cow::Owned)
+}
+
+/// In the place of a payload that was deleted.
+const EXPIRED: &str = r#"{"expired": true}"#;
+
+pub(crate) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
+    let payload = match (content.0, message.expunged) {
+        (false, _) => Cow::Borrowed(json::empty()),
+        (true, true) => Cow::Borrowed(json::raw(EXPIRED)),
+        (true, false) => shown(&message.content.payload),
+    };
+    MessageOut {
+        id: message.id,
+        event_id: message.content.event_id.as_deref(),
+        event_type: &message.content.event_type,
+        payload,
+        version: message.content.version.as_deref(),
+        channels: some_items(&message.channels),
+        tags: some_items(&message.tags),
+        headers: &message.headers,
+        timestamp: message.created_at,
+        deliver_at: message.deliver_at,
+    }
+}
+
+pub(crate) async fn create(
+    State(api): State<Api>,
+    content: WithContent,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
+    let which = api.which(&caller, key).await?;
+    let once = pending.once(caller.org(), &[]);
+    let body = pending.read().await?;
+    let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
+        Ok(input) => input,
+        Err(error) => {
+            // An unknown application comes before a bad body, unless the body is to make it. The good path need
+            // not look it up twice.
+            if !body::has_application(&body.bytes) {
+                api.application(&caller, which.key).await?;
+            }
+            return Err(error);
+        }
+    };
+    let event = NewEvent {
+        event_type: (&*input.event_type).into(),
+        payload: match &input.raw_payload {
+            Some(raw) => Bytes::copy_from_slice(raw.as_bytes()),
+            None => body.keep(input.payload.get().as_bytes()),
+        },
+        version: input.version.as_deref().map(Into::into),
+        channels: input.channels.clone(),
+        tags: input.tags.clone(),
+        headers: input.headers.clone(),
+        event_id: input.event_id.as_deref().map(Into::into),
+        deliver_at: input.deliver_at,
+        payload_kept: input.payload_kept,
+        direct: None,
+        source: None,
+        only_for: None,
+        once,
+    };
+    let inline = match input.application {
+        None => None,
+        Some(inline) => {
+            let inline =
+                bounded_json::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
+            match Inline::find(&api, &caller, &which.key, inline).await? {
+                Inline::New(new) => Some(new.into_new()),
+                Inline::There(_) => None,
+            }
+        }
+    };
+    let answer = |id, timestamp, deliver_at| {
+        let payload = match &input.raw_payload {
+            _ if !content.0 => Cow::Borrowed(json::empty()),
+            Some(raw) => shown(raw.as_bytes()),
+            None => Cow::Borrowed(input.payload),
+        };
+        let size = 256 + payload.get().len();
+        let out = MessageOut {
+            id,
+            event_id: input.event_id.as_deref(),
+            event_type: &input.event_type,
+            payload,
+            version: input.version.as_deref(),
+            channels: some_items(&input.channels),
+            tags: some_items(&input.tags),
+            headers: &input.headers,
+            timestamp,
+            deliver_at,
+        };
+        json::sized_answer(StatusCode::ACCEPTED, &out, size)
+    };
+    let sent = match inline {
+        None => api.engine.send(&which, event).await?,
+        // Boxed: every message would carry the room for what few of them need.
+        Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
+    };
+    match sent {
+        Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
+        Sent::Before { message } => {
+            let application = api.application(&caller, which.key).await?;
+            match api.engine.store().message(application.id, message.to_string()).await? {
+                Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),
+                // Delivered and no longer kept; its key is. The request says what it was.
+                None => Ok(answer(message, message.created_at(), input.deliver_at)),
+            }
+        }
+    }
+}
+
+pub(crate) async fn show(
+    State(api): State<Api>,
+    content: WithContent,
+    caller: Caller,
+    Ids((app, key)): Ids<(String, String)>,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, app).await?;
+    let message = api.message(application.id, key).await?;
+    Ok(json::answer(StatusCode::OK, &render(&message, content)))
+}
+
+pub(crate) async fn list(
+    State(api): State<Api>,
+    content: WithContent,
+    mut query: PageQuery<MessageId>,
+    caller: Caller,
+    Ids(app): Ids<String>,
+) -> Result<Response, Error> {
+    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
+    let application = api.application(&caller, app).await?;
+    page(&api, application.id, filter, within, &mut query, content).await
+}
+
+/// A page of messages, whoever asks for it.
+pub(crate) async fn page(
+    api: &Api,
+    app: AppId,
+    filter: MessageFilter,
+    within: TimeRange,
+    query: &mut PageQuery<MessageId>,
+    content: WithContent,
+) -> Result<Response, Error> {
+    let part = query.part(within, api.engine.clock().now());
+    let ask = MessagesQuery { app, filter, part, payloads: payloads(content) };
+    let _turn = api.turns.next_if(content.0).await?;
+    let found = api.engine.store().messages(ask).await?;
+    let listed = query.list_walked(found.items, found.stopped, |message| message.id);
+    Ok(listed.render(|message| render(message, content)))
+}
+
+pub(crate) fn payloads(content: WithContent) -> Payloads {
+    if content.0 { Payloads::UpTo(PAGE_BYTES) } else { Payloads::Without }
+}

@@ -1,0 +1,62 @@
+//! Whether anybody would get a message, before it is sent.
+
+use super::body::MOST_CHANNELS;
+use crate::api::request::body::Pending;
+use crate::api::request::ids::{self, Ids};
+use crate::api::request::json::{self, Fields};
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::{Route, example};
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_store::ApplicationRef;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
+            .named("v1.message.precheck", "Tells whether an endpoint would get such a message")
+            .takes::<MessagePrecheckIn>()
+            .answers::<MessagePrecheckOut>(StatusCode::OK),
+    ]
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
+struct MessagePrecheckIn {
+    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    event_type: String,
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+}
+
+example!(MessagePrecheckIn, {"eventType": "invoice.paid", "channels": ["billing"]});
+
+#[derive(Serialize, ToSchema)]
+struct MessagePrecheckOut {
+    /// An endpoint that is not turned off wants such messages, or has a filter that may.
+    active: bool,
+}
+
+async fn active(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(key): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let application = api.application(&caller, key).await?;
+    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let event_type = fields.required_string("eventType");
+    let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
+    let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
+    fields.finish()?;
+    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
+    let found = api.engine.has_subscriber(&which, &event_type.unwrap_or_default(), &channels).await?;
+    let active =
+        found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;
+    Ok(json::answer(StatusCode::OK, &MessagePrecheckOut { active }))
+}

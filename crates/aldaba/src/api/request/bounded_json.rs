@@ -1,0 +1,203 @@
+//! JSON that a stranger has written: as long and as full as they wish. A value that is built takes many times the
+//! memory of its text, so what is not needed is not built, and what is needed has a bound.
+
+use crate::api::Error;
+use crate::api::response::error::Problem;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Fields of a body, those that mean nothing among them.
+const MOST_FIELDS: usize = 1000;
+/// Bytes of memory that what is built of one body may take, as far as can be told from its text.
+const MOST_BUILT: usize = 32 << 20;
+
+/// The first of many, and how many there are.
+pub(crate) struct First<T> {
+    pub(crate) items: T,
+    pub(crate) count: usize,
+}
+
+/// The fields of an object, as they stand there. Of those with the same name the last counts.
+pub(crate) fn fields(body: &[u8]) -> Result<BTreeMap<String, Box<RawValue>>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let First { items, count } = json.deserialize_map(Entries { most: MOST_FIELDS, value: PhantomData })?;
+    json.end()?;
+    if count > MOST_FIELDS {
+        return Err(serde_json::Error::custom(format!(
+            "may have {MOST_FIELDS} fields at most; it has {count}"
+        )));
+    }
+    Ok(items)
+}
+
+/// Up to so many items of a list.
+pub(crate) fn items(list: &RawValue, most: usize) -> Result<First<Vec<&RawValue>>, serde_json::Error> {
+    serde_json::Deserializer::from_str(list.get()).deserialize_seq(Items { most, item: PhantomData })
+}
+
+/// Up to so many entries of an object.
+pub(crate) fn entries(
+    object: &RawValue,
+    most: usize,
+) -> Result<First<BTreeMap<String, &RawValue>>, serde_json::Error> {
+    serde_json::Deserializer::from_str(object.get()).deserialize_map(Entries { most, value: PhantomData })
+}
+
+/// What a whole body says.
+pub(crate) fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    build(body).map_err(|why| Problem::decode(&["body"], why).into())
+}
+
+/// Builds what a text says, unless that takes too much memory.
+pub(crate) fn build<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    if built_bytes(json) > MOST_BUILT {
+        return Err("has too many values; send fewer".into());
+    }
+    serde_json::from_slice(json).map_err(|error| error.to_string())
+}
+
+/// A guess on the safe side. A list is a row of values that grows by doubling; the smallest object has a node with
+/// room for eleven entries.
+fn built_bytes(json: &[u8]) -> usize {
+    let (mut bytes, mut in_string, mut escaped) = (json.len(), false, false);
+    for &byte in json {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        bytes += match byte {
+            b'"' => {
+                in_string = true;
+                32
+            }
+            b',' => 64,
+            b':' => 96,
+            b'[' => 128,
+            b'{' => 640,
+            _ => 0,
+        };
+    }
+    bytes
+}
+
+/// A list of which no more is kept than it may have.
+pub(crate) struct AtMost<T, const MOST: usize>(pub(crate) First<Vec<T>>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Items { most: MOST, item: PhantomData }).map(Self)
+    }
+}
+
+struct Items<T> {
+    most: usize,
+    item: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+    type Value = First<Vec<T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < self.most {
+            match list.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(First { count: items.len(), items }),
+            }
+        }
+        let mut count = items.len();
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(First { items, count })
+    }
+}
+
+struct Entries<T> {
+    most: usize,
+    value: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+    type Value = First<BTreeMap<String, T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let (mut items, mut count) = (BTreeMap::new(), 0);
+        while count < self.most {
+            match object.next_entry()? {
+                Some((name, value)) => drop(items.insert(name, value)),
+                None => return Ok(First { items, count }),
+            }
+            count += 1;
+        }
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(First { items, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn of_a_long_list_no_more_is_kept_than_it_may_have() {
+        let list = raw(&format!("[{}1]", "1,".repeat(99_999)));
+        let First { items, count } = items(&list, 10).unwrap();
+        assert_eq!((items.len(), count), (10, 100_000));
+        assert!(items.capacity() < 100);
+        let AtMost(First { items, count }) = serde_json::from_str::<AtMost<u8, 3>>("[1,2,3,\"x\"]").unwrap();
+        assert_eq!((items, count), (vec![1, 2, 3], 4));
+        serde_json::from_str::<AtMost<u8, 3>>("[1,\"x\"]").map(drop).unwrap_err();
+    }
+
+    #[test]
+    fn of_a_large_object_no_more_is_kept_than_it_may_have() {
+        let many: Vec<_> = (0..100_000).map(|number| format!("\"{number}\":1")).collect();
+        let object = raw(&format!("{{{}}}", many.join(",")));
+        let First { items, count } = entries(&object, 10).unwrap();
+        assert_eq!((items.len(), count), (10, 100_000));
+        let error = fields(object.get().as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("may have 1000 fields at most; it has 100000"), "{error}");
+        let twice = fields(b"{\"a\": 1, \"b\": [1], \"a\": 2}").unwrap();
+        assert_eq!((twice["a"].get(), twice["b"].get()), ("2", "[1]"));
+        fields(b"{} 1").unwrap_err();
+        fields(b"{\"a\": }").unwrap_err();
+        fields(b"{\"a\": \"\xff\"}").unwrap_err();
+    }
+
+    #[test]
+    fn what_would_take_many_times_its_text_is_not_built() {
+        for small in ["{\"\":1}", "1", "[]", "[{}]"] {
+            let list = format!("[{}{small}]", format!("{small},").repeat((1 << 20) / small.len()));
+            assert!(build::<Value>(list.as_bytes()).is_err(), "{small}");
+        }
+        let text = format!("[\"{}\"]", "{[,:".repeat(1 << 18));
+        build::<Value>(text.as_bytes()).expect("brackets in strings are text");
+        let usual = format!("[{}1]", "{\"name\": \"a name of usual length\", \"size\": 12},".repeat(20_000));
+        build::<Value>(usual.as_bytes()).expect("a megabyte of usual JSON");
+    }
+}

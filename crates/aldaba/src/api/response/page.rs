@@ -1,0 +1,192 @@
+//! Lists come in pages, forwards or backwards from an item.
+
+use super::error::Problem;
+use crate::api::request::json;
+use crate::api::request::query::Query;
+use crate::api::{Api, Error};
+use aldaba_store::{Order, Page};
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Serialize;
+use std::fmt::Display;
+use std::str::FromStr;
+
+pub(crate) const DEFAULT_LIMIT: usize = 50;
+pub(crate) const MOST: usize = 250;
+
+/// What a list may be asked for. `Id` is how its items are named.
+pub(crate) struct PageQuery<Id> {
+    pub(crate) limit: usize,
+    /// Start beside this item.
+    pub(crate) beside: Option<Id>,
+    /// Towards the list's beginning.
+    pub(crate) backwards: bool,
+    pub(crate) order: Option<Order>,
+    pub(crate) query: Query,
+}
+
+impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        let query = Query::of(parts);
+        let limit = limit(&query)?;
+        let (beside, backwards) = iterator(query.get("iterator").as_deref(), "query")?;
+        let order = match query.get("order").as_deref() {
+            None => None,
+            Some("ascending") => Some(Order::Ascending),
+            Some("descending") => Some(Order::Descending),
+            Some(other) => return Err(Error::query("order", other, "ascending or descending")),
+        };
+        Ok(Self { limit, beside, backwards, order, query })
+    }
+}
+
+/// An item to start beside, and whether towards the list's beginning. `place` is where it was written.
+pub(crate) fn iterator<Id: FromStr<Err: Display>>(
+    text: Option<&str>,
+    place: &str,
+) -> Result<(Option<Id>, bool), Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok((None, false)) };
+    let (id, backwards) = text.strip_prefix('-').map_or((text, false), |id| (id, true));
+    let wrong = |error: Id::Err| Problem::value(&[place, "iterator"], error.to_string());
+    Ok((Some(id.parse().map_err(wrong)?), backwards))
+}
+
+pub(crate) fn limit(query: &Query) -> Result<usize, Error> {
+    let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
+    let limit = text.parse::<usize>().ok().filter(|limit| (1..=MOST).contains(limit));
+    limit.ok_or_else(|| Error::query("limit", &text, format!("a whole number from 1 to {MOST}")))
+}
+
+impl<Id: Clone + Display> PageQuery<Id> {
+    /// What to ask the store for: one item more than wanted tells whether there are others.
+    pub(crate) fn ask(&self, order: Order) -> (Page<Id>, Order) {
+        let order = match (self.backwards, order) {
+            (false, order) => order,
+            (true, Order::Ascending) => Order::Descending,
+            (true, Order::Descending) => Order::Ascending,
+        };
+        (Page { after: self.beside.clone(), limit: self.limit + 1 }, order)
+    }
+
+    /// The same for a list in memory that can be wanted in either order.
+    pub(crate) fn cut_ordered<T>(&self, mut items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
+    where
+        Id: Ord,
+    {
+        let (page, order) = self.ask(order);
+        match (page.after, order) {
+            (None, _) => {}
+            (Some(after), Order::Ascending) => items.retain(|item| id(item) > after),
+            (Some(after), Order::Descending) => items.retain(|item| id(item) < after),
+        }
+        if order == Order::Descending {
+            items.reverse();
+        }
+        items.truncate(page.limit);
+        items
+    }
+
+    /// The same for a list that is already in memory, in ascending order.
+    pub(crate) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T>
+    where
+        Id: Ord,
+    {
+        match &self.beside {
+            None => {}
+            Some(beside) if self.backwards => items.retain(|item| id(item) < *beside),
+            Some(beside) => items.retain(|item| id(item) > *beside),
+        }
+        if self.backwards {
+            items.reverse();
+        }
+        items.truncate(self.limit + 1);
+        items
+    }
+
+    /// The page of what the store gave. `more` says that others follow though fewer were taken.
+    pub(crate) fn list<T>(&self, mut items: Vec<T>, more: bool, id: impl Fn(&T) -> Id) -> Listed<T> {
+        let done = items.len() <= self.limit && !more;
+        items.truncate(self.limit);
+        if self.backwards {
+            items.reverse();
+        }
+        let iterator = items.last().map(|item| id(item).to_string());
+        let prev_iterator = items.first().map(|item| format!("-{}", id(item)));
+        Listed { items, iterator, prev_iterator, done }
+    }
+
+    /// The same, where looking for items may have been given up at a place: it goes on from there.
+    pub(crate) fn list_walked<T>(
+        &self,
+        items: Vec<T>,
+        stopped: Option<Id>,
+        id: impl Fn(&T) -> Id,
+    ) -> Listed<T> {
+        let mut listed = self.list(items, stopped.is_some(), id);
+        if let Some(stopped) = stopped {
+            match self.backwards {
+                false => listed.iterator = Some(stopped.to_string()),
+                true => listed.prev_iterator = Some(format!("-{stopped}")),
+            }
+        }
+        listed
+    }
+}
+
+/// A page whose items are still to be rendered.
+pub(crate) struct Listed<T> {
+    pub(crate) items: Vec<T>,
+    iterator: Option<String>,
+    prev_iterator: Option<String>,
+    done: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a, R> {
+    data: Vec<R>,
+    iterator: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prev_iterator: &'a Option<String>,
+    done: bool,
+}
+
+impl<T> Listed<T> {
+    pub(crate) fn nothing() -> Self {
+        Self { items: Vec::new(), iterator: None, prev_iterator: None, done: true }
+    }
+
+    pub(crate) fn render<'a, R: Serialize>(&'a self, item: impl FnMut(&'a T) -> R) -> Response {
+        let Self { items, iterator, prev_iterator, done } = self;
+        let data = items.iter().map(item).collect();
+        json::answer(StatusCode::OK, &List { data, iterator, prev_iterator, done: *done })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(backwards: bool) -> PageQuery<u32> {
+        let (parts, ()) = http::Request::new(()).into_parts();
+        PageQuery { limit: 2, beside: Some(50), backwards, order: None, query: Query::of(&parts) }
+    }
+
+    #[test]
+    fn a_walk_that_was_given_up_goes_on_from_there() {
+        let listed = asked(false).list_walked(vec![60], Some(99), |item| *item);
+        assert_eq!((listed.iterator.as_deref(), listed.prev_iterator.as_deref()), (Some("99"), Some("-60")));
+        assert!(!listed.done);
+        let listed = asked(true).list_walked(vec![40], Some(9), |item| *item);
+        assert_eq!((listed.iterator.as_deref(), listed.prev_iterator.as_deref()), (Some("40"), Some("-9")));
+        assert!(!listed.done);
+        let nothing = asked(false).list_walked(Vec::new(), Some(99), |item: &u32| *item);
+        assert_eq!((nothing.iterator.as_deref(), nothing.done), (Some("99"), false));
+        let end = asked(false).list_walked(vec![60], None, |item| *item);
+        assert_eq!((end.iterator.as_deref(), end.done), (Some("60"), true));
+    }
+}

@@ -1,0 +1,178 @@
+//! Who is asking, and what they may reach.
+
+use crate::api::response::code::Code;
+use crate::api::{Api, Error};
+use crate::token::{Caller, TokenError};
+use aldaba_delivery::OrgId;
+use axum::extract::FromRequestParts;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+
+const NO_TOKEN: &str = "Invalid token: there is none; send `Authorization: Bearer` and a token or an API key \
+                        (`aldaba token create` makes them)";
+
+const NO_BEARER: &str = "Invalid token: the header `Authorization` does not begin with `Bearer `; send `Authorization: \
+                         Bearer` and a token or an API key";
+
+/// What a route is for, and so who may use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    /// Anyone, without a token.
+    Open,
+    /// Anyone with a token.
+    Known,
+    /// Reading what is an application's.
+    Read,
+    /// Reading what spans the organization.
+    ReadOrganization,
+    /// Reading signing secrets, headers and certificates.
+    ReadSecrets,
+    /// Handing in messages.
+    Send,
+    /// Asking whether anybody would get a message.
+    Precheck,
+    /// Sending again what was handed in.
+    Attempt,
+    /// Changing what is an application's: its endpoints and deliveries.
+    Manage,
+    /// Changing signing secrets.
+    ManageSecrets,
+    /// Removing contents for good.
+    Erase,
+    /// Changing what is the organization's: applications, event types, policies, profiles.
+    Administer,
+    /// Letting people into an application's portal, and out of it.
+    Admit,
+    /// Keys, and the audit log.
+    Govern,
+}
+
+impl Access {
+    /// Whether nothing is changed, so that an answer which cannot be given has had no effect.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(
+            self,
+            Self::Open
+                | Self::Known
+                | Self::Read
+                | Self::ReadOrganization
+                | Self::ReadSecrets
+                | Self::Precheck
+        )
+    }
+
+    /// The word for it in the API's document.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Known => "known",
+            Self::Read => "read",
+            Self::ReadOrganization => "read-organization",
+            Self::ReadSecrets => "read-secrets",
+            Self::Send => "send",
+            Self::Precheck => "precheck",
+            Self::Attempt => "attempt",
+            Self::Manage => "manage",
+            Self::ManageSecrets => "manage-secrets",
+            Self::Erase => "erase",
+            Self::Administer => "administer",
+            Self::Admit => "admit",
+            Self::Govern => "govern",
+        }
+    }
+}
+
+/// Whose token a request has.
+pub(crate) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
+    let Some(given) = headers.get(AUTHORIZATION) else {
+        return Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_TOKEN));
+    };
+    match bearer(given.as_bytes()) {
+        Some(token) => api.tokens.check(token, api.engine.clock().now()).map_err(refusal),
+        None => Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_BEARER)),
+    }
+}
+
+/// What speaks for one application counts as long as that is there.
+pub(crate) async fn still_counts(api: &Api, caller: &Caller) -> Result<(), Error> {
+    let Some(app) = caller.app() else { return Ok(()) };
+    match api.engine.has_application(caller.org(), app).await? {
+        true => Ok(()),
+        false => {
+            Err(Error::not_found("There is no such application as the one that the token or key is for"))
+        }
+    }
+}
+
+pub(crate) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
+    caller.may(access).map_err(Error::forbidden)?;
+    Ok(caller)
+}
+
+/// The caller whom the route's check has let in.
+impl FromRequestParts<Api> for Caller {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
+        // Absent only where a handler asks who calls and its route lets anyone in.
+        parts.extensions.get().cloned().ok_or_else(|| refusal(TokenError::Invalid))
+    }
+}
+
+/// A caller that speaks for the whole organization, not for one application of it.
+#[derive(Debug)]
+pub(crate) struct Organization(pub(crate) OrgId);
+
+impl FromRequestParts<Api> for Organization {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        match caller.app() {
+            None => Ok(Self(caller.org())),
+            Some(_) => Err(Error::forbidden(
+                "This is for the whole organization; what was sent is for one application",
+            )),
+        }
+    }
+}
+
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+fn refusal(refused: TokenError) -> Error {
+    let (unauthorized, bad) = (StatusCode::UNAUTHORIZED, StatusCode::BAD_REQUEST);
+    match refused {
+        TokenError::Invalid => Error::new(
+            unauthorized,
+            Code::AuthenticationFailed,
+            "Invalid token: it is no API key, and not signed with the secret of this server; `aldaba token create` makes one",
+        ),
+        TokenError::Expired => Error::new(
+            unauthorized,
+            Code::AuthenticationFailed,
+            "Invalid token: the API key has expired; make another",
+        ),
+        TokenError::Ended => Error::new(
+            unauthorized,
+            Code::AuthenticationFailed,
+            "Invalid token: it has been ended before its time; make another",
+        ),
+        TokenError::IsTheSecret => Error::new(
+            unauthorized,
+            Code::AuthenticationFailed,
+            "Invalid token: this is the secret that signs tokens; make a token with `aldaba token create`",
+        ),
+        TokenError::NoOrganization => {
+            Error::new(bad, Code::BadToken, "The token's `sub` is not an organization's id (org_…)")
+        }
+        TokenError::NoApplication => Error::new(
+            bad,
+            Code::BadToken,
+            "The token has an `org`, so that must be an organization's id (org_…) and `sub` an application's (app_…)",
+        ),
+    }
+}

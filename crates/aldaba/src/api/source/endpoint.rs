@@ -1,0 +1,136 @@
+//! The endpoints of a source: those of the application that it owns, under the names that clients of sources have.
+
+use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
+use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
+use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
+use crate::api::endpoint::{self, EndpointOut};
+use crate::api::request::body::Pending;
+use crate::api::request::ids::Ids;
+use crate::api::response::page::PageQuery;
+use crate::api::routing::auth::Access;
+use crate::api::routing::route::Route;
+use crate::api::{Api, Error};
+use crate::token::Caller;
+use aldaba_delivery::EndpointId;
+use axum::extract::{FromRequestParts, State};
+use axum::response::Response;
+use http::StatusCode;
+use http::request::Parts;
+
+const ALL: &str = "/ingest/source/{source_id}/endpoint";
+const ONE: &str = "/ingest/source/{source_id}/endpoint/{endpoint_id}";
+const SECRET: &str = "/ingest/source/{source_id}/endpoint/{endpoint_id}/secret";
+const ROTATE: &str = "/ingest/source/{source_id}/endpoint/{endpoint_id}/secret/rotate";
+const HEADERS: &str = "/ingest/source/{source_id}/endpoint/{endpoint_id}/headers";
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(ALL, Access::ReadOrganization, list)
+            .named("v1.ingest.endpoint.list", "Lists the endpoints that a source forwards to")
+            .ordered()
+            .lists::<EndpointOut<'_>>(),
+        Route::post(ALL, Access::Administer, create)
+            .keyed()
+            .named("v1.ingest.endpoint.create", "Makes an endpoint that a source forwards to")
+            .takes::<EndpointIn>()
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::get(ONE, Access::ReadOrganization, show)
+            .named("v1.ingest.endpoint.get", "Shows an endpoint of a source")
+            .answers::<EndpointOut<'_>>(StatusCode::OK),
+        Route::put(ONE, Access::Administer, put)
+            .keyed()
+            .named("v1.ingest.endpoint.upsert", "Puts another configuration in its place, or makes it")
+            .takes::<EndpointUpdate>()
+            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .may_conflict(),
+        Route::delete(ONE, Access::Administer, delete)
+            .named("v1.ingest.endpoint.delete", "Removes an endpoint of a source")
+            .answers_nothing(),
+        Route::get(SECRET, Access::Administer, show_secret)
+            .named("v1.ingest.endpoint.get-secret", "Shows its signing secret, or its public key")
+            .answers::<SecretOut>(StatusCode::OK),
+        Route::post(ROTATE, Access::Administer, rotate)
+            .keyed()
+            .named("v1.ingest.endpoint.rotate-secret", "Signs with another key")
+            .may_take::<RotateIn>()
+            .answers::<SecretOut>(StatusCode::OK)
+            .may_conflict(),
+        Route::get(HEADERS, Access::Administer, show_headers)
+            .named("v1.ingest.endpoint.get-headers", "Shows the headers that are sent with every request")
+            .answers::<HeadersOut<'_>>(StatusCode::OK),
+        Route::put(HEADERS, Access::Administer, put_headers)
+            .named("v1.ingest.endpoint.set-headers", "Sends these headers and no others")
+            .takes::<HeadersIn>()
+            .answers_nothing()
+            .may_conflict(),
+    ]
+}
+
+/// What the application of a source is called.
+async fn app(api: &Api, caller: &Caller, source: String) -> Result<String, Error> {
+    Ok(api.source(caller, source).await?.app.to_string())
+}
+
+async fn list(
+    State(api): State<Api>,
+    query: PageQuery<EndpointId>,
+    caller: Caller,
+    Ids(source): Ids<String>,
+) -> Result<Response, Error> {
+    let app = app(&api, &caller, source).await?;
+    endpoint::list(State(api), query, caller, Ids(app)).await
+}
+
+async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Ids(source): Ids<String>,
+    pending: Pending,
+) -> Result<Response, Error> {
+    let app = app(&api, &caller, source).await?;
+    endpoint::create(State(api), caller, Ids(app), pending).await
+}
+
+/// One endpoint of a source, as the handlers of endpoints know it.
+struct At(State<Api>, Caller, Ids<(String, String)>);
+
+impl FromRequestParts<Api> for At {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        let Ids((source, key)) = Ids::from_request_parts(parts, api).await?;
+        let app = app(api, &caller, source).await?;
+        Ok(Self(State(api.clone()), caller, Ids((app, key))))
+    }
+}
+
+async fn show(At(api, caller, ids): At) -> Result<Response, Error> {
+    endpoint::show(api, caller, ids).await
+}
+
+async fn put(At(api, caller, ids): At, pending: Pending) -> Result<Response, Error> {
+    endpoint::put(api, caller, ids, pending).await
+}
+
+async fn delete(At(api, caller, ids): At) -> Result<StatusCode, Error> {
+    endpoint::delete(api, caller, ids).await
+}
+
+async fn show_secret(At(api, caller, ids): At) -> Result<Response, Error> {
+    secret::show(api, caller, ids).await
+}
+
+async fn rotate(At(api, caller, ids): At, pending: Pending) -> Result<Response, Error> {
+    secret::rotate(api, caller, ids, pending).await
+}
+
+async fn show_headers(At(api, caller, ids): At) -> Result<Response, Error> {
+    headers::show(api, caller, ids).await
+}
+
+async fn put_headers(At(api, caller, ids): At, pending: Pending) -> Result<StatusCode, Error> {
+    headers::replace(api, caller, ids, pending).await
+}

@@ -1,0 +1,185 @@
+//! The door itself: what another sender sends to a source's URL. Its signature is looked at before anything else, and
+//! nothing is stored of what is refused.
+
+use crate::api::limits::memory_budget::Holder;
+use crate::api::limits::rates;
+use crate::api::request::body::Pending;
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
+use crate::api::response::code::Code;
+use crate::api::{Api, Error};
+use aldaba_engine::{Door, DoorError, Opened, ReceiveError, Reception, SendError};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any};
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Method, StatusCode};
+use serde::Serialize;
+use std::sync::Arc;
+
+pub(crate) const PATH: &str = "/in/{token}";
+/// Seconds after which it is worth trying again where nothing else is known.
+const AGAIN: u32 = 5;
+/// What a door says may be somebody else's text, of any type: no browser is to make a page of this server's of it.
+const NO_PAGE: &str = "sandbox; default-src 'none'";
+
+pub(crate) fn route() -> MethodRouter<Api> {
+    any(knock)
+}
+
+/// What a sender hears of an event that is safe.
+#[derive(Clone, Copy, Default, Serialize)]
+struct ReceivedOut {
+    received: bool,
+    /// It came before.
+    #[serde(skip_serializing_if = "is_false")]
+    duplicate: bool,
+    /// It came before and could not be forwarded then; it is forwarded again.
+    #[serde(skip_serializing_if = "is_false")]
+    reopened: bool,
+    /// The source does not want it.
+    #[serde(skip_serializing_if = "is_false")]
+    ignored: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+async fn knock(State(api): State<Api>, Ids(token): Ids<String>, request: Request) -> Response {
+    let mut response = find_and_answer(&api, &token, request).await;
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NO_PAGE));
+    response
+}
+
+async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
+    let door = match api.engine.doors().find(token).await {
+        Ok(Some(door)) => door,
+        Ok(None) => return Error::not_found("There is no such source").into_response(),
+        Err(error) => return refusal(error.into()),
+    };
+    match answer(api, &door, request).await {
+        Ok(response) => response,
+        Err(error) => {
+            let (status, said) = error.summary();
+            api.engine.tally().refuse(door.id, api.engine.clock().now(), status, said);
+            refusal(error)
+        }
+    }
+}
+
+/// Whoever is turned away for want of something on our side hears when to come back; and no token would let anybody in.
+fn refusal(error: Error) -> Response {
+    let error = if error.summary().0 >= 500 { error.or_retry_after(AGAIN) } else { error };
+    let mut response = error.into_response();
+    response.headers_mut().remove(WWW_AUTHENTICATE);
+    response
+}
+
+async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Response, Error> {
+    let now = || api.engine.clock().now();
+    let (method, query) = (request.method(), request.uri().query());
+    if let Some(challenge) = door.challenge(method, query) {
+        // Nothing shows who asks.
+        rates::admit_stranger(api, door.id)?;
+        if challenge.status >= 400 {
+            let detail = "`hub.verify_token` is not the `verifyToken` of this source";
+            return Err(Error::new(StatusCode::FORBIDDEN, Code::NotVerified, detail));
+        }
+        api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
+        return Ok(text(challenge.status, challenge.content_type, challenge.body));
+    }
+    if method != Method::POST {
+        return Err(Error::method_not_allowed(method, door.methods()));
+    }
+    if !door.verifies() {
+        rates::admit_sender(api, door.id)?;
+    }
+    let headers = request.headers().clone();
+    let body = match Pending::at_door(request, api, Holder::at_door(door.org, door.app)).read().await {
+        Ok(body) => body,
+        // Nobody knows whose it was.
+        Err(error) if door.verifies() => {
+            rates::admit_stranger(api, door.id)?;
+            return Err(error);
+        }
+        Err(error) => return Err(error),
+    };
+    let opened = api.engine.look(door, &headers, &body.bytes).await;
+    // Who it is that sends is known only now, and strangers must not use up what is the sender's.
+    match &opened {
+        _ if !door.verifies() => {}
+        Err(error) if !error.is_the_senders() => rates::admit_stranger(api, door.id)?,
+        _ => rates::admit_sender(api, door.id)?,
+    }
+    let event = match opened? {
+        Opened::Challenge(challenge) => {
+            api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
+            return Ok(text(challenge.status, challenge.content_type, challenge.body));
+        }
+        Opened::Ignored => {
+            api.engine.tally().count(door.id, now(), |counts| counts.ignored += 1);
+            return Ok(received(door, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
+        }
+        Opened::Event(event) => event,
+    };
+    let (bytes, room) = (body.keep_all(), body.into_room());
+    let reception = api.engine.receive(door, event, bytes, room).await?;
+    let said = ReceivedOut {
+        duplicate: matches!(reception, Reception::Duplicate(_)),
+        reopened: matches!(reception, Reception::Reopened(_)),
+        ..ReceivedOut::default()
+    };
+    Ok(received(door, said))
+}
+
+/// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
+/// repeat it for ever.
+fn received(door: &Door, said: ReceivedOut) -> Response {
+    match door.answer() {
+        Some(own) => text(own.status, &own.content_type, own.body.clone()),
+        None => json::answer(StatusCode::OK, &ReceivedOut { received: true, ..said }),
+    }
+}
+
+fn text(status: u16, content_type: &str, body: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = (status, body).into_response();
+    if let Ok(content_type) = HeaderValue::from_str(content_type) {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    response
+}
+
+impl From<DoorError> for Error {
+    fn from(error: DoorError) -> Self {
+        let (status, code) = match &error {
+            error if error.is_unauthorized() => (StatusCode::UNAUTHORIZED, Code::NotVerified),
+            DoorError::HeadersTooLarge => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Code::HeadersTooLarge)
+            }
+            DoorError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Code::Busy),
+            _ => (StatusCode::BAD_REQUEST, Code::NoEvent),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<ReceiveError> for Error {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::OtherBody(message) => Self::conflict(format!(
+                "A former event has this id and another body: it is the message {message}. Nothing was stored; each event must \
+                 have an id of its own"
+            )),
+            ReceiveError::Send(SendError::Late) => {
+                let detail = "The store takes long. The event may be stored yet; send it again, and it is told from a repeat";
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Late, detail, AGAIN)
+            }
+            ReceiveError::Send(error) => error.into(),
+        }
+    }
+}

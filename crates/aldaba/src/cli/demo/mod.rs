@@ -1,0 +1,288 @@
+//! `aldaba demo`: the whole server, a receiver that answers well, slowly and badly by turns, and a
+//! stream of events through the real API, with a live account of what becomes of each.
+//!
+//! [`scenario`] says who takes part · [`event_sender`] sends · [`receiver`] receives · [`store_poller`] looks into
+//! the store · [`counters`] puts the three together · [`screen`] and [`terminal`] display it.
+
+mod client;
+mod counters;
+mod display;
+mod event_sender;
+mod folder;
+mod receiver;
+mod recent_events;
+mod scenario;
+mod screen;
+mod store_poller;
+mod terminal;
+
+use crate::config::{Config, address, unresolved};
+use crate::runtimes::Threads;
+use crate::server::{Failed, Server, StartError};
+use crate::shell::{full_path, quoted};
+use crate::{DEFAULT_ORGANIZATION, issue_token, keys};
+use aldaba_engine::{Clock, DataFolder, Engine, Entropy, SystemClock, SystemEntropy};
+use aldaba_signature::SigningKey;
+use client::Door;
+use counters::FinalCounts;
+use display::{LiveDisplay, StopSignals};
+use event_sender::EventSenders;
+use folder::Folder;
+use receiver::{DemoContext, Receiver};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use store_poller::{StorePoller, StoreReader};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How many of the last notable things are shown.
+const SHOWN_EVENTS: usize = 8;
+/// How long what is due soon is waited for at the end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// With more than this open at the end, the grace is used up without asking what is due when.
+const MAX_DUE_TIMES_READ: usize = 2000;
+/// An endpoint that stays silent must not keep the demo from ending.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+/// What `job-status` waits for an answer. Ten seconds, its default, is long to watch.
+const JOB_TIMEOUT: Duration = Duration::from_secs(2);
+const LOG_FILE: &str = "demo.log";
+
+/// What the command line says.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Events a second
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rate: u64,
+    /// End after so many seconds [default: when Ctrl-C is pressed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
+    /// Address or name, and port of the API; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = listen)]
+    listen: SocketAddr,
+    /// A new or empty folder for the data, which is kept [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and a port, such as 127.0.0.1:8071 or localhost:8071";
+    address(text).ok_or_else(|| unresolved(text).unwrap_or_else(|| expected.into()))
+}
+
+/// Why the demo did not run, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Folder(#[from] folder::FolderError),
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("the demo could not make its application and endpoints: {0}")]
+    SetUp(String),
+    #[error(transparent)]
+    Server(#[from] Failed),
+    #[error("the store could not be read at the end: {0}")]
+    Store(#[from] aldaba_store::Error),
+    #[error("{0} deliveries are lost. This is a bug: please report it")]
+    Lost(u64),
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+pub(crate) fn run(
+    options: &Options,
+    program: &str,
+    variables: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let folder = match &options.data {
+        Some(path) => Folder::given(path)?,
+        None => Folder::temporary(Path::new(variables.get("TMPDIR").map_or("/tmp", String::as_str)))?,
+    };
+    log_to(&folder.path().join(LOG_FILE))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let played = runtime.block_on(play(options, &folder, program, variables));
+    // Before the folder goes: whatever still runs may hold files in it.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    played
+}
+
+/// The log must not spoil the picture, and every failed attempt is a warning: errors only, in a file.
+fn log_to(path: &Path) -> io::Result<()> {
+    let log = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::ERROR)
+        .with_ansi(false)
+        .with_writer(std::sync::Mutex::new(File::create(path)?));
+    // An error here means that a log is running already, and that one is as good.
+    let _ = log.try_init();
+    Ok(())
+}
+
+/// Not from variables or a file: those are for a real server, and may name its data.
+fn config(options: &Options, folder: &Path) -> Config {
+    let mut config = Config { listen: options.listen, shutdown: SHUTDOWN_TIMEOUT, ..Config::default() };
+    config.store.folder = folder.to_owned();
+    config.overrides.job_timeout = JOB_TIMEOUT;
+    config.allow_networks = vec!["127.0.0.0/8".parse().expect("a network")];
+    config
+}
+
+async fn play(
+    options: &Options,
+    folder: &Folder,
+    program: &str,
+    variables: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let stop_signals = StopSignals::listen()?;
+    let context = DemoContext {
+        counters: Arc::default(),
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy::new()),
+    };
+    let signing: [SigningKey; scenario::ENDPOINT_COUNT] =
+        std::array::from_fn(|_| SigningKey::generate_hmac(context.entropy.bytes()));
+    let receiver = Receiver::start(&context, &signing)?;
+    let mut running =
+        RunningServer::start(config(options, folder.path()), &*context.clock, &*context.entropy).await?;
+    let endpoints = event_sender::set_up(&running.door, &receiver.addresses, &signing).await;
+    let endpoints = endpoints.map_err(|error| Error::SetUp(error.to_string()))?;
+    let token_command = format!("{} token create --data {}", quoted(program), full_path(folder.path()));
+    let mut display =
+        LiveDisplay::new(stop_signals, context.clone(), options.rate, running.door.address, variables);
+    display.say(&greeting(&running.door, folder, &token_command, display.legend()));
+    display.hint = format!("token:  {token_command}");
+
+    let store_reader = StoreReader { engine: running.engine.clone(), endpoints };
+    let watch = StorePoller::new(store_reader.clone(), context.clone(), receiver.addresses);
+    let (stop_watch, stopped) = oneshot::channel();
+    let watch = tokio::spawn(watch.run(stopped));
+    let stream = EventSenders::start(&running.door, &context, options.rate);
+    let time = options.seconds.map(Duration::from_secs);
+    display.until(time, &mut running.ended).await?;
+    let ran = context.clock.monotonic();
+    stream.stop().await;
+    wait_for_due_attempts(&mut display, &context, &store_reader, &mut running.ended).await?;
+    let waited = context.clock.monotonic().saturating_sub(ran);
+    drop(stop_watch);
+    let _ = watch.await;
+    let (final_counts, first_due) = compare(&context, &store_reader).await?;
+    display.finish(&final_counts.summary(ran, waited, first_due), &next_steps(folder, program));
+    running.stop().await?;
+    if final_counts.lost > 0 { Err(Error::Lost(final_counts.lost)) } else { Ok(()) }
+}
+
+/// Waits a little for what is due soon.
+async fn wait_for_due_attempts(
+    display: &mut LiveDisplay,
+    context: &DemoContext,
+    store_reader: &StoreReader,
+    ended: &mut JoinHandle<Result<(), Failed>>,
+) -> Result<(), Error> {
+    let deadline = context.clock.monotonic() + DRAIN_TIMEOUT;
+    loop {
+        let left = deadline.saturating_sub(context.clock.monotonic());
+        let open = context.counters.lock().open_messages();
+        let due_soon = match open.len() {
+            0 => false,
+            1..=MAX_DUE_TIMES_READ => {
+                let (_, first_due) = store_reader.fates(open).await?;
+                first_due.is_none_or(|due| due < context.clock.now() + left)
+            }
+            _ => true,
+        };
+        if left.is_zero() || !due_soon || display.waits(left, ended).await?.is_break() {
+            return Ok(());
+        }
+    }
+}
+
+/// Compares all accounts. Also: when the first of those that wait is tried again.
+async fn compare(
+    context: &DemoContext,
+    store_reader: &StoreReader,
+) -> Result<(FinalCounts, Option<Duration>), Error> {
+    let open = context.counters.lock().open_messages();
+    let (fates, first_due) = store_reader.fates(open).await?;
+    let final_counts = context.counters.lock().close(&fates);
+    let now = context.clock.now();
+    Ok((final_counts, first_due.map(|due| due.since(now))))
+}
+
+/// The server in this process.
+struct RunningServer {
+    door: Door,
+    engine: Engine,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Result<(), Failed>>,
+}
+
+impl RunningServer {
+    async fn start(config: Config, clock: &dyn Clock, entropy: &dyn Entropy) -> Result<Self, Error> {
+        let address = config.listen;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| Error::Listen { address, source })?;
+        let folder = DataFolder::open(config.data()).map_err(StartError::Folder)?;
+        let secret = keys::jwt_secret(&config, &folder, entropy).map_err(StartError::Folder)?;
+        let organization = DEFAULT_ORGANIZATION.parse().expect("an organization");
+        let token = issue_token(&secret, organization, clock.now());
+        let server = Server::start(listener, config).await?;
+        let door = Door { address: server.address(), token };
+        let engine = server.engine().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let ended = tokio::spawn(server.run(Threads::one(), async move { drop(stopped.await) }));
+        Ok(Self { door, engine, stop, ended })
+    }
+
+    async fn stop(self) -> Result<(), Error> {
+        let _ = self.stop.send(());
+        flatten(self.ended.await)
+    }
+}
+
+/// How the server has ended; a panic of its goes on here.
+fn flatten(ended: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<(), Error> {
+    match ended {
+        Ok(ended) => Ok(ended?),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+fn greeting(door: &Door, folder: &Folder, token_command: &str, legend: &[&str]) -> String {
+    let Door { address, token } = door;
+    let data = full_path(folder.path());
+    let fate = if folder.stays() { "kept" } else { "removed at the end" };
+    let app = scenario::APPLICATION;
+    format!(
+        "The whole server, {} endpoints that misbehave by turns, and a stream of events.\n\
+         \n\
+         {}\n\
+         \n\
+         API    http://{address}/api/v1\n\
+         data   {data} ({fate}; the log is {LOG_FILE} in it)\n\
+         token  {token_command}\n\
+         \n\
+         TOKEN={token}\n\
+         curl --oauth2-bearer $TOKEN http://{address}/api/v1/app/{app}/endpoint\n\
+         curl --oauth2-bearer $TOKEN http://{address}/api/v1/app/{app}/msg \\\n  \
+         --json '{{\"eventType\": \"order.created\", \"payload\": {{\"mine\": true}}}}'\n\
+         \n",
+        scenario::ENDPOINT_COUNT,
+        legend.join("\n")
+    )
+}
+
+fn next_steps(folder: &Folder, program: &str) -> String {
+    let program = quoted(program);
+    let data = if folder.stays() { format!(" --data {}", full_path(folder.path())) } else { String::new() };
+    format!(
+        "\nTo go on with a server of your own, and a token for it:\n  \
+         {program} serve{data}\n  \
+         {program} token create{data}\n"
+    )
+}

@@ -1,0 +1,197 @@
+//! Which server a command speaks to, and as whom.
+
+use crate::cli::api_client::ApiClient;
+use crate::cli::installation::{self, NotInstalled};
+use crate::config::{Config, TOKEN_VARIABLE, URL_VARIABLE, api_url};
+use crate::shell::full_path;
+use crate::{JwtSecret, keys, token};
+use aldaba_delivery::OrgId;
+use aldaba_engine::wire::read_roots;
+use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, default_organization};
+use aldaba_store::{OpenError, Store};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use url::{Host, Url};
+
+const DATA: &str = "ALDABA_DATA";
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerOptions {
+    /// A running server to ask (or ALDABA_URL)
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// An API token or key for it (or ALDABA_TOKEN)
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// The data folder of a server on this machine: without --url its address is used, and without a token its secret
+    /// makes one [default: ./aldaba-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<String>,
+    /// A TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The organization that is spoken for, where --token does not say
+    #[arg(long, value_name = "ORG_ID", default_value = token::DEFAULT_ORGANIZATION)]
+    pub(crate) org: OrgId,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { url: None, token: None, data: None, config: None, org: default_organization() }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// An option or a setting is wrong.
+    #[error("{0}")]
+    Usage(String),
+    #[error("there is no token: give one with ALDABA_TOKEN or --token; `aldaba token create` prints one")]
+    NoToken,
+    #[error(transparent)]
+    NotInstalled(#[from] NotInstalled),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl ServerOptions {
+    /// Whether a server was asked for at all.
+    pub(crate) fn is_given(&self, variables: &BTreeMap<String, String>) -> bool {
+        let given = [self.url.is_some(), self.token.is_some()];
+        given.contains(&true)
+            || [URL_VARIABLE, TOKEN_VARIABLE].iter().any(|name| variable(variables, name).is_some())
+    }
+
+    /// Whether a data folder was named, by an option, a variable or a file.
+    pub(crate) fn names_folder(&self, variables: &BTreeMap<String, String>, config: &Config) -> bool {
+        self.data.is_some()
+            || variable(variables, DATA).is_some()
+            || config.data() != Config::default().data()
+    }
+
+    /// The server that was asked for; else the one of the data folder.
+    pub(crate) fn server(
+        self,
+        variables: &BTreeMap<String, String>,
+        config: &Config,
+    ) -> Result<ApiClient, Error> {
+        if self.is_given(variables) {
+            self.client(variables, config)
+        } else {
+            server_of_folder(config, self.org)
+        }
+    }
+
+    /// The server that was asked for.
+    pub(crate) fn client(
+        self,
+        variables: &BTreeMap<String, String>,
+        config: &Config,
+    ) -> Result<ApiClient, Error> {
+        let given = self.url.or_else(|| variable(variables, URL_VARIABLE));
+        let url = given.unwrap_or_else(|| local_url(config));
+        let url = api_url(&url).map_err(|expected| Error::Usage(format!("--url {url}: {expected}")))?;
+        let token = match self.token.or_else(|| variable(variables, TOKEN_VARIABLE)) {
+            Some(token) => token,
+            // No other machine is ever sent one that nobody has given to it.
+            None if is_local(&url) && installation::check_secret(config).is_ok() => {
+                command_token(config, self.org)?
+            }
+            None => return Err(Error::NoToken),
+        };
+        client(url, &token, config, None)
+    }
+}
+
+/// Where a command finds what an organization has: with a running server, or in the store.
+pub(crate) enum Backend {
+    Server(ApiClient),
+    /// Nobody else has it open.
+    Store(Arc<dyn Store>, OrgId),
+}
+
+impl Backend {
+    /// The server that was asked for; else the data folder, or the server that holds it.
+    pub(crate) fn open(
+        server_options: ServerOptions,
+        variables: &BTreeMap<String, String>,
+        config: &Config,
+    ) -> Result<Self, Error> {
+        if server_options.is_given(variables) {
+            return Ok(Self::Server(server_options.client(variables, config)?));
+        }
+        installation::check_database(config)?;
+        match aldaba_store::open(&config.store) {
+            Ok(store) => Ok(Self::Store(store, server_options.org)),
+            Err(OpenError::Locked { .. }) => Ok(Self::Server(server_of_folder(config, server_options.org)?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whoever starts a server next must find the folder free.
+    pub(crate) async fn close(self) {
+        if let Self::Store(store, _) = self {
+            let _ = store.close().await;
+        }
+    }
+}
+
+/// The server that holds the data folder, as the folder knows it.
+pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ApiClient, Error> {
+    installation::check_database(config)?;
+    let url = api_url(&local_url(config)).map_err(Error::Usage)?;
+    client(url, &command_token(config, org)?, config, Some(full_path(config.data())))
+}
+
+/// Where the server of the data folder was last, or where it would be.
+fn local_url(config: &Config) -> String {
+    let address = DataFolder::at(config.data()).address().unwrap_or(config.listen);
+    format!("http://{}", reachable(address))
+}
+
+fn client(url: Url, token: &str, config: &Config, folder: Option<String>) -> Result<ApiClient, Error> {
+    let roots = match &config.ca_file {
+        None => Vec::new(),
+        Some(file) => {
+            let failed = |why: String| Error::Usage(format!("ca_file {}: {why}", file.display()));
+            let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+            read_roots(&pem).map_err(|error| failed(error.to_string()))?
+        }
+    };
+    Ok(ApiClient { url, token: token.trim().to_owned(), roots, folder })
+}
+
+/// A server that listens on every address is also on the one that only this machine has.
+pub(crate) fn reachable(listen: SocketAddr) -> SocketAddr {
+    if listen.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, listen.port()).into() } else { listen }
+}
+
+/// An empty variable counts as unset.
+fn variable(variables: &BTreeMap<String, String>, name: &str) -> Option<String> {
+    variables.get(name).filter(|value| !value.is_empty()).cloned()
+}
+
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+/// For a server on this machine a token is made as `token create` would make it.
+fn command_token(config: &Config, org: OrgId) -> Result<String, Error> {
+    Ok(token::issue_command_token(&signing_secret(config)?, org, SystemClock::new().now()))
+}
+
+/// What the server of the data folder signs tokens with. None is made.
+pub(crate) fn signing_secret(config: &Config) -> Result<JwtSecret, Error> {
+    installation::check_secret(config)?;
+    Ok(keys::jwt_secret(config, &DataFolder::at(config.data()), &SystemEntropy::new())?)
+}

@@ -1,0 +1,318 @@
+//! Connections whose first request has not come yet, and how many connections each address has.
+//!
+//! Whoever opens a connection and never finishes the head of a request costs its sender nothing. So such connections give way
+//! first, the oldest before the others, and one address has a limited number of connections of any kind.
+
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long a connection may take for its first head before it may have to give way to one that has sent none either. Honest
+/// clients take milliseconds. To one that has sent a whole head it gives way at once.
+const HEAD_GRACE_PERIOD: Duration = Duration::from_millis(250);
+
+/// All connections, by address, and those that wait for their first head.
+#[derive(Debug)]
+pub(super) struct ConnectionTable {
+    /// Connections of one address; 0: any number.
+    per_address: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    /// Those that have a slot, the oldest first.
+    waiting: BTreeMap<u64, Waiting>,
+    /// New connections that wait for a slot and found nobody who could give way.
+    wanted: usize,
+    addresses: HashMap<Address, OfAddress>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    address: Address,
+    leave: Arc<Notify>,
+    grace_is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct OfAddress {
+    connections: usize,
+    waiting: BTreeSet<u64>,
+    /// It was said that some are refused.
+    warned: bool,
+}
+
+/// Whom an address stands for. A network of IPv6 hands whole /64 blocks to one customer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Address(IpAddr);
+
+impl Address {
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(v6) => Self(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into()),
+            v4 @ IpAddr::V4(_) => Self(v4),
+        }
+    }
+}
+
+/// An address has as many connections as it may have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooManyConnections;
+
+/// Who asks others to give way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Newcomer {
+    /// Has sent a whole head.
+    HeadReceived,
+    /// Has not, as far as is known.
+    HeadUnknown,
+}
+
+/// An open connection. It is forgotten when it is dropped.
+#[derive(Debug)]
+pub(super) struct TrackedConnection {
+    table: Arc<ConnectionTable>,
+    address: Address,
+    leave: Arc<Notify>,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has no slot yet.
+    PendingConnection,
+    /// It has one, and its first head has not come.
+    Waiting(u64),
+    /// It has sent a whole head.
+    Known,
+}
+
+impl ConnectionTable {
+    pub(super) fn new(per_address: usize) -> Arc<Self> {
+        Arc::new(Self { per_address, table: Mutex::default() })
+    }
+
+    /// Counts a connection. At the limit of its address the oldest of that address without a head gives way to it; where there
+    /// is none, it is refused.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        address: IpAddr,
+    ) -> Result<TrackedConnection, TooManyConnections> {
+        let address = Address::of(address);
+        let mut table = self.table.lock();
+        let of_address = table.addresses.entry(address).or_default();
+        if self.per_address > 0 && of_address.connections >= self.per_address {
+            if !std::mem::replace(&mut of_address.warned, true) {
+                tracing::warn!(
+                    address = %address.0,
+                    connections_per_address = self.per_address,
+                    "an address has too many connections: some get a 503. Is it a proxy? Then set connections_per_address to 0"
+                );
+            }
+            let oldest = of_address.waiting.first().copied();
+            oldest.and_then(|number| table.evict(number, Newcomer::HeadUnknown)).ok_or(TooManyConnections)?;
+        }
+        table.addresses.entry(address).or_default().connections += 1;
+        drop(table);
+        let (table, leave) = (self.clone(), Arc::new(Notify::new()));
+        Ok(TrackedConnection { table, address, leave, state: Mutex::new(State::PendingConnection) })
+    }
+
+    /// Asks the oldest connection without a head to leave; `false`: there is none that has to.
+    pub(super) fn evict_oldest(&self, newcomer: Newcomer) -> bool {
+        let mut table = self.table.lock();
+        let oldest = table.waiting.first_key_value().map(|(number, _)| *number);
+        oldest.and_then(|number| table.evict(number, newcomer)).is_some()
+    }
+
+    /// The next connection whose grace ends has to leave, until [`cancel_eviction`](Self::cancel_eviction).
+    pub(super) fn reserve_next_eviction(&self) {
+        self.table.lock().wanted += 1;
+    }
+
+    /// Whoever waited does so no longer.
+    pub(super) fn cancel_eviction(&self) {
+        let mut table = self.table.lock();
+        table.wanted = table.wanted.saturating_sub(1);
+    }
+}
+
+impl Table {
+    fn evict(&mut self, number: u64, newcomer: Newcomer) -> Option<()> {
+        let has_to = |waiting: &&Waiting| waiting.grace_is_over || newcomer == Newcomer::HeadReceived;
+        self.waiting.get(&number).filter(has_to)?;
+        self.forget(number)?.leave.notify_one();
+        Some(())
+    }
+
+    fn forget(&mut self, number: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&number)?;
+        if let Some(of_address) = self.addresses.get_mut(&waiting.address) {
+            of_address.waiting.remove(&number);
+        }
+        Some(waiting)
+    }
+}
+
+impl TrackedConnection {
+    /// It has a slot from now on.
+    pub(super) fn slot_acquired(&self) {
+        let mut table = self.table.table.lock();
+        let number = table.next;
+        table.next += 1;
+        let waiting = Waiting { address: self.address, leave: self.leave.clone(), grace_is_over: false };
+        table.waiting.insert(number, waiting);
+        table.addresses.entry(self.address).or_default().waiting.insert(number);
+        *self.state.lock() = State::Waiting(number);
+    }
+
+    /// A whole head has come: from here on it gives way as all others do.
+    pub(super) fn head_received(&self) {
+        let before = std::mem::replace(&mut *self.state.lock(), State::Known);
+        if let State::Waiting(number) = before {
+            self.table.table.lock().forget(number);
+        }
+    }
+
+    pub(super) fn has_sent_head(&self) -> bool {
+        *self.state.lock() == State::Known
+    }
+
+    /// Resolves when it has to leave for another; never, once its head has come.
+    pub(super) async fn evicted(&self) {
+        tokio::select! {
+            biased;
+            () = self.leave.notified() => return,
+            () = tokio::time::sleep(HEAD_GRACE_PERIOD) => {}
+        }
+        if !self.grace_is_over() {
+            self.leave.notified().await;
+        }
+    }
+
+    /// `true`: somebody waits for its slot already.
+    fn grace_is_over(&self) -> bool {
+        let State::Waiting(number) = *self.state.lock() else { return false };
+        let mut table = self.table.table.lock();
+        if table.wanted > 0 && table.forget(number).is_some() {
+            table.wanted -= 1;
+            return true;
+        }
+        if let Some(waiting) = table.waiting.get_mut(&number) {
+            waiting.grace_is_over = true;
+        }
+        false
+    }
+}
+
+impl Drop for TrackedConnection {
+    fn drop(&mut self) {
+        let mut table = self.table.table.lock();
+        if let State::Waiting(number) = *self.state.get_mut() {
+            table.forget(number);
+        }
+        if let Some(of_address) = table.addresses.get_mut(&self.address) {
+            of_address.connections -= 1;
+            if of_address.connections == 0 {
+                table.addresses.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn leaves(tracked: &TrackedConnection) -> bool {
+        tracked.leave.notified().now_or_never().is_some()
+    }
+
+    fn with_a_place(table: &Arc<ConnectionTable>, last: u8) -> TrackedConnection {
+        let tracked = table.register(address(last)).unwrap();
+        tracked.slot_acquired();
+        tracked
+    }
+
+    #[test]
+    fn the_oldest_without_a_head_gives_way_first_and_none_that_has_sent_one() {
+        let table = ConnectionTable::new(0);
+        let connections: Vec<_> = (0..4).map(|number| with_a_place(&table, number)).collect();
+        let pending = table.register(address(9)).unwrap();
+        assert!(!table.evict_oldest(Newcomer::HeadUnknown), "all are in their grace");
+        connections.iter().for_each(|tracked| assert!(!tracked.grace_is_over()));
+        connections[0].head_received();
+        assert!(table.evict_oldest(Newcomer::HeadUnknown));
+        assert_eq!([0, 1, 2, 3].map(|number| leaves(&connections[number])), [false, true, false, false]);
+        assert!(table.evict_oldest(Newcomer::HeadUnknown) && leaves(&connections[2]));
+        connections[3].head_received();
+        assert!(!table.evict_oldest(Newcomer::HeadReceived));
+        assert!(!leaves(&pending), "it has no slot to give");
+    }
+
+    #[test]
+    fn whoever_has_sent_a_whole_head_waits_for_nobodys_grace() {
+        let table = ConnectionTable::new(0);
+        let (first, second) = (with_a_place(&table, 1), with_a_place(&table, 1));
+        assert!(!table.evict_oldest(Newcomer::HeadUnknown));
+        assert!(table.evict_oldest(Newcomer::HeadReceived));
+        assert!(leaves(&first) && !leaves(&second));
+    }
+
+    #[test]
+    fn whoever_found_nobody_gets_the_place_of_the_next_whose_grace_ends() {
+        let table = ConnectionTable::new(0);
+        let (first, second) = (with_a_place(&table, 1), with_a_place(&table, 1));
+        table.reserve_next_eviction();
+        assert!(first.grace_is_over());
+        assert!(!second.grace_is_over(), "one slot was wanted");
+    }
+
+    #[test]
+    fn an_address_has_no_more_connections_than_it_may() {
+        let table = ConnectionTable::new(2);
+        let known = with_a_place(&table, 1);
+        known.head_received();
+        let late = with_a_place(&table, 1);
+        assert_eq!(table.register(address(1)).err(), Some(TooManyConnections));
+        let other = with_a_place(&table, 2);
+        assert!(!late.grace_is_over() && !other.grace_is_over());
+        let _third = table.register(address(1)).unwrap();
+        assert!(leaves(&late) && !leaves(&known) && !leaves(&other), "its own oldest gives way");
+        drop(late);
+        assert_eq!(table.register(address(1)).err(), Some(TooManyConnections));
+        drop(known);
+        table.register(address(1)).unwrap();
+    }
+
+    #[test]
+    fn a_block_of_ipv6_is_one_address_and_a_mapped_one_is_that_of_ipv4() {
+        let of = |text: &str| Address::of(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1:2:3"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_who_has_gone() {
+        let table = ConnectionTable::new(0);
+        for number in 0..3 {
+            let (late, known) = (with_a_place(&table, number), with_a_place(&table, number));
+            late.grace_is_over();
+            known.grace_is_over();
+            known.head_received();
+        }
+        let table = table.table.lock();
+        assert!(table.waiting.is_empty() && table.addresses.is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! A connection whose other side does not read what it asked for must not stay open for ever.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// So many times the limit for a piece of it an answer may take in all, and a second more for each so many bytes: a
+/// byte read now and then must not hold it for ever.
+const TOTAL_LIMIT_FACTOR: u32 = 6;
+const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
+
+/// Fails a write that has made no progress for a while, or that takes too long in all. Reading has its own limits,
+/// in the HTTP layer and in the reading of bodies.
+#[derive(Debug)]
+pub(super) struct WriteTimeout {
+    stream: TcpStream,
+    limit: Duration,
+    /// Runs only while a write waits.
+    waiting: Option<Pin<Box<Sleep>>>,
+    /// Runs from when a write has to wait until all is written.
+    behind: Option<Pin<Box<Sleep>>>,
+}
+
+impl WriteTimeout {
+    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+        Self { stream, limit, waiting: None, behind: None }
+    }
+
+    /// `left`: what was to be written, and so is as long as all that is left of the answer.
+    fn within_limit<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+        left: usize,
+    ) -> Poll<io::Result<T>> {
+        if let Some(behind) = &mut self.behind
+            && behind.as_mut().poll(cx).is_ready()
+        {
+            let slow = "the client reads its answer too slowly";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, slow)));
+        }
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let limit = self.limit;
+        if self.behind.is_none() {
+            let mut whole = Box::pin(tokio::time::sleep(total_limit(limit, left)));
+            let _ = whole.as_mut().poll(cx);
+            self.behind = Some(whole);
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(waiting.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+    }
+}
+
+fn total_limit(limit: Duration, bytes: usize) -> Duration {
+    let seconds = u64::try_from(bytes / MIN_BYTES_PER_SECOND).unwrap_or(u64::MAX);
+    (limit * TOTAL_LIMIT_FACTOR).saturating_add(Duration::from_secs(seconds))
+}
+
+impl AsyncRead for WriteTimeout {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for WriteTimeout {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.within_limit(cx, written, bytes.len())
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.within_limit(cx, written, pieces.iter().map(|piece| piece.len()).sum())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Called when nothing is left to be written.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.behind = None;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    #[test]
+    fn the_larger_an_answer_the_longer_it_may_take() {
+        let limit = Duration::from_secs(10);
+        assert_eq!(total_limit(limit, 1000), Duration::from_secs(60));
+        assert_eq!(total_limit(limit, 8 << 20), Duration::from_secs(60 + 128));
+    }
+
+    #[tokio::test]
+    async fn whoever_reads_a_little_now_and_then_is_cut_off_in_the_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(64 * 1024).unwrap();
+        let mut client = socket.connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let reads_slowly = tokio::spawn(async move {
+            let mut some = [0; 16 * 1024];
+            while client.read(&mut some).await.is_ok_and(|read| read > 0) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let mut timed = WriteTimeout::new(stream, Duration::from_secs(5));
+        // More than the system keeps, so that most of it has to wait.
+        let answer = vec![0; 8 << 20];
+        let begun = tokio::time::timeout(Duration::from_secs(1), timed.write_all(&answer)).await;
+        assert!(begun.is_err(), "it is being read");
+        assert!(timed.behind.is_some(), "its time runs");
+        timed.behind = Some(Box::pin(tokio::time::sleep(Duration::from_millis(500))));
+        let error = timed.write_all(&answer).await.unwrap_err();
+        assert_eq!(error.to_string(), "the client reads its answer too slowly");
+        timed.flush().await.unwrap();
+        assert!(timed.behind.is_none(), "the next answer has its own time");
+        reads_slowly.abort();
+    }
+}

@@ -1,0 +1,6 @@
+//! The program as people run it.
+
+pub(crate) mod command_line;
+pub(crate) mod embedded;
+pub(crate) mod policy_command;
+pub(crate) mod token_command;

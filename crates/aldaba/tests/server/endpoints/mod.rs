@@ -1,0 +1,15 @@
+//! Endpoints: what they are told, and what they do with deliveries.
+
+pub(crate) mod egress;
+pub(crate) mod examples;
+pub(crate) mod explain;
+pub(crate) mod filters;
+pub(crate) mod health;
+pub(crate) mod hosts;
+pub(crate) mod mtls;
+pub(crate) mod operational;
+pub(crate) mod ordering;
+pub(crate) mod policies;
+pub(crate) mod profile_resource;
+pub(crate) mod profiles;
+pub(crate) mod secrets;

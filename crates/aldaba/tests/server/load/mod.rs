@@ -1,0 +1,9 @@
+//! Load, connections, limits and wrong clocks.
+
+pub(crate) mod background;
+pub(crate) mod clocks;
+pub(crate) mod connections;
+pub(crate) mod flood;
+pub(crate) mod late;
+pub(crate) mod limits;
+pub(crate) mod overload;

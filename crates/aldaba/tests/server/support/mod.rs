@@ -1,0 +1,7 @@
+//! What the tests share: a server, a client, receivers.
+
+pub(crate) mod client;
+pub(crate) mod hmac;
+pub(crate) mod receiver;
+pub(crate) mod running;
+pub(crate) mod secure_receiver;
