@@ -2,7 +2,7 @@ use crate::running::Running;
 use crate::{Application, Builder, Error, Leftover};
 use aldaba_delivery::{AppId, OrgId, names};
 use aldaba_engine::{
-    ChangeError, Directory, Engine, Installation, Made, NewApplication, default_organization,
+    ChangeError, CreateOutcome, Directory, Engine, Installation, NewApplication, default_organization,
 };
 use aldaba_store::{Actor, Application as Stored, ApplicationRef, Order, Page};
 use parking_lot::Mutex;
@@ -82,7 +82,7 @@ impl Aldaba {
         let directory = self.directory();
         let made = self.run(async move {
             match directory.create_application(new, None).await {
-                Ok(Made::New(made) | Made::Before(made)) => Ok(Some(made)),
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(Some(made)),
                 // Somebody else was first.
                 Err(ChangeError::UidTaken) => Ok(None),
                 Err(error) => Err(error.into()),

@@ -1,7 +1,7 @@
 use crate::endpoint::{headers_refused, key};
 use crate::{Aldaba, Attempt, Endpoint, EndpointSpec, Error, Event, Message, Sent};
 use aldaba_delivery::{AppId, MessageId, names};
-use aldaba_engine::{ChangeError, Engine, Made, NewApplication, Rotation, Sent as Accepted};
+use aldaba_engine::{ChangeError, CreateOutcome, Engine, KeyRotation, NewApplication, Sent as Accepted};
 use aldaba_store::{
     Application as Stored, ApplicationRef, AttemptScope, AttemptsQuery, Endpoint as StoredEndpoint, Order,
     Page,
@@ -117,7 +117,8 @@ impl Application {
         let new = spec.made(&self.aldaba.installation().wire.guard())?;
         let (directory, which) = (self.aldaba.directory(), self.which());
         let making = async move {
-            let (Made::New(made) | Made::Before(made)) = directory.create_endpoint(which, new, None).await?;
+            let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) =
+                directory.create_endpoint(which, new, None).await?;
             Ok(made.into())
         };
         self.aldaba.run(making).await
@@ -219,7 +220,7 @@ impl Application {
         secret: Option<&str>,
         grace: Duration,
     ) -> Result<String, Error> {
-        let rotation = Rotation { key: secret.map(key).transpose()?, grace };
+        let rotation = KeyRotation { key: secret.map(key).transpose()?, grace };
         let (app, key, engine) = (self.id(), endpoint.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();
         let rotating = async move {

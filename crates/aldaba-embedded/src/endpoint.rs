@@ -1,7 +1,7 @@
 use crate::Error;
 use crate::event::{check_all, set};
 use aldaba_delivery::{Condition, EndpointId, Filter, Ordering, Timestamp, WhenDisabled, names};
-use aldaba_engine::wire::{Credentials, Guard};
+use aldaba_engine::wire::{BasicCredentials, Guard};
 use aldaba_engine::{EndpointHeaders, HeaderProblem, NewEndpoint, Policies};
 use aldaba_signature::SigningKey;
 use aldaba_store::{Endpoint as Stored, EndpointConfig};
@@ -236,7 +236,7 @@ pub(crate) fn target(url: &str, guard: &Guard) -> Result<(String, Login), Error>
         return Err(Error::Invalid { field: "url", why });
     }
     let target = guard.parse_url(url)?;
-    let login = target.credentials.map(|Credentials { user, password }| (user, password));
+    let login = target.credentials.map(|BasicCredentials { user, password }| (user, password));
     Ok((target.url.into(), login))
 }
 

@@ -1,6 +1,6 @@
 use crate::Error;
 use aldaba_delivery::{AppId, MAX_PAYLOAD_DEPTH, MessageId, Timestamp, is_too_deep, names};
-use aldaba_engine::{NewEvent, Once, digest_of};
+use aldaba_engine::{IdempotencyDigest, NewEvent, digest_of};
 use aldaba_store::NewMessage;
 use bytes::Bytes;
 use serde::Serialize;
@@ -162,7 +162,7 @@ impl Event {
 }
 
 /// Apart from those of callers of a server on the same folder.
-fn once(app: AppId, key: &str) -> Once {
+fn once(app: AppId, key: &str) -> IdempotencyDigest {
     let digest: Option<[u8; 16]> =
         digest_of(format!("program\0{app}\0{key}").as_bytes()).first_chunk().copied();
     digest.map(Into::into)

@@ -17,7 +17,7 @@ use crate::entropy::Dice;
 use crate::process::Process;
 use crate::scenario::{Order, What};
 use crate::world::World;
-use aldaba_engine::{ChangeError, Directory, Engine, NewApplication, Once};
+use aldaba_engine::{ChangeError, Directory, Engine, IdempotencyDigest, NewApplication};
 use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Error};
 use notes::Progress;
 use std::sync::Arc;
@@ -221,7 +221,7 @@ fn uid(tenant: usize) -> String {
 }
 
 /// A key of its own for every event and endpoint.
-fn once(kind: &str, number: usize) -> Once {
+fn once(kind: &str, number: usize) -> IdempotencyDigest {
     let mut dice = Dice::of(number as u64, kind);
     let mut digest = [0; 16];
     digest.fill_with(|| dice.throw().to_le_bytes()[0]);

@@ -6,8 +6,8 @@ use aldaba_delivery::{
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
-    Behind, ChangeError, Clock, Directory, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options,
-    Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
+    Behind, ChangeError, Clock, CreateOutcome, Directory, Engine, NewApplication, NewEndpoint, NewEvent,
+    Options, Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
 use aldaba_store::{Actor, ApplicationRef, DeliveryState, Endpoint, EndpointConfig, Error, Store};
 use bytes::Bytes;
@@ -96,7 +96,7 @@ impl World {
 
     async fn endpoint(&self, app: &str, url: &str, policy: &str) -> (AppId, EndpointId) {
         let made = self.directory().create_endpoint(which(app), new(url, policy, false), None).await;
-        let Ok(Made::New(Endpoint { app, id, .. })) = made else { panic!("not made: {made:?}") };
+        let Ok(CreateOutcome::Created(Endpoint { app, id, .. })) = made else { panic!("not made: {made:?}") };
         (app, id)
     }
 

@@ -11,15 +11,15 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
-use crate::configuration::{Credentials, Uses};
-use crate::delivering::Contents;
+use crate::configuration::{Credentials, KeyUseWriter};
+use crate::delivering::ContentBudget;
 use crate::delivering::Target;
 use crate::housekeeping::ClockWatch;
 use crate::housekeeping::background::Background;
-use crate::inbound::Sources;
+use crate::inbound::SourceServices;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::replaying::Replays;
 use crate::replaying::{ByHand, NewResend, ResendError, Resender};
@@ -38,10 +38,10 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     intake: Arc<Intake>,
-    sources: Sources,
+    sources: SourceServices,
     directory: DirectoryAccess,
     credentials: Credentials,
-    uses: Uses,
+    uses: KeyUseWriter,
     store: Arc<dyn Store>,
     policies: Policies,
     replays: Replays,
@@ -52,7 +52,7 @@ struct Inner {
     entries: Entries,
     inbox: Inbox,
     failed: watch::Sender<bool>,
-    explaining: Aside,
+    explaining: BlockingPool,
     patience: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
@@ -125,7 +125,7 @@ impl Engine {
         &self.0.resender.vault
     }
 
-    pub(crate) fn sources(&self) -> &Sources {
+    pub(crate) fn sources(&self) -> &SourceServices {
         &self.0.sources
     }
 
@@ -141,7 +141,7 @@ impl Engine {
         self.0.patience
     }
 
-    pub(crate) fn contents(&self) -> &Contents {
+    pub(crate) fn contents(&self) -> &ContentBudget {
         &self.0.intake.contents
     }
 

@@ -48,13 +48,13 @@ impl Engine {
     /// Whether an application is there, and the organization's; from memory where possible.
     pub async fn has_application(&self, org: OrgId, app: AppId) -> Result<bool, Error> {
         let applications = &self.0.credentials.applications;
-        if applications.is_there(org, app) {
+        if applications.contains(org, app) {
             return Ok(true);
         }
-        let begun = applications.begin();
+        let begun = applications.begin_read();
         let there = self.0.store.are_of(org, vec![app]).await? == [true];
         if there {
-            applications.found(begun, org, app);
+            applications.insert(begun, org, app);
         }
         Ok(there)
     }

@@ -2,7 +2,7 @@
 
 use super::{Intake, NewEvent, SendError, Sent};
 use crate::commit_timeout::within;
-use crate::delivering::HeldContent;
+use crate::delivering::BudgetedContent;
 use crate::scheduling::{Event, Offer};
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, NewDelivery, PendingDelivery, Seq};
@@ -94,7 +94,7 @@ struct News {
     app: AppId,
     message: MessageId,
     due_at: Timestamp,
-    held: Option<Arc<HeldContent>>,
+    held: Option<Arc<BudgetedContent>>,
     /// Each with whether it takes its place in the order of its endpoint later. Lanes hear of it all the same: one that has
     /// not read yet that its endpoint is ordered must know all that waits.
     deliveries: Vec<(NewDelivery, bool)>,

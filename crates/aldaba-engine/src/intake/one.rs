@@ -2,7 +2,7 @@
 
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, SendError, Sent};
-use crate::configuration::Unfit;
+use crate::configuration::CheckError;
 use aldaba_store::{Accept, Accepted, ApplicationRef};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ impl Intake {
         &self,
         which: &ApplicationRef,
         event: &NewEvent,
-        unfit: Option<Unfit>,
+        unfit: Option<CheckError>,
         patience: Option<Duration>,
     ) -> Result<Sent, SendError> {
         let content = event.content();

@@ -2,7 +2,7 @@
 //! one durable write.
 
 use crate::delivering::{End, Ended, Start};
-use crate::housekeeping::{Listeners, extend, moment};
+use crate::housekeeping::{OperationalListeners, extend, rfc3339};
 use crate::scheduling::Gates;
 use crate::scheduling::{Event, Inbox};
 use crate::{ClockTrust, Entropy, WireResponse};
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub(crate) struct Recorder {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: Inbox,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
 }
 
 /// What an attempt means for its delivery.
@@ -149,7 +149,7 @@ impl Recorder {
     pub(crate) fn submit(&self, record: Record, again: Option<PendingDelivery>) {
         let inbox = self.inbox.clone();
         let copy = record.clone();
-        let news = (!record.notices.is_empty()).then(|| self.listeners.news.clone());
+        let news = (!record.notices.is_empty()).then(|| self.listeners.notices_pending.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
             if let Some(news) = news {
                 news.notify_one();
@@ -220,7 +220,7 @@ fn notices(
             "lastAttempt": {
                 "id": attempt.id.to_string(),
                 "responseStatusCode": attempt.status_code.unwrap_or(0),
-                "timestamp": moment(attempt.started_at),
+                "timestamp": rfc3339(attempt.started_at),
             },
         })
     };
@@ -228,7 +228,7 @@ fn notices(
         "endpoint.disabled" => {
             // One that says that it is gone has not failed before.
             let since = after.failing_since.unwrap_or(attempt.started_at);
-            json!({"failSince": moment(since), "trigger": "automatic"})
+            json!({"failSince": rfc3339(since), "trigger": "automatic"})
         }
         _ => json!({}),
     };
@@ -247,7 +247,7 @@ pub(crate) fn ended_unsent(
         json!({
             "id": last.id.to_string(),
             "responseStatusCode": last.status_code.unwrap_or(0),
-            "timestamp": moment(last.started_at),
+            "timestamp": rfc3339(last.started_at),
         })
     });
     let body = json!({

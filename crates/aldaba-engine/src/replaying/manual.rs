@@ -5,7 +5,7 @@
 
 mod permits;
 
-use crate::configuration::Once;
+use crate::configuration::IdempotencyDigest;
 use crate::delivering::Target;
 use crate::delivering::{Sender, Start};
 use crate::scheduling::Standing;
@@ -76,7 +76,7 @@ pub struct NewResend {
     pub message: Message,
     /// The attempt's row in the audit log.
     pub audit: Arc<AuditEntry>,
-    pub once: Once,
+    pub once: IdempotencyDigest,
 }
 
 /// An attempt by hand that is on disk.

@@ -12,7 +12,7 @@ mod tests;
 use crate::configuration::Entries;
 use crate::housekeeping::background::{self, Background};
 use crate::scheduling::{Event, Inbox, Offer};
-use crate::{ChangeError, Clock, Entropy, Once};
+use crate::{ChangeError, Clock, Entropy, IdempotencyDigest};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
     Actor, AuditAction, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter,
@@ -116,7 +116,12 @@ impl Replays {
     }
 
     /// Starts a replay. With a key that was used before: the one that was started then.
-    pub async fn start(&self, actor: &Actor, new: NewReplay, once: Once) -> Result<Replay, ChangeError> {
+    pub async fn start(
+        &self,
+        actor: &Actor,
+        new: NewReplay,
+        once: IdempotencyDigest,
+    ) -> Result<Replay, ChangeError> {
         let replay = self.planned(new);
         let expires_at = replay.created_at + self.0.idempotency_kept;
         let idempotency = once.map(|digest| IdempotencyKey { digest, expires_at });

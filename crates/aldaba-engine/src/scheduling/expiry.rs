@@ -6,7 +6,7 @@
 //! deliveries that are due later than a stop date which has become an earlier one. Where that stop date comes before the
 //! next walk, it plans a search right after it.
 
-use crate::housekeeping::Listeners;
+use crate::housekeeping::OperationalListeners;
 use crate::housekeeping::background::{Background, StoreClosed, Task};
 use crate::recording::recorder::{self, Written};
 use crate::scheduling::cancel::ended;
@@ -61,7 +61,7 @@ pub(crate) struct Expirer {
     pub(crate) trust: ClockTrust,
     pub(crate) policies: Policies,
     pub(crate) inbox: Inbox,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
     pub(crate) background: Background,
     /// A policy was changed: stop dates may be earlier ones.
     pub(crate) changed: Arc<Notify>,
@@ -266,7 +266,7 @@ impl Dispatcher {
             return drop(answer.send(Ok(0)));
         }
         let (inbox, news, copies) =
-            (self.inbox.clone(), self.recorder.listeners.news.clone(), records.clone());
+            (self.inbox.clone(), self.recorder.listeners.notices_pending.clone(), records.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
             news.notify_one();
             match result {

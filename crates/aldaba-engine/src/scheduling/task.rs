@@ -1,7 +1,7 @@
 //! The one task that owns the lanes. Everybody else tells it news through its inbox; it hands out
 //! turns and has them carried out.
 
-use crate::delivering::HeldContent;
+use crate::delivering::BudgetedContent;
 use crate::delivering::Target;
 use crate::delivering::{End, Ended, Sender, Start};
 use crate::housekeeping::background::{self, Background};
@@ -39,7 +39,7 @@ const NEWS: usize = 512;
 pub(crate) struct Offer {
     pub(crate) endpoint: EndpointId,
     pub(crate) waiting: PendingDelivery,
-    pub(crate) content: Option<Arc<HeldContent>>,
+    pub(crate) content: Option<Arc<BudgetedContent>>,
 }
 
 /// News for the lanes.

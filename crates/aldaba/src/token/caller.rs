@@ -3,7 +3,7 @@
 use super::capability::{Capabilities, Capability};
 use crate::api::Access;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_engine::{HeldKey, management};
+use aldaba_engine::{CachedKey, management};
 use aldaba_store::{Actor, EventType, KeyScope};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Caller {
         Self { org, app: Some(app), rights, feature_flags, actor: Arc::new(actor), shown }
     }
 
-    pub(super) fn of_key(held: &HeldKey) -> Self {
+    pub(super) fn of_key(held: &CachedKey) -> Self {
         let key = held.key();
         Self {
             org: key.org,

@@ -6,7 +6,7 @@ use super::expiry_warnings::Validity;
 use super::issue::COMMAND_LINE;
 use super::{LEEWAY_SECONDS, TokenError};
 use aldaba_delivery::{AppId, Timestamp};
-use aldaba_engine::{LONGEST_SESSION, Revocations, check_key_name};
+use aldaba_engine::{MAX_SESSION, Revocations, check_key_name};
 use aldaba_store::{Actor, ActorIdentity};
 use serde::Deserialize;
 use serde_json::{Number, Value};
@@ -69,7 +69,7 @@ impl Claims {
         if session.is_some() {
             // The end of a session is remembered for so long. A token that does not say when it was issued cannot
             // be held to it.
-            until = until.min(issued.unwrap_or(f64::NEG_INFINITY) + LONGEST_SESSION.as_secs_f64());
+            until = until.min(issued.unwrap_or(f64::NEG_INFINITY) + MAX_SESSION.as_secs_f64());
         }
         let capabilities = self.capabilities.map_or_else(Capabilities::all, |names| {
             texts(&names).filter_map(Capability::from_name).collect()

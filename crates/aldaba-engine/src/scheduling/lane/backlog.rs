@@ -10,7 +10,7 @@
 //! decide nothing but when the head may go, and with it the lane. What has no place yet is in the store only.
 
 use super::room::Room;
-use crate::delivering::HeldContent;
+use crate::delivering::BudgetedContent;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{LanePosition, PendingDelivery, Seq};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ const FEW: usize = 2;
 pub(crate) struct Entry {
     pub(crate) waiting: PendingDelivery,
     /// Absent: it is read from the store at its turn.
-    pub(crate) content: Option<Arc<HeldContent>>,
+    pub(crate) content: Option<Arc<BudgetedContent>>,
 }
 
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp, names};
-use aldaba_engine::{ChangeError, Made, NewApplication};
+use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
 use aldaba_store::{Application, ApplicationRef, Order};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
@@ -205,7 +205,7 @@ pub(crate) async fn create(
     let new = read(org, &pending.read().await?.bytes)?;
     let uid = new.uid.clone();
     match (api.directory(&caller).create_application(new, once).await, uid) {
-        (Ok(Made::New(made) | Made::Before(made)), _) => {
+        (Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)), _) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
         (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
@@ -277,7 +277,7 @@ async fn put(
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
                 Err(error) => return Err(api.refusal(error, Subject::Application(org), uid).await),
-                Ok(Made::New(made) | Made::Before(made)) => {
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }

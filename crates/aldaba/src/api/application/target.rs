@@ -5,7 +5,7 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_engine::{ChangeError, Made, NewApplication};
+use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
 use aldaba_store::{Application, ApplicationRef};
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ impl NewInline {
 
     async fn make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
         match api.directory(caller).create_application(self.new, None).await {
-            Ok(Made::New(made) | Made::Before(made)) => Ok(made),
+            Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(made),
             // Another request was first.
             Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
             Err(error) => Err(error.into()),

@@ -16,7 +16,7 @@ use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
-use aldaba_engine::wire::{Credentials, TargetUrl};
+use aldaba_engine::wire::{BasicCredentials, TargetUrl};
 use aldaba_engine::{NewDispatch, NewEvent, Sent};
 use aldaba_store::{ApplicationRef, DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
 use axum::extract::State;
@@ -219,7 +219,7 @@ fn read(
     api: &Api,
     org: OrgId,
     body: &Received,
-    once: aldaba_engine::Once,
+    once: aldaba_engine::IdempotencyDigest,
 ) -> Result<(NewDispatch, String), Error> {
     let mut fields = Fields::parse(&body.bytes)?;
     fields.refuse_others(FIELDS);
@@ -271,7 +271,7 @@ pub(crate) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload:
 /// A URL and the credentials that were in it.
 pub(crate) fn parts(target: Option<TargetUrl>) -> Result<(String, Option<(String, String)>), Error> {
     let target = target.ok_or_else(Error::server)?;
-    let credentials = target.credentials.map(|Credentials { user, password }| (user, password));
+    let credentials = target.credentials.map(|BasicCredentials { user, password }| (user, password));
     Ok((target.url.into(), credentials))
 }
 

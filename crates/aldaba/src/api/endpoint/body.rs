@@ -11,7 +11,7 @@ use crate::api::routing::route::example;
 use crate::api::{Api, Error, event_type};
 use crate::token::Caller;
 use aldaba_delivery::{OnExhausted, OrgId, WhenDisabled, names};
-use aldaba_engine::wire::{Credentials, TargetUrl};
+use aldaba_engine::wire::{BasicCredentials, TargetUrl};
 use aldaba_engine::{NewEndpoint, Policies};
 use aldaba_store::{Endpoint, EndpointConfig};
 use serde_json::value::RawValue;
@@ -236,7 +236,7 @@ pub(crate) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
         ordering,
         metadata,
     };
-    let credentials = target.credentials.map(|Credentials { user, password }| (user, password));
+    let credentials = target.credentials.map(|BasicCredentials { user, password }| (user, password));
     Ok(NewEndpoint { config, credentials, headers, key })
 }
 

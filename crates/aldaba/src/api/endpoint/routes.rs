@@ -10,7 +10,7 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
-use aldaba_engine::{ChangeError, Made};
+use aldaba_engine::{ChangeError, CreateOutcome};
 use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
@@ -159,7 +159,9 @@ pub(crate) async fn create(
     let which = ApplicationRef { org, key: id.to_string() };
     let uid = new.config.uid.clone();
     match api.directory(&caller).create_endpoint(which, new, once).await {
-        Ok(Made::New(made) | Made::Before(made)) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
+        Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
+            Ok(json::answer(StatusCode::CREATED, &render(&made)))
+        }
         Err(error) => Err(api.refusal(error, Subject::Endpoint { app: id, endpoint: None }, uid).await),
     }
 }
@@ -260,7 +262,7 @@ pub(crate) async fn put(
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
                 Err(error) => return Err(api.refusal(error, subject, uid).await),
-                Ok(Made::New(made) | Made::Before(made)) => {
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }

@@ -13,7 +13,7 @@ use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
-use aldaba_engine::{NewEvent, Once, Sent};
+use aldaba_engine::{IdempotencyDigest, NewEvent, Sent};
 use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
@@ -168,7 +168,7 @@ fn parse(message: &RawValue, most_payload: usize) -> Result<MessageIn<'_>, Error
     Ok(input)
 }
 
-fn event(input: MessageIn<'_>, once: Once) -> NewEvent {
+fn event(input: MessageIn<'_>, once: IdempotencyDigest) -> NewEvent {
     NewEvent {
         event_type: (&*input.event_type).into(),
         payload: Bytes::copy_from_slice(input.body()),

@@ -3,7 +3,7 @@
 use super::code::Code;
 use crate::api::request::json;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_engine::{ChangeError, DispatchError, EventTypes, Rotation, SendError, Unfit};
+use aldaba_engine::{ChangeError, CheckError, DispatchError, EventTypes, KeyRotation, SendError};
 use aldaba_store::{ApiKey, Error as StoreError, OrderingObstacle, QuotaOf, Replay, Source};
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
@@ -316,12 +316,12 @@ impl From<ChangeError> for Error {
             }
             ChangeError::TooManyEventTypes => Self::conflict(format!(
                 "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
-                EventTypes::MOST
+                EventTypes::MAX_PER_ORGANIZATION
             )),
             ChangeError::SchemasTooLarge => Self::conflict(format!(
                 "The schemas of all the organization's event types together may have {} bytes. Nothing was changed; \
                  remove old versions, or event types (DELETE with expunge=true)",
-                EventTypes::SCHEMA_BYTES
+                EventTypes::MAX_SCHEMA_BYTES
             )),
             ChangeError::TooManyKeys => Self::new(
                 StatusCode::BAD_REQUEST,
@@ -329,7 +329,7 @@ impl From<ChangeError> for Error {
                 format!(
                     "{} former keys of this endpoint still sign, as many as there may be. The key was not changed; wait \
                      until one has expired",
-                    Rotation::MOST_OLD
+                    KeyRotation::MAX_OLD_KEYS
                 ),
             ),
             ChangeError::MadeAndGone(id) => Self::conflict(format!(
@@ -389,7 +389,7 @@ impl From<SendError> for Error {
             SendError::TooFarAhead => {
                 Problem::value(&["body", "deliverAt"], "may be 366 days ahead at most").into()
             }
-            SendError::Unfit(Unfit::Unchecked) => Self::too_many(
+            SendError::Unfit(CheckError::Unchecked) => Self::too_many(
                 Code::BatchTooCostly,
                 "The messages before this one took the time that a request has for checking payloads against schemas. This \
                  one was not stored; send it alone, or in a smaller batch"

@@ -1,4 +1,4 @@
-//! Why a receiver's certificate is not acceptable.
+//! Verifies receiver certificates and explains why one is rejected.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,9 +8,9 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCer
 use std::sync::Arc;
 use thiserror::Error as ThisError;
 
-/// Judges as the library does; only where that finds no trusted issuer, it looks whether the certificate is its own.
+/// Verifies like the library, and additionally recognizes self-signed certificates to give a better error.
 #[derive(Debug)]
-pub(super) struct Verifier {
+pub(in crate::wire) struct CertificateVerifier {
     verifier: Arc<WebPkiServerVerifier>,
     provider: Arc<CryptoProvider>,
 }
@@ -19,14 +19,14 @@ pub(super) struct Verifier {
 #[error("the certificate is self-signed")]
 struct SelfSigned;
 
-impl Verifier {
-    pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+impl CertificateVerifier {
+    pub(in crate::wire) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let verifier = verifier(roots, &provider)?;
         Ok(Self { verifier, provider })
     }
 
-    /// Whether the certificate was signed with its own key: by itself as the only issuer it is acceptable.
-    fn signed_itself(
+    /// Whether the certificate is signed with its own key: it verifies with itself as the only root.
+    fn is_self_signed(
         &self,
         certificate: &CertificateDer<'_>,
         name: &ServerName<'_>,
@@ -47,7 +47,7 @@ fn verifier(
     builder.build().map_err(|error| error.to_string())
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -61,10 +61,11 @@ impl ServerCertVerifier for Verifier {
         verified.map_err(|error| {
             let self_signed = match &error {
                 Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                    self.signed_itself(end_entity, server_name, now).is_some()
+                    self.is_self_signed(end_entity, server_name, now).is_some()
                 }
-                // So it is said of one that calls itself an issuer, as those do that `openssl req -x509` makes.
-                Error::InvalidCertificate(CertificateError::Other(_)) => names_itself(end_entity),
+                // The library reports this for a certificate that is its own issuer, as `openssl req -x509`
+                // makes them.
+                Error::InvalidCertificate(CertificateError::Other(_)) => is_self_issued(end_entity),
                 _ => false,
             };
             match self_signed {
@@ -97,10 +98,10 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// In words of our own: the library's would name what the certificate is valid for, which can be
-/// an internal host.
-pub(super) fn problem(problem: &CertificateError) -> &'static str {
-    match problem {
+/// Uses own wording: the library's would name what the certificate is valid for, which can be an internal
+/// host.
+pub(in crate::wire) fn describe(describe: &CertificateError) -> &'static str {
+    match describe {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the certificate has expired",
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the certificate is not valid yet"
@@ -118,34 +119,34 @@ pub(super) fn problem(problem: &CertificateError) -> &'static str {
 }
 
 /// Whether the certificate names itself as its issuer.
-fn names_itself(certificate: &[u8]) -> bool {
-    names(certificate).is_some_and(|(issuer, subject)| issuer == subject)
+fn is_self_issued(certificate: &[u8]) -> bool {
+    issuer_and_subject(certificate).is_some_and(|(issuer, subject)| issuer == subject)
 }
 
-/// Issuer and subject, as they are written.
-fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Issuer and subject, in DER.
+fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     const VERSION: u8 = 0xa0;
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut rest, _) = element(certificate)?;
+    let (_, certificate, _) = der_element(certificate)?;
+    let (_, mut rest, _) = der_element(certificate)?;
     if rest.first() == Some(&VERSION) {
-        rest = element(rest)?.2;
+        rest = der_element(rest)?.2;
     }
-    // The number, and by which algorithm it is signed.
+    // Serial number and signature algorithm.
     for _ in 0..2 {
-        rest = element(rest)?.2;
+        rest = der_element(rest)?.2;
     }
-    let (_, issuer, rest) = element(rest)?;
-    let (_, _validity, rest) = element(rest)?;
-    let (_, subject, _) = element(rest)?;
+    let (_, issuer, rest) = der_element(rest)?;
+    let (_, _validity, rest) = der_element(rest)?;
+    let (_, subject, _) = der_element(rest)?;
     Some((issuer, subject))
 }
 
-/// The first element of DER: its kind, its content, and what follows it.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+/// The first DER element: its tag, its content, and the bytes after it.
+fn der_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[kind, length], rest) = der.split_first_chunk()?;
     let (length, rest) = match length {
         0..=0x7f => (usize::from(length), rest),
-        // The next one, two or three bytes hold it: no certificate is longer.
+        // Long form with one to three length bytes: no certificate is longer.
         0x81..=0x83 => {
             let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
             (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
@@ -162,29 +163,29 @@ mod tests {
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
     #[test]
-    fn a_certificate_that_names_itself_as_its_issuer_is_found() {
+    fn a_self_issued_certificate_is_recognized() {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        assert!(names_itself(params.self_signed(&key).unwrap().der()));
+        assert!(is_self_issued(params.self_signed(&key).unwrap().der()));
         params.distinguished_name.push(DnType::CommonName, "Issuer");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        assert!(names_itself(params.clone().self_signed(&key).unwrap().der()));
+        assert!(is_self_issued(params.clone().self_signed(&key).unwrap().der()));
         let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
         let key = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        assert!(!names_itself(leaf.signed_by(&key, &issuer).unwrap().der()));
+        assert!(!is_self_issued(leaf.signed_by(&key, &issuer).unwrap().der()));
     }
 
     #[test]
-    fn bytes_that_are_no_certificate_are_not_read_past_their_end() {
+    fn invalid_der_is_not_read_past_its_end() {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let whole = params.self_signed(&key).unwrap().der().to_vec();
         for end in 0..whole.len() / 2 {
-            assert!(!names_itself(&whole[..end]));
+            assert!(!is_self_issued(&whole[..end]));
         }
         for garbage in [&[][..], &[0x30], &[0x30, 0x84, 1], &[0x30, 0x83, 0xff, 0xff, 0xff, 0]] {
-            assert!(!names_itself(garbage));
+            assert!(!is_self_issued(garbage));
         }
     }
 }

@@ -1,38 +1,38 @@
-//! Writes when keys were last used: rarely, and never on the way of a request.
+//! Writes the last use of API keys: rarely, and never within a request.
 
-use super::Keys;
+use super::ApiKeys;
 use crate::housekeeping::background::{StoreClosed, Task};
 use aldaba_store::{Change, Changed, Done, Error, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-const INTERVAL: Duration = Duration::from_secs(300);
+const KEY_USE_WRITE_INTERVAL: Duration = Duration::from_secs(300);
 
 #[derive(Clone)]
-pub(crate) struct Uses {
-    pub(crate) keys: Keys,
+pub(crate) struct KeyUseWriter {
+    pub(crate) keys: ApiKeys,
     pub(crate) store: Arc<dyn Store>,
 }
 
-impl Task for Uses {
+impl Task for KeyUseWriter {
     const NAME: &'static str = "key-uses";
 
     async fn run(&mut self) -> StoreClosed {
         loop {
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(KEY_USE_WRITE_INTERVAL).await;
             match self.write(false).await {
                 Err(Error::Closed) => return StoreClosed,
-                // They are written the next time.
-                Err(error) => tracing::debug!(%error, "cannot note when keys were last used"),
+                // The next run writes them.
+                Err(error) => tracing::debug!(%error, "cannot store the last use of API keys"),
                 Ok(()) => {}
             }
         }
     }
 }
 
-impl Uses {
-    /// `all`: also those that could wait.
+impl KeyUseWriter {
+    /// Writes the uses that are due. `all`: also those that could wait.
     pub(crate) async fn write(&self, all: bool) -> Result<(), Error> {
         let uses = self.keys.unwritten(all);
         if uses.is_empty() {

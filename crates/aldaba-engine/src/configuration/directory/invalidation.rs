@@ -1,33 +1,33 @@
-//! What a change means for the memory and for the lanes, once it is on disk.
+//! Invalidates caches and lanes after a change was committed.
 
-use super::Core;
-use super::event_types::EventTypeNews;
-use super::policies::PolicyNews;
-use super::profiles::ProfileNews;
-use super::sources::SourceNews;
-use crate::configuration::credentials;
+use super::DirectoryCore;
+use super::event_types::EventTypeInvalidation;
+use super::policies::PolicyInvalidation;
+use super::profiles::ProfileInvalidation;
+use super::sources::SourceInvalidation;
+use crate::configuration::credentials::CredentialsInvalidation;
 use crate::scheduling::Event;
 use aldaba_delivery::{AppId, EndpointId, GateKey};
 use aldaba_store::{Application, Change, Changed};
 use std::sync::Arc;
 
-/// Found before the change goes to the store, which keeps it meanwhile.
-pub(super) struct News {
-    core: Arc<Core>,
-    /// Somebody is to be told of it.
-    noticed: bool,
-    /// An application as it is from now on; `None`: it is gone.
+/// Derived before the change is given to the store, which consumes it.
+pub(super) struct Invalidation {
+    core: Arc<DirectoryCore>,
+    /// The change has notices.
+    has_notices: bool,
+    /// An application as it is now; `None`: it was deleted.
     application: Option<(AppId, Option<Application>)>,
-    policies: Option<PolicyNews>,
-    profiles: Option<ProfileNews>,
-    event_types: Option<EventTypeNews>,
-    credentials: Option<credentials::News>,
-    sources: Option<SourceNews>,
-    lanes: Option<LaneNews>,
+    policies: Option<PolicyInvalidation>,
+    profiles: Option<ProfileInvalidation>,
+    event_types: Option<EventTypeInvalidation>,
+    credentials: Option<CredentialsInvalidation>,
+    sources: Option<SourceInvalidation>,
+    lanes: Option<LaneInvalidation>,
 }
 
-impl News {
-    pub(super) fn of(change: &Change, core: &Arc<Core>) -> Self {
+impl Invalidation {
+    pub(super) fn of(change: &Change, core: &Arc<DirectoryCore>) -> Self {
         let application = match change {
             Change::CreateApplication { application, .. } | Change::UpdateApplication { application, .. } => {
                 Some((application.id, Some(application.clone())))
@@ -36,28 +36,37 @@ impl News {
             _ => None,
         };
         Self {
-            noticed: !change.notices().is_empty(),
+            has_notices: !change.notices().is_empty(),
             application,
-            policies: PolicyNews::of(change, &core.policies),
-            profiles: ProfileNews::of(change, &core.profiles),
-            event_types: EventTypeNews::of(change, &core.event_types),
-            credentials: credentials::News::of(change, &core.credentials),
-            sources: SourceNews::of(change, &core.doors, &core.tally),
-            lanes: LaneNews::of(change),
+            policies: PolicyInvalidation::of(change, &core.policies),
+            profiles: ProfileInvalidation::of(change, &core.profiles),
+            event_types: EventTypeInvalidation::of(change, &core.event_types),
+            credentials: CredentialsInvalidation::of(change, &core.credentials),
+            sources: SourceInvalidation::of(change, &core.source_cache, &core.source_counters),
+            lanes: LaneInvalidation::of(change),
             core: core.clone(),
         }
     }
 
-    /// Whether requests might leave that go against it, as long as the lanes have not heard.
-    pub(super) fn concerns_lanes(&self) -> bool {
+    /// Whether requests could contradict the change until the lanes apply it.
+    pub(super) fn affects_lanes(&self) -> bool {
         self.lanes.is_some() || self.profiles.is_some() || self.policies.is_some()
     }
 
-    pub(super) fn take_effect(self, changed: &Changed) {
-        let Self { core, noticed, application, policies, profiles, event_types, credentials, sources, lanes } =
-            self;
-        if noticed && changed.is_change() {
-            core.listeners.news.notify_one();
+    pub(super) fn apply(self, changed: &Changed) {
+        let Self {
+            core,
+            has_notices,
+            application,
+            policies,
+            profiles,
+            event_types,
+            credentials,
+            sources,
+            lanes,
+        } = self;
+        if has_notices && changed.is_change() {
+            core.listeners.notices_pending.notify_one();
         }
         if let Changed::Done { .. } = changed {
             match application {
@@ -65,33 +74,33 @@ impl News {
                 Some((app, None)) => core.listeners.remove(app),
                 None => {}
             }
-            if let Some(news) = policies {
-                news.take_effect(&core.inbox);
+            if let Some(invalidation) = policies {
+                invalidation.apply(&core.inbox);
             }
-            if let Some(news) = profiles {
-                news.take_effect(&core.inbox);
+            if let Some(invalidation) = profiles {
+                invalidation.apply(&core.inbox);
             }
-            if let Some(news) = event_types {
-                news.take_effect();
+            if let Some(invalidation) = event_types {
+                invalidation.apply();
             }
-            if let Some(news) = credentials {
-                news.take_effect();
+            if let Some(invalidation) = credentials {
+                invalidation.apply();
             }
-            if let Some(news) = sources {
-                news.take_effect();
+            if let Some(invalidation) = sources {
+                invalidation.apply();
             }
         }
-        // Lanes hear of it in the order of the commits, before anything that follows.
-        if let Some(news) = lanes {
-            news.take_effect(changed, &core);
+        // Lanes are notified in commit order, before anything that follows.
+        if let Some(invalidation) = lanes {
+            invalidation.apply(changed, &core);
         }
     }
 }
 
-/// What the lanes hear of a change.
-enum LaneNews {
+/// What a change invalidates in the lanes.
+enum LaneInvalidation {
     Altered(EndpointId),
-    /// An endpoint of it is gone.
+    /// An endpoint of the application was deleted.
     Emptied(AppId),
     ApplicationChanged(AppId),
     ApplicationGone(AppId),
@@ -99,7 +108,7 @@ enum LaneNews {
     Released(Vec<GateKey>),
 }
 
-impl LaneNews {
+impl LaneInvalidation {
     fn of(change: &Change) -> Option<Self> {
         Some(match change {
             Change::ReplaceSecrets { endpoint, .. } => Self::Altered(*endpoint),
@@ -115,7 +124,7 @@ impl LaneNews {
         })
     }
 
-    fn take_effect(self, changed: &Changed, core: &Core) {
+    fn apply(self, changed: &Changed, core: &DirectoryCore) {
         match (self, changed) {
             (Self::Resumed(app, endpoint), Changed::Resumed { recovery, .. }) => {
                 core.inbox.send(Event::Resumed(app, endpoint));

@@ -1,6 +1,6 @@
-use super::progress::{MAX_BODY_FRAMES, MAX_INTERIM_HEADS, Progress, Stage};
-use super::shortage;
-use super::stream::Stream;
+use super::connect_error;
+use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
+use super::stream::WireStream;
 use super::tls;
 use crate::delivering::RESPONSE_KEPT;
 use aldaba_delivery::{AttemptFailure, FailureKind, ResponseHead, RetryAfter};
@@ -22,32 +22,32 @@ use std::task::Poll;
 /// The most bytes of a response head.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
 
-/// The most headers of a response, by HTTP/1.1: the parser's own limit. To set another costs an allocation for each
-/// response.
+/// The most headers of an HTTP/1.1 response: the parser's own limit. Another limit would cost an allocation
+/// per response.
 const MAX_HEADERS: usize = 100;
 
 /// The most characters of a reason phrase that are kept.
 const MAX_PHRASE: usize = 200;
 
-/// A whole answer.
-pub(super) struct Exchanged {
+/// A complete response.
+pub(super) struct ExchangeResponse {
     pub(super) answer: ResponseHead,
     pub(super) body: Bytes,
     pub(super) location: Option<HeaderValue>,
-    /// The connection, if it can carry another request.
-    pub(super) reusable: Option<Stream>,
+    /// The connection, if it can be reused.
+    pub(super) reusable: Option<WireStream>,
 }
 
-/// No answer.
-pub(super) struct Interrupted {
+/// Why there is no response.
+pub(super) struct ExchangeError {
     pub(super) failure: AttemptFailure,
-    /// Not a byte of the request has left, so that sending it again is no repetition.
+    /// No byte of the request was sent, so sending it again is no repetition.
     pub(super) unsent: bool,
-    /// The receiver has broken a limit: its connection is not used any more.
+    /// The receiver exceeded a limit: its connection is not used again.
     pub(super) hostile: bool,
 }
 
-impl Interrupted {
+impl ExchangeError {
     pub(super) fn unsent(failure: AttemptFailure) -> Self {
         Self { failure, unsent: true, hostile: false }
     }
@@ -57,51 +57,54 @@ impl Interrupted {
     }
 }
 
-type Connection = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
+type HyperConnection = http1::Connection<TokioIo<WireStream>, Full<Bytes>>;
 
-/// Sends one request over a connection and reads its answer. The connection is driven here and not
-/// by a task of its own: whoever drops this future (a deadline) closes the socket with it.
+/// Sends one request and reads its response. The connection is driven here and not by a task of its own, so
+/// dropping this future (at a deadline) closes the socket.
 pub(super) async fn exchange(
-    stream: Stream,
+    stream: WireStream,
     mut request: Request<Full<Bytes>>,
-) -> Result<Exchanged, Interrupted> {
+) -> Result<ExchangeResponse, ExchangeError> {
     let progress = Arc::clone(stream.progress());
     let counter = Arc::clone(&progress);
     hyper::ext::on_informational(&mut request, move |_| counter.note_interim_head());
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| {
-        Interrupted::unsent(AttemptFailure { kind: FailureKind::Internal, detail: error.to_string().into() })
+        ExchangeError::unsent(AttemptFailure {
+            kind: FailureKind::Internal,
+            detail: error.to_string().into(),
+        })
     })?;
-    let mut line = Line { connection, ended: false };
+    let mut connection = Http1Connection { connection, ended: false };
 
-    let response = match line.drive(sender.try_send_request(request)).await {
+    let response = match connection.drive(sender.try_send_request(request)).await {
         Some(Ok(response)) => response,
-        Some(Err(error)) => return Err(line.interrupted(Some(error.error()))),
-        None => return Err(line.interrupted(None)),
+        Some(Err(error)) => return Err(connection.interrupted(Some(error.error()))),
+        None => return Err(connection.interrupted(None)),
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(malformed("the receiver switched protocols (101) without being asked").into());
     }
     progress.begin_body();
     let (answer, location, body) = read_head(response);
-    let (body, complete) = read_body(&mut line, &progress, body).await?;
-    let reusable = if complete { line.release(&sender).await } else { None };
-    Ok(Exchanged { answer, body, location, reusable })
+    let (body, complete) = read_body(&mut connection, &progress, body).await?;
+    let reusable = if complete { connection.release(&sender).await } else { None };
+    Ok(ExchangeResponse { answer, body, location, reusable })
 }
 
-/// A connection that moves while something is waited for.
-struct Line {
-    connection: Connection,
+/// A connection that is polled while something else is awaited.
+struct Http1Connection {
+    connection: HyperConnection,
     ended: bool,
 }
 
-impl Line {
-    /// Waits for what comes over the connection. `None` if the connection ended without it.
+impl Http1Connection {
+    /// Awaits `work` while driving the connection. `None`: the connection ended first.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         std::future::poll_fn(|cx| {
-            // Asked before and after: the first tells the connection what is wanted, the second
-            // takes what it has brought.
+            // Polled before and after: the first poll tells the connection what is wanted, the second picks
+            // up what it received.
             if let Poll::Ready(output) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(output));
             }
@@ -117,10 +120,9 @@ impl Line {
         .await
     }
 
-    /// The bare stream, if the connection stands ready for another request.
-    async fn release(mut self, sender: &http1::SendRequest<Full<Bytes>>) -> Option<Stream> {
-        // One turn lets the connection finish its books, and notice an end or bytes that nobody
-        // asked for.
+    /// The bare stream, if the connection is ready for another request.
+    async fn release(mut self, sender: &http1::SendRequest<Full<Bytes>>) -> Option<WireStream> {
+        // One poll lets the connection finish its bookkeeping, and notice a close or unexpected bytes.
         std::future::poll_fn(|cx| {
             self.ended = self.ended || Pin::new(&mut self.connection).poll(cx).is_ready();
             Poll::Ready(())
@@ -133,19 +135,19 @@ impl Line {
         parts.read_buf.is_empty().then(|| parts.io.into_inner())
     }
 
-    fn interrupted(self, error: Option<&hyper::Error>) -> Interrupted {
+    fn interrupted(self, error: Option<&hyper::Error>) -> ExchangeError {
         let parts = self.connection.into_parts();
         let stream = parts.io.into_inner();
         let unsent = !stream.has_written();
         let progress = stream.progress();
         let io = error.and_then(io_error);
-        let failure = if progress.is_spent() {
+        let failure = if progress.is_exhausted() {
             too_much(progress.stage())
         } else if let Some(failure) = io.and_then(|io| lost(io, unsent)) {
             failure
         } else {
             match error {
-                // All limits are one error of the parser. What it could not read tells which it was.
+                // The parser has one error for all limits. What it left unread tells which limit it was.
                 Some(error) if error.is_parse_too_large() && parts.read_buf.trim_ascii().is_empty() => {
                     malformed("nothing but empty lines where the answer should begin".to_owned())
                 }
@@ -162,44 +164,47 @@ impl Line {
                 _ => {
                     let when = match (unsent, progress.stage()) {
                         (true, _) => "before the request was sent",
-                        (false, Stage::Head) => "in the middle of the response head",
-                        (false, Stage::FinalHead) => "after interim answers (1xx)",
+                        (false, ExchangeStage::Head) => "in the middle of the response head",
+                        (false, ExchangeStage::FinalHead) => "after interim answers (1xx)",
                         (false, _) => "before any answer",
                     };
                     broken(format!("{} {when}", how_it_ended(io)))
                 }
             }
         };
-        Interrupted { failure, unsent, hostile: false }
+        ExchangeError { failure, unsent, hostile: false }
     }
 }
 
-/// What an error says that is neither the receiver's answer nor the end of the connection: about our certificate,
-/// or a shortage of our own.
+/// Failures that are neither a response nor a plain close: a rejected client certificate, or exhausted local
+/// resources.
 pub(super) fn lost(error: &io::Error, unsent: bool) -> Option<AttemptFailure> {
     if let Some(refused) = tls::certificate_alert(error) {
         return Some(refused);
     }
-    // What may have left in part must not be sent again as if it had not.
+    // A request that may have left in part must not be sent again.
     let kind = if unsent { FailureKind::Unsent } else { FailureKind::Internal };
-    shortage::is_shortage(error).then(|| AttemptFailure { kind, detail: shortage::NO_SOCKET.into() })
+    connect_error::is_shortage(error)
+        .then(|| AttemptFailure { kind, detail: connect_error::NO_LOCAL_RESOURCES.into() })
 }
 
-/// How a connection ended that stood.
+/// How an established connection ended.
 fn how_it_ended(error: Option<&io::Error>) -> Cow<'static, str> {
     match error {
-        // Over TLS, the end of the connection without the end of the session.
+        // Over TLS: the connection ended without a closing alert.
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => "connection closed".into(),
         Some(error) => tls::alert(error).unwrap_or_else(|| error.kind().to_string().into()),
         None => "connection closed".into(),
     }
 }
 
-/// The receiver has sent more than is read.
-pub(super) fn too_much(stage: Stage) -> AttemptFailure {
+/// The receiver sent more than the limits allow.
+pub(super) fn too_much(stage: ExchangeStage) -> AttemptFailure {
     malformed(match stage {
-        Stage::FinalHead => format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones"),
-        Stage::Body => "the response body spends too many bytes on its chunk sizes".to_owned(),
+        ExchangeStage::FinalHead => {
+            format!("more than {MAX_INTERIM_HEADS} interim answers (1xx), or too large ones")
+        }
+        ExchangeStage::Body => "the response body spends too many bytes on its chunk sizes".to_owned(),
         _ => "too many bytes before any answer".to_owned(),
     })
 }
@@ -219,18 +224,20 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (ResponseHead, Option<H
     (answer, location, response.into_body())
 }
 
-/// What is kept of the body, and whether it has been read to its end. Past what is kept, or past [`MAX_BODY_FRAMES`], nothing is
-/// read: the status has said what there is to say.
+/// Reads the body up to its limit. Returns what is kept and whether the body was read to its end. Past
+/// [`RESPONSE_KEPT`] or [`MAX_BODY_FRAMES`] nothing more is read.
 async fn read_body(
-    line: &mut Line,
-    progress: &Progress,
+    connection: &mut Http1Connection,
+    progress: &ExchangeProgress,
     mut body: Incoming,
-) -> Result<(Bytes, bool), Interrupted> {
+) -> Result<(Bytes, bool), ExchangeError> {
     let (mut kept, mut frames) = (BytesMut::new(), 0);
     while !body.is_end_stream() {
-        let frame = match line.drive(body.frame()).await {
+        let frame = match connection.drive(body.frame()).await {
             Some(Some(Ok(frame))) => frame,
-            Some(Some(Err(_))) | None if progress.is_spent() => return Err(too_much(Stage::Body).into()),
+            Some(Some(Err(_))) | None if progress.is_exhausted() => {
+                return Err(too_much(ExchangeStage::Body).into());
+            }
             Some(Some(Err(error))) => return Err(body_failure(&error).into()),
             Some(None) => break,
             None => return Err(broken("connection closed in the middle of the response body").into()),
@@ -274,8 +281,8 @@ pub(super) fn broken(detail: impl Into<Cow<'static, str>>) -> AttemptFailure {
     AttemptFailure { kind: FailureKind::Broken, detail: detail.into() }
 }
 
-/// Once an answer has begun, the request has left.
-impl From<AttemptFailure> for Interrupted {
+/// Once a response has begun, the request has been sent.
+impl From<AttemptFailure> for ExchangeError {
     fn from(failure: AttemptFailure) -> Self {
         Self { failure, unsent: false, hostile: false }
     }
@@ -289,10 +296,10 @@ mod tests {
     use std::time::Duration;
     use tokio::net::{TcpListener, TcpStream};
 
-    /// The moment between looking at a waiting connection and writing to it cannot be closed; what
-    /// can be known is that nothing has left.
+    /// The race between checking an idle connection and writing to it cannot be closed. But it is known that
+    /// no byte was sent.
     #[tokio::test]
-    async fn a_connection_that_is_gone_before_the_first_byte_has_sent_nothing() {
+    async fn a_connection_that_closed_before_the_first_byte_has_sent_nothing() {
         for reset in [false, true] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -302,7 +309,8 @@ mod tests {
             }
             drop(server);
             client.readable().await.unwrap();
-            let result = exchange(Stream::Plain(Socket::new(client)), Request::new(Full::default())).await;
+            let result =
+                exchange(WireStream::Plain(Socket::new(client)), Request::new(Full::default())).await;
             let interrupted = result.err().expect("nobody is there");
             assert!(interrupted.unsent, "{:?}", interrupted.failure);
             assert_eq!(interrupted.failure.kind, FailureKind::Broken);

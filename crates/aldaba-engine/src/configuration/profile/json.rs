@@ -1,4 +1,4 @@
-//! A profile as JSON.
+//! Profiles as JSON.
 
 use super::{Profile, ProfileError, ProfileSpec};
 use aldaba_delivery::nearest::unknown_field;
@@ -18,7 +18,7 @@ impl Profile {
         json!({ "name": self.name, "headers": headers, "signature": self.scheme.map(write_scheme) })
     }
 
-    /// The errors name all that is wrong.
+    /// Parses a profile and returns all errors.
     pub fn from_json(json: &Value) -> Result<Self, Vec<ProfileError>> {
         let Some(given) = json.as_object() else {
             return Err(vec![ProfileError::new(&[], "expected a JSON object")]);

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// The longest text of certificate and key, in bytes.
-const LONGEST: usize = 64 * 1024;
+/// The longest PEM text of certificate and key, in bytes.
+const MAX_PEM_BYTES: usize = 64 * 1024;
 
-/// A client certificate with its private key. It never shows the key, neither in debug output nor in
-/// an error.
+/// A client certificate with its private key. Neither debug output nor errors show the key.
 pub struct Identity {
     pem: Zeroizing<String>,
     key: Arc<CertifiedKey>,
@@ -21,13 +20,13 @@ pub struct Identity {
     chain: Fingerprint,
 }
 
-/// Tells certificate chains apart. Equal chains have equal keys, because a key must fit.
-pub(super) type Fingerprint = [u8; 32];
+/// Identifies a certificate chain. Equal chains have equal keys, because a key must match its certificate.
+pub(in crate::wire) type Fingerprint = [u8; 32];
 
-/// Why a text is no identity. No variant holds any of the text.
+/// Why a text is not accepted as an identity. No variant holds any of the text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum IdentityError {
-    #[error("may be {LONGEST} bytes long at most")]
+    #[error("must be at most {MAX_PEM_BYTES} bytes long")]
     TooLong,
     #[error("is not PEM: a block between `-----BEGIN …-----` and `-----END …-----` cannot be read")]
     Pem,
@@ -39,7 +38,7 @@ pub enum IdentityError {
     Encrypted,
     #[error("holds more than one private key: keep the one of the first certificate")]
     ManyKeys,
-    #[error("holds a certificate that is no X.509 certificate")]
+    #[error("holds a certificate that is not X.509")]
     Certificate,
     #[error("holds a private key of a kind that cannot be used: RSA, ECDSA (P-256, P-384, P-521) or Ed25519")]
     Key,
@@ -51,10 +50,10 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Reads a private key and a certificate, with those of its issuers after it, in any order of key
-    /// and certificates.
+    /// Reads a private key, its certificate and the issuer certificates. Key and certificates may come in
+    /// any order.
     pub fn parse(pem: &str) -> Result<Self, IdentityError> {
-        if pem.len() > LONGEST {
+        if pem.len() > MAX_PEM_BYTES {
             return Err(IdentityError::TooLong);
         }
         let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -75,12 +74,12 @@ impl Identity {
         Ok(Self { pem: Zeroizing::new(pem.to_owned()), key: Arc::new(key), certificate, chain })
     }
 
-    /// The whole text, private key included: to be sealed, never to be shown.
+    /// The PEM text including the private key. Seal it; never show it.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The SHA-256 fingerprint of the certificate, as hexadecimal digits. It is no secret.
+    /// The SHA-256 fingerprint of the certificate in hexadecimal. It is not secret.
     pub fn certificate_fingerprint(&self) -> String {
         self.certificate.iter().fold(String::with_capacity(64), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -88,11 +87,11 @@ impl Identity {
         })
     }
 
-    pub(super) fn chain(&self) -> Fingerprint {
+    pub(in crate::wire) fn chain(&self) -> Fingerprint {
         self.chain
     }
 
-    pub(super) fn key(&self) -> Arc<CertifiedKey> {
+    pub(in crate::wire) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.key)
     }
 }
@@ -157,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_identity_is_told_apart() {
+    fn each_invalid_identity_has_its_own_error() {
         let (certificate, key) = pair();
         let (_, other) = pair();
         let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let no_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         let locked = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_PEM_BYTES + 1);
         for (text, expected) in [
             (String::new(), IdentityError::NoKey),
             ("whatever".to_owned(), IdentityError::NoKey),

@@ -6,27 +6,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// A use is noted again in memory after this time, so that a busy key is not written by every request.
-const USE_APART: Duration = Duration::from_secs(60);
-/// The same on disk.
-const WRITTEN_APART: Duration = Duration::from_secs(3600);
+/// The least time between two uses that are noted in memory, so that a busy key is not updated by every
+/// request.
+const USE_INTERVAL: Duration = Duration::from_secs(60);
+/// The least time between two uses that are written to disk.
+const USE_WRITE_INTERVAL: Duration = Duration::from_secs(3600);
 const NEVER: i64 = i64::MIN;
 
-/// All API keys. Clones share them.
+/// Cache of all API keys. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Arc<RwLock<HashMap<[u8; 32], Arc<HeldKey>>>>);
+pub struct ApiKeys(Arc<RwLock<HashMap<[u8; 32], Arc<CachedKey>>>>);
 
-/// One of them, ready for a request.
+/// A cached API key with its actor.
 #[derive(Debug)]
-pub struct HeldKey {
+pub struct CachedKey {
     key: ApiKey,
     actor: Arc<Actor>,
-    /// When it was used, and what is on disk of that.
+    /// The last use, and the last use on disk.
     used: AtomicI64,
     written: AtomicI64,
 }
 
-impl HeldKey {
+impl CachedKey {
     fn new(key: ApiKey, used: i64) -> Self {
         let written = key.last_used_at.map_or(NEVER, Timestamp::millis);
         let who = ActorIdentity::Key { id: key.id, prefix: key.prefix.clone(), name: key.name.clone() };
@@ -42,14 +43,14 @@ impl HeldKey {
         &self.actor
     }
 
-    /// Notes that it was used, to about a minute.
+    /// Notes a use, with a precision of about a minute.
     pub fn used(&self, now: Timestamp) {
-        if is_apart(self.used.load(Ordering::Relaxed), now.millis(), USE_APART) {
+        if is_due(self.used.load(Ordering::Relaxed), now.millis(), USE_INTERVAL) {
             self.used.store(now.millis(), Ordering::Relaxed);
         }
     }
 
-    /// As it is now.
+    /// The key with its last use.
     fn shown(&self) -> ApiKey {
         let used = self.used.load(Ordering::Relaxed);
         let last_used_at = (used != NEVER).then(|| Timestamp::from_millis(used));
@@ -57,63 +58,69 @@ impl HeldKey {
     }
 }
 
-/// A clock that was set back moves no use back.
-fn is_apart(before: i64, now: i64, by: Duration) -> bool {
+/// A clock that is set back does not move a use back.
+fn is_due(before: i64, now: i64, by: Duration) -> bool {
     before == NEVER || now.saturating_sub(before) >= i64::try_from(by.as_millis()).unwrap_or(i64::MAX)
 }
 
-impl Keys {
-    /// By the digest of a key's text. How long a lookup takes tells nothing: nobody can choose a digest.
-    pub fn find(&self, digest: &[u8; 32]) -> Option<Arc<HeldKey>> {
+impl ApiKeys {
+    /// Finds a key by the digest of its text. The lookup leaks no timing: nobody can choose a digest.
+    pub fn find(&self, digest: &[u8; 32]) -> Option<Arc<CachedKey>> {
         self.0.read().get(digest).cloned()
     }
 
-    /// In the order of their creation.
+    /// Sorted by creation.
     pub fn of_organization(&self, org: OrgId) -> Vec<ApiKey> {
-        let mut keys: Vec<_> =
-            self.0.read().values().filter(|held| held.key.org == org).map(|held| held.shown()).collect();
+        let mut keys: Vec<_> = self
+            .0
+            .read()
+            .values()
+            .filter(|cached| cached.key.org == org)
+            .map(|cached| cached.shown())
+            .collect();
         keys.sort_by_key(|key| key.id);
         keys
     }
 
     pub fn get(&self, org: OrgId, id: ApiKeyId) -> Option<ApiKey> {
         let keys = self.0.read();
-        keys.values().find(|held| held.key.id == id && held.key.org == org).map(|held| held.shown())
+        keys.values().find(|cached| cached.key.id == id && cached.key.org == org).map(|cached| cached.shown())
     }
 
-    /// As it is on disk.
+    /// Caches a key as it is on disk.
     pub fn put(&self, key: ApiKey) {
-        self.0.write().insert(key.digest, Arc::new(HeldKey::new(key, NEVER)));
+        self.0.write().insert(key.digest, Arc::new(CachedKey::new(key, NEVER)));
     }
 
     pub(super) fn rename(&self, id: ApiKeyId, name: String) {
         let mut keys = self.0.write();
-        let Some(held) = keys.values().find(|held| held.key.id == id) else { return };
-        let written = held.written.load(Ordering::Relaxed);
+        let Some(cached) = keys.values().find(|cached| cached.key.id == id) else { return };
+        let written = cached.written.load(Ordering::Relaxed);
         let last_used_at = (written != NEVER).then(|| Timestamp::from_millis(written));
-        let key = ApiKey { name, last_used_at, ..held.key.clone() };
-        let renamed = HeldKey::new(key, held.used.load(Ordering::Relaxed));
+        let key = ApiKey { name, last_used_at, ..cached.key.clone() };
+        let renamed = CachedKey::new(key, cached.used.load(Ordering::Relaxed));
         keys.insert(renamed.key.digest, Arc::new(renamed));
     }
 
     pub fn remove(&self, id: ApiKeyId) {
-        self.0.write().retain(|_, held| held.key.id != id);
+        self.0.write().retain(|_, cached| cached.key.id != id);
     }
 
-    /// Those that are for one application alone, with that.
+    /// Removes the keys of one application.
     pub(super) fn remove_of(&self, app: AppId) {
-        self.0.write().retain(|_, held| held.key.app != Some(app));
+        self.0.write().retain(|_, cached| cached.key.app != Some(app));
     }
 
-    /// Uses that are to be written now; `all`: whatever is not on disk.
+    /// The uses to write now. `all`: every use that is not on disk.
     pub(super) fn unwritten(&self, all: bool) -> Vec<(ApiKeyId, Timestamp)> {
-        let apart = if all { Duration::from_millis(1) } else { WRITTEN_APART };
-        let is_due = |held: &&Arc<HeldKey>| {
-            let used = held.used.load(Ordering::Relaxed);
-            used != NEVER && is_apart(held.written.load(Ordering::Relaxed), used, apart)
+        let apart = if all { Duration::from_millis(1) } else { USE_WRITE_INTERVAL };
+        let is_due = |cached: &&Arc<CachedKey>| {
+            let used = cached.used.load(Ordering::Relaxed);
+            used != NEVER && is_due(cached.written.load(Ordering::Relaxed), used, apart)
         };
         let keys = self.0.read();
-        let uses = keys.values().filter(is_due).map(|held| (held.key.id, held.used.load(Ordering::Relaxed)));
+        let uses =
+            keys.values().filter(is_due).map(|cached| (cached.key.id, cached.used.load(Ordering::Relaxed)));
         let mut uses: Vec<_> = uses.map(|(id, used)| (id, Timestamp::from_millis(used))).collect();
         uses.sort_unstable();
         uses
@@ -121,9 +128,9 @@ impl Keys {
 
     pub(super) fn written(&self, uses: &[(ApiKeyId, Timestamp)]) {
         let keys = self.0.read();
-        for held in keys.values() {
-            if let Ok(place) = uses.binary_search_by_key(&held.key.id, |(id, _)| *id) {
-                held.written.store(uses[place].1.millis(), Ordering::Relaxed);
+        for cached in keys.values() {
+            if let Ok(place) = uses.binary_search_by_key(&cached.key.id, |(id, _)| *id) {
+                cached.written.store(uses[place].1.millis(), Ordering::Relaxed);
             }
         }
     }
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_key_is_found_by_its_digest_until_it_is_removed() {
-        let (org, keys) = (OrgId::first_at(at(0)), Keys::default());
+        let (org, keys) = (OrgId::first_at(at(0)), ApiKeys::default());
         let (one, two) = (key(1, org), key(2, OrgId::last_at(at(0))));
         keys.put(two.clone());
         keys.put(one.clone());
@@ -163,16 +170,16 @@ mod tests {
         assert_eq!(keys.of_organization(org), std::slice::from_ref(&one));
         assert_eq!(keys.get(org, two.id), None, "another organization's");
         keys.rename(one.id, "new".into());
-        let found = keys.find(&[1; 32]).unwrap();
-        assert_eq!(found.key().name, "new");
-        assert!(matches!(&found.actor().identity, ActorIdentity::Key { name, .. } if name == "new"));
+        let insert = keys.find(&[1; 32]).unwrap();
+        assert_eq!(insert.key().name, "new");
+        assert!(matches!(&insert.actor().identity, ActorIdentity::Key { name, .. } if name == "new"));
         keys.remove(one.id);
         assert!(keys.find(&[1; 32]).is_none());
     }
 
     #[test]
-    fn uses_are_noted_now_and_then_and_written_rarely() {
-        let (org, keys) = (OrgId::first_at(at(0)), Keys::default());
+    fn uses_are_noted_at_intervals_and_written_rarely() {
+        let (org, keys) = (OrgId::first_at(at(0)), ApiKeys::default());
         let one = key(1, org);
         keys.put(one.clone());
         let (used, last) = (

@@ -1,31 +1,31 @@
-//! Whose an error of the network is: the receiver's, or our own.
+//! Classifies network errors: caused by the receiver, or by this server.
 
 use aldaba_delivery::{AttemptFailure, FailureKind};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-pub(super) const NO_SOCKET: &str = "no free socket, port or memory on this server";
+pub(super) const NO_LOCAL_RESOURCES: &str = "no free socket, port or memory on this server";
 
-/// What the error of one address means.
+/// The cause of a failed connection to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// No packet left: this machine has no way to the address.
+pub(super) enum ConnectError {
+    /// This machine has no route to the address. No packet was sent.
     NoRoute,
-    /// No packet left: this machine may not send there, or cannot.
+    /// This machine may not or cannot send to the address. No packet was sent.
     Local(io::ErrorKind),
-    /// The network or the receiver has said so.
+    /// The network or the receiver refused.
     Network(io::ErrorKind),
-    /// No packet left: this machine has run out of something.
+    /// This machine ran out of a resource. No packet was sent.
     Shortage,
 }
 
-impl Meaning {
+impl ConnectError {
     pub(super) fn of(error: &io::Error, address: SocketAddr) -> Self {
         use io::ErrorKind as Kind;
         match error.kind() {
-            // Without free ports, and without an address of our own to send from.
+            // Means either no free port, or no local address for this route.
             Kind::AddrNotAvailable if !has_route(address) => Self::NoRoute,
-            // A router has said so, or our own table of routes.
+            // Reported by a router, or by the local routing table.
             Kind::HostUnreachable | Kind::NetworkUnreachable if !has_route(address) => Self::NoRoute,
             Kind::NetworkDown => Self::NoRoute,
             _ if is_shortage(error) => Self::Shortage,
@@ -39,13 +39,13 @@ impl Meaning {
         }
     }
 
-    /// Of two addresses, the error that says more. One that could not be tried for a shortage may be well; that
-    /// there is no way to one family of addresses is normal on many machines.
-    pub(super) fn or(self, other: Self) -> Self {
-        if other.weight() > self.weight() { other } else { self }
+    /// The more specific of the errors of two addresses. Exhaustion wins, since the other address may work.
+    /// A missing route loses: many machines have no route for one address family.
+    pub(super) fn more_specific(self, other: Self) -> Self {
+        if other.priority() > self.priority() { other } else { self }
     }
 
-    fn weight(self) -> u8 {
+    fn priority(self) -> u8 {
         use io::ErrorKind::{HostUnreachable, NetworkUnreachable};
         match self {
             Self::NoRoute => 0,
@@ -56,14 +56,14 @@ impl Meaning {
         }
     }
 
-    /// In the kind's own words: the error itself can hold an address.
+    /// Uses the kind's description, since the error itself can contain an address.
     pub(super) fn failure(self) -> AttemptFailure {
         let (kind, detail) = match self {
-            Self::Shortage => (FailureKind::Unsent, NO_SOCKET.into()),
+            Self::Shortage => (FailureKind::Unsent, NO_LOCAL_RESOURCES.into()),
             Self::NoRoute => {
                 (FailureKind::Unsent, "this server has no route to the receiver's address".into())
             }
-            // A firewall's rule, or a family of addresses that the system does not know: it will not pass by itself.
+            // A firewall rule, or an unsupported address family: it is permanent.
             Self::Local(kind) => {
                 (FailureKind::Internal, format!("this server cannot connect to the receiver: {kind}").into())
             }
@@ -76,7 +76,7 @@ impl Meaning {
     }
 }
 
-/// Out of descriptors, ports, buffers or memory: it says nothing about the receiver.
+/// Whether descriptors, ports, buffers or memory ran out. That says nothing about the receiver.
 pub(super) fn is_shortage(error: &io::Error) -> bool {
     use io::ErrorKind::{AddrInUse, AddrNotAvailable, OutOfMemory};
     const ENFILE: i32 = 23;
@@ -86,8 +86,8 @@ pub(super) fn is_shortage(error: &io::Error) -> bool {
         || matches!(error.kind(), AddrInUse | AddrNotAvailable | OutOfMemory)
 }
 
-/// Whether this machine knows a way to the address. A datagram socket is told where its packets would go, which
-/// asks the table of routes and sends none.
+/// Whether this machine has a route to the address. Connecting a datagram socket consults the routing table
+/// and sends no packet.
 fn has_route(address: SocketAddr) -> bool {
     let any: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -95,7 +95,7 @@ fn has_route(address: SocketAddr) -> bool {
     };
     match UdpSocket::bind((any, 0)) {
         Ok(socket) => socket.connect(address).is_ok(),
-        // A family that this machine does not have; a shortage says nothing of routes.
+        // The address family is unsupported; an exhausted resource says nothing about routes.
         Err(error) => is_shortage(&error) && error.kind() != io::ErrorKind::AddrNotAvailable,
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
-    /// The one address that no socket is let go to on any machine, unless it asks for broadcasts.
+    /// No socket may connect to this address without the broadcast option.
     const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::BROADCAST), 9);
 
     fn raw(code: i32) -> io::Error {
@@ -114,52 +114,62 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_this_machine_lacks_is_no_failure_of_the_host() {
-        // EAGAIN is not among them: no call that connects here gives it.
+    fn exhausted_local_resources_are_not_counted_against_the_host() {
+        // EAGAIN is not listed: no call that connects here returns it.
         for code in [12, 23, 24, 98, 99, 105] {
-            assert_eq!(Meaning::of(&raw(code), HERE), Meaning::Shortage, "{}", raw(code));
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, FailureKind::Unsent);
+            assert_eq!(ConnectError::of(&raw(code), HERE), ConnectError::Shortage, "{}", raw(code));
+            assert_eq!(ConnectError::of(&raw(code), HERE).failure().kind, FailureKind::Unsent);
         }
         for code in [1, 13, 97] {
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, FailureKind::Internal, "{}", raw(code));
+            assert_eq!(
+                ConnectError::of(&raw(code), HERE).failure().kind,
+                FailureKind::Internal,
+                "{}",
+                raw(code)
+            );
         }
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_the_network_said_is() {
+    fn errors_from_the_network_are_counted_against_the_host() {
         for (code, kind) in
             [(111, FailureKind::Connect), (104, FailureKind::Connect), (110, FailureKind::ConnectTimeout)]
         {
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, kind, "{}", raw(code));
+            assert_eq!(ConnectError::of(&raw(code), HERE).failure().kind, kind, "{}", raw(code));
         }
-        // There is a way to this machine: somebody on it has said that it ends.
+        // There is a route to this machine, so the error came from the network.
         for code in [101, 113] {
-            assert_eq!(Meaning::of(&raw(code), HERE).failure().kind, FailureKind::Connect, "{}", raw(code));
+            assert_eq!(
+                ConnectError::of(&raw(code), HERE).failure().kind,
+                FailureKind::Connect,
+                "{}",
+                raw(code)
+            );
         }
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn an_address_without_a_route_from_here_is_not_the_hosts_fault() {
+    fn a_missing_route_is_not_counted_against_the_host() {
         for code in [99, 101, 113] {
-            assert_eq!(Meaning::of(&raw(code), NOWHERE), Meaning::NoRoute, "{}", raw(code));
+            assert_eq!(ConnectError::of(&raw(code), NOWHERE), ConnectError::NoRoute, "{}", raw(code));
         }
-        assert_eq!(Meaning::NoRoute.failure().kind, FailureKind::Unsent);
+        assert_eq!(ConnectError::NoRoute.failure().kind, FailureKind::Unsent);
     }
 
     #[test]
-    fn of_several_addresses_a_shortage_counts_most_and_a_missing_route_least() {
-        let network = Meaning::Network;
+    fn of_several_addresses_exhaustion_counts_most_and_a_missing_route_least() {
+        let network = ConnectError::Network;
         let order = [
-            Meaning::NoRoute,
-            Meaning::Local(io::ErrorKind::PermissionDenied),
+            ConnectError::NoRoute,
+            ConnectError::Local(io::ErrorKind::PermissionDenied),
             network(io::ErrorKind::NetworkUnreachable),
             network(io::ErrorKind::ConnectionRefused),
-            Meaning::Shortage,
+            ConnectError::Shortage,
         ];
         for pair in order.windows(2) {
-            assert_eq!((pair[0].or(pair[1]), pair[1].or(pair[0])), (pair[1], pair[1]));
+            assert_eq!((pair[0].more_specific(pair[1]), pair[1].more_specific(pair[0])), (pair[1], pair[1]));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The types of sources: how each sender signs, and which of its headers are worth keeping.
+//! The types of sources: how each sender signs, and which headers are forwarded.
 
 use super::settings::{HmacSettings, SourceProblem, SourceSettings};
 use crate::Brand;
@@ -14,7 +14,7 @@ const X_WEBHOOK: &str = "x-webhook-signature";
 const BRANDED: &str = "branded";
 const TELNYX: &str = "telnyx";
 
-/// Those that there are.
+/// All types of sources.
 pub const SOURCE_TYPES: [&str; 33] = [
     GENERIC,
     STANDARD,
@@ -51,10 +51,10 @@ pub const SOURCE_TYPES: [&str; 33] = [
     TELNYX,
 ];
 
-/// Whose secret may be left out: then nothing is checked.
+/// Types whose secret is optional. Without it nothing is verified.
 const MAY_BE_UNSIGNED: [&str; 2] = ["github", "easypost"];
 
-/// What `config` calls the one thing that a sender of this type is known by.
+/// The field of `config` with the sender's secret.
 pub fn secret_field(kind: &str) -> &'static str {
     match kind {
         TELNYX => "publicKey",
@@ -63,23 +63,23 @@ pub fn secret_field(kind: &str) -> &'static str {
     }
 }
 
-/// Whether whoever sends must show that it is the sender, by a signature or by what only that knows.
+/// Whether senders must authenticate, by a signature or a shared value.
 pub(super) fn verifies(kind: &str, has_secret: bool) -> bool {
     kind != GENERIC && (has_secret || !MAY_BE_UNSIGNED.contains(&kind))
 }
 
-/// How a sender signs, by the type of the source.
+/// The verification recipe of a source.
 pub(super) fn recipe(
     kind: &str,
     settings: &SourceSettings,
     signed: bool,
 ) -> Result<Recipe, Vec<SourceProblem>> {
     if !SOURCE_TYPES.contains(&kind) {
-        let why = format!("is none of {}", SOURCE_TYPES.join(", "));
+        let why = format!("must be one of {}", SOURCE_TYPES.join(", "));
         return Err(vec![SourceProblem::new(&["type"], why)]);
     }
     let recipe = match kind {
-        // Two events with the same bytes are one, unless their sender gives them ids.
+        // Without an id from the sender, events with equal bytes are the same.
         GENERIC => Recipe::unsigned()
             .with_id(Place::Header("webhook-id".into()))
             .or_id(Place::Header("svix-id".into()))
@@ -89,7 +89,8 @@ pub(super) fn recipe(
         HMAC => Recipe::hmac(hmac(settings.hmac.as_ref().unwrap_or(&HmacSettings::default()))?)
             .with_id(Place::BodyDigest),
         BRANDED => Recipe::branded(&brand(settings)?),
-        // Nothing is signed: a text that only the sender knows is in the body. The digest is for those who ask for it alone.
+        // Nothing is signed: the body contains a shared secret. The digest is the id for callers that ask
+        // for it.
         MICROSOFT_GRAPH => {
             let first = JsonPath::parse("$.value[0].changeType").map(Place::Json);
             let recipe = Recipe::unsigned().with_id(Place::BodyDigest);
@@ -101,8 +102,8 @@ pub(super) fn recipe(
     with_places(recipe, settings)
 }
 
-/// Whether its events have no ids and often the same bytes, so that each that comes is one of its own. Where the owner
-/// says where an id is, there is one.
+/// Whether events have no ids and often equal bytes, so that each is a new event. An owner who configures an
+/// id location provides ids.
 pub(super) fn has_no_ids(kind: &str, settings: &SourceSettings) -> bool {
     kind == MICROSOFT_GRAPH && settings.event_id_from.is_empty()
 }
@@ -112,7 +113,7 @@ fn without_signature(recipe: &Recipe) -> Recipe {
     recipe.event_type_places().iter().cloned().fold(unsigned, Recipe::or_event_type)
 }
 
-/// With the places that the source's owner has named.
+/// With the locations that the source's owner configured.
 fn with_places(mut recipe: Recipe, settings: &SourceSettings) -> Result<Recipe, Vec<SourceProblem>> {
     let ids = places("eventIdFrom", &settings.event_id_from)?;
     let types = places("eventTypeFrom", &settings.event_type_from)?;
@@ -141,8 +142,8 @@ fn places(field: &str, texts: &[String]) -> Result<Vec<Place>, Vec<SourceProblem
 fn brand(settings: &SourceSettings) -> Result<String, Vec<SourceProblem>> {
     let wrong = |why: String| vec![SourceProblem::new(&["config", "brand"], why)];
     let brand = settings.brand.as_deref();
-    let brand = brand
-        .ok_or_else(|| wrong("this field is required: what the names of the headers begin with".into()))?;
+    let brand =
+        brand.ok_or_else(|| wrong("this field is required: the prefix of the sender's headers".into()))?;
     brand.parse::<Brand>().map(|brand| brand.to_string()).map_err(|error| wrong(error.to_string()))
 }
 
@@ -157,9 +158,9 @@ fn hmac(settings: &HmacSettings) -> Result<Hmac, Vec<SourceProblem>> {
     let mut hmac = Hmac::of_body(&settings.header);
     match settings.prefix.as_deref() {
         Some(prefix)
-            if prefix.len() > LONGEST_PREFIX || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            if prefix.len() > MAX_PREFIX_BYTES || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) =>
         {
-            wrong("prefix", format!("must be {LONGEST_PREFIX} visible signs of ASCII at most"));
+            wrong("prefix", format!("must be at most {MAX_PREFIX_BYTES} printable ASCII characters"));
         }
         prefix => hmac.prefix = prefix.unwrap_or_default().to_owned(),
     }
@@ -167,7 +168,7 @@ fn hmac(settings: &HmacSettings) -> Result<Hmac, Vec<SourceProblem>> {
         let given = given.as_deref()?;
         let place = known.iter().position(|one| *one == given);
         if place.is_none() {
-            wrong(field, format!("is none of {}", known.join(", ")));
+            wrong(field, format!("must be one of {}", known.join(", ")));
         }
         place
     };
@@ -193,8 +194,8 @@ fn hmac(settings: &HmacSettings) -> Result<Hmac, Vec<SourceProblem>> {
     if problems.is_empty() { Ok(hmac) } else { Err(problems) }
 }
 
-/// Bytes.
-const LONGEST_PREFIX: usize = 64;
+/// The longest signature prefix, in bytes.
+const MAX_PREFIX_BYTES: usize = 64;
 const ALGORITHMS: [&str; 2] = ["sha256", "sha512"];
 const ENCODINGS: [&str; 2] = ["hex", "base64"];
 const UNITS: [&str; 2] = ["seconds", "milliseconds"];
@@ -207,8 +208,8 @@ const FORMS: [(&str, SecretForm); 6] = [
     ("public-key", SecretForm::PublicKey),
 ];
 
-/// The sender's own headers, which go out with its events unless the source says otherwise.
-pub(super) fn own_headers(kind: &str, settings: &SourceSettings) -> Vec<String> {
+/// The sender's own headers, which are forwarded unless the source lists others.
+pub(super) fn sender_headers(kind: &str, settings: &SourceSettings) -> Vec<String> {
     let of_hmac = settings
         .hmac
         .iter()
@@ -251,13 +252,13 @@ pub(super) fn own_headers(kind: &str, settings: &SourceSettings) -> Vec<String> 
     named.iter().map(|name| (*name).to_owned()).chain(of_hmac).chain(of_brand).collect()
 }
 
-/// What an event is called whose sender does not say what happened.
+/// The event type of events without one.
 pub(super) fn event_type(kind: &str) -> String {
     format!("{kind}.event")
 }
 
-/// A sender's name for what happened, as ours may be: `orders/create` is `orders.create`.
-pub(super) fn mapped(event_type: &str) -> String {
+/// Maps a sender's event type to allowed characters: `orders/create` becomes `orders.create`.
+pub(super) fn to_event_type(event_type: &str) -> String {
     let sign = |sign: char| match sign {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => sign,
         '/' => '.',
@@ -298,11 +299,11 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_our_names_do_not_allow_is_mapped() {
+    fn an_event_type_with_other_characters_is_mapped() {
         for (given, mapped_to) in
             [("orders/create", "orders.create"), ("a b:c", "a_b_c"), ("push", "push"), ("año", "a_o")]
         {
-            assert_eq!(mapped(given), mapped_to);
+            assert_eq!(to_event_type(given), mapped_to);
             names::name(mapped_to).unwrap();
         }
     }
