@@ -173,7 +173,7 @@ async fn log(
 ) -> Result<Response, Error> {
     let source = api.source(&caller, source).await?.id;
     let order = query.order.unwrap_or(Order::Descending);
-    let refused = api.engine.tally().refused(source);
+    let refused = api.engine.source_counters().refused(source);
     let page = query.cut_ordered(refused, order, |refused| refused.id);
     let row = |refused: &RefusedRequest| SourceLogOut {
         id: refused.id,

@@ -56,7 +56,7 @@ async fn knock(State(api): State<Api>, Ids(token): Ids<String>, request: Request
 }
 
 async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
-    let door = match api.engine.doors().find(token).await {
+    let door = match api.engine.source_cache().find(token).await {
         Ok(Some(door)) => door,
         Ok(None) => return Error::not_found("There is no such source").into_response(),
         Err(error) => return refusal(error.into()),
@@ -65,7 +65,7 @@ async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
         Ok(response) => response,
         Err(error) => {
             let (status, said) = error.summary();
-            api.engine.tally().refuse(door.id, api.engine.clock().now(), status, said);
+            api.engine.source_counters().refuse(door.id, api.engine.clock().now(), status, said);
             refusal(error)
         }
     }
@@ -89,7 +89,7 @@ async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result
             let detail = "`hub.verify_token` is not the `verifyToken` of this source";
             return Err(Error::new(StatusCode::FORBIDDEN, Code::NotVerified, detail));
         }
-        api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
+        api.engine.source_counters().count(door.id, now(), |counts| counts.challenges += 1);
         return Ok(text(challenge.status, challenge.content_type, challenge.body));
     }
     if method != Method::POST {
@@ -108,20 +108,20 @@ async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result
         }
         Err(error) => return Err(error),
     };
-    let opened = api.engine.look(door, &headers, &body.bytes).await;
+    let opened = api.engine.inspect(door, &headers, &body.bytes).await;
     // Who it is that sends is known only now, and strangers must not use up what is the sender's.
     match &opened {
         _ if !door.verifies() => {}
-        Err(error) if !error.is_the_senders() => rates::admit_stranger(api, door.id)?,
+        Err(error) if !error.is_from_sender() => rates::admit_stranger(api, door.id)?,
         _ => rates::admit_sender(api, door.id)?,
     }
     let event = match opened? {
         InspectedRequest::Challenge(challenge) => {
-            api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
+            api.engine.source_counters().count(door.id, now(), |counts| counts.challenges += 1);
             return Ok(text(challenge.status, challenge.content_type, challenge.body));
         }
         InspectedRequest::Ignored => {
-            api.engine.tally().count(door.id, now(), |counts| counts.ignored += 1);
+            api.engine.source_counters().count(door.id, now(), |counts| counts.ignored += 1);
             return Ok(received(door, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
         }
         InspectedRequest::Event(event) => event,

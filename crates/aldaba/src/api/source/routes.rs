@@ -165,7 +165,7 @@ impl Shown {
             Ok(()) => Some(ingest_url(base, &token()?)),
             Err(_) => None,
         };
-        let counts = api.engine.tally().counts(source.id);
+        let counts = api.engine.source_counters().counts(source.id);
         Ok(Self { source, settings, config, verified, ingest_url, counts })
     }
 
