@@ -149,7 +149,7 @@ fn leads_somewhere(link: &str) -> bool {
 }
 
 /// The part of a link that leads to a heading.
-fn anchor(heading: &str) -> String {
+pub(crate) fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase().replace(' ', "-");
     kept.chars().filter(|sign| sign.is_alphanumeric() || matches!(sign, '-' | '_')).collect()
 }

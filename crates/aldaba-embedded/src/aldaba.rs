@@ -2,9 +2,9 @@ use crate::running::Running;
 use crate::{Application, Builder, Error, Leftover};
 use aldaba_delivery::{AppId, OrgId, names};
 use aldaba_engine::{
-    ChangeError, Directory, Engine, Installation, Made, NewApplication, default_organization,
+    ChangeError, CreateOutcome, Directory, Engine, Installation, NewApplication, default_organization,
 };
-use aldaba_store::{Actor, Application as Stored, Order, Page, WhichApplication};
+use aldaba_store::{Actor, Application as Stored, ApplicationRef, Order, Page};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl Aldaba {
         let directory = self.directory();
         let made = self.run(async move {
             match directory.create_application(new, None).await {
-                Ok(Made::New(made) | Made::Before(made)) => Ok(Some(made)),
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(Some(made)),
                 // Somebody else was first.
                 Err(ChangeError::UidTaken) => Ok(None),
                 Err(error) => Err(error.into()),
@@ -96,7 +96,7 @@ impl Aldaba {
 
     /// The application of this `uid` or id, if there is one.
     pub async fn find_application(&self, key: impl Into<String>) -> Result<Option<Application>, Error> {
-        let which = WhichApplication { org: self.0.org, key: key.into() };
+        let which = ApplicationRef { org: self.0.org, key: key.into() };
         let store = self.engine().store().clone();
         let found = self.run(async move { Ok(store.application(which).await?) }).await?;
         Ok(found.map(|found| Application::new(self.clone(), found)))

@@ -1,10 +1,10 @@
 use crate::endpoint::{headers_refused, key};
 use crate::{Aldaba, Attempt, Endpoint, EndpointSpec, Error, Event, Message, Sent};
 use aldaba_delivery::{AppId, MessageId, names};
-use aldaba_engine::{ChangeError, Engine, Made, NewApplication, Rotation, Sent as Accepted};
+use aldaba_engine::{ChangeError, CreateOutcome, Engine, KeyRotation, NewApplication, Sent as Accepted};
 use aldaba_store::{
-    Application as Stored, AttemptScope, AttemptsQuery, Endpoint as StoredEndpoint, Order, Page,
-    WhichApplication,
+    Application as Stored, ApplicationRef, AttemptScope, AttemptsQuery, Endpoint as StoredEndpoint, Order,
+    Page,
 };
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -43,8 +43,8 @@ impl Application {
         &self.stored.name
     }
 
-    pub(crate) fn which(&self) -> WhichApplication {
-        WhichApplication { org: self.stored.org, key: self.stored.id.to_string() }
+    pub(crate) fn which(&self) -> ApplicationRef {
+        ApplicationRef { org: self.stored.org, key: self.stored.id.to_string() }
     }
 
     /// Accepts an event. It is on disk when this returns, and goes to every endpoint that wants it. It takes as long as
@@ -117,7 +117,8 @@ impl Application {
         let new = spec.made(&self.aldaba.installation().wire.guard())?;
         let (directory, which) = (self.aldaba.directory(), self.which());
         let making = async move {
-            let (Made::New(made) | Made::Before(made)) = directory.create_endpoint(which, new, None).await?;
+            let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) =
+                directory.create_endpoint(which, new, None).await?;
             Ok(made.into())
         };
         self.aldaba.run(making).await
@@ -219,7 +220,7 @@ impl Application {
         secret: Option<&str>,
         grace: Duration,
     ) -> Result<String, Error> {
-        let rotation = Rotation { key: secret.map(key).transpose()?, grace };
+        let rotation = KeyRotation { key: secret.map(key).transpose()?, grace };
         let (app, key, engine) = (self.id(), endpoint.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();
         let rotating = async move {
@@ -235,7 +236,7 @@ impl Application {
         if name.is_empty() {
             return Err(Error::Invalid { field: "name", why: "must have at least one character".into() });
         }
-        names::text(&name, Stored::LONGEST_NAME).map_err(Error::invalid("name"))?;
+        names::text(&name, Stored::MAX_NAME_BYTES).map_err(Error::invalid("name"))?;
         self.change(move |new| new.name.clone_from(&name)).await
     }
 

@@ -1,9 +1,9 @@
 use aldaba_delivery::MessageId;
-use aldaba_engine::wire::UrlRefused;
+use aldaba_engine::wire::UrlError;
 use aldaba_engine::{
-    ChangeError, DispatchError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit,
+    ChangeError, CheckError, DispatchError, FolderError, PayloadError, ResendError, SendError, SetupError,
 };
-use aldaba_store::{Error as StoreError, Obstacle, OpenError};
+use aldaba_store::{Error as StoreError, OpenError, OrderingObstacle};
 use std::io;
 use std::path::PathBuf;
 
@@ -150,11 +150,11 @@ impl From<StoreError> for Error {
     }
 }
 
-impl From<UrlRefused> for Error {
-    fn from(refused: UrlRefused) -> Self {
+impl From<UrlError> for Error {
+    fn from(refused: UrlError) -> Self {
         let why = match refused {
             // The engine's own words are for people who run a server.
-            UrlRefused::Forbidden => {
+            UrlError::Forbidden => {
                 "leads to a private, local or reserved address: give a public one, or let \
                                       the builder `allow` its network"
                     .to_owned()
@@ -193,23 +193,24 @@ impl From<DispatchError> for Error {
     }
 }
 
-fn why_unfit(unfit: Unfit) -> String {
+fn why_unfit(unfit: CheckError) -> String {
     match unfit {
-        Unfit::Version { known } => {
+        CheckError::Version { known } => {
             format!("its event type has no schema of this version; there are: {}", known.join(", "))
         }
-        Unfit::Payload { misfit: Misfit::Problems { problems, .. }, .. } => {
-            let problem =
-                |problem: &aldaba_engine::Problem| format!("{}: {}", problem.place.join("."), problem.why);
+        CheckError::Payload { misfit: PayloadError::Problems { problems, .. }, .. } => {
+            let problem = |problem: &aldaba_engine::PayloadProblem| {
+                format!("{}: {}", problem.place.join("."), problem.why)
+            };
             let problems: Vec<_> = problems.iter().map(problem).collect();
             format!("does not fit the schema of its event type: {}", problems.join("; "))
         }
-        Unfit::Unchecked => {
+        CheckError::Unchecked => {
             "was not checked: the events before it took the time that there is; send it alone, or with fewer"
                 .into()
         }
-        Unfit::Payload { .. } => "does not fit the schema of its event type".into(),
-        Unfit::Schema { why, .. } => format!("the schema of its event type cannot be used: {why}"),
+        CheckError::Payload { .. } => "does not fit the schema of its event type".into(),
+        CheckError::Schema { why, .. } => format!("the schema of its event type cannot be used: {why}"),
     }
 }
 
@@ -224,7 +225,7 @@ impl From<ChangeError> for Error {
                 Self::Invalid { field: "filter", why: error.to_string() }
             }
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
-                Obstacle::TooManyWait => "too many deliveries wait to be put in order now".into(),
+                OrderingObstacle::TooManyPending => "too many deliveries wait to be put in order now".into(),
             }),
             ChangeError::TooMany
             | ChangeError::TooManyReplays

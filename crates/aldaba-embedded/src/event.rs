@@ -1,6 +1,6 @@
 use crate::Error;
 use aldaba_delivery::{AppId, MAX_PAYLOAD_DEPTH, MessageId, Timestamp, is_too_deep, names};
-use aldaba_engine::{NewEvent, Once, digest_of};
+use aldaba_engine::{IdempotencyDigest, NewEvent, digest_of};
 use aldaba_store::NewMessage;
 use bytes::Bytes;
 use serde::Serialize;
@@ -146,8 +146,8 @@ impl Event {
             let why = "must be an hour to 90 days".into();
             return Err(Error::Invalid { field: "payload_retention", why });
         }
-        check_all("channels", &self.channels, NewMessage::MOST_CHANNELS, names::channel)?;
-        check_all("tags", &self.tags, NewMessage::MOST_TAGS, names::tag)?;
+        check_all("channels", &self.channels, NewMessage::MAX_CHANNELS, names::channel)?;
+        check_all("tags", &self.tags, NewMessage::MAX_TAGS, names::tag)?;
         Ok(NewEvent {
             version: self.version.as_deref().map(Into::into),
             channels: self.channels,
@@ -162,7 +162,7 @@ impl Event {
 }
 
 /// Apart from those of callers of a server on the same folder.
-fn once(app: AppId, key: &str) -> Once {
+fn once(app: AppId, key: &str) -> IdempotencyDigest {
     let digest: Option<[u8; 16]> =
         digest_of(format!("program\0{app}\0{key}").as_bytes()).first_chunk().copied();
     digest.map(Into::into)

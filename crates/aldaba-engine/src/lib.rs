@@ -8,7 +8,7 @@
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
-mod aside;
+mod blocking_pool;
 mod clock;
 mod commit_timeout;
 mod configuration;
@@ -27,11 +27,12 @@ pub mod wire;
 
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
 pub use configuration::{
-    Brand, ChangeError, Credentials, Directory, DirectoryAccess, EndpointHeaders, EventTypes, HeaderProblem,
-    HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, Made, Misfit, NewApplication, NewEndpoint, NewEventType,
-    NewKey, Once, Outage, Policies, Problem, Profile, ProfileError, ProfileSpec, Profiles, ProfilesError,
-    PublicKey, Put, Revocations, Rotation, Schema, SchemaError, Schemas, Secrets, Unfit, Vault, VaultError,
-    check_key_name, digest_of, make_key,
+    ApiKeys, Brand, CachedKey, ChangeError, CheckError, CreateOutcome, Credentials, Directory,
+    DirectoryAccess, EndpointHeaders, EventTypes, HeaderProblem, IdempotencyDigest, KEY_PREFIX, KeyRotation,
+    MAX_SESSION, NewApplication, NewEndpoint, NewEventType, NewKey, Outage, PayloadError, PayloadProblem,
+    Policies, Profile, ProfileError, ProfileSpec, Profiles, ProfilesError, PublicKey, PutOutcome,
+    Revocations, Schema, SchemaError, Schemas, Secrets, Vault, VaultError, check_key_name, digest_of,
+    make_key,
 };
 pub use conflict_retry::Tries;
 pub use delivering::{RESPONSE_KEPT, Sending, SentHeaders, Transport, WireRequest, WireResponse};
@@ -45,9 +46,9 @@ pub use housekeeping::{
     management,
 };
 pub use inbound::{
-    Door, DoorError, Doors, ForwardedHeaders, HeaderCondition, HmacSettings, InboundEvent, NewSource, Opened,
-    ReceiveError, Reception, Refused, SOURCE_TYPES, SourceAnswer, SourceCounts, SourceProblem, SourceSecrets,
-    SourceSettings, Tally, secret_field,
+    ForwardedHeaders, HeaderCondition, HmacSettings, InboundError, InboundEvent, InspectedRequest,
+    LoadedSource, NewSource, ReceiveError, Reception, RefusedRequest, SOURCE_TYPES, SourceAnswer,
+    SourceCache, SourceCounters, SourceCounts, SourceProblem, SourceSecrets, SourceSettings, secret_field,
 };
 pub use intake::{
     Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, Sent, mismatches,

@@ -1,4 +1,4 @@
-//! A store whose database is away for a while.
+//! An engine whose database is unavailable for a while.
 
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
@@ -9,7 +9,7 @@ use aldaba_engine::{
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
 use aldaba_store::{
-    Actor, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store, WhichApplication,
+    Actor, ApplicationRef, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Store for Away {
     }
 }
 
-/// Answers 200, once it may.
+/// Answers 200 once permitted.
 struct Receiver {
     requests: AtomicUsize,
     answers: Arc<Semaphore>,
@@ -98,13 +98,13 @@ async fn start(store: Arc<Away>, transport: Arc<Receiver>) -> Engine {
 }
 
 /// An application with an endpoint.
-async fn with_endpoint(engine: &Engine) -> WhichApplication {
+async fn with_endpoint(engine: &Engine) -> ApplicationRef {
     let org = OrgId::from_bytes([1; 20]);
     let directory = engine.directory().by(&Arc::new(Actor::program(org)));
     let (uid, name, metadata) = (Some("a".into()), "a".into(), "{}".into());
     let application = NewApplication { org, uid, name, throttle_rate: None, metadata };
     directory.create_application(application, None).await.unwrap();
-    let which = WhichApplication { org, key: "a".into() };
+    let which = ApplicationRef { org, key: "a".into() };
     let endpoint = EndpointConfig::new("https://a.example/", "standard");
     directory.create_endpoint(which.clone(), endpoint.into(), None).await.unwrap();
     which
@@ -123,7 +123,7 @@ async fn delivered(engine: &Engine, message: MessageId) {
 }
 
 #[tokio::test]
-async fn while_the_database_is_away_nothing_is_sent_and_then_all_goes_on_by_itself() {
+async fn nothing_is_sent_while_the_database_is_unavailable_and_delivery_resumes_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&sqlite::Options::new(folder.path())).unwrap();
     let store = Arc::new(Away { store, writes: AtomicBool::new(false), reads: AtomicBool::new(false) });
@@ -152,7 +152,7 @@ async fn while_the_database_is_away_nothing_is_sent_and_then_all_goes_on_by_itse
     receiver.answers.add_permits(1000);
     assert_eq!(send(event.clone()).await, Err(SendError::Store(away())));
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(requests(), 1, "what is due could not be recorded");
+    assert_eq!(requests(), 1, "results could not be recorded");
     store.reads.store(true, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.writes.store(false, Ordering::SeqCst);

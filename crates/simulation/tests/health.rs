@@ -6,10 +6,10 @@ use aldaba_delivery::{
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
-    Behind, ChangeError, Clock, Directory, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options,
-    Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
+    Behind, ChangeError, Clock, CreateOutcome, Directory, Engine, NewApplication, NewEndpoint, NewEvent,
+    Options, Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, Endpoint, EndpointConfig, Error, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, Endpoint, EndpointConfig, Error, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -96,7 +96,7 @@ impl World {
 
     async fn endpoint(&self, app: &str, url: &str, policy: &str) -> (AppId, EndpointId) {
         let made = self.directory().create_endpoint(which(app), new(url, policy, false), None).await;
-        let Ok(Made::New(Endpoint { app, id, .. })) = made else { panic!("not made: {made:?}") };
+        let Ok(CreateOutcome::Created(Endpoint { app, id, .. })) = made else { panic!("not made: {made:?}") };
         (app, id)
     }
 
@@ -156,8 +156,8 @@ fn org() -> OrgId {
     OrgId::from_bytes([1; 20])
 }
 
-fn which(app: &str) -> WhichApplication {
-    WhichApplication { org: org(), key: app.into() }
+fn which(app: &str) -> ApplicationRef {
+    ApplicationRef { org: org(), key: app.into() }
 }
 
 fn new(url: &str, policy: &str, disabled: bool) -> NewEndpoint {

@@ -4,10 +4,10 @@
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{FailureKind, OrgId, Outcome, ResponseHead, Timestamp};
 use aldaba_engine::{
-    Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
-    Transport, Vault, WireRequest, WireResponse,
+    Clock, CreateOutcome, Engine, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending,
+    Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -82,11 +82,11 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
     };
     let directory = engine.directory().by(&Arc::new(Actor::command_line(org)));
     let made = directory.create_application(application, None).await;
-    assert!(matches!(made, Ok(Made::New(_))));
-    let which = WhichApplication { org, key: "customer".into() };
+    assert!(matches!(made, Ok(CreateOutcome::Created(_))));
+    let which = ApplicationRef { org, key: "customer".into() };
     let endpoint = NewEndpoint::from(EndpointConfig::new("https://receiver.example/hook", policy));
     let made = directory.create_endpoint(which.clone(), endpoint, None).await;
-    assert!(matches!(made, Ok(Made::New(_))));
+    assert!(matches!(made, Ok(CreateOutcome::Created(_))));
     let event = NewEvent {
         event_type: "schedule.test".into(),
         payload: Bytes::from_static(b"{}"),

@@ -36,7 +36,7 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
         (fresh().keep_delivered(Duration::ZERO), "keep_delivered: must be at least"),
         (fresh().keep_dead(Some(Duration::ZERO)), "keep_dead: must be at least"),
         (fresh().remember_keys(Duration::ZERO), "remember_keys: must be at least"),
-        (fresh().profile("nothing"), "`nothing` is no built-in wire profile"),
+        (fresh().profile("nothing"), "`nothing` is not a built-in wire profile"),
         (
             fresh().policy(
                 Policy::from_json(&json!({"name": "quick", "schedule": {"type": "list", "delays": ["1s"]}}))

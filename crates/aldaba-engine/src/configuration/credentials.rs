@@ -1,26 +1,26 @@
-//! Who may speak: API keys and ended tokens, all in memory, so that a request costs a look and a revocation
-//! holds for the next one.
+//! API keys and revoked tokens, all in memory: authentication costs a lookup, and a revocation applies to
+//! the next request.
 
+mod api_keys;
 mod applications;
-mod keys;
 mod new_key;
 mod revocations;
-mod uses;
+mod use_writer;
 
-pub(crate) use applications::Applications;
-pub use keys::{HeldKey, Keys};
+pub use api_keys::{ApiKeys, CachedKey};
+pub(crate) use applications::KnownApplications;
 pub use new_key::{KEY_PREFIX, NewKey, check_key_name, digest_of, make_key};
-pub use revocations::{LONGEST_SESSION, Revocations};
-pub(crate) use uses::Uses;
+pub use revocations::{MAX_SESSION, Revocations};
+pub(crate) use use_writer::KeyUseWriter;
 
 use aldaba_store::{Change, Error, Stale, Store};
 
-/// What the store has, as memory keeps it. Clones share it.
+/// The cached credentials of the store. Clones share the cache.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    pub keys: Keys,
+    pub keys: ApiKeys,
     pub revocations: Revocations,
-    pub(crate) applications: Applications,
+    pub(crate) applications: KnownApplications,
 }
 
 impl Credentials {
@@ -32,13 +32,13 @@ impl Credentials {
         for token in store.revoked_tokens().await? {
             credentials.revocations.add_token(token);
         }
-        for cut in store.portal_cuts().await? {
+        for cut in store.portal_expiries().await? {
             credentials.revocations.add_cut(cut, None);
         }
         Ok(credentials)
     }
 
-    /// What was removed from the store is not needed here either.
+    /// Drops what retention removed from the store.
     pub(crate) fn forget(&self, removed: &[Stale]) {
         for item in removed {
             match item {
@@ -51,10 +51,10 @@ impl Credentials {
     }
 }
 
-/// What a change means for the memory, once it is on disk.
-pub(crate) struct News(Credentials, Change);
+/// Updates the cache after a change was committed.
+pub(crate) struct CredentialsInvalidation(Credentials, Change);
 
-impl News {
+impl CredentialsInvalidation {
     pub(crate) fn of(change: &Change, credentials: &Credentials) -> Option<Self> {
         let concerned = matches!(
             change,
@@ -69,7 +69,7 @@ impl News {
         concerned.then(|| Self(credentials.clone(), change.clone()))
     }
 
-    pub(crate) fn take_effect(self) {
+    pub(crate) fn apply(self) {
         let Self(Credentials { keys, revocations, applications }, change) = self;
         match change {
             Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } => {

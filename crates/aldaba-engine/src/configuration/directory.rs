@@ -1,7 +1,8 @@
-//! Applications and endpoints: changes go to the store, configurations are kept for matching.
+//! The configuration of organizations: changes are written to the store, and configurations are cached for
+//! matching.
 //!
-//! A kept configuration may be old for a moment. That is safe: an accept names the version it was
-//! matched by, and the store refuses it if that is no longer the one.
+//! A cached configuration may briefly be stale. That is safe: an accept names the version it was matched
+//! against, and the store refuses an old version.
 
 mod applications;
 mod change;
@@ -10,11 +11,11 @@ mod endpoints;
 mod error;
 mod event_types;
 mod expunge;
-mod hands;
-mod loads;
-mod news;
+mod filter_budgets;
+mod invalidation;
 mod policies;
 mod profiles;
+mod resume;
 mod secrets;
 mod sources;
 mod tenants;
@@ -22,91 +23,91 @@ mod tenants;
 pub use applications::NewApplication;
 pub use endpoints::NewEndpoint;
 pub use error::ChangeError;
-pub use event_types::{NewEventType, Put};
-pub use hands::Outage;
-pub(crate) use loads::Loads;
-pub use secrets::{PublicKey, Rotation};
+pub use event_types::{NewEventType, PutOutcome};
+pub(crate) use filter_budgets::FilterBudgets;
+use filter_budgets::FilterReservation;
+pub use resume::Outage;
+pub use secrets::{KeyRotation, PublicKey};
 pub(crate) use tenants::Tenants;
 
 use crate::configuration::audit_entries::Entries;
 use crate::configuration::credentials::Credentials;
 use crate::configuration::vault::Vault;
 use crate::conflict_retry::Tries;
-use crate::housekeeping::Listeners;
+use crate::housekeeping::OperationalListeners;
 use crate::replaying::Replays;
 use crate::scheduling::Inbox;
-use crate::{Clock, ClockTrust, Doors, Entropy, EventTypes, Policies, Profiles, Tally};
+use crate::{Clock, ClockTrust, Entropy, EventTypes, Policies, Profiles, SourceCache, SourceCounters};
 use aldaba_delivery::AppId;
-use aldaba_store::{Actor, Error, RequestDigest, Store, Tenant, WhichApplication};
-use change::Repeat;
+use aldaba_store::{Actor, ApplicationRef, Error, RequestDigest, Store, Tenant};
+use change::ChangeOutcome;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What a request is known by that must have its effect once.
-pub type Once = Option<RequestDigest>;
+/// The digest that identifies a request with an idempotency key.
+pub type IdempotencyDigest = Option<RequestDigest>;
 
-/// What was made, or what a former request with the same key had made.
+/// What a request created, or what an earlier request with the same key had created.
 #[derive(Clone, Debug)]
-pub enum Made<T> {
-    New(T),
-    Before(T),
+pub enum CreateOutcome<T> {
+    Created(T),
+    Existing(T),
 }
 
-/// The directory, before it is known who is at it.
+/// The directory without an actor: read-only.
 #[derive(Clone)]
-pub struct DirectoryAccess(Arc<Core>);
+pub struct DirectoryAccess(Arc<DirectoryCore>);
 
-/// Looking needs no name.
+/// Reads need no actor.
 impl Deref for DirectoryAccess {
-    type Target = Core;
+    type Target = DirectoryCore;
 
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &DirectoryCore {
         &self.0
     }
 }
 
 impl DirectoryAccess {
-    /// The directory in somebody's hands.
+    /// The directory for changes by this actor.
     pub fn by(&self, actor: &Arc<Actor>) -> Directory {
         Directory { core: self.0.clone(), actor: actor.clone() }
     }
 
-    pub(crate) fn new(core: Core) -> Self {
+    pub(crate) fn new(core: DirectoryCore) -> Self {
         Self(Arc::new(core))
     }
 
-    /// The configuration of an application, from memory where possible.
-    pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
+    /// The configuration of an application, from the cache where possible.
+    pub(crate) async fn tenant(&self, which: &ApplicationRef) -> Result<Option<Arc<Tenant>>, Error> {
         self.0.tenants.get(which, || self.0.store.tenant(which.clone())).await
     }
 
-    /// The store has said that a configuration is old.
-    pub(crate) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
+    /// Drops a configuration that the store reported as stale.
+    pub(crate) fn forget(&self, which: &ApplicationRef, old: &Arc<Tenant>) {
         self.0.tenants.forget(which, old);
     }
 }
 
-/// The engine's side of the directory, in somebody's hands: what is changed has a row in the audit log that says
-/// whose.
+/// The directory for changes by one actor. Every change writes a row with the actor to the audit log.
 #[derive(Clone)]
 pub struct Directory {
-    core: Arc<Core>,
+    core: Arc<DirectoryCore>,
     actor: Arc<Actor>,
 }
 
 impl Deref for Directory {
-    type Target = Core;
+    type Target = DirectoryCore;
 
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &DirectoryCore {
         &self.core
     }
 }
 
-/// What the directory works with, whoever is at it.
-pub struct Core {
+/// The parts of the directory, independent of the actor.
+pub struct DirectoryCore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trust: ClockTrust,
@@ -118,19 +119,19 @@ pub struct Core {
     pub(crate) inbox: Inbox,
     pub(crate) replays: Replays,
     pub(crate) tenants: Tenants,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
     pub(crate) credentials: Credentials,
     pub(crate) entries: Entries,
-    /// Who ends what waits for a deleted application.
+    /// Receives deleted applications, whose pending deliveries are ended.
     pub(crate) orphans: mpsc::UnboundedSender<AppId>,
     pub(crate) idempotency_kept: Duration,
-    pub(crate) loads: Loads,
-    pub(crate) doors: Doors,
-    pub(crate) tally: Tally,
+    pub(crate) filter_budgets: FilterBudgets,
+    pub(crate) source_cache: SourceCache,
+    pub(crate) source_counters: SourceCounters,
 }
 
-impl Core {
-    /// For a change that may have to be made again because another one came first.
+impl DirectoryCore {
+    /// Retries a change that conflicts with a concurrent one.
     pub fn tries(&self) -> Tries {
         Tries::new(self.clock.clone(), self.entropy.clone())
     }
@@ -142,7 +143,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-impl fmt::Debug for Core {
+impl fmt::Debug for DirectoryCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Core")
     }

@@ -1,14 +1,14 @@
-//! Headers that an endpoint's owner wants with every request.
+//! Custom headers of an endpoint, sent with every request.
 
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-const LONGEST_NAME: usize = 256;
-const LONGEST_VALUE: usize = 4096;
+const MAX_NAME_BYTES: usize = 256;
+const MAX_VALUE_BYTES: usize = 4096;
 
-/// Names that belong to the connection, the body or the sender.
+/// Headers that belong to the connection, the body or the sender.
 const FORBIDDEN: [&str; 28] = [
     "accept-encoding",
     "age",
@@ -40,8 +40,8 @@ const FORBIDDEN: [&str; 28] = [
     "x-hub-signature-256",
 ];
 
-/// Beginnings of names that belong to signatures, or to what stands between sender and receiver.
-const FORBIDDEN_BEGINNINGS: [&str; 12] = [
+/// Prefixes of headers that belong to signatures or to intermediaries.
+const FORBIDDEN_PREFIXES: [&str; 12] = [
     "webhook-",
     "svix-",
     "x-svix-",
@@ -56,7 +56,7 @@ const FORBIDDEN_BEGINNINGS: [&str; 12] = [
     "x-fd-",
 ];
 
-/// Names whose values are not shown again.
+/// Headers whose values are never shown again.
 const SENSITIVE: [&str; 15] = [
     "api-key",
     "apikey",
@@ -75,22 +75,22 @@ const SENSITIVE: [&str; 15] = [
     "x-gitlab-token",
 ];
 
-/// Names and values as they were given, by name. No two names differ only in case.
+/// Names and values as given, sorted by name. No two names differ only in case.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EndpointHeaders(Vec<(String, String)>);
 
-/// A header that cannot be sent.
+/// Why a header is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderProblem {
-    /// Empty where it is about all of them.
+    /// Empty if it concerns all headers.
     pub name: String,
     pub why: String,
 }
 
 impl EndpointHeaders {
-    /// How many an endpoint may have.
-    pub const MOST: usize = 50;
+    /// Headers per endpoint.
+    pub const MAX_HEADERS: usize = 50;
 
     pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<HeaderProblem>> {
         let (mut kept, mut problems) = (Vec::<(String, String)>::new(), Vec::new());
@@ -98,21 +98,25 @@ impl EndpointHeaders {
             match check(&name, &value) {
                 Err(why) => problems.push(HeaderProblem { name, why }),
                 Ok(()) if kept.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) => {
-                    let why = "is given twice: names of headers do not differ in case alone".into();
+                    let why = "is given twice: header names are case-insensitive".into();
                     problems.push(HeaderProblem { name, why });
                 }
                 Ok(()) => kept.push((name, value)),
             }
         }
-        if kept.len() > Self::MOST {
-            let why = format!("an endpoint has {} headers at most; these are {}", Self::MOST, kept.len());
+        if kept.len() > Self::MAX_HEADERS {
+            let why = format!(
+                "an endpoint may have at most {} headers; there are {}",
+                Self::MAX_HEADERS,
+                kept.len()
+            );
             problems.push(HeaderProblem { name: String::new(), why });
         }
         kept.sort_unstable();
         if problems.is_empty() { Ok(Self(kept)) } else { Err(problems) }
     }
 
-    /// These with others laid over them; `None` takes one away.
+    /// Applies a patch; `None` removes a header.
     pub fn patched(
         &self,
         changes: impl IntoIterator<Item = (String, Option<String>)>,
@@ -125,7 +129,7 @@ impl EndpointHeaders {
         Self::new(all)
     }
 
-    /// The values by their names in lower case.
+    /// The values by lower-case name.
     pub(crate) fn by_name(&self) -> BTreeMap<String, &str> {
         self.0.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.as_str())).collect()
     }
@@ -134,12 +138,12 @@ impl EndpointHeaders {
         self.0.is_empty()
     }
 
-    /// Those whose values may be seen.
+    /// The headers whose values may be shown.
     pub fn shown(&self) -> impl Iterator<Item = (&str, &str)> {
         self.iter().filter(|(name, _)| !is_sensitive(name))
     }
 
-    /// The names of the others.
+    /// The names of the sensitive headers.
     pub fn sensitive(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|(name, _)| name).filter(|name| is_sensitive(name))
     }
@@ -148,8 +152,8 @@ impl EndpointHeaders {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// As they go out. They are for the endpoint's own origin: a redirect to another leaves behind what is
-    /// marked as sensitive.
+    /// The headers as they are sent. All are marked as sensitive, so that a redirect to another origin drops
+    /// them.
     pub(crate) fn on_the_wire(&self) -> Vec<(HeaderName, HeaderValue)> {
         let parsed = self.iter().filter_map(|(name, value)| {
             let mut value = HeaderValue::from_str(value).ok()?;
@@ -167,29 +171,29 @@ impl fmt::Debug for EndpointHeaders {
     }
 }
 
-/// Whether a header's value is not to be shown.
+/// Whether a header's value must not be shown.
 pub(crate) fn is_sensitive(name: &str) -> bool {
     SENSITIVE.iter().any(|sensitive| sensitive.eq_ignore_ascii_case(name))
 }
 
 fn check(name: &str, value: &str) -> Result<(), String> {
     let lower = name.to_ascii_lowercase();
-    if name.len() > LONGEST_NAME || HeaderName::from_bytes(name.as_bytes()).is_err() {
+    if name.len() > MAX_NAME_BYTES || HeaderName::from_bytes(name.as_bytes()).is_err() {
         return Err(format!(
-            "a header's name is 1 to {LONGEST_NAME} letters, digits and the signs !#$%&'*+-.^_`|~"
+            "a header name must be 1 to {MAX_NAME_BYTES} letters, digits or characters of !#$%&'*+-.^_`|~"
         ));
     }
     if FORBIDDEN.contains(&lower.as_str()) {
         return Err("belongs to the connection, the body or the sender; choose another".into());
     }
-    if let Some(beginning) = FORBIDDEN_BEGINNINGS.iter().find(|beginning| lower.starts_with(**beginning)) {
-        return Err(format!("names that begin with `{beginning}` cannot be set; choose another"));
+    if let Some(prefix) = FORBIDDEN_PREFIXES.iter().find(|prefix| lower.starts_with(**prefix)) {
+        return Err(format!("names with the prefix `{prefix}` are reserved; choose another"));
     }
-    if value.len() > LONGEST_VALUE {
-        return Err(format!("may be {LONGEST_VALUE} bytes long at most; it is {}", value.len()));
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(format!("must be at most {MAX_VALUE_BYTES} bytes long; it is {}", value.len()));
     }
     if HeaderValue::from_str(value).is_err() {
-        return Err("must hold no line break, NUL or other control character".into());
+        return Err("must not contain line breaks, NUL or other control characters".into());
     }
     Ok(())
 }
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_request_or_its_signature_is_refused() {
+    fn headers_that_break_the_request_or_its_signature_are_refused() {
         let long = "x".repeat(4097);
         for (name, value) in [
             ("a b", "x"),
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_replaces_adds_and_takes_away_whatever_the_case() {
+    fn a_patch_replaces_adds_and_removes_regardless_of_case() {
         let first = headers(&[("X-One", "1"), ("X-Two", "2"), ("x-three", "3")]).unwrap();
         let change = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
         let patched = first

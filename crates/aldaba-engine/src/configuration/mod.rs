@@ -13,23 +13,23 @@ mod schema;
 mod vault;
 
 pub(crate) use audit_entries::Entries;
-pub(crate) use credentials::Uses;
+pub(crate) use credentials::KeyUseWriter;
 pub use credentials::{
-    Credentials, HeldKey, KEY_PREFIX, Keys, LONGEST_SESSION, NewKey, Revocations, check_key_name, digest_of,
+    ApiKeys, CachedKey, Credentials, KEY_PREFIX, MAX_SESSION, NewKey, Revocations, check_key_name, digest_of,
     make_key,
 };
 pub use directory::{
-    ChangeError, Directory, DirectoryAccess, Made, NewApplication, NewEndpoint, NewEventType, Once, Outage,
-    PublicKey, Put, Rotation,
+    ChangeError, CreateOutcome, Directory, DirectoryAccess, IdempotencyDigest, KeyRotation, NewApplication,
+    NewEndpoint, NewEventType, Outage, PublicKey, PutOutcome,
 };
-pub(crate) use directory::{Core, Loads, Tenants};
+pub(crate) use directory::{DirectoryCore, FilterBudgets, Tenants};
 pub use event_types::EventTypes;
 pub(crate) use headers::is_sensitive;
 pub use headers::{EndpointHeaders, HeaderProblem};
 pub use policies::Policies;
-pub(crate) use profile::Facts;
+pub(crate) use profile::HeaderContext;
 pub use profile::{Brand, Profile, ProfileError, ProfileSpec};
 pub use profiles::{Profiles, ProfilesError};
-pub(crate) use schema::Allowance;
-pub use schema::{Misfit, Problem, Schema, SchemaError, Schemas, Unfit};
+pub(crate) use schema::CheckBudget;
+pub use schema::{CheckError, PayloadError, PayloadProblem, Schema, SchemaError, Schemas};
 pub use vault::{Secrets, Vault, VaultError};

@@ -5,8 +5,8 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The policies that endpoints can name: those that come with the server, and each organization's own.
-/// Clones share the second kind.
+/// The policies that endpoints can name: built-in ones, and each organization's own. Clones share the
+/// latter.
 #[derive(Clone, Debug)]
 pub struct Policies {
     builtin: Arc<BTreeMap<String, Policy>>,
@@ -23,7 +23,7 @@ impl Policies {
         Ok(Self { builtin: Arc::new(builtin), own: Arc::default() })
     }
 
-    /// One that comes with the server.
+    /// A built-in policy.
     pub fn builtin(&self, name: &str) -> Option<&Policy> {
         self.builtin.get(name)
     }
@@ -37,7 +37,7 @@ impl Policies {
         self.builtin(name).cloned().or_else(own)
     }
 
-    /// All that endpoints of an organization can name, by name.
+    /// All policies that endpoints of an organization can name, by name.
     pub fn of_organization(&self, org: OrgId) -> Vec<Policy> {
         let own = self.own.read();
         let own = own.values().filter(|own| own.org == org).map(|own| own.policy.clone());
@@ -46,8 +46,8 @@ impl Policies {
         all
     }
 
-    /// The policy of a stored endpoint. A name that is gone falls back to the default: a delivery
-    /// must not be stuck because of it.
+    /// The policy of a stored endpoint. An unknown name falls back to the default: a delivery must not be
+    /// stuck because of it.
     pub fn of(&self, org: OrgId, name: &str) -> Policy {
         let default = || self.builtin(Self::DEFAULT).cloned().expect("the default policy is built in");
         self.get(org, name).unwrap_or_else(default)

@@ -5,29 +5,29 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Own = BTreeMap<(OrgId, String), Arc<Profile>>;
+type OwnProfiles = BTreeMap<(OrgId, String), Arc<Profile>>;
 
-/// The wire profiles that endpoints can name: those that come with the server, and each organization's
-/// own. Clones share the second kind.
+/// The wire profiles that endpoints can name: built-in ones, and each organization's own. Clones share the
+/// latter.
 #[derive(Clone, Debug)]
 pub struct Profiles {
     builtin: Arc<BTreeMap<&'static str, Arc<Profile>>>,
-    /// Of endpoints that name none.
+    /// The profile of endpoints that name none.
     default: Arc<Profile>,
-    own: Arc<RwLock<Own>>,
+    own: Arc<RwLock<OwnProfiles>>,
 }
 
-/// Why there are no profiles to start with.
+/// Why the profiles cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilesError {
-    #[error("`{name}` is no built-in wire profile; there are: {}", BUILTIN_PROFILES.join(", "))]
+    #[error("`{name}` is not a built-in wire profile; known ones: {}", BUILTIN_PROFILES.join(", "))]
     Default { name: String },
     #[error("the stored wire profile `{name}` of {org} cannot be read: {why}")]
     Stored { org: OrgId, name: String, why: String },
 }
 
 impl Profiles {
-    /// `default`: the name of the one that endpoints get that name none.
+    /// `default`: the name of the profile for endpoints that name none.
     pub(crate) fn new(default: &str, brand: &Brand) -> Result<Self, ProfilesError> {
         let named = |name: &&'static str| builtin(name, brand).map(|profile| (*name, Arc::new(profile)));
         let builtin: BTreeMap<_, _> = BUILTIN_PROFILES.iter().filter_map(named).collect();
@@ -41,7 +41,7 @@ impl Profiles {
         self.builtin.get(name).cloned().or_else(own)
     }
 
-    /// All that endpoints of an organization can name, by name.
+    /// All profiles that endpoints of an organization can name, by name.
     pub fn of_organization(&self, org: OrgId) -> Vec<Arc<Profile>> {
         let own = self.own.read();
         let own = own.iter().filter(|((owner, _), _)| *owner == org).map(|(_, profile)| profile.clone());
@@ -50,8 +50,8 @@ impl Profiles {
         all
     }
 
-    /// The profile of a stored endpoint. A name that is gone falls back to the default: a delivery must
-    /// not be stuck because of it.
+    /// The profile of a stored endpoint. An unknown name falls back to the default: a delivery must not be
+    /// stuck because of it.
     pub(crate) fn of(&self, org: OrgId, name: Option<&str>) -> Arc<Profile> {
         name.and_then(|name| self.get(org, name)).unwrap_or_else(|| self.default.clone())
     }

@@ -1,5 +1,5 @@
-//! Secrets at rest: sealed with XChaCha20-Poly1305, bound to the tenant and the endpoint they
-//! belong to, so that a sealed secret moved to another row does not open.
+//! Encrypts secrets at rest with XChaCha20-Poly1305. Each is bound to its tenant and endpoint, so that a
+//! sealed secret moved to another row does not open.
 
 use crate::delivering::Target;
 use crate::wire::Identity;
@@ -18,20 +18,20 @@ use std::fmt;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 const FORMAT: u8 = 1;
-/// What stands before headers that are for all endpoints of an application, and not for one address.
-const FOR_ALL: u8 = 2;
-/// What the check value says once it is opened.
-const CHECK: &[u8] = b"aldaba encryption key check";
+/// The first byte of sealed headers that are for all endpoints of an application, not for one address.
+const FORWARDED_FORMAT: u8 = 2;
+/// The plaintext of the check value.
+const CHECK_TEXT: &[u8] = b"aldaba encryption key check";
 
-/// What is secret about an endpoint.
+/// The secrets of an endpoint.
 #[derive(Clone)]
 pub struct Secrets {
     pub key: SigningKey,
     /// Former keys that still sign, and until when.
     pub old_keys: Vec<(SigningKey, Timestamp)>,
-    /// Sent with every request, as they were given.
+    /// Custom headers, as given.
     pub headers: EndpointHeaders,
     /// User and password from the URL, sent as basic authentication.
     pub credentials: Option<(String, String)>,
@@ -40,25 +40,25 @@ pub struct Secrets {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Plain {
+struct PlainSecrets {
     key: Zeroizing<String>,
-    /// With the milliseconds of their end.
+    /// With their end in milliseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     old_keys: Vec<(Zeroizing<String>, i64)>,
     #[serde(default, skip_serializing_if = "EndpointHeaders::is_empty")]
     headers: EndpointHeaders,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     credentials: Option<(String, String)>,
-    /// As PEM.
+    /// In PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     identity: Option<Zeroizing<String>>,
 }
 
-/// Seals and opens secrets with one key.
+/// Encrypts and decrypts secrets with one key.
 #[derive(Clone)]
 pub struct Vault {
     cipher: XChaCha20Poly1305,
-    /// Of which keys are made that nobody has to store.
+    /// The root for derived keys, which are not stored.
     root: Hkdf<Sha256>,
 }
 
@@ -78,7 +78,7 @@ impl Vault {
         secrets: &Secrets,
         entropy: &dyn Entropy,
     ) -> Vec<u8> {
-        let plain = Plain {
+        let plain = PlainSecrets {
             key: secrets.key.secret_text(),
             old_keys: secrets
                 .old_keys
@@ -95,7 +95,7 @@ impl Vault {
 
     pub fn open(&self, app: AppId, endpoint: EndpointId, sealed: &[u8]) -> Result<Secrets, VaultError> {
         let plain = self.open_bytes(&bound_to(app, endpoint), sealed)?;
-        let plain: Plain = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
+        let plain: PlainSecrets = serde_json::from_slice(&plain).map_err(|_| VaultError)?;
         let key = SigningKey::parse(&plain.key).map_err(|_| VaultError)?;
         let identity = plain.identity.map(|pem| Identity::parse(&pem).map(Arc::new));
         let identity = identity.transpose().map_err(|_| VaultError)?;
@@ -106,7 +106,7 @@ impl Vault {
         Ok(Secrets { key, old_keys, headers: plain.headers, credentials: plain.credentials, identity })
     }
 
-    /// Seals headers that go out with one message alone, and to one address; `None`: there are none.
+    /// Seals the headers of one message to one address. `None`: there are none.
     pub(crate) fn seal_headers(
         &self,
         app: AppId,
@@ -121,7 +121,7 @@ impl Vault {
         Some(self.seal_bytes(&bound_to_address(app, address), &plain, entropy).into())
     }
 
-    /// Seals headers that came in with an event, and go out with it to all endpoints of its application.
+    /// Seals the forwarded headers of an inbound event, for all endpoints of its application.
     pub(crate) fn seal_forwarded(
         &self,
         app: AppId,
@@ -130,10 +130,11 @@ impl Vault {
     ) -> Bytes {
         let plain = Zeroizing::new(headers.write());
         let sealed = self.seal_bytes(&bound_to_application(app), &plain, entropy);
-        [&[FOR_ALL][..], &sealed].concat().into()
+        [&[FORWARDED_FORMAT][..], &sealed].concat().into()
     }
 
-    /// As they go out. An endpoint that somebody has made gets none that were given for an address.
+    /// The headers of a message as they are sent. An ordinary endpoint gets none that were given for an
+    /// address.
     pub(crate) fn open_headers(
         &self,
         target: &Target,
@@ -141,7 +142,7 @@ impl Vault {
         content: &Content,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, VaultError> {
         match content.sealed_headers.as_deref() {
-            Some([FOR_ALL, sealed @ ..]) if !target.direct => {
+            Some([FORWARDED_FORMAT, sealed @ ..]) if !target.direct => {
                 let plain = Zeroizing::new(self.open_bytes(&bound_to_application(target.app), sealed)?);
                 ForwardedHeaders::read(&plain).map(ForwardedHeaders::into_inner).ok_or(VaultError)
             }
@@ -154,7 +155,7 @@ impl Vault {
         }
     }
 
-    /// Seals what is secret about a source.
+    /// Seals the secrets of a source.
     pub(crate) fn seal_source(
         &self,
         org: OrgId,
@@ -176,19 +177,20 @@ impl Vault {
         serde_json::from_slice(&plain).map_err(|_| VaultError)
     }
 
-    /// What signs whatever an application dispatches without a key of its own. It is always the same.
+    /// The key for messages that an application dispatches without a key of their own. It is derived and
+    /// never changes.
     pub(crate) fn dispatch_key(&self, app: AppId) -> SigningKey {
         SigningKey::generate_hmac(self.derive(&[b"aldaba dispatch key", app.as_bytes()]))
     }
 
-    /// The id of an address. Who knows the id cannot tell whether a guessed password is in it.
+    /// The id of an address. It does not reveal whether a guessed password is correct.
     pub(crate) fn address_id(&self, app: AppId, parts: &[&str]) -> EndpointId {
         let lengths: Vec<_> = parts.iter().map(|part| (part.len() as u64).to_be_bytes()).collect();
         let mut info: Vec<&[u8]> = vec![b"aldaba address", app.as_bytes()];
         for (length, part) in lengths.iter().zip(parts) {
             info.extend([&length[..], part.as_bytes()]);
         }
-        // The first bytes are a moment, and this one has none.
+        // The first bytes of an id are a timestamp; an address has none.
         let mut id = [0; 20];
         id[4..].copy_from_slice(&self.derive::<16>(&info));
         EndpointId::from_bytes(id)
@@ -200,20 +202,20 @@ impl Vault {
         bytes
     }
 
-    /// A value by which a later start can tell whether it has the same key.
+    /// A value by which a later start can recognize its key.
     pub fn check_value(&self, entropy: &dyn Entropy) -> Vec<u8> {
-        self.seal_bytes(b"check", CHECK, entropy)
+        self.seal_bytes(b"check", CHECK_TEXT, entropy)
     }
 
-    pub fn made(&self, check_value: &[u8]) -> bool {
-        self.open_bytes(b"check", check_value).is_ok_and(|plain| plain == CHECK)
+    pub fn matches_check_value(&self, check_value: &[u8]) -> bool {
+        self.open_bytes(b"check", check_value).is_ok_and(|plain| plain == CHECK_TEXT)
     }
 
     fn seal_bytes(&self, bound_to: &[u8], plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
-        let nonce: [u8; NONCE] = entropy.bytes();
+        let nonce: [u8; NONCE_BYTES] = entropy.bytes();
         let payload = Payload { msg: plain, aad: bound_to };
         let boxed = self.cipher.encrypt(&XNonce::from(nonce), payload).expect("a short text fits");
-        let mut sealed = Vec::with_capacity(1 + NONCE + boxed.len());
+        let mut sealed = Vec::with_capacity(1 + NONCE_BYTES + boxed.len());
         sealed.push(FORMAT);
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(&boxed);
@@ -224,25 +226,25 @@ impl Vault {
         let (&FORMAT, rest) = sealed.split_first().ok_or(VaultError)? else {
             return Err(VaultError);
         };
-        let (nonce, boxed) = rest.split_first_chunk::<NONCE>().ok_or(VaultError)?;
+        let (nonce, boxed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(VaultError)?;
         let payload = Payload { msg: boxed, aad: bound_to };
         self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| VaultError)
     }
 }
 
-/// Another length than that of an endpoint's secrets: what is sealed as one does not open as the other.
+/// Differs in length from the associated data of endpoint secrets, so that neither opens as the other.
 fn bound_to_address(app: AppId, address: EndpointId) -> [u8; 41] {
     let mut bytes = [0; 41];
     bytes[..40].copy_from_slice(&bound_to(app, address));
     bytes
 }
 
-/// The same.
+/// Differs in length from the others.
 fn bound_to_application(app: AppId) -> [u8; 20] {
     *app.as_bytes()
 }
 
-/// The same.
+/// Differs in length from the others.
 fn bound_to_source(org: OrgId, source: SourceId) -> [u8; 42] {
     let mut bytes = [0; 42];
     bytes[..20].copy_from_slice(org.as_bytes());
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_for_a_source_opens_for_no_other() {
+    fn secrets_sealed_for_a_source_open_for_no_other() {
         let (vault, entropy) = vault();
         let (org, source) = (OrgId::from_bytes([1; 20]), SourceId::from_bytes([2; 20]));
         let secrets = SourceSecrets { secrets: vec!["theirs".to_owned().into()], ..SourceSecrets::default() };
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_a_message_open_where_they_were_given_for_and_nowhere_else() {
+    fn headers_of_a_message_open_only_for_their_application_or_address() {
         let (vault, entropy) = vault();
         let (target, endpoint) = (Target::sample("standard"), EndpointId::from_bytes([5; 20]));
         let mut came = HeaderMap::new();
@@ -311,7 +313,7 @@ mod tests {
         assert_eq!(opened, [(HeaderName::from_static("x-topic"), HeaderValue::from_static("paid"))]);
         let other = Target { app: AppId::from_bytes([9; 20]), ..Target::sample("standard") };
         assert!(vault.open_headers(&other, endpoint, &of_source).is_err());
-        // What was given for an address is no endpoint's.
+        // Headers for an address are not sent to ordinary endpoints.
         let given = EndpointHeaders::new([("x-key".to_owned(), "secret".to_owned())]).unwrap();
         let dispatched = content(vault.seal_headers(target.app, endpoint, &given, &entropy));
         assert_eq!(vault.open_headers(&target, endpoint, &dispatched), Ok(Vec::new()));

@@ -1,7 +1,7 @@
 //! One attempt: read the payload if it is not in memory, sign, send, report.
 
-use crate::configuration::Facts;
-use crate::delivering::content::{Contents, HeldContent, Payer};
+use crate::configuration::HeaderContext;
+use crate::delivering::content::{BudgetedContent, ContentBudget, ContentOwner};
 use crate::delivering::target::Target;
 use crate::recording::recorder::{Judged, Sent};
 use crate::scheduling::MayStart;
@@ -9,7 +9,7 @@ use crate::scheduling::Standing;
 use crate::scheduling::{Event, Inbox};
 use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, FailureKind, Outcome};
-use aldaba_store::{Content, Error, Store, Waiting};
+use aldaba_store::{Content, Error, PendingDelivery, Store};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -25,15 +25,15 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Start {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: Arc<Target>,
-    pub(crate) waiting: Waiting,
-    pub(crate) content: Option<Arc<HeldContent>>,
+    pub(crate) waiting: PendingDelivery,
+    pub(crate) content: Option<Arc<BudgetedContent>>,
     pub(crate) standing: Standing,
 }
 
 impl Start {
     /// On whose account its payload is in memory.
-    fn payer(&self) -> Payer {
-        Payer { app: self.target.app, quick: self.standing == Standing::Answers }
+    fn content_owner(&self) -> ContentOwner {
+        ContentOwner { app: self.target.app, responsive: self.standing == Standing::Answers }
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Sender {
     pub(crate) trust: ClockTrust,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
-    pub(crate) contents: Contents,
+    pub(crate) contents: ContentBudget,
     pub(crate) vault: Vault,
 }
 
@@ -87,12 +87,12 @@ impl Sender {
         });
     }
 
-    async fn run(self, start: &Start, content: Option<Arc<HeldContent>>) -> End {
+    async fn run(self, start: &Start, content: Option<Arc<BudgetedContent>>) -> End {
         let held = match content {
             Some(held) => held,
             None => {
                 let read = || self.read(start);
-                match self.contents.load(start.waiting.message, start.payer(), read).await {
+                match self.contents.load(start.waiting.message, start.content_owner(), read).await {
                     Ok(Some(_)) if !self.still_may_start(start).await => return End::PutBack,
                     Ok(Some(held)) if held.is_deleted() => return End::ContentGone,
                     Ok(Some(held)) => held,
@@ -119,12 +119,12 @@ impl Sender {
     }
 
     /// The payload, for an attempt without a turn. `None`: there is nothing left to send.
-    pub(crate) async fn load(&self, start: &Start) -> Result<Option<Arc<HeldContent>>, Error> {
-        self.contents.load(start.waiting.message, start.payer(), || self.read(start)).await
+    pub(crate) async fn load(&self, start: &Start) -> Result<Option<Arc<BudgetedContent>>, Error> {
+        self.contents.load(start.waiting.message, start.content_owner(), || self.read(start)).await
     }
 
     /// Sends without a turn.
-    pub(crate) async fn send_by_hand(&self, start: &Start, held: Arc<HeldContent>) -> Sent {
+    pub(crate) async fn send_by_hand(&self, start: &Start, held: Arc<BudgetedContent>) -> Sent {
         let event_type = held.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
@@ -132,7 +132,7 @@ impl Sender {
         Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
     }
 
-    async fn send(&self, start: &Start, held: Arc<HeldContent>) -> WireResponse {
+    async fn send(&self, start: &Start, held: Arc<BudgetedContent>) -> WireResponse {
         let target = &start.target;
         let address = match &target.address {
             Ok(address) => address,
@@ -144,7 +144,7 @@ impl Sender {
         };
         // Receivers hold the signed time against their own clocks.
         let now = self.clock.wall();
-        let headers = target.profile.headers(&Facts {
+        let headers = target.profile.headers(&HeaderContext {
             message: start.waiting.message,
             event_id: content.event_id.as_deref(),
             event_type: &content.event_type,

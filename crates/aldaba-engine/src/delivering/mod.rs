@@ -7,7 +7,7 @@ mod target;
 mod transport;
 
 pub(crate) use attempt::{End, Ended, Sender, Start};
-pub(crate) use content::{Contents, HeldContent};
+pub(crate) use content::{BudgetedContent, ContentBudget};
 pub use sent_headers::SentHeaders;
 pub(crate) use target::{Target, origin_of};
 pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};

@@ -1,28 +1,28 @@
-//! The headers of an attempt that was made. They are not kept with it: they follow from the message, the attempt and
-//! how its endpoint is set up, and are worked out again when somebody asks. Where the endpoint was changed since, its
-//! headers, keys or profile, they are what the attempt would have now.
+//! The headers of a past attempt. They are not stored: they are derived again from the message, the attempt
+//! and the endpoint's configuration. After a change of the endpoint's headers, keys or profile they are what
+//! the attempt would send now.
 
 use crate::Engine;
-use crate::configuration::Facts;
+use crate::configuration::HeaderContext;
 use crate::configuration::is_sensitive;
 use crate::delivering::target::Target;
 use aldaba_store::{
-    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, Message, Order, Page, Part,
+    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, ListRange, Message, Order, Page,
 };
 use http::HeaderMap;
 
-/// How many attempts before it are looked at: no policy makes more.
-const MOST_BEFORE: usize = aldaba_delivery::policy::MAX_ATTEMPTS as usize;
+/// How many earlier attempts are read: no policy makes more.
+const MAX_ATTEMPTS_BEFORE: usize = aldaba_delivery::policy::MAX_ATTEMPTS as usize;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentHeaders {
     pub shown: Vec<(String, String)>,
-    /// The names of those whose values are nobody's business.
+    /// Names of headers whose values are not shown.
     pub sensitive: Vec<String>,
 }
 
 impl Engine {
-    /// The headers that an attempt went out with, as far as they can be told.
+    /// The headers that an attempt was sent with, as far as they can be derived.
     pub async fn sent_headers(
         &self,
         endpoint: &Endpoint,
@@ -31,7 +31,7 @@ impl Engine {
     ) -> Result<SentHeaders, Error> {
         let target = self.target(endpoint);
         let Ok(address) = &target.address else { return Ok(SentHeaders::default()) };
-        let facts = Facts {
+        let context = HeaderContext {
             message: message.id,
             event_id: message.content.event_id.as_deref(),
             event_type: &message.content.event_type,
@@ -43,23 +43,23 @@ impl Engine {
             keys: &address.keys.at(attempt.started_at),
             body: &message.content.payload,
         };
-        // Without the payload nobody knows the signature any more.
+        // The signature cannot be derived without the payload.
         let own = match message.expunged {
-            true => target.profile.headers_without_body(&facts),
-            false => target.profile.headers(&facts),
+            true => target.profile.headers_without_body(&context),
+            false => target.profile.headers(&context),
         };
         let of_message = self.vault().open_headers(&target, endpoint.id, &message.content);
         let of_message = of_message.unwrap_or_default();
         Ok(SentHeaders::of(&Target::with_own(&target.profile, address, &of_message, own)))
     }
 
-    /// How many attempts of the policy there were before this one.
+    /// How many scheduled attempts came before this one.
     async fn attempts_before(&self, attempt: &Attempt) -> Result<u32, Error> {
-        let page = Page { after: Some(attempt.id), limit: MOST_BEFORE };
+        let page = Page { after: Some(attempt.id), limit: MAX_ATTEMPTS_BEFORE };
         let query = AttemptsQuery {
             scope: AttemptScope::Delivery(attempt.message, attempt.seq),
             filter: AttemptFilter { endpoint: Some(attempt.endpoint), ..AttemptFilter::default() },
-            part: Part::page(page, Order::Descending),
+            part: ListRange::page(page, Order::Descending),
             responses: false,
         };
         let before = self.store().attempts(query).await?.items;

@@ -1,4 +1,4 @@
-//! The data folder and the secrets in it.
+//! The data folder and its secrets.
 
 use crate::Entropy;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const ADDRESS_FILE: &str = "aldaba.address";
 const ENCRYPTION_FILE: &str = "encryption.key";
 
-/// A folder that only its owner can look into.
+/// A folder that only its owner can read.
 #[derive(Debug)]
 pub struct DataFolder {
     path: PathBuf,
@@ -18,9 +18,9 @@ pub struct DataFolder {
 
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    #[error("cannot make the data folder {path}: {source}")]
+    #[error("cannot create the data folder {path}: {source}")]
     Folder { path: PathBuf, source: io::Error },
-    #[error("cannot make the secret {path}: {source}")]
+    #[error("cannot create the secret {path}: {source}")]
     Make { path: PathBuf, source: io::Error },
     #[error("cannot read the secret {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
@@ -39,19 +39,19 @@ pub enum FolderError {
 }
 
 impl DataFolder {
-    /// Names the folder, and makes nothing.
+    /// Refers to the folder without creating it.
     pub fn at(path: &Path) -> Self {
         Self { path: path.into() }
     }
 
-    /// Makes the folder when it is missing. Takes no lock: `token create` works beside a server.
+    /// Creates the folder if it is missing. Takes no lock: `token create` works while a server runs.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| FolderError::Folder { path: path.into(), source })?;
         Ok(Self { path: path.into() })
     }
 
-    /// The 64 hexadecimal digits of a secret, made now if it is not there yet.
+    /// The 64 hexadecimal digits of a secret, created if it does not exist.
     pub fn secret(&self, name: &str, entropy: &dyn Entropy) -> Result<String, FolderError> {
         if let Some(secret) = self.existing_secret(name)? {
             self.close_to_others(name);
@@ -63,7 +63,7 @@ impl DataFolder {
         self.existing_secret(name)?.ok_or_else(gone)
     }
 
-    /// The 64 hexadecimal digits of a secret, if it is there.
+    /// The 64 hexadecimal digits of a secret, if it exists.
     pub fn existing_secret(&self, name: &str) -> Result<Option<String>, FolderError> {
         let path = self.path.join(name);
         let text = match fs::read_to_string(&path) {
@@ -77,24 +77,24 @@ impl DataFolder {
         }
     }
 
-    /// Former versions only warned of a file that others can read.
+    /// Older versions only warned about a file that others can read.
     fn close_to_others(&self, name: &str) {
         let path = self.path.join(name);
         let Ok(mode) = fs::metadata(&path).map(|found| found.permissions().mode()) else { return };
         if mode & 0o077 != 0
             && let Err(error) = fs::set_permissions(&path, Permissions::from_mode(mode & 0o7700))
         {
-            tracing::warn!(%error, path = %path.display(), "this file is open to others: give it mode 0600");
+            tracing::warn!(%error, path = %path.display(), "other users can read this file; set its mode to 0600");
         }
     }
 
-    /// The key of the folder's own that seals secrets, made now if it is not there yet.
+    /// The folder's own encryption key for secrets, created if it does not exist.
     pub fn encryption_key(&self, entropy: &dyn Entropy) -> Result<[u8; 32], FolderError> {
         let text = self.secret(ENCRYPTION_FILE, entropy)?;
         Ok(key_from_hex(&text).expect("the folder has checked it"))
     }
 
-    /// The same, if it is there.
+    /// The folder's encryption key, if it exists.
     pub fn existing_encryption_key(&self) -> Result<Option<[u8; 32]>, FolderError> {
         Ok(self.existing_secret(ENCRYPTION_FILE)?.and_then(|text| key_from_hex(&text)))
     }
@@ -111,24 +111,24 @@ impl DataFolder {
         FolderError::DatabaseMissing { path: self.path.join(ENCRYPTION_FILE) }
     }
 
-    /// Says where the server is that has the folder, for commands on the same machine.
+    /// Stores the server's address for commands on the same machine.
     pub fn set_address(&self, address: SocketAddr) {
         let path = self.path.join(ADDRESS_FILE);
         let open = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
-        // Without it they ask where the settings say.
+        // Without the file, commands use the configured address.
         if let Err(error) = open.and_then(|mut file| writeln!(file, "{address}")) {
-            tracing::warn!(%error, "cannot write down the address for commands on this machine");
+            tracing::warn!(%error, "cannot store the server's address for local commands");
         }
         self.close_to_others(ADDRESS_FILE);
     }
 
-    /// Where the server was that had the folder last.
+    /// The address of the last server that used the folder.
     pub fn address(&self) -> Option<SocketAddr> {
         fs::read_to_string(self.path.join(ADDRESS_FILE)).ok()?.trim().parse().ok()
     }
 
-    /// The secret appears under its name only when it is whole and on disk. If another process was
-    /// quicker, its secret stays.
+    /// Creates a secret. It gets its name only when it is complete and on disk. If another process was
+    /// faster, its secret stays.
     fn make(&self, path: &Path, entropy: &dyn Entropy) -> io::Result<()> {
         let draft = self.path.join(format!(".draft-{}", hex(&entropy.bytes::<8>())));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -143,7 +143,7 @@ impl DataFolder {
     }
 }
 
-/// The 32 bytes that 64 hexadecimal digits stand for.
+/// Parses 64 hexadecimal digits into 32 bytes.
 pub fn key_from_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 {
         return None;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_and_secrets_are_for_their_owner_only_and_a_secret_stays() {
+    fn folder_and_secrets_are_private_and_a_secret_is_kept() {
         let outer = tempfile::tempdir().unwrap();
         let path = outer.path().join("a/b");
         let entropy = SystemEntropy::new();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_start_at_once_agree_on_the_secret() {
+    fn concurrent_starts_agree_on_the_secret() {
         let outer = tempfile::tempdir().unwrap();
         let secret = || DataFolder::open(outer.path()).unwrap().secret("s", &SystemEntropy::new()).unwrap();
         let secrets: Vec<_> = std::thread::scope(|scope| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_others_can_read_is_closed_to_them() {
+    fn a_secret_that_others_can_read_is_made_private() {
         let outer = tempfile::tempdir().unwrap();
         let (folder, entropy) = (DataFolder::open(outer.path()).unwrap(), SystemEntropy::new());
         folder.secret("s", &entropy).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_for_a_secret_makes_none() {
+    fn reading_a_secret_creates_none() {
         let outer = tempfile::tempdir().unwrap();
         let folder = DataFolder::at(&outer.path().join("a"));
         assert_eq!(folder.existing_secret("s").unwrap(), None);

@@ -1,5 +1,5 @@
-//! An engine on this machine: a data folder, the network, the machine's clock and its chance. What starts
-//! one, a server or a program that has it inside, says only what is to be different.
+//! An engine on this machine: data folder, network, system clock and system randomness. The server and
+//! embedding programs specify only what differs.
 
 use crate::engine::ENCRYPTION_CHECK;
 use crate::wire::{Wire, WireError, WireOptions};
@@ -13,38 +13,38 @@ use aldaba_store::{Monotonic, OpenError, Opening, Store, StoreOptions};
 use std::fmt;
 use std::sync::Arc;
 
-/// The organization of whoever names none.
+/// The organization of requests that name none.
 pub const DEFAULT_ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
 
-/// The same as an id.
+/// The default organization's id.
 pub fn default_organization() -> OrgId {
     DEFAULT_ORGANIZATION.parse().expect("it is an id")
 }
 
-/// How an engine is to run on this machine.
+/// How to run an engine on this machine.
 pub struct Setup {
-    /// Its folder is the data folder. The clock that is here takes the place of the one in it.
+    /// Its folder is the data folder. `clock` replaces the clock in it.
     pub store: StoreOptions,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    /// What secrets are sealed with. `None`: the folder's own key, made at the first start.
+    /// The encryption key for secrets. `None`: the folder's own key, created at the first start.
     pub encryption_key: Option<[u8; 32]>,
     pub wire: WireOptions,
     pub overrides: Overrides,
     pub engine: Options,
 }
 
-/// A running engine, with what it runs on.
+/// A running engine and its HTTP client.
 #[derive(Clone, Debug)]
 pub struct Installation {
     pub engine: Engine,
     pub wire: Wire,
 }
 
-/// Why nothing runs. Nothing is left behind: what was opened is closed again.
+/// Why the engine did not start. Everything that was opened is closed again.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    #[error("a setting makes a built-in policy impossible: {0}")]
+    #[error("a setting makes a built-in policy invalid: {0}")]
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -57,10 +57,10 @@ pub enum SetupError {
 }
 
 impl Installation {
-    /// Takes the data folder, brings its database to the present schema, and starts delivering what waits in it.
+    /// Opens the data folder, migrates its database and starts delivering.
     pub async fn start(setup: Setup) -> Result<Self, SetupError> {
         let Setup { store, clock, entropy, encryption_key, wire, overrides, engine } = setup;
-        // What can be refused without the folder is refused before it is touched.
+        // Checks everything that does not need the folder before touching it.
         let policies = Policies::new(&overrides)?;
         Profiles::new(&engine.profile, &engine.brand).map_err(StartError::from)?;
         let wire = Wire::new(wire)?;
@@ -72,7 +72,7 @@ impl Installation {
     }
 }
 
-/// Opening reads and may migrate, on a disk that may be slow.
+/// Opens the store off the runtime: it reads and may migrate, on a disk that may be slow.
 async fn open(
     options: StoreOptions,
     key: Option<[u8; 32]>,
@@ -84,12 +84,12 @@ async fn open(
     match opened {
         Ok(opened) => opened,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime ends, and with it whoever waits for this.
+        // The runtime is shutting down, and this task with it.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// A database and a key that do not belong together are refused before either is changed.
+/// Refuses a database and a key that do not match before either is changed.
 fn open_with_key(
     options: &StoreOptions,
     given: Option<[u8; 32]>,
@@ -105,12 +105,15 @@ fn open_with_key(
         None => folder.existing_encryption_key()?,
     };
     match (opening.setting(ENCRYPTION_CHECK)?, found) {
-        (Some(check), Some(key)) if !Vault::new(key).made(&check) => return Err(StartError::OtherKey.into()),
+        (Some(check), Some(key)) if !Vault::new(key).matches_check_value(&check) => {
+            return Err(StartError::OtherKey.into());
+        }
         (Some(_), None) => return Err(folder.key_missing().into()),
         _ => {}
     }
     let store = opening.finish()?;
-    // After the database: a crash in between must not leave a key that looks as if a database was lost beside it.
+    // Created after the database: a crash in between must not leave a key without a database, which looks
+    // like a lost database.
     let key = match given {
         Some(key) => key,
         None => folder.encryption_key(entropy)?,

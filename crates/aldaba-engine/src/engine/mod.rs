@@ -11,22 +11,22 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
-use crate::configuration::{Credentials, Uses};
-use crate::delivering::Contents;
+use crate::configuration::{Credentials, KeyUseWriter};
+use crate::delivering::ContentBudget;
 use crate::delivering::Target;
 use crate::housekeeping::ClockWatch;
 use crate::housekeeping::background::Background;
-use crate::inbound::Sources;
+use crate::inbound::SourceServices;
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use crate::replaying::Replays;
 use crate::replaying::{ByHand, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
-use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,10 +38,10 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     intake: Arc<Intake>,
-    sources: Sources,
+    sources: SourceServices,
     directory: DirectoryAccess,
     credentials: Credentials,
-    uses: Uses,
+    uses: KeyUseWriter,
     store: Arc<dyn Store>,
     policies: Policies,
     replays: Replays,
@@ -52,7 +52,7 @@ struct Inner {
     entries: Entries,
     inbox: Inbox,
     failed: watch::Sender<bool>,
-    explaining: Aside,
+    explaining: BlockingPool,
     patience: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
@@ -61,7 +61,7 @@ struct Inner {
 impl Engine {
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
     /// be.
-    pub async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
+    pub async fn send(&self, which: &ApplicationRef, event: NewEvent) -> Result<Sent, SendError> {
         self.0.intake.send(which, event, self.patience()).await
     }
 
@@ -69,7 +69,7 @@ impl Engine {
     /// may yet be accepted.
     pub async fn send_many(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         self.0.intake.send_many(which, events, self.patience()).await
@@ -96,8 +96,8 @@ impl Engine {
     }
 
     /// An entry for the audit log. The writes that it is handed to leave one row together.
-    pub fn entry(&self, actor: &Actor, deed: Deed) -> Arc<AuditEntry> {
-        self.0.entries.entry(actor, deed)
+    pub fn entry(&self, actor: &Actor, action: AuditAction) -> Arc<AuditEntry> {
+        self.0.entries.entry(actor, action)
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -125,7 +125,7 @@ impl Engine {
         &self.0.resender.vault
     }
 
-    pub(crate) fn sources(&self) -> &Sources {
+    pub(crate) fn sources(&self) -> &SourceServices {
         &self.0.sources
     }
 
@@ -141,7 +141,7 @@ impl Engine {
         self.0.patience
     }
 
-    pub(crate) fn contents(&self) -> &Contents {
+    pub(crate) fn contents(&self) -> &ContentBudget {
         &self.0.intake.contents
     }
 

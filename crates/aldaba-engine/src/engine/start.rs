@@ -1,20 +1,20 @@
 //! An engine is put together, and set going.
 
 use super::{Engine, Inner};
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
-use crate::configuration::{Core, DirectoryAccess, Loads, Tenants};
-use crate::configuration::{Credentials, Uses};
-use crate::delivering::Contents;
+use crate::configuration::{Credentials, KeyUseWriter};
+use crate::configuration::{DirectoryAccess, DirectoryCore, FilterBudgets, Tenants};
+use crate::delivering::ContentBudget;
 use crate::delivering::Sender;
 use crate::housekeeping::DueTimes;
 use crate::housekeeping::Orphans;
 use crate::housekeeping::background::Background;
 use crate::housekeeping::sequencing;
 use crate::housekeeping::{ClockWatch, TrustedClock};
-use crate::housekeeping::{Listeners, Operational};
+use crate::housekeeping::{OperationalListeners, OperationalSender};
 use crate::housekeeping::{Retention, Walks};
-use crate::inbound::{Looking, Sources};
+use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
 use crate::recording::recorder::Recorder;
 use crate::replaying::Replays;
@@ -25,8 +25,8 @@ use crate::scheduling::Sweep;
 use crate::scheduling::Turns;
 use crate::scheduling::{Dispatcher, Inbox};
 use crate::{
-    Clock, ClockTrust, Doors, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, Tally,
-    Transport, Vault,
+    Clock, ClockTrust, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, SourceCache,
+    SourceCounters, Transport, Vault,
 };
 use aldaba_delivery::CLOCK_TOLERANCE;
 use aldaba_store::{Done, Error, Store};
@@ -79,7 +79,7 @@ impl Engine {
         for own in store.profiles().await? {
             profiles.put(own.org, Profiles::read(&own)?);
         }
-        let listeners = Listeners::read(&*store).await?;
+        let listeners = OperationalListeners::read(&*store).await?;
         let credentials = Credentials::read(&*store).await?;
         let event_types = EventTypes::default();
         for event_type in store.event_types().await? {
@@ -101,12 +101,12 @@ impl Engine {
             kept,
             background.clone(),
         );
-        let sources = Sources {
-            doors: Doors::new(store.clone(), clock.clone(), trust.clone(), vault.clone()),
-            tally: Tally::default(),
-            looking: Looking::new(Aside::new()),
+        let sources = SourceServices {
+            source_cache: SourceCache::new(store.clone(), clock.clone(), trust.clone(), vault.clone()),
+            counters: SourceCounters::default(),
+            inspections: InspectionQueue::new(BlockingPool::new()),
         };
-        let directory = DirectoryAccess::new(Core {
+        let directory = DirectoryAccess::new(DirectoryCore {
             store: store.clone(),
             clock: clock.clone(),
             trust: trust.clone(),
@@ -123,11 +123,11 @@ impl Engine {
             entries: entries.clone(),
             orphans: orphaned,
             idempotency_kept: kept,
-            loads: Loads::default(),
-            doors: sources.doors.clone(),
-            tally: sources.tally.clone(),
+            filter_budgets: FilterBudgets::default(),
+            source_cache: sources.source_cache.clone(),
+            source_counters: sources.counters.clone(),
         });
-        let contents = Contents::new(options.content_bytes);
+        let contents = ContentBudget::new(options.content_bytes);
         let sender = Sender {
             store: store.clone(),
             transport,
@@ -225,7 +225,7 @@ impl Engine {
             trust: trust.clone(),
             walks: Walks::new(&surplus_gates),
         };
-        let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
+        let uses = KeyUseWriter { keys: credentials.keys.clone(), store: store.clone() };
         let intake = Arc::new(Intake {
             store: store.clone(),
             directory: directory.clone(),
@@ -236,10 +236,10 @@ impl Engine {
             event_types: event_types.clone(),
             idempotency_kept: options.idempotency_kept,
             quotas: options.quotas,
-            matching: Aside::new(),
-            checking: Aside::new(),
+            matching: BlockingPool::new(),
+            checking: BlockingPool::new(),
         });
-        let operational = Operational {
+        let operational = OperationalSender {
             store: store.clone(),
             intake: intake.clone(),
             listeners,
@@ -271,7 +271,7 @@ impl Engine {
             entries,
             inbox,
             failed,
-            explaining: Aside::new(),
+            explaining: BlockingPool::new(),
             patience: options.patience,
             clock_watch,
             background,
@@ -286,7 +286,7 @@ async fn check_key(store: &dyn Store, vault: &Vault, entropy: &dyn Entropy) -> R
     let done = Done::new(move |result| drop(answer.send(result)));
     store.settle_setting(ENCRYPTION_CHECK, vault.check_value(entropy), done);
     let settled = answered.await.map_err(|_| Error::Closed)??;
-    if vault.made(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
+    if vault.matches_check_value(&settled) { Ok(()) } else { Err(StartError::OtherKey) }
 }
 
 impl fmt::Debug for Parts {

@@ -1,23 +1,23 @@
-//! Operational webhooks: what becomes of an organization's endpoints and messages is a message itself, for the
-//! organization's own endpoints. They belong to an application of the management organization that is named
-//! like the organization.
+//! Operational webhooks: messages to an organization about its own endpoints and messages. They are sent to
+//! an application of the management organization that has the organization's id as its uid.
 //!
-//! A notice is written in the commit of what it tells of. From there it is accepted like any message, under an
-//! event id of its own, so that a crash in between neither loses nor doubles it. Organizations take turns, a slice
-//! of notices each, and whoever's cannot be sent now rests: nobody waits for another one.
+//! A notice is stored in the commit of the event that it reports. From there it is accepted like any
+//! message, under an event id of its own, so a crash in between neither loses nor duplicates it.
+//! Organizations are served round robin, a page of notices each. An organization whose notices cannot be
+//! sent backs off and delays no other.
 
-mod resting;
+mod backoff;
 
 use crate::housekeeping::background::{self, Background, StoreClosed, Task};
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
-    Application, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store, WhichApplication,
+    Application, ApplicationRef, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store,
 };
+use backoff::OrganizationBackoff;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use parking_lot::RwLock;
-use resting::Resting;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -26,12 +26,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
-/// Notices of one organization that go into one commit; applications or organizations that are read at a time.
-const SLICE: usize = 100;
-/// Organizations that have their turn at the same time: their commits become one.
-const AT_ONCE: usize = 8;
-/// How long to wait before the organizations are looked at again if that has failed.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Notices of one organization per commit; applications or organizations per read.
+const PAGE_SIZE: usize = 100;
+/// Organizations that are served concurrently, so that their commits are batched.
+const MAX_CONCURRENT_ORGANIZATIONS: usize = 8;
+/// The delay before the next pass after one failed.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The event types of operational webhooks.
 pub const OPERATIONAL_EVENTS: [&str; 9] = [
@@ -46,27 +46,27 @@ pub const OPERATIONAL_EVENTS: [&str; 9] = [
     Notice::LEFT_OUT,
 ];
 
-/// The organization of the applications that operational webhooks belong to.
+/// The organization that owns the applications for operational webhooks.
 pub fn management() -> OrgId {
     "org_00000000000SvixManagement00".parse().expect("it is an id")
 }
 
-/// The organizations that want to hear.
+/// The organizations that receive operational webhooks.
 #[derive(Clone, Default)]
-pub(crate) struct Listeners {
-    known: Arc<RwLock<Known>>,
-    /// There are notices to be sent.
-    pub(crate) news: Arc<Notify>,
+pub(crate) struct OperationalListeners {
+    index: Arc<RwLock<ListenerIndex>>,
+    /// Signals that there are notices to send.
+    pub(crate) notices_pending: Arc<Notify>,
 }
 
-/// Every change of an endpoint and every attempt asks about its organization, so that is one look.
+/// Every endpoint change and every attempt queries it, so a query is one lookup.
 #[derive(Default)]
-struct Known {
+struct ListenerIndex {
     by_application: HashMap<AppId, OrgId>,
     by_organization: HashMap<OrgId, AppId>,
 }
 
-impl Known {
+impl ListenerIndex {
     fn forget(&mut self, application: AppId) {
         if let Some(org) = self.by_application.remove(&application)
             && self.by_organization.get(&org) == Some(&application)
@@ -76,43 +76,43 @@ impl Known {
     }
 }
 
-impl Listeners {
+impl OperationalListeners {
     pub(crate) async fn read(store: &dyn Store) -> Result<Self, Error> {
         let listeners = Self::default();
-        let mut page = Page { after: None, limit: SLICE };
+        let mut page = Page { after: None, limit: PAGE_SIZE };
         loop {
             let found = store.applications(management(), page, Order::Ascending).await?;
             found.iter().for_each(|application| listeners.put(application));
             match found.last() {
-                Some(last) if found.len() == SLICE => page.after = Some(last.id),
+                Some(last) if found.len() == PAGE_SIZE => page.after = Some(last.id),
                 _ => return Ok(listeners),
             }
         }
     }
 
-    /// An application is there, or has another name.
+    /// An application was created, or its uid changed.
     pub(crate) fn put(&self, application: &Application) {
         if application.org != management() {
             return;
         }
-        let mut known = self.known.write();
-        known.forget(application.id);
+        let mut index = self.index.write();
+        index.forget(application.id);
         if let Some(org) = application.uid.as_deref().and_then(|uid| uid.parse().ok()) {
-            known.by_application.insert(application.id, org);
-            known.by_organization.insert(org, application.id);
+            index.by_application.insert(application.id, org);
+            index.by_organization.insert(org, application.id);
         }
     }
 
     pub(crate) fn remove(&self, application: AppId) {
-        self.known.write().forget(application);
+        self.index.write().forget(application);
     }
 
     pub(crate) fn wants(&self, org: OrgId) -> bool {
-        self.known.read().by_organization.contains_key(&org)
+        self.index.read().by_organization.contains_key(&org)
     }
 
-    /// What has become of an endpoint, for those who want to hear of it.
-    pub(crate) fn of_endpoint(&self, endpoint: &Endpoint, event: &str, more: Value) -> Vec<Notice> {
+    /// The notice of an endpoint event, if its organization receives them.
+    pub(crate) fn endpoint_notices(&self, endpoint: &Endpoint, event: &str, more: Value) -> Vec<Notice> {
         if !self.wants(endpoint.org) {
             return Vec::new();
         }
@@ -132,105 +132,105 @@ pub(crate) fn extend(data: &mut Value, more: Value) {
     }
 }
 
-/// RFC 3339.
-pub(crate) fn moment(at: Timestamp) -> String {
-    let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::MAX);
-    format!("{moment:.6}")
+/// Formats as RFC 3339.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    let rfc3339 = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::MAX);
+    format!("{rfc3339:.6}")
 }
 
-/// Sends what is in the store as messages.
+/// Sends the stored notices as messages.
 #[derive(Clone)]
-pub(crate) struct Operational {
+pub(crate) struct OperationalSender {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: OperationalListeners,
     pub(crate) background: Background,
 }
 
-/// What became of an organization's turn.
-type Turn = (OrgId, Result<(), SendError>);
+/// The result of sending one organization's notices.
+type SendOutcome = (OrgId, Result<(), SendError>);
 
-impl Task for Operational {
+impl Task for OperationalSender {
     const NAME: &'static str = background::OPERATIONAL;
 
     async fn run(&mut self) -> StoreClosed {
-        let mut resting = Resting::default();
+        let mut backoff = OrganizationBackoff::default();
         loop {
-            match self.round(&mut resting).await {
+            match self.run_pass(&mut backoff).await {
                 Ok(0) => {
                     tokio::select! {
-                        () = self.listeners.news.notified() => {}
-                        () = resting.one_wakes() => {}
+                        () = self.listeners.notices_pending.notified() => {}
+                        () = backoff.next_expiry() => {}
                     }
                 }
                 Ok(_) => {}
                 Err(Error::Closed) => return StoreClosed,
                 Err(error) => {
-                    tracing::warn!(%error, "operational webhooks cannot be sent now; trying again");
-                    tokio::time::sleep(AGAIN).await;
+                    tracing::warn!(%error, "operational webhooks cannot be sent; retrying");
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
     }
 }
 
-impl Operational {
-    /// Gives every organization that has notices and does not rest one turn. How many there were.
-    async fn round(&self, resting: &mut Resting) -> Result<usize, Error> {
-        resting.wake();
-        let (mut turns, mut after, mut at_work) = (0, None, JoinSet::new());
+impl OperationalSender {
+    /// Serves every organization that has notices and is not backing off. Returns their number.
+    async fn run_pass(&self, backoff: &mut OrganizationBackoff) -> Result<usize, Error> {
+        backoff.expire();
+        let (mut organizations, mut after, mut sending) = (0, None, JoinSet::new());
         loop {
-            let found = self.store.notice_organizations(after, SLICE).await?;
+            let found = self.store.notice_organizations(after, PAGE_SIZE).await?;
             for org in found.iter().copied() {
-                if resting.rests(org) {
+                if backoff.is_waiting(org) {
                     continue;
                 }
-                if at_work.len() == AT_ONCE {
-                    ended(at_work.join_next().await, resting)?;
+                if sending.len() == MAX_CONCURRENT_ORGANIZATIONS {
+                    finish_send(sending.join_next().await, backoff)?;
                 }
-                turns += 1;
-                at_work.spawn(self.clone().turn(org));
+                organizations += 1;
+                sending.spawn(self.clone().send_one(org));
             }
             match found.last() {
-                Some(last) if found.len() == SLICE => after = Some(*last),
+                Some(last) if found.len() == PAGE_SIZE => after = Some(*last),
                 _ => break,
             }
         }
-        while !at_work.is_empty() {
-            ended(at_work.join_next().await, resting)?;
+        while !sending.is_empty() {
+            finish_send(sending.join_next().await, backoff)?;
         }
-        Ok(turns)
+        Ok(organizations)
     }
 
-    /// A panic concerns the one organization, and none of the others waits for it.
-    async fn turn(self, org: OrgId) -> Turn {
+    /// Sends notices of one organization. A panic affects only that organization.
+    async fn send_one(self, org: OrgId) -> SendOutcome {
         let sent = AssertUnwindSafe(self.send_slice(org)).catch_unwind().await;
         let sent = sent.unwrap_or_else(|panic| {
             self.background.panicked(background::OPERATIONAL, &*panic);
-            Err(SendError::Store(Error::Failed("sending its notices panicked".into())))
+            Err(SendError::Store(Error::Failed("sending notices panicked".into())))
         });
         (org, sent)
     }
 
-    /// Sends the oldest notices of an organization. An error: some of them are still to be sent.
+    /// Sends the oldest notices of an organization. An error: some are still to be sent.
     async fn send_slice(&self, org: OrgId) -> Result<(), SendError> {
-        let found = self.store.notices(org, SLICE).await?;
+        let found = self.store.notices(org, PAGE_SIZE).await?;
         let numbers: Vec<_> = found.iter().map(|(number, _)| *number).collect();
         let mut uids = HashMap::new();
         let mut events = Vec::with_capacity(found.len());
         for (number, notice) in found {
             events.push(event(number, &notice.event, &self.complete(&notice, &mut uids).await?));
         }
-        let which = WhichApplication { org: management(), key: org.to_string() };
+        let which = ApplicationRef { org: management(), key: org.to_string() };
         let results = match self.intake.send_own(&which, &events).await {
             Ok(results) => results,
-            // Nobody wants them any more.
+            // The organization no longer receives them.
             Err(SendError::NotFound) => return Ok(self.forget(org, numbers).await?),
             Err(error) => return Err(error),
         };
         let (mut sent, mut left) = (Vec::with_capacity(numbers.len()), None);
         for (number, result) in numbers.into_iter().zip(results) {
-            match still_to_send(result) {
+            match error_to_retry(result) {
                 None => sent.push(number),
                 Some(error) => left = Some(error),
             }
@@ -239,8 +239,8 @@ impl Operational {
         left.map_or(Ok(()), Err)
     }
 
-    /// With the callers' own names for the things it is about, as they are now. What is known of applications
-    /// already is handed on from one notice to the next.
+    /// Adds the callers' own names of the resources, as they are now. Uids of applications are reused
+    /// between notices.
     async fn complete(
         &self,
         notice: &Notice,
@@ -252,7 +252,7 @@ impl Operational {
         let uid = match uids.get(&app) {
             Some(uid) => uid.clone(),
             None => {
-                let which = WhichApplication { org: notice.org, key: app.clone() };
+                let which = ApplicationRef { org: notice.org, key: app.clone() };
                 let uid = self.store.application(which).await?.and_then(|found| found.uid);
                 uids.insert(app.clone(), uid.clone());
                 uid
@@ -291,26 +291,30 @@ fn event(number: NoticeNumber, event_type: &str, data: &Value) -> NewEvent {
     NewEvent { event_id, ..NewEvent::new(event_type, Bytes::from(payload)) }
 }
 
-/// Why a notice must be kept and sent later; `None`: it need not be. Nothing is given up that may pass.
-fn still_to_send(result: Result<Sent, SendError>) -> Option<SendError> {
+/// The error for which a notice must be kept and sent later. `None`: it is done. No notice is dropped after
+/// a temporary error.
+fn error_to_retry(result: Result<Sent, SendError>) -> Option<SendError> {
     match result {
-        // Taken: it was sent before, and a crash or an error has come before it was forgotten. Not found: there is
-        // nobody who wants it any more.
+        // Taken: it was sent before, and a crash or an error prevented its removal. Not found: the
+        // organization no longer receives it.
         Ok(_) | Err(SendError::EventIdTaken(_) | SendError::NotFound) => None,
         Err(error) => Some(error),
     }
 }
 
-/// A turn has ended. An error is about all organizations.
-fn ended(turn: Option<Result<Turn, JoinError>>, resting: &mut Resting) -> Result<(), Error> {
-    match turn {
-        Some(Ok((org, Ok(())))) => resting.goes_on(org),
+/// Handles the end of one send. An error affects all organizations.
+fn finish_send(
+    send_one: Option<Result<SendOutcome, JoinError>>,
+    backoff: &mut OrganizationBackoff,
+) -> Result<(), Error> {
+    match send_one {
+        Some(Ok((org, Ok(())))) => backoff.reset(org),
         Some(Ok((_, Err(SendError::Store(Error::Closed))))) => return Err(Error::Closed),
         Some(Ok((org, Err(error)))) => {
-            let pause = resting.lie_down(org);
-            tracing::warn!(%error, %org, ?pause, "operational webhooks of an organization cannot be sent now");
+            let pause = backoff.back_off(org);
+            tracing::warn!(%error, %org, ?pause, "operational webhooks of an organization cannot be sent; backing off");
         }
-        Some(Err(panic)) => return Err(Error::Failed(format!("a turn has panicked: {panic}"))),
+        Some(Err(panic)) => return Err(Error::Failed(format!("sending notices panicked: {panic}"))),
         None => {}
     }
     Ok(())
@@ -324,7 +328,7 @@ mod tests {
     const MOMENT: Timestamp = Timestamp::from_millis(1_780_000_000_000);
 
     #[test]
-    fn only_what_was_sent_or_can_never_be_is_forgotten() {
+    fn only_notices_that_were_sent_or_never_can_be_are_removed() {
         let message = MessageId::first_at(MOMENT);
         for over in [
             Ok(Sent::Before { message }),
@@ -332,7 +336,7 @@ mod tests {
             Err(SendError::EventIdTaken(message)),
             Err(SendError::NotFound),
         ] {
-            assert_eq!(still_to_send(over.clone()), None, "{over:?}");
+            assert_eq!(error_to_retry(over.clone()), None, "{over:?}");
         }
         for error in [
             SendError::Unsettled,
@@ -341,7 +345,7 @@ mod tests {
             SendError::Store(Error::Timeout),
             SendError::Store(Error::Closed),
         ] {
-            assert_eq!(still_to_send(Err(error.clone())), Some(error));
+            assert_eq!(error_to_retry(Err(error.clone())), Some(error));
         }
     }
 
@@ -360,13 +364,14 @@ mod tests {
     }
 
     #[test]
-    fn an_organization_wants_to_hear_as_long_as_an_application_is_named_like_it() {
-        let (listeners, org, other) = (Listeners::default(), OrgId::first_at(MOMENT), OrgId::last_at(MOMENT));
+    fn an_organization_receives_webhooks_while_an_application_has_its_id_as_uid() {
+        let (listeners, org, other) =
+            (OperationalListeners::default(), OrgId::first_at(MOMENT), OrgId::last_at(MOMENT));
         listeners.put(&application(1, Some(org)));
         assert!(listeners.wants(org) && !listeners.wants(other));
         listeners.put(&application(1, Some(other)));
-        assert!(!listeners.wants(org) && listeners.wants(other), "it has another name");
-        // Another one has taken the name before the first has gone.
+        assert!(!listeners.wants(org) && listeners.wants(other), "its uid changed");
+        // Another application took the uid before the first one was deleted.
         listeners.put(&application(2, Some(other)));
         listeners.remove(AppId::from_bytes([1; 20]));
         assert!(listeners.wants(other));

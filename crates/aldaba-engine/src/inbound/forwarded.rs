@@ -1,10 +1,10 @@
-//! Headers that came in with an event and go out with it, unchanged.
+//! Headers of an inbound event that are forwarded unchanged.
 
 use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 
-/// Names that belong to one connection, or to whoever sends.
+/// Headers that belong to one connection or to the sender.
 const FORBIDDEN: [&str; 17] = [
     "accept",
     "accept-encoding",
@@ -25,39 +25,39 @@ const FORBIDDEN: [&str; 17] = [
     "via",
 ];
 
-/// Beginnings of names that our own signatures have.
-const FORBIDDEN_BEGINNINGS: [&str; 5] = ["webhook-", "svix-", "x-svix-", "x-webhook-", "x-aldaba-"];
+/// Prefixes of our own signature headers.
+const FORBIDDEN_PREFIXES: [&str; 5] = ["webhook-", "svix-", "x-svix-", "x-webhook-", "x-aldaba-"];
 
-/// They say what the body is, and go out with every one.
-pub(crate) const OF_THE_BODY: [HeaderName; 3] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE];
+/// Headers that describe the body. They are always forwarded.
+pub(crate) const BODY_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE];
 
-/// In the order in which they came.
+/// In order of arrival.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ForwardedHeaders(Vec<(HeaderName, HeaderValue)>);
 
 impl ForwardedHeaders {
-    /// How many names may be chosen.
-    pub const MOST: usize = 50;
+    /// How many names a source may forward.
+    pub const MAX_HEADERS: usize = 50;
     /// Bytes of all names and values together.
-    pub const MOST_BYTES: usize = 16 << 10;
+    pub const MAX_BYTES: usize = 16 << 10;
 
-    /// A name that may be chosen.
+    /// Checks a name that a source wants to forward.
     pub fn name(text: &str) -> Result<HeaderName, String> {
         let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
-            "is no name of a header: letters, digits and the signs !#$%&'*+-.^_`|~".to_owned()
+            "is not a valid header name: use letters, digits and the characters !#$%&'*+-.^_`|~".to_owned()
         })?;
         if FORBIDDEN.contains(&name.as_str()) {
-            return Err("belongs to the connection or to whoever sends; it cannot be forwarded".into());
+            return Err("belongs to the connection or the sender and cannot be forwarded".into());
         }
-        match FORBIDDEN_BEGINNINGS.iter().find(|beginning| name.as_str().starts_with(**beginning)) {
-            Some(beginning) => {
-                Err(format!("names that begin with `{beginning}` are for our own signatures; leave it out"))
+        match FORBIDDEN_PREFIXES.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
+            Some(prefix) => {
+                Err(format!("names with the prefix `{prefix}` are reserved for signatures; remove it"))
             }
             None => Ok(name),
         }
     }
 
-    /// Those of a request that have these names. `None`: they are too large.
+    /// Picks the headers with these names. `None`: they are too large.
     pub(crate) fn pick(names: &[HeaderName], headers: &HeaderMap) -> Option<Self> {
         let of_name = |name: &HeaderName| {
             let values = headers.get_all(name).iter().cloned().collect::<Vec<_>>();
@@ -65,15 +65,15 @@ impl ForwardedHeaders {
             values.into_iter().map(move |value| (name.clone(), value))
         };
         let mut picked: Vec<_> = names.iter().flat_map(of_name).collect();
-        // Nobody has said what the body is. Our own messages are JSON; this need not be.
+        // The sender did not describe the body. Our own messages are JSON; this one need not be.
         if names.contains(&CONTENT_TYPE) && !headers.contains_key(CONTENT_TYPE) {
             picked.push((CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")));
         }
         let bytes: usize = picked.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        (bytes <= Self::MOST_BYTES).then_some(Self(picked))
+        (bytes <= Self::MAX_BYTES).then_some(Self(picked))
     }
 
-    /// Every byte of a value becomes the character of its number, so that nothing is lost.
+    /// Encodes every byte of a value as the character with its number, so that nothing is lost.
     pub(crate) fn write(&self) -> Vec<u8> {
         let text =
             |value: &HeaderValue| value.as_bytes().iter().map(|byte| char::from(*byte)).collect::<String>();
@@ -87,8 +87,9 @@ impl ForwardedHeaders {
             let bytes: Option<Vec<u8>> = text.chars().map(|sign| u8::try_from(sign).ok()).collect();
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
             let mut value = HeaderValue::from_bytes(&bytes?).ok()?;
-            // What says what the body is goes wherever that goes; all else is for the endpoint's own origin.
-            value.set_sensitive(!OF_THE_BODY.contains(&name));
+            // Headers that describe the body follow it across redirects. All others are for the endpoint's
+            // own origin.
+            value.set_sensitive(!BODY_HEADERS.contains(&name));
             Some((name, value))
         };
         all.into_iter().map(one).collect::<Option<Vec<_>>>().map(Self)
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_picked_comes_back_byte_by_byte() {
+    fn picked_headers_are_restored_byte_by_byte() {
         let mut headers = HeaderMap::new();
         headers.append("x-many", HeaderValue::from_static("one"));
         headers.append("x-many", HeaderValue::from_bytes(b"\xe1\xff two").unwrap());
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_connections_or_our_own_cannot_be_chosen() {
+    fn headers_of_the_connection_or_our_own_cannot_be_forwarded() {
         for name in [
             "Host",
             "content-length",

@@ -5,8 +5,8 @@ mod source;
 
 pub use forwarded::ForwardedHeaders;
 pub use source::{
-    Door, DoorError, Doors, HeaderCondition, HmacSettings, InboundEvent, NewSource, Opened, ReceiveError,
-    Reception, Refused, SOURCE_TYPES, SourceAnswer, SourceCounts, SourceProblem, SourceSecrets,
-    SourceSettings, Tally, secret_field,
+    HeaderCondition, HmacSettings, InboundError, InboundEvent, InspectedRequest, LoadedSource, NewSource,
+    ReceiveError, Reception, RefusedRequest, SOURCE_TYPES, SourceAnswer, SourceCache, SourceCounters,
+    SourceCounts, SourceProblem, SourceSecrets, SourceSettings, secret_field,
 };
-pub(crate) use source::{Looking, Sources, token_digest};
+pub(crate) use source::{InspectionQueue, SourceServices, token_digest};

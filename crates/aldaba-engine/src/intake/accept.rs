@@ -1,7 +1,7 @@
 //! What is to be written of an event, by one version of its application.
 
 use super::{Direct, Intake, NewEvent, Quotas, SendError};
-use crate::intake::matching::{LOOKS_AT_ONCE, looks, wanting};
+use crate::intake::matching::{MAX_INLINE_MATCH_COST, match_cost, matching_endpoints};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Subscription, Tenant};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Intake {
         event: &NewEvent,
         due_at: Timestamp,
     ) -> Vec<NewDelivery> {
-        if looks(tenant, event.payload.len()) <= LOOKS_AT_ONCE || event.direct.is_some() {
+        if match_cost(tenant, event.payload.len()) <= MAX_INLINE_MATCH_COST || event.direct.is_some() {
             return deliveries(tenant, event, due_at);
         }
         let (tenant, event) = (tenant.clone(), event.clone());
@@ -99,7 +99,7 @@ fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDe
         ordered: endpoint.ordered,
         skipped: endpoint.skips(),
     };
-    wanting(tenant, &facts).filter(is_for).map(delivery).collect()
+    matching_endpoints(tenant, &facts).filter(is_for).map(delivery).collect()
 }
 
 /// Whether what is to be delivered later can be.

@@ -1,6 +1,6 @@
 //! An event as its sender hands it in.
 
-use crate::configuration::Once;
+use crate::configuration::IdempotencyDigest;
 use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::{Content, Endpoint};
@@ -30,7 +30,7 @@ pub struct NewEvent {
     pub payload_kept: Option<Duration>,
     /// The one endpoint that it is for, if that wants it; others do not get it.
     pub only_for: Option<EndpointId>,
-    pub once: Once,
+    pub once: IdempotencyDigest,
     /// It is dispatched to an address, and is for no endpoint.
     pub direct: Option<Direct>,
     /// It came in through a source.

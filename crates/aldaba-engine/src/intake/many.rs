@@ -2,8 +2,8 @@
 
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, Quotas, SendError, Sent};
-use crate::intake::matching::{LOOKS_AT_ONCE, looks};
-use aldaba_store::{Content, Tenant, WhichApplication};
+use crate::intake::matching::{MAX_INLINE_MATCH_COST, match_cost};
+use aldaba_store::{ApplicationRef, Content, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Intake {
     /// all: nothing was stored, unless it is [`SendError::Late`]. `patience`: how long a commit is waited for.
     pub(crate) async fn send_many(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: Vec<NewEvent>,
         patience: Option<Duration>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
@@ -83,7 +83,7 @@ impl Intake {
     /// is asked about it.
     pub(crate) async fn send_own(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: &[NewEvent],
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         let mut many = Many::new(events, Quotas::default(), None);
@@ -96,7 +96,7 @@ impl Intake {
     /// all: nothing was stored, unless it is [`SendError::Late`].
     async fn settle(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: &[NewEvent],
         many: &mut Many,
     ) -> Result<(), SendError> {
@@ -130,16 +130,16 @@ impl Intake {
         many: &mut Many,
     ) -> Result<Settled, SendError> {
         let now = self.clock.now();
-        let mut looked = 0;
+        let mut cost_so_far = 0;
         let mut left = (0..events.len()).filter(|place| many.is_open(*place)).collect::<Vec<_>>().into_iter();
         loop {
             let (mut places, mut batch, mut deliveries) = (Vec::new(), Vec::new(), 0);
             for place in left.by_ref() {
                 let (event, content) = (&events[place], &many.contents[place]);
                 let accept = self.matched(tenant, event, content, now, many.quotas).await;
-                looked += looks(tenant, event.payload.len());
-                if looked > LOOKS_AT_ONCE {
-                    looked = 0;
+                cost_so_far += match_cost(tenant, event.payload.len());
+                if cost_so_far > MAX_INLINE_MATCH_COST {
+                    cost_so_far = 0;
                     tokio::task::yield_now().await;
                 }
                 if can_wait(&accept).is_err() {

@@ -1,28 +1,29 @@
-//! Which endpoints want a message.
+//! Matches messages with endpoints.
 
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use aldaba_delivery::filter::{FilterInput, FilterSet, UnmetCondition};
 use aldaba_store::{Message, Subscription, Tenant};
 
-/// Looks that are taken on the thread that has a message, about a millisecond of them; more would make others wait.
-pub(crate) const LOOKS_AT_ONCE: u64 = 100_000;
-/// Bytes of filters and of a payload whose explanation is made on the thread that is asked for it.
-const FILTERS_AT_ONCE: usize = 4 << 10;
-const PAYLOAD_AT_ONCE: usize = 64 << 10;
+/// The match cost that is spent on the calling thread, about a millisecond. More would delay other tasks.
+pub(crate) const MAX_INLINE_MATCH_COST: u64 = 100_000;
+/// Filters and payloads up to these bytes are explained on the calling thread.
+const MAX_INLINE_FILTER_BYTES: usize = 4 << 10;
+const MAX_INLINE_PAYLOAD_BYTES: usize = 64 << 10;
 
-/// Why an endpoint does not get a message.
+/// Why an endpoint does not receive a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It has a list of event types, and this one is not on it.
+    /// Its list of event types lacks this one.
     EventType,
-    /// It has a list of channels, and the message has none of them.
+    /// The message has none of its channels.
     Channel,
-    /// It has a filter, and this is what does not hold.
+    /// Its filter has this unmet condition.
     Filter(UnmetCondition),
 }
 
-/// For each of some endpoints why such a message would not go to it; `None`: it would. One without channels takes every
-/// message; one with channels takes only messages that share at least one. The payload is read once for all.
+/// Why each endpoint would not receive such a message; `None`: it would. An endpoint without channels
+/// receives every message; one with channels only messages that share one. The payload is parsed once for
+/// all.
 pub fn mismatches(endpoints: &[Subscription], facts: &FilterInput<'_>) -> Vec<Option<Mismatch>> {
     let listed = |list: &[String], item: &str| list.iter().any(|listed| listed == item);
     let by_lists = |endpoint: &Subscription| {
@@ -43,44 +44,46 @@ pub fn mismatches(endpoints: &[Subscription], facts: &FilterInput<'_>) -> Vec<Op
     });
     if let Some(filters) = FilterSet::new(asked) {
         let explaining = filters.explain(*facts);
-        for (place, mismatch) in all.iter_mut().enumerate() {
-            *mismatch = mismatch.take().or_else(|| explaining.unmet(place).map(Mismatch::Filter));
+        for (index, mismatch) in all.iter_mut().enumerate() {
+            *mismatch = mismatch.take().or_else(|| explaining.unmet(index).map(Mismatch::Filter));
         }
     }
     all
 }
 
-/// The same, aside where it may take long.
+/// Like [`mismatches`], on the blocking pool if it may take long.
 pub(crate) async fn mismatches_of(
-    aside: &Aside,
+    blocking_pool: &BlockingPool,
     endpoints: Vec<Subscription>,
     message: &Message,
 ) -> Vec<Option<Mismatch>> {
     let filters = endpoints.iter().filter_map(|endpoint| endpoint.filter.as_ref());
     let bytes: usize = filters.map(|filter| filter.as_str().len()).sum();
-    if bytes == 0 || (bytes <= FILTERS_AT_ONCE && message.content.payload.len() <= PAYLOAD_AT_ONCE) {
+    if bytes == 0
+        || (bytes <= MAX_INLINE_FILTER_BYTES && message.content.payload.len() <= MAX_INLINE_PAYLOAD_BYTES)
+    {
         return mismatches(&endpoints, &message.facts());
     }
     let message = message.clone();
-    aside.run(move || mismatches(&endpoints, &message.facts())).await
+    blocking_pool.run(move || mismatches(&endpoints, &message.facts())).await
 }
 
-/// Looks that it takes to find out who wants a message with so many bytes of payload.
-pub(crate) fn looks(tenant: &Tenant, payload: usize) -> u64 {
+/// The cost of matching a message with a payload of so many bytes.
+pub(crate) fn match_cost(tenant: &Tenant, payload: usize) -> u64 {
     let filters = tenant.filters.as_ref().map_or(0, |filters| filters.match_cost().at(payload));
     filters.saturating_add(tenant.endpoints.len() as u64)
 }
 
-/// The endpoints of an application that want a message. Its payload is read once for all their filters, and
-/// only where one that has come so far asks for it.
-pub(crate) fn wanting<'t>(
+/// The endpoints of an application that match a message. The payload is parsed once for all filters, and
+/// only when a filter first needs it.
+pub(crate) fn matching_endpoints<'t>(
     tenant: &'t Tenant,
     facts: &'t FilterInput<'t>,
 ) -> impl Iterator<Item = &'t Subscription> {
     let mut filters = tenant.filters.as_ref().map(|filters| filters.run(*facts));
-    tenant.endpoints.iter().enumerate().filter_map(move |(place, endpoint)| {
+    tenant.endpoints.iter().enumerate().filter_map(move |(index, endpoint)| {
         let wants = endpoint.lists(facts.event_type, facts.channels)
-            && filters.as_mut().is_none_or(|filters| filters.passes(place));
+            && filters.as_mut().is_none_or(|filters| filters.passes(index));
         wants.then_some(endpoint)
     })
 }

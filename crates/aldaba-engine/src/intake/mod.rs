@@ -19,12 +19,12 @@ pub use matching::{Mismatch, mismatches};
 pub use quotas::Quotas;
 pub use sent::{SendError, Sent};
 
-use crate::aside::Aside;
+use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
-use crate::delivering::Contents;
+use crate::delivering::ContentBudget;
 use crate::scheduling::Inbox;
 use crate::{Clock, Entropy, EventTypes};
-use aldaba_store::{Store, WhichApplication};
+use aldaba_store::{ApplicationRef, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,19 +37,19 @@ pub(crate) struct Intake {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) inbox: Inbox,
-    pub(crate) contents: Contents,
+    pub(crate) contents: ContentBudget,
     pub(crate) event_types: EventTypes,
     pub(crate) idempotency_kept: Duration,
     pub(crate) quotas: Quotas,
-    pub(crate) matching: Aside,
-    pub(crate) checking: Aside,
+    pub(crate) matching: BlockingPool,
+    pub(crate) checking: BlockingPool,
 }
 
 impl Intake {
     /// `patience`: how long a commit is waited for.
     pub(crate) async fn send(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         event: NewEvent,
         patience: Option<Duration>,
     ) -> Result<Sent, SendError> {

@@ -1,6 +1,6 @@
 //! What a sender hears of an event.
 
-use crate::configuration::Unfit;
+use crate::configuration::CheckError;
 use aldaba_delivery::{MessageId, SourceId, Timestamp};
 use aldaba_store::{Error, NewMessage, QuotaOf};
 
@@ -33,7 +33,7 @@ pub enum SendError {
     #[error("the moment of delivery is more than 366 days ahead")]
     TooFarAhead,
     #[error("the payload does not fit its event type")]
-    Unfit(Unfit),
+    Unfit(CheckError),
     /// The address names it.
     #[error("there is no policy `{0}`")]
     UnknownPolicy(String),

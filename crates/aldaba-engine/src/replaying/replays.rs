@@ -12,11 +12,11 @@ mod tests;
 use crate::configuration::Entries;
 use crate::housekeeping::background::{self, Background};
 use crate::scheduling::{Event, Inbox, Offer};
-use crate::{ChangeError, Clock, Entropy, Once};
+use crate::{ChangeError, Clock, Entropy, IdempotencyDigest};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
-    Actor, Change, Changed, Deed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind,
-    ReplayState, ReplayStep, ReplayStepped, Store,
+    Actor, AuditAction, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter,
+    ReplayKind, ReplayState, ReplayStep, ReplayStepped, Store,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +116,12 @@ impl Replays {
     }
 
     /// Starts a replay. With a key that was used before: the one that was started then.
-    pub async fn start(&self, actor: &Actor, new: NewReplay, once: Once) -> Result<Replay, ChangeError> {
+    pub async fn start(
+        &self,
+        actor: &Actor,
+        new: NewReplay,
+        once: IdempotencyDigest,
+    ) -> Result<Replay, ChangeError> {
         let replay = self.planned(new);
         let expires_at = replay.created_at + self.0.idempotency_kept;
         let idempotency = once.map(|digest| IdempotencyKey { digest, expires_at });
@@ -127,7 +132,7 @@ impl Replays {
                 replays.run(&begins);
             }
         };
-        match self.change(actor, change.deed(), change, begin).await? {
+        match self.change(actor, change.audit_action(), change, begin).await? {
             Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
                 let id = ReplayId::from_bytes(resource);
@@ -162,8 +167,8 @@ impl Replays {
     pub async fn cancel(&self, actor: &Actor, replay: &Replay) -> Result<bool, ChangeError> {
         let at = self.0.clock.now();
         let change = Change::CancelReplay { org: replay.org, replay: replay.id, at };
-        let deed = change.deed().of_app(replay.app).at_endpoint(replay.endpoint);
-        match self.change(actor, deed, change, |_| ()).await? {
+        let action = change.audit_action().of_app(replay.app).at_endpoint(replay.endpoint);
+        match self.change(actor, action, change, |_| ()).await? {
             Changed::Done { .. } => Ok(true),
             Changed::Stale => Ok(false),
             _ => Err(ChangeError::NotFound),
@@ -201,7 +206,7 @@ impl Replays {
     async fn change(
         &self,
         actor: &Actor,
-        deed: Deed,
+        action: AuditAction,
         change: Change,
         then: impl FnOnce(&Changed) + Send + 'static,
     ) -> Result<Changed, Error> {
@@ -212,7 +217,7 @@ impl Replays {
             }
             let _ = answer.send(result);
         });
-        let entry = self.0.entries.entry(actor, deed);
+        let entry = self.0.entries.entry(actor, action);
         self.0.store.change(change, Some(entry), done);
         answered.await.map_err(|_| Error::Closed)?
     }
@@ -278,7 +283,7 @@ impl Inner {
             {
                 let offer = |waiting| Offer { endpoint: replay.endpoint, waiting, content: None };
                 inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
-                if opened.iter().any(|waiting| waiting.place.is_none()) {
+                if opened.iter().any(|waiting| waiting.sequence.is_none()) {
                     inbox.send(Event::ForLater);
                 }
             }

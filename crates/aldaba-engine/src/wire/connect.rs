@@ -1,11 +1,11 @@
+use super::connect_error::{ConnectError, NO_LOCAL_RESOURCES};
+use super::dns::{OVERLOADED, Resolver};
 use super::guard::Guard;
-use super::identity::Identity;
-use super::moment_in;
+use super::instant_after;
 use super::proxy::Proxy;
-use super::resolve::{OVERLOADED, Resolver};
-use super::shortage::{Meaning, NO_SOCKET};
-use super::stream::{Socket, Stream};
-use super::target::{Target, TargetHost};
+use super::stream::{Socket, WireStream};
+use super::target::{TargetHost, WireTarget};
+use super::tls::Identity;
 use super::tls::Tls;
 use aldaba_delivery::{AttemptFailure, FailureKind};
 use futures_util::StreamExt;
@@ -18,20 +18,20 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 use url::{Host, Url};
 
-/// The most addresses of one name that are tried. All of them are judged.
+/// The most addresses of one name that are tried. All of them are checked.
 const MAX_ADDRESSES: usize = 16;
 
-/// How long an address may keep quiet before the next one is tried beside it.
-const HEAD_START: Duration = Duration::from_millis(250);
+/// How long a connection attempt runs before the next address is tried in parallel.
+const FALLBACK_DELAY: Duration = Duration::from_millis(250);
 
-/// The most addresses of one name that are connected to at once.
-const MOST_AT_ONCE: usize = 4;
+/// The most parallel connection attempts for one name.
+const MAX_CONCURRENT_CONNECTS: usize = 4;
 
-/// How much later than its deadline a step may be ended. One that ends later was not too slow: this process
-/// did not run.
-const MAX_LATENESS: Duration = Duration::from_secs(1);
+/// How late the timer of a deadline may fire. If it fires later, this process was stalled and the receiver
+/// is not at fault.
+const MAX_TIMER_DELAY: Duration = Duration::from_secs(1);
 
-/// Everything that is needed to reach a receiver.
+/// Opens connections to receivers.
 pub(super) struct Connector {
     pub(super) guard: Guard,
     pub(super) resolver: Resolver,
@@ -40,35 +40,35 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Name, connection and TLS, all before `by`.
+    /// Resolves the name, connects and completes TLS, all before `deadline`.
     pub(super) async fn connect(
         &self,
-        target: &Target<'_>,
+        target: &WireTarget<'_>,
         http2: bool,
         identity: Option<&Identity>,
-        by: Instant,
-    ) -> Result<Stream, AttemptFailure> {
-        let addresses = match timeout_at(by, self.vetted(&target.host)).await {
-            Ok(vetted) => vetted?,
-            // Their name server is silent, or ours.
-            Err(_) if self.resolver.is_down().await => return Err(super::resolve::own_resolver_down()),
-            Err(_) => return Err(too_slow(by, "resolving the host name")),
+        deadline: Instant,
+    ) -> Result<WireStream, AttemptFailure> {
+        let addresses = match timeout_at(deadline, self.allowed_addresses(&target.host)).await {
+            Ok(allowed_addresses) => allowed_addresses?,
+            // Either the receiver's name server or ours is silent.
+            Err(_) if self.resolver.is_down().await => return Err(super::dns::resolver_down()),
+            Err(_) => return Err(deadline_failure(deadline, "resolving the host name")),
         };
         let socket = match &self.proxy {
-            None => in_time(by, "connecting", first_to_answer(&addresses, target.port)).await?,
-            Some(proxy) => proxy.reach(&self.resolver, &addresses, target.port, by).await?,
+            None => with_deadline(deadline, "connecting", connect_any(&addresses, target.port)).await?,
+            Some(proxy) => proxy.connect(&self.resolver, &addresses, target.port, deadline).await?,
         };
         if !target.secure {
-            return Ok(Stream::Plain(socket));
+            return Ok(WireStream::Plain(socket));
         }
         let name = server_name(target.url)?;
         let handshake = self.tls.handshake(name, socket, http2, identity);
-        in_time(by, "the TLS handshake", handshake).await.map(Stream::Tls)
+        with_deadline(deadline, "the TLS handshake", handshake).await.map(WireStream::Tls)
     }
 
-    /// The addresses that may be connected to. One forbidden address among them forbids all: a name
-    /// that points inside as well as outside was made to get inside.
-    async fn vetted(&self, host: &TargetHost) -> Result<Vec<IpAddr>, AttemptFailure> {
+    /// The addresses that may be connected to. One forbidden address rejects all: a name that resolves to
+    /// both public and private addresses is likely an attack.
+    async fn allowed_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, AttemptFailure> {
         let name = match host {
             TargetHost::Addresses(addresses) => return Ok(addresses.clone()),
             TargetHost::Name(name) => name,
@@ -81,7 +81,7 @@ impl Connector {
     }
 }
 
-/// The tenant learns that the guard refused, and not what the name led to.
+/// The tenant learns that the guard refused, but not which address the name resolved to.
 pub(super) fn forbidden() -> AttemptFailure {
     AttemptFailure {
         kind: FailureKind::TargetForbidden,
@@ -89,18 +89,18 @@ pub(super) fn forbidden() -> AttemptFailure {
     }
 }
 
-pub(super) async fn in_time<T>(
-    by: Instant,
+pub(super) async fn with_deadline<T>(
+    deadline: Instant,
     step: &'static str,
     work: impl Future<Output = Result<T, AttemptFailure>>,
 ) -> Result<T, AttemptFailure> {
-    timeout_at(by, work).await.unwrap_or_else(|_| Err(too_slow(by, step)))
+    timeout_at(deadline, work).await.unwrap_or_else(|_| Err(deadline_failure(deadline, step)))
 }
 
-fn too_slow(by: Instant, step: &'static str) -> AttemptFailure {
-    let now = moment_in(Duration::ZERO);
+fn deadline_failure(deadline: Instant, step: &'static str) -> AttemptFailure {
+    let now = instant_after(Duration::ZERO);
     let failure = timed_out(step);
-    match now.saturating_duration_since(by) > MAX_LATENESS {
+    match now.saturating_duration_since(deadline) > MAX_TIMER_DELAY {
         true => AttemptFailure { kind: FailureKind::Unsent, ..failure },
         false => failure,
     }
@@ -110,16 +110,15 @@ pub(super) fn timed_out(step: &'static str) -> AttemptFailure {
     AttemptFailure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
 }
 
-/// The addresses in their order, each with a head start over the next; the first connection that
-/// stands is taken.
-pub(super) async fn first_to_answer(addresses: &[IpAddr], port: u16) -> Result<Socket, AttemptFailure> {
-    let tcp = first_of(addresses, port, TcpStream::connect::<SocketAddr>).await?;
-    // Without it the last bytes of a request would wait for an acknowledgement.
+/// Tries the addresses in order, each with a head start over the next, and takes the first connection.
+pub(super) async fn connect_any(addresses: &[IpAddr], port: u16) -> Result<Socket, AttemptFailure> {
+    let tcp = race_connects(addresses, port, TcpStream::connect::<SocketAddr>).await?;
+    // Without this, the last bytes of a request would wait for an acknowledgement.
     let _ = tcp.set_nodelay(true);
     Ok(Socket::new(tcp))
 }
 
-async fn first_of<T, F>(
+async fn race_connects<T, F>(
     addresses: &[IpAddr],
     port: u16,
     connect: impl Fn(SocketAddr) -> F,
@@ -127,29 +126,29 @@ async fn first_of<T, F>(
 where
     F: Future<Output = io::Result<T>>,
 {
-    let mut waiting = addresses.iter();
-    let mut under_way = FuturesUnordered::new();
-    let mut said: Option<Meaning> = None;
+    let mut untried = addresses.iter();
+    let mut attempts = FuturesUnordered::new();
+    let mut error_so_far: Option<ConnectError> = None;
     loop {
-        if under_way.len() < MOST_AT_ONCE
-            && let Some(address) = waiting.next()
+        if attempts.len() < MAX_CONCURRENT_CONNECTS
+            && let Some(address) = untried.next()
         {
             let address = SocketAddr::new(*address, port);
             let connecting = connect(address);
-            under_way.push(async move { (address, connecting.await) });
-        } else if under_way.is_empty() {
-            return Err(said.map_or_else(no_address, Meaning::failure));
+            attempts.push(async move { (address, connecting.await) });
+        } else if attempts.is_empty() {
+            return Err(error_so_far.map_or_else(no_address, ConnectError::failure));
         }
         tokio::select! {
             biased;
-            Some((address, connected)) = under_way.next() => match connected {
+            Some((address, connected)) = attempts.next() => match connected {
                 Ok(connected) => return Ok(connected),
                 Err(error) => {
-                    let new = Meaning::of(&error, address);
-                    said = Some(said.map_or(new, |said| said.or(new)));
+                    let new = ConnectError::of(&error, address);
+                    error_so_far = Some(error_so_far.map_or(new, |error: ConnectError| error.more_specific(new)));
                 }
             },
-            () = sleep(HEAD_START), if waiting.len() > 0 && under_way.len() < MOST_AT_ONCE => {}
+            () = sleep(FALLBACK_DELAY), if untried.len() > 0 && attempts.len() < MAX_CONCURRENT_CONNECTS => {}
         }
     }
 }
@@ -158,9 +157,10 @@ fn no_address() -> AttemptFailure {
     AttemptFailure { kind: FailureKind::Connect, detail: "no address to connect to".into() }
 }
 
-/// Whether closing connections of ours would help.
-pub(super) fn is_shortage(failure: &AttemptFailure) -> bool {
-    failure.kind == FailureKind::Unsent && (failure.detail == NO_SOCKET || failure.detail == OVERLOADED)
+/// Whether closing idle connections would free what was missing.
+pub(super) fn is_local_exhaustion(failure: &AttemptFailure) -> bool {
+    failure.kind == FailureKind::Unsent
+        && (failure.detail == NO_LOCAL_RESOURCES || failure.detail == OVERLOADED)
 }
 
 fn server_name(url: &Url) -> Result<ServerName<'static>, AttemptFailure> {
@@ -187,28 +187,28 @@ mod tests {
             let code = codes[usize::from(v4.octets()[3]) - 1];
             async move { Err::<(), _>(io::Error::from_raw_os_error(code)) }
         };
-        first_of(&addresses, 9, connect).await.unwrap_err()
+        race_connects(&addresses, 9, connect).await.unwrap_err()
     }
 
     #[tokio::test]
     #[cfg(target_os = "linux")]
-    async fn a_server_without_free_ports_blames_no_host() {
+    async fn running_out_of_local_ports_is_not_counted_against_the_host() {
         const EADDRNOTAVAIL: i32 = 99;
         const ECONNREFUSED: i32 = 111;
         for codes in [&[EADDRNOTAVAIL][..], &[ECONNREFUSED, EADDRNOTAVAIL], &[EADDRNOTAVAIL, ECONNREFUSED]] {
             let failure = with_errors(codes).await;
             assert_eq!(failure.kind, FailureKind::Unsent, "{codes:?}: {failure:?}");
-            assert!(is_shortage(&failure));
+            assert!(is_local_exhaustion(&failure));
         }
         assert_eq!(with_errors(&[ECONNREFUSED]).await.kind, FailureKind::Connect);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_that_ends_long_after_its_deadline_was_not_the_hosts() {
-        let by = moment_in(Duration::from_secs(5));
+    async fn a_deadline_that_fires_far_too_late_is_not_counted_against_the_host() {
+        let deadline = instant_after(Duration::from_secs(5));
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert_eq!(too_slow(by, "connecting").kind, FailureKind::ConnectTimeout);
+        assert_eq!(deadline_failure(deadline, "connecting").kind, FailureKind::ConnectTimeout);
         tokio::time::advance(Duration::from_secs(20)).await;
-        assert_eq!(too_slow(by, "connecting").kind, FailureKind::Unsent);
+        assert_eq!(deadline_failure(deadline, "connecting").kind, FailureKind::Unsent);
     }
 }

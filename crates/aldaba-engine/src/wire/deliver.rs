@@ -1,17 +1,17 @@
-//! One request over one connection, whichever protocol it speaks.
+//! Sends one request over one connection, by HTTP/1.1 or HTTP/2.
 
-use super::connect::{self, in_time};
-use super::exchange::{Exchanged, Interrupted, exchange};
-use super::lines::Slot;
-use super::multiplex::{Line, StageCell};
-use super::pool::Loan;
-use super::progress::Stage;
-use super::queue::{Connecting, Given};
+use super::connect::{self, with_deadline};
+use super::http1::{ExchangeError, ExchangeResponse, exchange};
+use super::http2::{Http2Connection, StageCell};
+use super::pool::PooledStream;
+use super::pool::StreamPermit;
+use super::pool::{Assignment, ConnectPermit};
+use super::progress::ExchangeStage;
 use super::redirect::Hop;
 use super::route::Route;
-use super::stream::Stream;
-use super::target::Target;
-use super::{Inner, moment_in};
+use super::stream::WireStream;
+use super::target::WireTarget;
+use super::{WireState, instant_after};
 use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::Bytes;
@@ -19,159 +19,176 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How many shared connections one request may be given to, as long as it is certain that none of the
-/// former has been processed.
-const MOST_TRIES: usize = 3;
+/// How many shared connections one request may try, as long as it is certain that no earlier one processed
+/// it.
+const MAX_SHARED_ATTEMPTS: usize = 3;
 
-/// Where a request goes and by when.
-pub(super) struct Delivery<'a> {
+/// One request: its target and its deadlines.
+pub(super) struct HopDelivery<'a> {
     pub(super) hop: &'a Hop,
-    pub(super) target: &'a Target<'a>,
+    pub(super) target: &'a WireTarget<'a>,
     pub(super) timeouts: Timeouts,
-    /// It moves by what the request waited behind others of ours: that time is not the receiver's.
-    pub(super) end: Instant,
-    /// How long that was. It is at most as long as the policy's time to connect.
+    /// Extended by the time that the request waited in a queue of ours: that time is not the receiver's.
+    pub(super) deadline: Instant,
+    /// The time spent in that queue, at most the policy's connect timeout.
     pub(super) waited: Duration,
 }
 
-/// What was found or made for a request that would like HTTP/2.
-enum Way {
-    Shared(Slot),
+/// A connection for a request that prefers HTTP/2.
+enum PooledConnection {
+    Http2(StreamPermit),
     /// The receiver chose HTTP/1.1.
-    Alone(Loan),
+    Http1(PooledStream),
 }
 
-impl Delivery<'_> {
-    fn connected_by(&self) -> Instant {
-        self.end.min(moment_in(self.timeouts.connect))
+impl HopDelivery<'_> {
+    fn connect_deadline(&self) -> Instant {
+        self.deadline.min(instant_after(self.timeouts.connect))
     }
 
-    fn answered_by(&self) -> Instant {
-        self.end.min(moment_in(self.timeouts.answer))
+    fn answer_deadline(&self) -> Instant {
+        self.deadline.min(instant_after(self.timeouts.answer))
     }
 
-    /// Waits behind other requests, as long as the request would connect itself. `None`: for nothing.
-    async fn behind_others<T>(&mut self, waiting: impl Future<Output = T>) -> Option<T> {
-        let from = moment_in(Duration::ZERO);
-        let by = from + self.timeouts.connect.saturating_sub(self.waited);
-        let outcome = timeout_at(by, waiting).await;
-        let waited = moment_in(Duration::ZERO).saturating_duration_since(from);
+    /// Waits in a queue for at most what is left of the connect timeout. `None`: the time ran out.
+    async fn wait_in_queue<T>(&mut self, waiting: impl Future<Output = T>) -> Option<T> {
+        let from = instant_after(Duration::ZERO);
+        let deadline = from + self.timeouts.connect.saturating_sub(self.waited);
+        let outcome = timeout_at(deadline, waiting).await;
+        let waited = instant_after(Duration::ZERO).saturating_duration_since(from);
         self.waited += waited;
-        self.end += waited;
+        self.deadline += waited;
         outcome.ok()
     }
 }
 
-impl Inner {
+impl WireState {
     pub(super) async fn deliver(
         &self,
-        delivery: &mut Delivery<'_>,
+        delivery: &mut HopDelivery<'_>,
         body: Bytes,
-    ) -> Result<Exchanged, AttemptFailure> {
+    ) -> Result<ExchangeResponse, AttemptFailure> {
         let route = Route::of(delivery.hop, delivery.target);
         if route.http2 {
             return self.deliver_shared(delivery, body, &route).await;
         }
-        if let Some(waiting) = self.pool.take(&route) {
-            match self.over(waiting, delivery, body.clone(), &route).await {
-                // The receiver closed it in the very moment and has seen nothing of the request.
-                // This is the only case in which a second connection may carry it.
-                Err(Interrupted { unsent: true, .. }) => {}
+        if let Some(waiting) = self.http1_pool.take(&route) {
+            match self.exchange_http1(waiting, delivery, body.clone(), &route).await {
+                // The receiver closed it at the same moment and has seen nothing of the request. This is the
+                // only case in which a second connection may carry it.
+                Err(ExchangeError { unsent: true, .. }) => {}
                 Err(interrupted) => return Err(interrupted.failure),
                 Ok(exchanged) => return Ok(exchanged),
             }
         }
-        let fresh = self.pool.adopt(self.connect(delivery, false, delivery.connected_by()).await?);
-        let exchanged = self.over(fresh, delivery, body, &route).await;
+        let fresh = self.http1_pool.adopt(self.connect(delivery, false, delivery.connect_deadline()).await?);
+        let exchanged = self.exchange_http1(fresh, delivery, body, &route).await;
         exchanged.map_err(|interrupted| interrupted.failure)
     }
 
     async fn deliver_shared(
         &self,
-        delivery: &mut Delivery<'_>,
+        delivery: &mut HopDelivery<'_>,
         body: Bytes,
         route: &Route,
-    ) -> Result<Exchanged, AttemptFailure> {
+    ) -> Result<ExchangeResponse, AttemptFailure> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let result = match self.way(delivery, route).await? {
-                Way::Shared(slot) => self.along(&slot, delivery, body.clone()).await,
-                Way::Alone(loan) => self.over(loan, delivery, body.clone(), route).await,
+            let result = match self.pick_connection(delivery, route).await? {
+                PooledConnection::Http2(permit) => self.exchange_http2(&permit, delivery, body.clone()).await,
+                PooledConnection::Http1(pooled) => {
+                    self.exchange_http1(pooled, delivery, body.clone(), route).await
+                }
             };
             match result {
                 Ok(exchanged) => return Ok(exchanged),
-                Err(Interrupted { unsent: true, .. }) if tries < MOST_TRIES => {}
+                Err(ExchangeError { unsent: true, .. }) if tries < MAX_SHARED_ATTEMPTS => {}
                 Err(interrupted) => return Err(interrupted.failure),
             }
         }
     }
 
-    /// A connection for a request that would like HTTP/2. As few as are needed connect, the others wait and
-    /// share what they have made.
-    async fn way(&self, delivery: &mut Delivery<'_>, route: &Route) -> Result<Way, AttemptFailure> {
-        if let Some(slot) = self.lines.take(route) {
-            return Ok(Way::Shared(slot));
-        }
-        if self.lines.speaks_http1(route) {
-            return self.way_alone(delivery, route).await;
-        }
-        let mut joined = self.lines.join(route, delivery.timeouts.connect);
-        match delivery.behind_others(&mut joined.given).await {
-            Some(Ok(Given::Slot(slot))) => Ok(Way::Shared(slot)),
-            Some(Ok(Given::Connect(connecting))) => self.way_for_many(delivery, route, connecting).await,
-            Some(Ok(Given::Alone)) => self.way_alone(delivery, route).await,
-            Some(Ok(Given::Failed(failure))) => Err(failure),
-            // The receiver takes connections, and there were not enough of them: that is ours.
-            None if self.lines.has_moved(route, &joined) => Err(late(Stage::Queued)),
-            None => Err(connect::timed_out("connecting")),
-            // Nobody throws away who waits.
-            Some(Err(_)) => Err(late(Stage::Queued)),
-        }
-    }
-
-    /// The receiver has chosen HTTP/1.1 before.
-    async fn way_alone(&self, delivery: &Delivery<'_>, route: &Route) -> Result<Way, AttemptFailure> {
-        if let Some(waiting) = self.pool.take(route) {
-            return Ok(Way::Alone(waiting));
-        }
-        let by = delivery.connected_by();
-        let stream = self.connect(delivery, true, by).await?;
-        if !stream.is_http2() {
-            return Ok(Way::Alone(self.pool.adopt(stream)));
-        }
-        // It has changed its mind: what has been made can be shared.
-        let line = in_time(by, "the HTTP/2 handshake", Line::open(stream)).await?;
-        Ok(Way::Shared(self.lines.add(route, None, line)))
-    }
-
-    /// Makes a connection for those who wait as well, and tells them if that failed.
-    async fn way_for_many(
+    /// Picks a connection for a request that prefers HTTP/2. Only as many requests as necessary connect; the
+    /// others wait and share the result.
+    async fn pick_connection(
         &self,
-        delivery: &Delivery<'_>,
+        delivery: &mut HopDelivery<'_>,
         route: &Route,
-        connecting: Connecting,
-    ) -> Result<Way, AttemptFailure> {
-        let now = moment_in(Duration::ZERO);
-        let given = delivery.timeouts.connect.min(delivery.end.saturating_duration_since(now));
-        let by = now + given;
+    ) -> Result<PooledConnection, AttemptFailure> {
+        if let Some(permit) = self.http2_pool.take(route) {
+            return Ok(PooledConnection::Http2(permit));
+        }
+        if self.http2_pool.speaks_http1(route) {
+            return self.http1_connection(delivery, route).await;
+        }
+        let mut queued = self.http2_pool.join(route, delivery.timeouts.connect);
+        match delivery.wait_in_queue(&mut queued.assignment).await {
+            Some(Ok(Assignment::Http2(permit))) => Ok(PooledConnection::Http2(permit)),
+            Some(Ok(Assignment::Connect(connecting))) => {
+                self.connect_for_queue(delivery, route, connecting).await
+            }
+            Some(Ok(Assignment::Http1)) => self.http1_connection(delivery, route).await,
+            Some(Ok(Assignment::Failed(failure))) => Err(failure),
+            // The receiver accepts connections, but there were not enough of them: a local limit.
+            None if self.http2_pool.has_progressed(route, &queued) => {
+                Err(stage_timeout(ExchangeStage::Queued))
+            }
+            None => Err(connect::timed_out("connecting")),
+            // The pool answers every queued request, so this does not happen.
+            Some(Err(_)) => Err(stage_timeout(ExchangeStage::Queued)),
+        }
+    }
+
+    /// A connection to a receiver that chose HTTP/1.1 the last time.
+    async fn http1_connection(
+        &self,
+        delivery: &HopDelivery<'_>,
+        route: &Route,
+    ) -> Result<PooledConnection, AttemptFailure> {
+        if let Some(waiting) = self.http1_pool.take(route) {
+            return Ok(PooledConnection::Http1(waiting));
+        }
+        let deadline = delivery.connect_deadline();
+        let stream = self.connect(delivery, true, deadline).await?;
+        if !stream.is_http2() {
+            return Ok(PooledConnection::Http1(self.http1_pool.adopt(stream)));
+        }
+        // The receiver now chooses HTTP/2, so the connection can be shared.
+        let connection =
+            with_deadline(deadline, "the HTTP/2 handshake", Http2Connection::open(stream)).await?;
+        Ok(PooledConnection::Http2(self.http2_pool.add(route, None, connection)))
+    }
+
+    /// Opens a connection that queued requests share, and reports a failure to them.
+    async fn connect_for_queue(
+        &self,
+        delivery: &HopDelivery<'_>,
+        route: &Route,
+        connecting: ConnectPermit,
+    ) -> Result<PooledConnection, AttemptFailure> {
+        let now = instant_after(Duration::ZERO);
+        let time_given = delivery.timeouts.connect.min(delivery.deadline.saturating_duration_since(now));
+        let deadline = now + time_given;
         let made = async {
-            let stream = self.connect(delivery, true, by).await?;
+            let stream = self.connect(delivery, true, deadline).await?;
             if !stream.is_http2() {
                 return Ok(Err(stream));
             }
-            in_time(by, "the HTTP/2 handshake", Line::open(stream)).await.map(Ok)
+            with_deadline(deadline, "the HTTP/2 handshake", Http2Connection::open(stream)).await.map(Ok)
         };
         match made.await {
-            Ok(Ok(line)) => Ok(Way::Shared(self.lines.add(route, Some(connecting), line))),
+            Ok(Ok(connection)) => {
+                Ok(PooledConnection::Http2(self.http2_pool.add(route, Some(connecting), connection)))
+            }
             Ok(Err(stream)) => {
-                self.lines.note_http1(route);
-                // Those who wait need not wait any longer.
+                self.http2_pool.note_http1(route);
+                // Queued requests need not wait any longer.
                 drop(connecting);
-                Ok(Way::Alone(self.pool.adopt(stream)))
+                Ok(PooledConnection::Http1(self.http1_pool.adopt(stream)))
             }
             Err(failure) => {
-                connecting.failed(&failure, given);
+                connecting.failed(&failure, time_given);
                 Err(failure)
             }
         }
@@ -179,68 +196,68 @@ impl Inner {
 
     async fn connect(
         &self,
-        delivery: &Delivery<'_>,
+        delivery: &HopDelivery<'_>,
         http2: bool,
-        by: Instant,
-    ) -> Result<Stream, AttemptFailure> {
+        deadline: Instant,
+    ) -> Result<WireStream, AttemptFailure> {
         let identity = delivery.hop.identity.as_deref();
-        let stream = self.connector.connect(delivery.target, http2, identity, by).await;
-        if stream.as_ref().is_err_and(connect::is_shortage) {
-            // The idle ones are ours to give.
-            self.pool.clear();
-            self.lines.clear();
+        let stream = self.connector.connect(delivery.target, http2, identity, deadline).await;
+        if stream.as_ref().is_err_and(connect::is_local_exhaustion) {
+            // Idle connections hold sockets that the new one needs.
+            self.http1_pool.clear();
+            self.http2_pool.clear();
         }
         stream
     }
 
-    /// Over a connection that others use as well.
-    async fn along(
+    /// Sends over a shared HTTP/2 connection.
+    async fn exchange_http2(
         &self,
-        slot: &Slot,
-        delivery: &Delivery<'_>,
+        permit: &StreamPermit,
+        delivery: &HopDelivery<'_>,
         body: Bytes,
-    ) -> Result<Exchanged, Interrupted> {
+    ) -> Result<ExchangeResponse, ExchangeError> {
         let stage = StageCell::default();
-        let exchange = slot.line.exchange(delivery.hop.http2_head(body.len())?, body, &stage);
-        match timeout_at(delivery.answered_by(), exchange).await {
+        let exchange = permit.connection.exchange(delivery.hop.http2_head(body.len())?, body, &stage);
+        match timeout_at(delivery.answer_deadline(), exchange).await {
             Ok(Ok(exchanged)) => Ok(exchanged),
             Ok(Err(interrupted)) => {
-                if interrupted.unsent || interrupted.hostile || !slot.line.is_open() {
-                    slot.retire();
+                if interrupted.unsent || interrupted.hostile || !permit.connection.is_open() {
+                    permit.retire();
                 }
                 Err(interrupted)
             }
             Err(_) => {
-                // Perhaps the way to the receiver is dead: the next request finds out on a new one.
-                slot.retire();
-                Err(late(stage.get()).into())
+                // The connection may be dead: the next request opens a new one.
+                permit.retire();
+                Err(stage_timeout(stage.get()).into())
             }
         }
     }
 
-    /// Over a connection of its own.
-    async fn over(
+    /// Sends over an HTTP/1.1 connection that this request has for itself.
+    async fn exchange_http1(
         &self,
-        loan: Loan,
-        delivery: &Delivery<'_>,
+        pooled: PooledStream,
+        delivery: &HopDelivery<'_>,
         body: Bytes,
         route: &Route,
-    ) -> Result<Exchanged, Interrupted> {
-        let Loan { stream, born } = loan;
+    ) -> Result<ExchangeResponse, ExchangeError> {
+        let PooledStream { stream, created_tick } = pooled;
         let progress = Arc::clone(stream.progress());
         let exchange = exchange(stream, delivery.hop.request(body)?);
-        let mut exchanged = match timeout_at(delivery.answered_by(), exchange).await {
+        let mut exchanged = match timeout_at(delivery.answer_deadline(), exchange).await {
             Ok(exchanged) => exchanged?,
-            Err(_) => return Err(late(progress.stage()).into()),
+            Err(_) => return Err(stage_timeout(progress.stage()).into()),
         };
         if let Some(stream) = exchanged.reusable.take() {
-            self.pool.put_back(route.clone(), Loan { stream, born });
+            self.http1_pool.put_back(route.clone(), PooledStream { stream, created_tick });
         }
         Ok(exchanged)
     }
 }
 
-fn late(stage: Stage) -> AttemptFailure {
-    let kind = if stage == Stage::Queued { FailureKind::Unsent } else { FailureKind::Timeout };
-    AttemptFailure { kind, detail: stage.late().into() }
+fn stage_timeout(stage: ExchangeStage) -> AttemptFailure {
+    let kind = if stage == ExchangeStage::Queued { FailureKind::Unsent } else { FailureKind::Timeout };
+    AttemptFailure { kind, detail: stage.timeout_detail().into() }
 }

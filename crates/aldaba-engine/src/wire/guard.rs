@@ -2,11 +2,10 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The one guard of every path that can send: which addresses may be talked to. How URLs are judged
-/// by it is in `target.rs`.
+/// Decides which addresses may be contacted, for every path that sends. `target.rs` applies it to URLs.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// What the operator allows although it is forbidden by default.
+    /// Networks that the operator allows in addition.
     allowed: Arc<[IpNet]>,
 }
 
@@ -21,7 +20,7 @@ impl Guard {
     }
 }
 
-/// Where a packet to this address ends up: some IPv6 addresses are only envelopes of an IPv4 one.
+/// The effective destination: some IPv6 addresses embed an IPv4 address.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if NAT64.contains(&v6) => {
@@ -58,12 +57,12 @@ const V4_FORBIDDEN: [Ipv4Net; 16] = [
     v4([240, 0, 0, 0], 4),      // reserved, and broadcast
 ];
 
-/// Only this eighth of IPv6 is given out as global unicast. All that lies outside is forbidden:
-/// loopback, mapped, compatible and SIIT forms, `64:ff9b:1::/48`, `100::/64`, `5f00::/16`, unique
-/// local, link-local, site-local and multicast addresses, and whatever is invented next.
+/// Only this eighth of IPv6 is assigned as global unicast. Everything outside is forbidden: loopback,
+/// mapped, compatible and SIIT forms, `64:ff9b:1::/48`, `100::/64`, `5f00::/16`, unique local, link-local,
+/// site-local and multicast addresses, and future assignments.
 const V6_GLOBAL: Ipv6Net = v6([0x2000, 0, 0], 3);
 
-/// What is special inside of it.
+/// Special-purpose ranges inside it.
 const V6_FORBIDDEN: [Ipv6Net; 4] = [
     v6([0x2001, 0, 0], 23),      // protocol assignments: Teredo, ORCHID, benchmarks
     v6([0x2001, 0x0db8, 0], 32), // documentation

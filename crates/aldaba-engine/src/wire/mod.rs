@@ -1,42 +1,32 @@
-//! The way out: one guarded, bounded HTTP request.
+//! The HTTP client for deliveries: one guarded, bounded request per attempt.
 //!
-//! `guard` and `target` judge, `resolve`, `connect`, `proxy` and `tls` reach the receiver. `deliver`
-//! picks the connection: `pool` keeps those of HTTP/1.1 for the next request, which `exchange` speaks;
-//! `lines` shares those of HTTP/2, which `multiplex` speaks, and `queue` has those who wait for one. `progress` bounds
-//! what a receiver may send, and knows what a request waited for. `shortage` tells our own errors from the network's.
-//! `redirect` follows where a policy wants it.
+//! `guard` and `target` check URLs and addresses. `dns`, `connect`, `proxy` and `tls` open the connection.
+//! `deliver` chooses one: `pool` keeps idle HTTP/1.1 connections (`http1`) and shares HTTP/2 ones (`http2`),
+//! with a queue for requests that wait. `progress` limits what a receiver may send and tracks the stage of a
+//! request. `connect_error` separates local errors from network errors. `redirect` follows redirects where
+//! the policy allows them.
 
-mod certificate;
 mod connect;
+mod connect_error;
 mod deliver;
-mod exchange;
+mod dns;
 mod guard;
-mod identity;
-mod lines;
-mod multiplex;
-mod places;
+mod http1;
+mod http2;
 mod pool;
 mod progress;
 mod proxy;
-mod queue;
 mod redirect;
-mod resolve;
-mod root_query;
-mod roots;
 mod route;
-mod shortage;
 mod stream;
 mod target;
-mod ticks;
 mod tls;
 
 pub use guard::Guard;
-pub use identity::{Identity, IdentityError};
 pub use pool::PoolLimits;
-pub use proxy::{EgressProxy, ProxyRefused};
-pub use roots::{RootsError, read_roots};
-pub use target::{Credentials, TargetUrl, UrlRefused};
-pub use tls::client_tls;
+pub use proxy::{EgressProxy, ProxyUrlError};
+pub use target::{BasicCredentials, TargetUrl, UrlError};
+pub use tls::{Identity, IdentityError, RootsError, client_tls, read_roots};
 
 use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
 use crate::housekeeping::background::Background;
@@ -44,34 +34,31 @@ use aldaba_delivery::policy::Timeouts;
 use aldaba_delivery::{AttemptFailure, FailureKind, Outcome};
 use bytes::Bytes;
 use connect::Connector;
-use deliver::Delivery;
-use exchange::Exchanged;
+use deliver::HopDelivery;
+use dns::Resolver;
+use http1::ExchangeResponse;
 use ipnet::IpNet;
-use lines::Lines;
-use places::Places;
-use pool::Pool;
+use pool::{Http1Pool, Http2Pool, IdleLimit, Supervisor};
 use proxy::Proxy;
 use redirect::Hop;
-use resolve::Resolver;
 pub use rustls::pki_types::{CertificateDer, ServerName};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use ticks::Supervisor;
 use tls::Tls;
 use tokio::time::{Instant, sleep};
 
 #[derive(Clone, Debug, Default)]
 pub struct WireOptions {
-    /// Networks that may be reached although they are private, local or reserved.
+    /// Private, local or reserved networks that requests may reach.
     pub allow_networks: Vec<IpNet>,
-    /// Name servers to ask; `None`: those of the system.
+    /// Name servers to query; `None`: those of the system.
     pub name_servers: Option<Vec<SocketAddr>>,
-    /// Issuers of certificates that are trusted besides the public ones.
+    /// Root certificates that are trusted in addition to the public ones.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// Through which all connections are made.
+    /// The proxy for all connections.
     pub egress_proxy: Option<EgressProxy>,
     pub pool: PoolLimits,
 }
@@ -86,16 +73,16 @@ pub enum WireError {
     Tls(String),
 }
 
-/// The transport of the server. It obeys no proxy of the environment, only the one that the operator
-/// has named, and tells that one the address that the guard has judged.
+/// The transport of the server. It ignores proxies of the environment and uses only the configured egress
+/// proxy, which receives checked addresses and never names.
 #[derive(Clone)]
-pub struct Wire(Arc<Inner>);
+pub struct Wire(Arc<WireState>);
 
-struct Inner {
+struct WireState {
     connector: Connector,
-    pool: Pool,
-    lines: Lines,
-    places: Arc<Places>,
+    http1_pool: Http1Pool,
+    http2_pool: Http2Pool,
+    idle_limit: Arc<IdleLimit>,
     supervisor: Supervisor,
 }
 
@@ -107,32 +94,32 @@ impl Wire {
             tls: Tls::new(options.extra_roots)?,
             proxy: options.egress_proxy.map(Proxy::new),
         };
-        let places = Places::new(options.pool.idle_overall);
+        let idle_limit = IdleLimit::new(options.pool.idle_overall);
         let supervisor = Supervisor::default();
-        let pool = Pool::new(options.pool, Arc::clone(&places), Arc::clone(&supervisor));
-        let lines = Lines::new(options.pool, Arc::clone(&places), Arc::clone(&supervisor));
-        Ok(Self(Arc::new(Inner { connector, pool, lines, places, supervisor })))
+        let http1_pool = Http1Pool::new(options.pool, Arc::clone(&idle_limit), Arc::clone(&supervisor));
+        let http2_pool = Http2Pool::new(options.pool, Arc::clone(&idle_limit), Arc::clone(&supervisor));
+        Ok(Self(Arc::new(WireState { connector, http1_pool, http2_pool, idle_limit, supervisor })))
     }
 
-    /// Names who is told when one of its tasks panics. Only the first call counts.
+    /// Sets where panics of background tasks are reported. Only the first call counts.
     pub(crate) fn supervise_with(&self, background: Background) {
         let _ = self.0.supervisor.set(background);
     }
 
-    /// The guard that every request passes, for judging URLs before they are stored.
+    /// The guard of every request, for checking URLs before they are stored.
     pub fn guard(&self) -> Guard {
         self.0.connector.guard.clone()
     }
 
-    /// How many connections wait for their next request.
+    /// The number of idle connections.
     pub fn idle_connections(&self) -> usize {
-        self.0.places.taken()
+        self.0.idle_limit.in_use()
     }
 
-    /// Closes all connections that wait. Requests under way go on to their end.
+    /// Closes all idle connections. Requests in flight finish.
     pub fn shutdown(&self) {
-        self.0.pool.clear();
-        self.0.lines.clear();
+        self.0.http1_pool.clear();
+        self.0.http2_pool.clear();
     }
 }
 
@@ -149,19 +136,19 @@ impl fmt::Debug for Wire {
     }
 }
 
-impl Inner {
-    /// The whole path of an attempt, redirects included.
+impl WireState {
+    /// Sends an attempt and follows its redirects.
     async fn send(&self, request: WireRequest) -> WireResponse {
         let timeouts = request.timeouts;
-        let mut end = moment_in(timeouts.total);
+        let mut deadline = instant_after(timeouts.total);
         let mut hop = Hop::first(request);
         loop {
-            let body = hop.lend_body();
-            let exchanged = match self.follow(&hop, body, timeouts, &mut end).await {
+            let body = hop.take_body();
+            let exchanged = match self.send_hop(&hop, body, timeouts, &mut deadline).await {
                 Ok(exchanged) => exchanged,
                 Err(failure) => return failed(failure),
             };
-            match hop.onward(&exchanged) {
+            match hop.next_hop(&exchanged) {
                 Ok(Some(next)) => hop = next,
                 Ok(None) => {
                     return WireResponse {
@@ -174,29 +161,35 @@ impl Inner {
         }
     }
 
-    async fn follow(
+    async fn send_hop(
         &self,
         hop: &Hop,
         body: Bytes,
         timeouts: Timeouts,
-        end: &mut Instant,
-    ) -> Result<Exchanged, AttemptFailure> {
-        let exchanged = match self.connector.guard.judge(&hop.url) {
+        deadline: &mut Instant,
+    ) -> Result<ExchangeResponse, AttemptFailure> {
+        let exchanged = match self.connector.guard.check_url(&hop.url) {
             Ok(target) => {
-                let mut delivery =
-                    Delivery { hop, target: &target, timeouts, end: *end, waited: Duration::ZERO };
+                let mut delivery = HopDelivery {
+                    hop,
+                    target: &target,
+                    timeouts,
+                    deadline: *deadline,
+                    waited: Duration::ZERO,
+                };
                 let exchanged = self.deliver(&mut delivery, body).await;
-                *end = delivery.end;
+                *deadline = delivery.deadline;
                 exchanged
             }
             Err(refused) => Err(refusal(&refused)),
         };
-        exchanged.map_err(|failure| if hop.at_home { failure } else { away(&failure) })
+        exchanged
+            .map_err(|failure| if hop.on_original_origin { failure } else { attribute_to_redirect(&failure) })
     }
 }
 
-/// A moment on the clock of tokio's timers, which stands still where a test has paused it.
-fn moment_in(duration: Duration) -> Instant {
+/// An instant on the clock of tokio's timers, which tests can pause.
+fn instant_after(duration: Duration) -> Instant {
     sleep(duration).deadline()
 }
 
@@ -204,21 +197,20 @@ fn failed(failure: AttemptFailure) -> WireResponse {
     WireResponse { outcome: Outcome::Failed(failure), body: Bytes::new() }
 }
 
-fn refusal(refused: &UrlRefused) -> AttemptFailure {
+fn refusal(refused: &UrlError) -> AttemptFailure {
     let kind = match refused {
-        UrlRefused::Forbidden => return connect::forbidden(),
-        // The endpoint's own URL has been read before it was stored; this one came in a redirect.
-        UrlRefused::Unreadable(_) => FailureKind::Malformed,
-        // Endpoints may have one that were made before it was refused.
-        UrlRefused::HostName => FailureKind::Dns,
+        UrlError::Forbidden => return connect::forbidden(),
+        // The endpoint's own URL was parsed before it was stored; this one came from a redirect.
+        UrlError::Unreadable(_) => FailureKind::Malformed,
+        // Older endpoints may have one that was stored before the check existed.
+        UrlError::HostName => FailureKind::Dns,
         _ => FailureKind::TargetForbidden,
     };
     AttemptFailure { kind, detail: refused.to_string().into() }
 }
 
-/// Where a redirect leads is another host; what happens there must not be held against the
-/// endpoint's own.
-fn away(failure: &AttemptFailure) -> AttemptFailure {
+/// A redirect leads to another host. Its failures must not count against the endpoint's own host.
+fn attribute_to_redirect(failure: &AttemptFailure) -> AttemptFailure {
     let kind = match failure.kind {
         FailureKind::Dns | FailureKind::Connect | FailureKind::Tls => FailureKind::Broken,
         FailureKind::ConnectTimeout => FailureKind::Timeout,

@@ -1,58 +1,58 @@
-//! How far an answer has come, and how much of it may still come.
+//! Tracks the stage of a request and limits what the receiver may send.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The most interim heads (1xx) before the final one.
 pub(super) const MAX_INTERIM_HEADS: usize = 16;
 
-/// The most bytes that a receiver may send before the connection is ready for a request: the TLS handshake.
+/// The most bytes that a receiver may send before the first request: the TLS handshake.
 const MAX_HANDSHAKE_BYTES: usize = 256 * 1024;
 
-/// The most bytes before the final head is complete, interim heads included.
+/// The most bytes until the final head is complete, interim heads included.
 const MAX_HEAD_PHASE_BYTES: usize = 128 * 1024;
 
-/// The most bytes after the head. 16 KiB of body are kept, which even in chunks of one byte take 96 KiB.
+/// The most bytes after the head. Of the body 16 KiB are kept, which take 96 KiB in chunks of one byte.
 const MAX_BODY_PHASE_BYTES: usize = 256 * 1024;
 
-/// The most chunks or frames of a body that are read: each takes about the same time, be it a byte or kilobytes.
+/// The most chunks or frames of a body that are read. Each costs about the same time, whatever its size.
 pub(super) const MAX_BODY_FRAMES: usize = 2048;
 
-/// What the wire knows of the request that is under way on a connection. It is shared with the socket,
-/// which lies inside of a protocol library while the request runs.
+/// The progress of the request on a connection. It is shared with the socket, which the protocol library
+/// owns during a request.
 #[derive(Debug)]
-pub(super) struct Progress {
-    /// Bytes that the receiver may still send. At zero every further read fails.
+pub(super) struct ExchangeProgress {
+    /// Bytes that the receiver may still send. At zero every read fails.
     allowance: AtomicUsize,
     interim_heads: AtomicUsize,
-    /// Any byte of an answer has come. Records of TLS that carry none do not count.
-    heard: AtomicBool,
-    /// The receiver does not take what is written.
+    /// A byte of a response was received. TLS records without data do not count.
+    response_begun: AtomicBool,
+    /// The receiver does not accept what is written.
     write_blocked: AtomicBool,
     head_complete: AtomicBool,
 }
 
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// For its turn on a shared connection: nothing of it has left.
+pub(super) enum ExchangeStage {
+    /// A stream on a shared connection. Nothing was sent.
     Queued,
-    /// For the receiver to take all of it.
+    /// The receiver accepting the whole request.
     Sending,
-    /// For the first byte of the answer.
+    /// The first byte of the response.
     Answer,
-    /// For the rest of the head.
+    /// The rest of the head.
     Head,
-    /// For the final head, after interim ones.
+    /// The final head, after interim ones.
     FinalHead,
-    /// For the rest of the body.
+    /// The rest of the body.
     Body,
 }
 
-impl Stage {
-    /// What a timeout in this stage says.
-    pub(super) fn late(self) -> &'static str {
+impl ExchangeStage {
+    /// The error detail of a timeout in this stage.
+    pub(super) fn timeout_detail(self) -> &'static str {
         match self {
-            Self::Queued => "waited too long for a place on a shared connection",
+            Self::Queued => "waited too long for a stream on a shared connection",
             Self::Sending => "the receiver did not take the whole request in time",
             Self::Answer => "no answer came in time",
             Self::Head => "the response head was not complete in time",
@@ -62,24 +62,24 @@ impl Stage {
     }
 }
 
-impl Default for Progress {
+impl Default for ExchangeProgress {
     fn default() -> Self {
         Self {
             allowance: AtomicUsize::new(MAX_HANDSHAKE_BYTES),
             interim_heads: AtomicUsize::new(0),
-            heard: AtomicBool::new(false),
+            response_begun: AtomicBool::new(false),
             write_blocked: AtomicBool::new(false),
             head_complete: AtomicBool::new(false),
         }
     }
 }
 
-impl Progress {
-    /// A request begins.
+impl ExchangeProgress {
+    /// Resets everything for a new request.
     pub(super) fn start(&self) {
         self.allowance.store(MAX_HEAD_PHASE_BYTES, Ordering::Relaxed);
         self.interim_heads.store(0, Ordering::Relaxed);
-        for flag in [&self.heard, &self.write_blocked, &self.head_complete] {
+        for flag in [&self.response_begun, &self.write_blocked, &self.head_complete] {
             flag.store(false, Ordering::Relaxed);
         }
     }
@@ -90,51 +90,51 @@ impl Progress {
         self.allowance.store(MAX_BODY_PHASE_BYTES, Ordering::Relaxed);
     }
 
-    /// Lets the receiver send at least so much more.
+    /// Lets the receiver send at least this many more bytes.
     pub(super) fn allow(&self, bytes: usize) {
         self.allowance.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn spend(&self, bytes: usize) {
+    pub(super) fn consume(&self, bytes: usize) {
         let less = |left: usize| Some(left.saturating_sub(bytes));
         let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Whether the receiver has sent more than it may.
-    pub(super) fn is_spent(&self) -> bool {
+    /// Whether the receiver used up its allowance.
+    pub(super) fn is_exhausted(&self) -> bool {
         self.allowance.load(Ordering::Relaxed) == 0
     }
 
-    /// An interim head came. Past the limit nothing more is read.
+    /// Counts an interim head. Past the limit nothing more is read.
     pub(super) fn note_interim_head(&self) {
         if self.interim_heads.fetch_add(1, Ordering::Relaxed) >= MAX_INTERIM_HEADS {
             self.allowance.store(0, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn note_heard(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    pub(super) fn note_response_bytes(&self) {
+        self.response_begun.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn has_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
+    pub(super) fn has_response_bytes(&self) -> bool {
+        self.response_begun.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_write(&self, blocked: bool) {
         self.write_blocked.store(blocked, Ordering::Relaxed);
     }
 
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn stage(&self) -> ExchangeStage {
         if self.head_complete.load(Ordering::Relaxed) {
-            Stage::Body
+            ExchangeStage::Body
         } else if self.interim_heads.load(Ordering::Relaxed) > 0 {
-            Stage::FinalHead
-        } else if self.has_heard() {
-            Stage::Head
+            ExchangeStage::FinalHead
+        } else if self.has_response_bytes() {
+            ExchangeStage::Head
         } else if self.write_blocked.load(Ordering::Relaxed) {
-            Stage::Sending
+            ExchangeStage::Sending
         } else {
-            Stage::Answer
+            ExchangeStage::Answer
         }
     }
 }

@@ -1,6 +1,6 @@
-use super::exchange::Exchanged;
-use super::identity::Identity;
+use super::http1::ExchangeResponse;
 use super::target::request_target;
+use super::tls::Identity;
 use crate::delivering::WireRequest;
 use aldaba_delivery::policy::Redirects;
 use aldaba_delivery::{AttemptFailure, FailureKind};
@@ -14,8 +14,8 @@ use http_body_util::Full;
 use std::sync::Arc;
 use url::{Position, Url};
 
-/// What is meant for one origin only.
-const FOR_THE_ORIGIN: [HeaderName; 5] = [
+/// Headers that are sent to one origin only.
+const ORIGIN_HEADERS: [HeaderName; 5] = [
     AUTHORIZATION,
     PROXY_AUTHORIZATION,
     COOKIE,
@@ -23,8 +23,8 @@ const FOR_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("x-auth-token"),
 ];
 
-/// What HTTP/2 forbids in a request: it speaks of one connection, or says twice what it says already.
-const ABOUT_THE_CONNECTION: [HeaderName; 8] = [
+/// Headers that HTTP/2 forbids in a request.
+const CONNECTION_HEADERS: [HeaderName; 8] = [
     CONNECTION,
     HOST,
     TE,
@@ -35,44 +35,44 @@ const ABOUT_THE_CONNECTION: [HeaderName; 8] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Without what is meant for the first origin alone: all that the endpoint's owner has added.
-fn for_another_origin(headers: &HeaderMap) -> HeaderMap {
+/// The headers without those for the first origin: everything that the endpoint's owner added.
+fn without_origin_headers(headers: &HeaderMap) -> HeaderMap {
     let kept =
-        |(name, value): &(&HeaderName, &HeaderValue)| !value.is_sensitive() && !FOR_THE_ORIGIN.contains(name);
+        |(name, value): &(&HeaderName, &HeaderValue)| !value.is_sensitive() && !ORIGIN_HEADERS.contains(name);
     headers.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// One request of possibly several: the endpoint's own, then one for each redirect.
+/// One request: the endpoint's own, or one per redirect.
 pub(super) struct Hop {
     pub(super) url: Arc<Url>,
     pub(super) headers: HeaderMap,
     body: Bytes,
-    /// How many redirects may still be followed; `None` if they are answers like any other.
-    left: Option<u8>,
-    /// Whether the request still goes to the origin that the endpoint names.
-    pub(super) at_home: bool,
+    /// Redirects that may still be followed. `None`: redirects are ordinary responses.
+    redirects_left: Option<u8>,
+    /// Whether the request still goes to the endpoint's origin.
+    pub(super) on_original_origin: bool,
     pub(super) http2: bool,
-    /// For the origin that the endpoint names, and no other.
+    /// Sent to the endpoint's origin only.
     pub(super) identity: Option<Arc<Identity>>,
 }
 
 impl Hop {
     pub(super) fn first(request: WireRequest) -> Self {
         let WireRequest { url, headers, body, timeouts: _, redirects, http2, identity } = request;
-        let left = match redirects {
+        let redirects_left = match redirects {
             Redirects::Follow { hops } => Some(hops),
             Redirects::Fail | Redirects::TakeAsSuccess => None,
         };
-        Self { url, headers, body, left, at_home: true, http2, identity }
+        Self { url, headers, body, redirects_left, on_original_origin: true, http2, identity }
     }
 
-    /// The body, for this request. It is kept here only if there may be another: so what it takes in
-    /// memory is free as soon as it is written, and not when an answer comes.
-    pub(super) fn lend_body(&mut self) -> Bytes {
-        if self.left.is_some() { self.body.clone() } else { std::mem::take(&mut self.body) }
+    /// Takes the body for this request. A copy is kept only if a redirect may follow, so its memory is
+    /// otherwise free as soon as it is written.
+    pub(super) fn take_body(&mut self) -> Bytes {
+        if self.redirects_left.is_some() { self.body.clone() } else { std::mem::take(&mut self.body) }
     }
 
-    /// As HTTP/1.1 writes it.
+    /// The request in HTTP/1.1 form.
     pub(super) fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, AttemptFailure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let host = HeaderValue::from_str(self.authority()).map_err(|error| unusable(error.to_string()))?;
@@ -86,8 +86,8 @@ impl Hop {
         Ok(request)
     }
 
-    /// As HTTP/2 writes it: the host is part of the target, and nothing is said about the connection.
-    /// The body goes separately.
+    /// The request head in HTTP/2 form: the host is part of the target, and headers about the connection are
+    /// left out. The body is sent separately.
     pub(super) fn http2_head(&self, length: usize) -> Result<Request<()>, AttemptFailure> {
         let target = request_target(&self.url).map_err(|error| unusable(error.to_string()))?;
         let uri =
@@ -96,7 +96,7 @@ impl Hop {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri.build().map_err(|error| unusable(error.to_string()))?;
         *request.headers_mut() = self.headers.clone();
-        for name in ABOUT_THE_CONNECTION {
+        for name in CONNECTION_HEADERS {
             request.headers_mut().remove(name);
         }
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -107,14 +107,14 @@ impl Hop {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Where the answer sends this request, if it is to be followed there.
-    pub(super) fn onward(&mut self, exchanged: &Exchanged) -> Result<Option<Self>, AttemptFailure> {
-        let (Some(left), 301 | 302 | 303 | 307 | 308, Some(location)) =
-            (self.left, exchanged.answer.status, &exchanged.location)
+    /// The next hop, if the response is a redirect that is followed.
+    pub(super) fn next_hop(&mut self, exchanged: &ExchangeResponse) -> Result<Option<Self>, AttemptFailure> {
+        let (Some(redirects_left), 301 | 302 | 303 | 307 | 308, Some(location)) =
+            (self.redirects_left, exchanged.answer.status, &exchanged.location)
         else {
             return Ok(None);
         };
-        let Some(left) = left.checked_sub(1) else {
+        let Some(redirects_left) = redirects_left.checked_sub(1) else {
             return Err(AttemptFailure {
                 kind: FailureKind::TooManyRedirects,
                 detail: "too many redirects, or a loop of them".into(),
@@ -126,15 +126,15 @@ impl Hop {
         let mut identity = self.identity.take();
         if !same_origin {
             identity = None;
-            headers = for_another_origin(&headers);
+            headers = without_origin_headers(&headers);
         }
         let body = self.body.clone();
         Ok(Some(Self {
             url: Arc::new(url),
             headers,
             body,
-            left: Some(left),
-            at_home: self.at_home && same_origin,
+            redirects_left: Some(redirects_left),
+            on_original_origin: self.on_original_origin && same_origin,
             http2: self.http2,
             identity,
         }))
@@ -145,10 +145,10 @@ impl Hop {
         let Some(mut url) = url.filter(|url| request_target(url).is_ok()) else {
             return Err(AttemptFailure {
                 kind: FailureKind::Malformed,
-                detail: "the redirect's location is no URL".into(),
+                detail: "the redirect's location is not a URL".into(),
             });
         };
-        // Whatever another host writes there, it is no secret of this endpoint.
+        // Credentials that another host puts into a URL are not this endpoint's.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_fragment(None);

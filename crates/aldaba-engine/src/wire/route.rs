@@ -1,10 +1,10 @@
-use super::identity::Fingerprint;
 use super::redirect::Hop;
-use super::target::Target;
+use super::target::WireTarget;
+use super::tls::Fingerprint;
 use aldaba_delivery::Origin;
 
-/// Which requests may use each other's connections: the same origin, the same client certificate (or
-/// none), and the same wish for HTTP/2.
+/// Identifies requests that may share connections: same origin, same client certificate (or none), same
+/// preference for HTTP/2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Route {
     origin: Origin,
@@ -13,7 +13,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    pub(super) fn of(hop: &Hop, target: &Target<'_>) -> Self {
+    pub(super) fn of(hop: &Hop, target: &WireTarget<'_>) -> Self {
         let identity = hop.identity.as_ref().filter(|_| target.secure).map(|identity| identity.chain());
         Self { origin: target.origin.clone(), identity, http2: hop.http2 && target.secure }
     }

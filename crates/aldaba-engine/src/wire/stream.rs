@@ -1,4 +1,4 @@
-use super::progress::Progress;
+use super::progress::ExchangeProgress;
 use socket2::SockRef;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -9,25 +9,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// The most bytes that one connection reads before the other tasks of its thread get their turn. The runtime
-/// itself counts reads and not bytes: 128 of them are megabytes from a receiver that never stops.
+/// The most bytes that one connection reads before it yields to other tasks. The runtime counts reads, not
+/// bytes: 128 reads can be megabytes.
 const MAX_BURST_BYTES: usize = 64 * 1024;
 
-/// A TCP connection that knows whether anything has passed over it: a request of which no byte has
-/// left may be sent over another connection, any other may not. It reads no more than the request under way
-/// allows, and no more at once than its share.
+/// A TCP connection that tracks whether anything was written: only a request without a sent byte may move to
+/// another connection. It limits what is read per request and per poll.
 #[derive(Debug)]
 pub(super) struct Socket {
     tcp: TcpStream,
     has_written: bool,
-    /// Bytes read since the socket was last found empty, or gave way.
+    /// Bytes read since the socket was last empty, or yielded.
     burst: usize,
-    progress: Arc<Progress>,
+    progress: Arc<ExchangeProgress>,
 }
 
 /// A connection to a receiver.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum WireStream {
     Plain(Socket),
     Tls(Box<TlsStream<Socket>>),
 }
@@ -38,15 +37,15 @@ impl Socket {
     }
 }
 
-impl Stream {
-    /// Forgets what has passed so far: from here on the next request counts.
-    pub(super) fn start_afresh(&mut self) {
+impl WireStream {
+    /// Resets the counters for the next request.
+    pub(super) fn begin_request(&mut self) {
         let socket = self.socket_mut();
         socket.has_written = false;
         socket.progress.start();
     }
 
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+    pub(super) fn progress(&self) -> &Arc<ExchangeProgress> {
         &self.socket().progress
     }
 
@@ -54,10 +53,10 @@ impl Stream {
         self.socket().has_written
     }
 
-    /// Whether the receiver has left the connection alone since the last answer. It asks the kernel,
-    /// because the runtime may not yet have been told that the other side has closed. Bytes that
-    /// nobody asked for make a connection as useless as its end.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether nothing arrived since the last response. It asks the kernel, because the runtime may not yet
+    /// know that the receiver closed the connection. Unexpected bytes make a connection as unusable as a
+    /// close.
+    pub(super) fn is_idle(&self) -> bool {
         let peeked = SockRef::from(&self.socket().tcp).peek(&mut [MaybeUninit::uninit()]);
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -91,7 +90,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.progress.is_spent() {
+        if self.progress.is_exhausted() {
             return Poll::Ready(Err(io::Error::other("the receiver sent more than an answer may have")));
         }
         if self.burst >= MAX_BURST_BYTES {
@@ -106,7 +105,7 @@ impl AsyncRead for Socket {
         };
         let read = buf.filled().len() - before;
         self.burst += read;
-        self.progress.spend(read);
+        self.progress.consume(read);
         Poll::Ready(result)
     }
 }
@@ -145,7 +144,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for WireStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
         let before = buf.filled().len();
@@ -154,13 +153,13 @@ impl AsyncRead for Stream {
             Self::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
         };
         if buf.filled().len() > before {
-            stream.progress().note_heard();
+            stream.progress().note_response_bytes();
         }
         result
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for WireStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
@@ -214,7 +213,7 @@ mod tests {
         (Socket::new(client), listener.accept().await.unwrap().0)
     }
 
-    /// What one poll reads, and whether the socket then had an error.
+    /// The bytes read in one poll, and whether reading failed.
     async fn read_in_one_poll(socket: &mut Socket) -> (usize, bool) {
         let mut total = 0;
         poll_fn(|cx| {
@@ -224,7 +223,7 @@ mod tests {
                 match Pin::new(&mut *socket).poll_read(cx, &mut buffer) {
                     Poll::Ready(Ok(())) => total += buffer.filled().len(),
                     Poll::Ready(Err(_)) => return Poll::Ready((total, true)),
-                    // The runtime, too, says so after a number of reads.
+                    // The runtime also returns pending after a number of reads.
                     Poll::Pending => return Poll::Ready((total, false)),
                 }
             }
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_that_is_always_full_gives_way_after_its_share() {
+    async fn a_socket_that_is_always_readable_yields_after_its_share() {
         let (mut socket, mut peer) = pair().await;
         socket.progress.allow(usize::MAX);
         let sent = MAX_BURST_BYTES * 4;
@@ -265,7 +264,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         }
-        assert!(socket.progress.is_spent() && read < 256 * 1024, "{read}");
+        assert!(socket.progress.is_exhausted() && read < 256 * 1024, "{read}");
         drop(socket);
         flood.await.unwrap();
     }

@@ -9,23 +9,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 use url::{Host, Url};
 
-/// A URL that an endpoint may have, normalised: no user, no password, no fragment.
+/// A checked endpoint URL, normalised: no user, no password, no fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUrl {
     pub url: Url,
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<BasicCredentials>,
 }
 
-/// User and password that stood in a URL. They become basic auth and are kept as a secret.
+/// User and password from a URL. They are sent as basic authentication and stored as a secret.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct BasicCredentials {
     pub user: String,
     pub password: String,
 }
 
-/// Why an endpoint may not have a URL, in words for whoever wrote it.
+/// Why a URL is refused, worded for its author.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum UrlRefused {
+pub enum UrlError {
     #[error("the URL must begin with http:// or https://")]
     Scheme,
     #[error("the URL holds a control character, or blanks around it: remove them or percent-encode them")]
@@ -45,9 +45,9 @@ pub enum UrlRefused {
     Forbidden,
 }
 
-/// Where a request goes, as far as the URL alone tells.
+/// The destination of a request, as far as the URL tells.
 #[derive(Debug)]
-pub(super) struct Target<'a> {
+pub(super) struct WireTarget<'a> {
     pub(super) url: &'a Url,
     pub(super) origin: Origin,
     pub(super) secure: bool,
@@ -57,69 +57,69 @@ pub(super) struct Target<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TargetHost {
-    /// Addresses that need no name server and have been judged.
+    /// Checked addresses that need no lookup.
     Addresses(Vec<IpAddr>),
-    /// A name whose addresses must be judged once they are known.
+    /// A name whose addresses are checked once resolved.
     Name(Box<str>),
 }
 
 impl Guard {
-    /// Judges a URL that somebody wants for an endpoint. A name that turns out to lead to a forbidden
-    /// address is found only when it is resolved, at each attempt.
-    pub fn parse_url(&self, text: &str) -> Result<TargetUrl, UrlRefused> {
-        // The parser would drop these silently; what is judged must be what was written.
+    /// Checks a URL for an endpoint. A name that resolves to a forbidden address is found only at each
+    /// attempt.
+    pub fn parse_url(&self, text: &str) -> Result<TargetUrl, UrlError> {
+        // The parser would drop these silently, and the check would miss them.
         if text.chars().any(char::is_control) || text.trim() != text {
-            return Err(UrlRefused::ControlCharacter);
+            return Err(UrlError::ControlCharacter);
         }
         let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         if !matches!(scheme.as_deref(), Some("http" | "https")) {
-            return Err(UrlRefused::Scheme);
+            return Err(UrlError::Scheme);
         }
-        let mut url = Url::parse(text).map_err(|error| UrlRefused::Unreadable(error.to_string()))?;
-        let credentials = Credentials::split_off(&mut url)?;
+        let mut url = Url::parse(text).map_err(|error| UrlError::Unreadable(error.to_string()))?;
+        let credentials = BasicCredentials::split_off(&mut url)?;
         url.set_fragment(None);
-        self.judge(&url)?;
+        self.check_url(&url)?;
         request_target(&url)?;
         Ok(TargetUrl { url, credentials })
     }
 
-    /// Judges the host that the parser saw: every spelling of an address has become an address there.
-    pub(super) fn judge<'a>(&self, url: &'a Url) -> Result<Target<'a>, UrlRefused> {
+    /// Checks the parsed host: the parser has normalised every spelling of an address.
+    pub(super) fn check_url<'a>(&self, url: &'a Url) -> Result<WireTarget<'a>, UrlError> {
         let secure = match url.scheme() {
             "https" => true,
             "http" => false,
-            _ => return Err(UrlRefused::Scheme),
+            _ => return Err(UrlError::Scheme),
         };
-        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or(UrlRefused::Port)?;
+        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or(UrlError::Port)?;
         let host = match url.host() {
-            Some(Host::Ipv4(address)) => self.literal(address.into())?,
-            Some(Host::Ipv6(address)) => self.literal(address.into())?,
-            Some(Host::Domain(name)) => self.name(name)?,
-            None => return Err(UrlRefused::Unreadable("it has no host".to_owned())),
+            Some(Host::Ipv4(address)) => self.check_address(address.into())?,
+            Some(Host::Ipv6(address)) => self.check_address(address.into())?,
+            Some(Host::Domain(name)) => self.check_name(name)?,
+            None => return Err(UrlError::Unreadable("it has no host".to_owned())),
         };
         let origin = Origin::new(url.scheme(), url.host_str().unwrap_or_default(), port);
-        Ok(Target { url, origin, secure, host, port })
+        Ok(WireTarget { url, origin, secure, host, port })
     }
 
-    fn literal(&self, address: IpAddr) -> Result<TargetHost, UrlRefused> {
+    fn check_address(&self, address: IpAddr) -> Result<TargetHost, UrlError> {
         if self.allows(address) {
             Ok(TargetHost::Addresses(vec![address.to_canonical()]))
         } else {
-            Err(UrlRefused::Forbidden)
+            Err(UrlError::Forbidden)
         }
     }
 
-    fn name(&self, name: &str) -> Result<TargetHost, UrlRefused> {
+    fn check_name(&self, name: &str) -> Result<TargetHost, UrlError> {
         let name = name.strip_suffix('.').unwrap_or(name);
         if name.is_empty() {
-            return Err(UrlRefused::Unreadable("it has no host".to_owned()));
+            return Err(UrlError::Unreadable("it has no host".to_owned()));
         }
-        // No name server knows such a name, and what reads `127.0.0.1..` elsewhere may take it for an address.
+        // No name server knows such a name, and other parsers may take `127.0.0.1..` for an address.
         if name.split('.').any(str::is_empty) {
-            return Err(UrlRefused::HostName);
+            return Err(UrlError::HostName);
         }
         if let Ok(address) = name.parse() {
-            return self.literal(address);
+            return self.check_address(address);
         }
         if name == "localhost" || name.ends_with(".localhost") {
             return self.localhost();
@@ -127,37 +127,37 @@ impl Guard {
         Ok(TargetHost::Name(name.into()))
     }
 
-    /// These names mean this machine and are never asked of a name server. An operator who allows
-    /// one family of loopback addresses means that one.
-    fn localhost(&self) -> Result<TargetHost, UrlRefused> {
+    /// These names mean this machine and are never looked up. An operator may allow one family of loopback
+    /// addresses only.
+    fn localhost(&self) -> Result<TargetHost, UrlError> {
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         addresses.retain(|address| self.allows(*address));
-        if addresses.is_empty() { Err(UrlRefused::Forbidden) } else { Ok(TargetHost::Addresses(addresses)) }
+        if addresses.is_empty() { Err(UrlError::Forbidden) } else { Ok(TargetHost::Addresses(addresses)) }
     }
 }
 
-/// Path and query as they stand in the request line.
-pub(super) fn request_target(url: &Url) -> Result<Uri, UrlRefused> {
+/// Path and query for the request line.
+pub(super) fn request_target(url: &Url) -> Result<Uri, UrlError> {
     let text = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    text.parse().map_err(|error: http::uri::InvalidUri| UrlRefused::Unreadable(error.to_string()))
+    text.parse().map_err(|error: http::uri::InvalidUri| UrlError::Unreadable(error.to_string()))
 }
 
-impl Credentials {
-    pub(super) fn split_off(url: &mut Url) -> Result<Option<Self>, UrlRefused> {
+impl BasicCredentials {
+    pub(super) fn split_off(url: &mut Url) -> Result<Option<Self>, UrlError> {
         if url.username().is_empty() && url.password().is_none() {
             return Ok(None);
         }
-        let user = percent_decode_str(url.username()).decode_utf8().map_err(|_| UrlRefused::Credentials)?;
+        let user = percent_decode_str(url.username()).decode_utf8().map_err(|_| UrlError::Credentials)?;
         let password = percent_decode_str(url.password().unwrap_or_default())
             .decode_utf8()
-            .map_err(|_| UrlRefused::Credentials)?;
-        // A colon ends the user's name in basic auth; behind it everything would count as password.
+            .map_err(|_| UrlError::Credentials)?;
+        // A colon would end the user name in basic authentication.
         if user.contains(':') || user.chars().chain(password.chars()).any(char::is_control) {
-            return Err(UrlRefused::Credentials);
+            return Err(UrlError::Credentials);
         }
         let credentials = Self { user: user.into_owned(), password: password.into_owned() };
         let cleared = url.set_username("").and_then(|()| url.set_password(None));
-        cleared.map_err(|()| UrlRefused::Credentials)?;
+        cleared.map_err(|()| UrlError::Credentials)?;
         Ok(Some(credentials))
     }
 
@@ -170,7 +170,7 @@ impl Credentials {
     }
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for BasicCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credentials")
     }

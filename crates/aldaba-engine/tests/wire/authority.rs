@@ -1,4 +1,4 @@
-//! Issuers of certificates, and servers with what they issue.
+//! Certificate authorities, and servers with their certificates.
 
 use crate::options;
 use aldaba_engine::wire::{Identity, Wire, WireOptions};
@@ -50,12 +50,12 @@ impl Authority {
         (params.signed_by(&key, &self.0).unwrap().der().clone(), key)
     }
 
-    /// A server that speaks these protocols.
+    /// A server that offers these protocols.
     pub(crate) fn speaking(&self, alpn: &[&str]) -> TlsAcceptor {
         self.server(alpn, None)
     }
 
-    /// A server that wants clients to have a certificate of this authority.
+    /// A server that requires a client certificate of this authority.
     pub(crate) fn asking(&self, alpn: &[&str], asks: Asks) -> TlsAcceptor {
         self.server(alpn, Some(asks))
     }

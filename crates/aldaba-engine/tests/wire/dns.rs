@@ -1,4 +1,4 @@
-//! Name servers that misbehave, and names that lead inside.
+//! Misbehaving name servers, and names that resolve to internal addresses.
 
 use crate::receiver::{OK, Receiver};
 use crate::{answer, assert_failed, hasty, options, post, send};
@@ -13,18 +13,18 @@ use tokio::net::{TcpListener, UdpSocket};
 
 const A: u16 = 1;
 
-/// What a name is answered with.
+/// How a name server answers a query.
 enum Script {
     Addresses(Vec<Ipv4Addr>),
     Code(u8),
     Silence,
 }
 
-/// What the script is for the first label of each name.
+/// The answer for the first label of each name.
 fn script(label: &str) -> Script {
     match label {
         "here" => Script::Addresses(vec![Ipv4Addr::LOCALHOST]),
-        // All of them are judged, the forbidden one at the end too.
+        // All addresses are checked, including a forbidden last one.
         "many" => Script::Addresses(vec![Ipv4Addr::LOCALHOST; 1000]),
         "many-and-one-inside" => {
             let mut addresses = vec![Ipv4Addr::LOCALHOST; 999];
@@ -121,7 +121,7 @@ fn question(query: &[u8]) -> (String, usize) {
 }
 
 #[tokio::test]
-async fn a_name_is_resolved_and_asked_for_once() {
+async fn concurrent_requests_share_one_lookup() {
     let server = NameServer::start().await;
     let mut receiver = Receiver::answering(OK).await;
     let wire = server.wire();
@@ -136,7 +136,7 @@ async fn a_name_is_resolved_and_asked_for_once() {
 }
 
 #[tokio::test]
-async fn failures_of_the_name_are_told_apart() {
+async fn each_failure_of_a_lookup_has_its_own_error() {
     let server = NameServer::start().await;
     let wire = server.wire();
     for (name, words) in [
@@ -161,10 +161,9 @@ async fn a_silent_name_server_ends_the_attempt_in_time() {
     assert_failed(&response, FailureKind::Dns, "did not answer in time");
 }
 
-/// The names of others are their business, and the root is nobody's: a resolver that fails for it as well is broken
-/// itself.
+/// A resolver that fails for the root zone too is broken itself; then no host is to blame.
 #[tokio::test]
-async fn a_broken_resolver_of_ours_is_no_failure_of_a_host() {
+async fn a_broken_local_resolver_is_not_counted_against_a_host() {
     let failing = NameServer::scripted(|_| Script::Code(2)).await;
     let refusing = NameServer::scripted(|_| Script::Code(5)).await;
     let silent = NameServer::scripted(|_| Script::Silence).await;
@@ -176,10 +175,10 @@ async fn a_broken_resolver_of_ours_is_no_failure_of_a_host() {
             assert_failed(&response, FailureKind::Unsent, "own name servers do not answer");
         }
     }
-    // Nor where the policy's time is over before the lookup has failed.
+    // Nor if the policy's timeout ends before the lookup fails.
     let response = send(&silent.wire(), hasty("http://third.test/")).await;
     assert_failed(&response, FailureKind::Unsent, "own name servers do not answer");
-    // One that works is enough.
+    // One working resolver is enough.
     let working = NameServer::start().await;
     let name_servers = Some(vec![nobody, working.address]);
     let wire = Wire::new(WireOptions { name_servers, ..options() }).unwrap();
@@ -203,7 +202,7 @@ async fn silent_names_do_not_delay_others() {
     let response = send(&wire, post(format!("http://here.test:{}/", receiver.address.port()))).await;
     assert_eq!(answer(&response).status, 200);
     for waiting in patient {
-        assert!(!waiting.is_finished(), "it was not waited for");
+        assert!(!waiting.is_finished(), "the lookup is still pending");
         waiting.abort();
     }
     for response in silent(hasty) {
@@ -221,7 +220,7 @@ async fn a_thousand_addresses_are_one_target() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_gets_no_packet() {
+async fn no_packet_is_sent_to_a_name_with_an_internal_address() {
     let server = NameServer::start().await;
     let wire = server.wire();
     let canary = Receiver::start_at("127.0.0.2:0", |_| async {}).await;
@@ -235,7 +234,7 @@ async fn a_name_that_leads_inside_gets_no_packet() {
 }
 
 #[tokio::test]
-async fn this_machine_is_never_asked_for_by_name() {
+async fn localhost_is_never_looked_up() {
     let server = NameServer::start().await;
     let receiver = Receiver::answering(OK).await;
     let wire = server.wire();

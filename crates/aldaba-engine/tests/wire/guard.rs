@@ -1,6 +1,6 @@
-//! Which URLs and addresses are let through.
+//! Which URLs and addresses are allowed.
 
-use aldaba_engine::wire::{Guard, UrlRefused};
+use aldaba_engine::wire::{Guard, UrlError};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -101,13 +101,13 @@ fn every_spelling_of_a_forbidden_address_is_refused() {
             format!("http://user:public.example@{host}/"),
             format!("HTTP://{host}"),
         ] {
-            assert_eq!(guard.parse_url(&url), Err(UrlRefused::Forbidden), "{url}");
+            assert_eq!(guard.parse_url(&url), Err(UrlError::Forbidden), "{url}");
         }
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn unparsable_urls_are_refused() {
     for url in [
         "http://",
         "https:///",
@@ -127,16 +127,16 @@ fn what_cannot_be_read_is_refused() {
         "http://exam<ple.com/",
     ] {
         assert!(
-            matches!(guard(&[]).parse_url(url), Err(UrlRefused::Unreadable(_))),
+            matches!(guard(&[]).parse_url(url), Err(UrlError::Unreadable(_))),
             "{url}: {:?}",
             guard(&[]).parse_url(url)
         );
     }
-    assert_eq!(guard(&[]).parse_url("http://example.com:0/"), Err(UrlRefused::Port));
+    assert_eq!(guard(&[]).parse_url("http://example.com:0/"), Err(UrlError::Port));
 }
 
 #[test]
-fn a_host_with_an_empty_part_is_no_name() {
+fn a_host_with_an_empty_label_is_refused() {
     for host in [
         "127.0.0.1..",
         "127.0.0.1%2e%2e",
@@ -156,7 +156,7 @@ fn a_host_with_an_empty_part_is_no_name() {
         for allowed in [&[][..], &["127.0.0.0/8", "::1/128"]] {
             let url = format!("http://{host}/");
             let refused = guard(allowed).parse_url(&url).expect_err(&url);
-            assert_eq!(refused, UrlRefused::HostName, "{url}");
+            assert_eq!(refused, UrlError::HostName, "{url}");
         }
     }
     for host in ["example.com", "example.com.", "a_b.example", "xn--exmple-cua.com"] {
@@ -165,7 +165,7 @@ fn a_host_with_an_empty_part_is_no_name() {
 }
 
 #[test]
-fn only_http_and_https_are_let_through() {
+fn only_http_and_https_are_allowed() {
     for url in [
         "",
         "example.com",
@@ -185,7 +185,7 @@ fn only_http_and_https_are_let_through() {
         "jar:http://example.com/",
         "http+unix://x/",
     ] {
-        assert_eq!(guard(&[]).parse_url(url), Err(UrlRefused::Scheme), "{url}");
+        assert_eq!(guard(&[]).parse_url(url), Err(UrlError::Scheme), "{url}");
     }
 }
 
@@ -206,12 +206,12 @@ fn raw_control_characters_are_refused() {
         "http://127.0.\t0.1/",
         "http://example.com/\u{2028}",
     ] {
-        assert_eq!(guard(&[]).parse_url(url), Err(UrlRefused::ControlCharacter), "{url:?}");
+        assert_eq!(guard(&[]).parse_url(url), Err(UrlError::ControlCharacter), "{url:?}");
     }
 }
 
 #[test]
-fn public_targets_are_let_through_in_normal_form() {
+fn public_targets_are_allowed_in_normal_form() {
     for (url, normal) in [
         ("http://example.com", "http://example.com/"),
         ("HTTPS://EXAMPLE.com:443/Hook?a=b#c", "https://example.com/Hook?a=b"),
@@ -233,7 +233,7 @@ fn public_targets_are_let_through_in_normal_form() {
 }
 
 #[test]
-fn user_and_password_are_taken_out_of_the_url() {
+fn user_and_password_are_removed_from_the_url() {
     let target = guard(&[]).parse_url("https://al%40ice:s%C3%A9cret%3A@example.com/x").unwrap();
     assert_eq!(target.url.as_str(), "https://example.com/x");
     assert!(!format!("{target:?}").contains("cret"), "secrets are not shown");
@@ -246,7 +246,7 @@ fn user_and_password_are_taken_out_of_the_url() {
     assert_eq!(target.credentials.unwrap().password, "");
     assert_eq!(guard(&[]).parse_url("https://@example.com/").unwrap().credentials, None);
     for url in ["https://a%3ab:c@example.com/", "https://%ff:c@example.com/", "https://a:b%0a@example.com/"] {
-        assert_eq!(guard(&[]).parse_url(url), Err(UrlRefused::Credentials), "{url}");
+        assert_eq!(guard(&[]).parse_url(url), Err(UrlError::Credentials), "{url}");
     }
 }
 
@@ -273,7 +273,7 @@ fn an_operator_can_allow_networks() {
 }
 
 #[test]
-fn addresses_are_judged_by_where_they_lead() {
+fn addresses_are_checked_by_their_effective_destination() {
     let guard = guard(&[]);
     let forbidden =
         ["::ffff:192.168.0.1", "64:ff9b::192.168.0.1", "2002:c0a8:1::", "::192.168.0.1", "fe80::1", "1::1"];
@@ -288,9 +288,9 @@ fn addresses_are_judged_by_where_they_lead() {
 }
 
 proptest! {
-    /// However an address is written, it is judged by the address.
+    /// An address is checked the same in every spelling.
     #[test]
-    fn a_spelling_changes_nothing(bits in any::<u32>(), spelling in 0..6u8) {
+    fn the_spelling_of_an_address_does_not_matter(bits in any::<u32>(), spelling in 0..6u8) {
         let address = Ipv4Addr::from(bits);
         let [a, b, c, d] = address.octets();
         let host = match spelling {
@@ -306,11 +306,11 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_guard_panic_or_pass_an_address(text in "(https?://)?\\PC{0,40}") {
+    fn no_text_makes_the_guard_panic_or_allow_an_address(text in "(https?://)?\\PC{0,40}") {
         if let Ok(target) = guard(&[]).parse_url(&text) {
             prop_assert!(matches!(target.url.scheme(), "http" | "https"));
             prop_assert!(target.url.username().is_empty() && target.url.password().is_none());
-            // What is stored is read again at each attempt and must mean the same.
+            // A stored URL is parsed again at each attempt and must mean the same.
             let again = guard(&[]).parse_url(target.url.as_str()).unwrap();
             prop_assert_eq!(again.url, target.url);
         }

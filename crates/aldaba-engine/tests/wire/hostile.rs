@@ -1,4 +1,4 @@
-//! Receivers that misbehave: each gives an outcome of its own, in time.
+//! Misbehaving receivers: each has its own outcome, in time.
 
 use crate::receiver::{OK, Receiver};
 use crate::{SHORT, answer, assert_failed, hasty, post, send, wire};
@@ -40,7 +40,7 @@ async fn a_receiver_that_never_accepts_runs_into_the_connect_timeout() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // Its queue is full once a connection is left hanging.
+    // Its accept queue is full once a connection is left open.
     let mut queue = Vec::new();
     while let Ok(Ok(stream)) =
         tokio::time::timeout(Duration::from_millis(50), TcpStream::connect(address)).await
@@ -52,7 +52,7 @@ async fn a_receiver_that_never_accepts_runs_into_the_connect_timeout() {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_refused() {
+async fn a_port_without_a_listener_is_refused() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let response = send(&wire(), post(format!("http://{address}/"))).await;
     assert_failed(&response, FailureKind::Connect, "connection refused");
@@ -71,7 +71,7 @@ async fn a_silent_receiver_is_dropped_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_closes_its_socket_at_once() {
+async fn a_cancelled_request_closes_its_socket_immediately() {
     let mut receiver = Receiver::start(|mut line| async move {
         line.request().await;
         line.until_closed().await;
@@ -109,7 +109,7 @@ async fn a_receiver_that_never_reads_runs_into_the_deadline() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_body_was_read_counts() {
+async fn a_response_before_the_body_was_read_counts() {
     let receiver = Receiver::start(|mut line| async move {
         line.write(b"HTTP/1.1 413 Too Big For Me\r\ncontent-length: 0\r\n\r\n").await;
         std::future::pending::<()>().await;
@@ -123,7 +123,7 @@ async fn an_answer_before_the_body_was_read_counts() {
 }
 
 #[tokio::test]
-async fn a_trickle_ends_at_the_deadline() {
+async fn a_trickling_response_ends_at_the_deadline() {
     let head = "HTTP/1.1 200 OK\r\n";
     let body = "the response body was not complete in time";
     let cases = [
@@ -153,7 +153,7 @@ async fn a_trickle_ends_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn of_an_endless_body_the_beginning_is_kept() {
+async fn the_beginning_of_an_endless_body_is_kept() {
     let heads: [(&[u8], &[u8]); 3] = [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 10737418240\r\n\r\n", b"aaaaaaaaaaaaaaaa"),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"10\r\naaaaaaaaaaaaaaaa\r\n"),
@@ -176,7 +176,7 @@ async fn of_an_endless_body_the_beginning_is_kept() {
 }
 
 #[tokio::test]
-async fn a_body_of_just_the_kept_size_leaves_the_connection_usable() {
+async fn a_body_of_exactly_the_kept_size_leaves_the_connection_usable() {
     let answer_bytes =
         format!("HTTP/1.1 200 OK\r\ncontent-length: {RESPONSE_KEPT}\r\n\r\n{}", "a".repeat(RESPONSE_KEPT));
     let receiver = Receiver::answering_once(answer_bytes).await;
@@ -217,7 +217,7 @@ async fn a_body_shorter_than_announced_is_broken_or_late() {
 }
 
 #[tokio::test]
-async fn bytes_after_the_announced_end_make_the_connection_useless() {
+async fn bytes_after_the_announced_end_make_the_connection_unusable() {
     let receiver =
         Receiver::answering_once("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 500 Oops\r\n\r\n")
             .await;
@@ -237,7 +237,7 @@ async fn a_body_may_end_with_the_connection() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_malformed() {
+async fn a_response_that_is_not_http_is_malformed() {
     let not_http = "not acceptable as HTTP";
     let framing = "not framed as HTTP";
     let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{body}");
@@ -281,7 +281,7 @@ async fn a_hundred_headers_are_read() {
 }
 
 #[tokio::test]
-async fn a_flood_of_interim_answers_is_cut_long_before_the_deadline() {
+async fn a_flood_of_interim_responses_ends_long_before_the_deadline() {
     let large = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(60_000));
     for interim in ["HTTP/1.1 102 Processing\r\n\r\n".repeat(100), "HTTP/1.1 100 \r\n\r\n".to_owned(), large]
     {
@@ -302,7 +302,7 @@ async fn a_flood_of_interim_answers_is_cut_long_before_the_deadline() {
 }
 
 #[tokio::test]
-async fn interim_answers_that_nothing_follows_are_named_by_the_timeout() {
+async fn a_timeout_after_interim_responses_names_them() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n";
     let receiver = Receiver::answering_once(interim).await;
     let response = send(&wire(), hasty(receiver.url())).await;
@@ -313,7 +313,7 @@ async fn interim_answers_that_nothing_follows_are_named_by_the_timeout() {
 }
 
 #[tokio::test]
-async fn as_many_interim_answers_as_are_allowed_are_passed_over_on_every_request() {
+async fn interim_responses_up_to_the_limit_are_skipped_on_every_request() {
     let interim = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(16);
     let answer_bytes: &'static [u8] = format!("{interim}HTTP/1.1 204 No Content\r\n\r\n").leak().as_bytes();
     let receiver = Receiver::answering(answer_bytes).await;
@@ -325,7 +325,7 @@ async fn as_many_interim_answers_as_are_allowed_are_passed_over_on_every_request
 }
 
 #[tokio::test]
-async fn a_body_of_nothing_but_framing_is_cut() {
+async fn a_body_that_is_mostly_framing_is_cut_off() {
     let heads: [&[u8]; 2] = [b"000000000000", b"1\r\na\r\n0000000000000000000000000000000000000000000000"];
     for framing in heads {
         let mut receiver = Receiver::start(move |mut line| async move {
@@ -342,7 +342,7 @@ async fn a_body_of_nothing_but_framing_is_cut() {
 }
 
 #[tokio::test]
-async fn of_a_body_in_chunks_of_one_byte_the_beginning_is_read_and_the_status_counts() {
+async fn a_body_in_chunks_of_one_byte_is_read_in_part_and_the_status_counts() {
     let chunks = "1\r\na\r\n".repeat(RESPONSE_KEPT);
     for status in [200, 500] {
         let head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\n\r\n");
@@ -356,7 +356,7 @@ async fn of_a_body_in_chunks_of_one_byte_the_beginning_is_read_and_the_status_co
 }
 
 #[tokio::test]
-async fn interim_answers_before_the_real_one_are_passed_over() {
+async fn interim_responses_before_the_final_one_are_skipped() {
     let bytes = [
         "HTTP/1.1 100 Continue\r\n\r\n",
         "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n",
@@ -367,13 +367,13 @@ async fn interim_answers_before_the_real_one_are_passed_over() {
 }
 
 #[tokio::test]
-async fn resets_and_ends_are_told_apart_by_when_they_come() {
+async fn resets_and_closes_are_distinguished_by_when_they_happen() {
     let head: &[u8] = b"HTTP/1.1 200 OK\r\nx: y";
     let body: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc";
     let cases: [(&[u8], bool, &str); 6] = [
         (b"", true, "connection reset before any answer"),
         (b"", false, "connection closed before any answer"),
-        // A reset may overtake what was sent before it.
+        // A reset may overtake data that was sent before it.
         (head, true, "connection reset"),
         (head, false, "connection closed in the middle of the response head"),
         (body, true, "connection reset"),
@@ -402,7 +402,7 @@ async fn a_reset_on_accept_is_broken() {
 }
 
 #[tokio::test]
-async fn a_wish_to_wait_is_read_only_where_it_is_clear() {
+async fn retry_after_is_used_only_if_it_is_unambiguous() {
     let cases = [
         ("retry-after: 120\r\n", Some(RetryAfter::Seconds(120))),
         ("retry-after: 315360000\r\n", Some(RetryAfter::Seconds(315_360_000))),
@@ -414,7 +414,7 @@ async fn a_wish_to_wait_is_read_only_where_it_is_clear() {
         ("retry-after: inf\r\n", None),
         ("retry-after: NaN\r\n", None),
         ("retry-after:\r\n", None),
-        // Past or not is for whoever knows the time; a past one is no wait.
+        // The parser does not know the current time; a past date means no delay.
         (
             "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
             Some(RetryAfter::At(Timestamp::from_millis(784_111_777_000))),
@@ -431,7 +431,7 @@ async fn a_wish_to_wait_is_read_only_where_it_is_clear() {
 }
 
 #[tokio::test]
-async fn any_status_and_phrase_is_an_answer() {
+async fn any_status_and_phrase_is_a_response() {
     let cases: [(&str, u16, &str); 5] = [
         ("299 Whatever", 299, "Whatever"),
         ("599", 599, ""),

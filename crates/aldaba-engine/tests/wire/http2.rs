@@ -1,4 +1,4 @@
-//! HTTP/2 with a real server: one connection for many requests.
+//! HTTP/2 with a real server: many requests over one connection.
 
 use crate::authority::Authority;
 use crate::http2_receiver::{Http2Receiver, Manner};
@@ -47,7 +47,7 @@ async fn concurrent_requests_share_one_connection() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_ask_for_it_gets_http_1_1() {
+async fn an_endpoint_without_the_http2_setting_gets_http_1_1() {
     let authority = Authority::new();
     let mut receiver = Http2Receiver::start(authority.speaking(BOTH), Manner::default()).await;
     let wire = authority.wire();
@@ -63,7 +63,7 @@ async fn an_endpoint_that_does_not_ask_for_it_gets_http_1_1() {
 }
 
 #[tokio::test]
-async fn a_receiver_without_http2_is_spoken_to_as_ever_and_nobody_queues_for_it() {
+async fn requests_to_a_receiver_without_http2_do_not_queue() {
     let authority = Authority::new();
     for alpn in [&["http/1.1"][..], &[]] {
         let manner = Manner { takes: Duration::from_millis(50), ..Manner::default() };
@@ -78,7 +78,7 @@ async fn a_receiver_without_http2_is_spoken_to_as_ever_and_nobody_queues_for_it(
 }
 
 #[tokio::test]
-async fn a_large_request_passes_and_only_the_beginning_of_a_large_answer_is_kept() {
+async fn a_large_request_is_sent_and_only_the_beginning_of_a_large_response_is_kept() {
     let authority = Authority::new();
     let mut receiver = Http2Receiver::start(authority.speaking(BOTH), Manner::default()).await;
     let wire = authority.wire();
@@ -106,7 +106,7 @@ async fn the_receivers_limit_of_streams_is_honoured() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_goes_away_is_followed_without_a_failure_or_a_repetition() {
+async fn a_goaway_causes_neither_a_failure_nor_a_repetition() {
     let authority = Authority::new();
     let told = Arc::new(Notify::new());
     let manner = Manner { goes_away: Some(Arc::clone(&told)), ..Manner::default() };
@@ -115,7 +115,7 @@ async fn a_receiver_that_goes_away_is_followed_without_a_failure_or_a_repetition
     for round in 1..=20 {
         all_answered(&wire, &receiver, 2).await;
         told.notify_waiters();
-        // Sometimes the GOAWAY is there already, sometimes it crosses the next request.
+        // The GOAWAY may arrive before the next request or cross it.
         if round % 2 == 0 {
             receiver.closed(receiver.connections()).await;
         }
@@ -147,16 +147,16 @@ async fn a_shared_connection_that_is_idle_too_long_or_too_old_is_closed() {
 }
 
 #[tokio::test]
-async fn a_shared_connection_is_used_as_long_as_it_may_and_no_longer() {
+async fn a_shared_connection_is_not_used_past_its_lifetime() {
     let authority = Authority::new();
-    let limits = |longest_life| PoolLimits {
+    let limits = |max_lifetime| PoolLimits {
         idle_timeout: Duration::from_millis(200),
-        longest_life,
+        max_lifetime,
         ..PoolLimits::default()
     };
-    for (longest_life, connections) in [(Duration::from_secs(300), 1), (Duration::ZERO, 10)] {
+    for (max_lifetime, connections) in [(Duration::from_secs(300), 1), (Duration::ZERO, 10)] {
         let receiver = Http2Receiver::start(authority.speaking(BOTH), Manner::default()).await;
-        let wire = authority.wire_with(|options| options.pool = limits(longest_life));
+        let wire = authority.wire_with(|options| options.pool = limits(max_lifetime));
         for _ in 0..10 {
             all_answered(&wire, &receiver, 1).await;
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -166,7 +166,7 @@ async fn a_shared_connection_is_used_as_long_as_it_may_and_no_longer() {
 }
 
 #[tokio::test]
-async fn no_more_shared_connections_wait_than_are_allowed() {
+async fn idle_shared_connections_are_limited() {
     let authority = Authority::new();
     let mut receivers = Vec::new();
     let pool = PoolLimits { idle_overall: 2, ..PoolLimits::default() };
@@ -182,7 +182,7 @@ async fn no_more_shared_connections_wait_than_are_allowed() {
     }
     all_answered(&wire, &receivers[3], 1).await;
     assert_eq!(receivers[3].connections(), 1);
-    // The limit is one for both protocols.
+    // Both protocols share one limit.
     assert_eq!(answer(&send(&wire, post(receivers[3].url())).await).status, 200);
     assert_eq!(wire.idle_connections(), 2);
 }

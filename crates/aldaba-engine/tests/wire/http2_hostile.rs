@@ -1,4 +1,4 @@
-//! Receivers of HTTP/2 that misbehave.
+//! Misbehaving HTTP/2 receivers.
 
 use crate::authority::Authority;
 use crate::http2::offering;
@@ -31,7 +31,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A receiver that opens the connection properly and then sends these bytes over and over.
+/// A receiver that opens the connection properly and then repeats these bytes.
 async fn flooding(authority: &Authority, first: Vec<u8>, then: Vec<u8>) -> Http2Receiver {
     Http2Receiver::serving(server(authority), move |mut stream, _| {
         let (first, then) = (first.clone(), then.clone());
@@ -88,7 +88,7 @@ async fn a_receiver_that_always_refuses_ends_the_attempt() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_reset_otherwise_is_not_sent_again() {
+async fn a_stream_that_is_reset_for_another_reason_is_not_sent_again() {
     let authority = Authority::new();
     for reason in [Reason::INTERNAL_ERROR, Reason::CANCEL, Reason::NO_ERROR, Reason::HTTP_1_1_REQUIRED] {
         let receiver =
@@ -103,7 +103,7 @@ async fn a_stream_that_is_reset_otherwise_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_reset_after_the_answer_began_is_no_refusal() {
+async fn a_reset_after_the_response_began_is_no_refusal() {
     let authority = Authority::new();
     let receiver = Http2Receiver::scripted(server(&authority), |_, _request, mut response| async move {
         let mut body = response.send_response(ok(true).0, false).unwrap();
@@ -129,7 +129,7 @@ async fn a_connection_that_breaks_after_the_request_costs_one_attempt_and_one_re
     let response = send(&wire, offering(receiver.url())).await;
     assert_failed(&response, FailureKind::Broken, "before any answer");
     assert_eq!(receiver.connections(), 1);
-    // The next one does not meet the dead connection.
+    // The next request does not use the dead connection.
     assert_failed(&send(&wire, offering(receiver.url())).await, FailureKind::Broken, "before any answer");
     assert_eq!(receiver.connections(), 2);
 }
@@ -153,7 +153,7 @@ async fn a_stalled_stream_ends_in_time_and_leaves_the_others_alone() {
     assert_failed(&stalled, FailureKind::Timeout, "no answer came in time");
     assert_eq!(answer(&other).status, 200);
     assert_eq!(receiver.connections(), 1);
-    // Whoever comes after a timeout does not trust the connection.
+    // A request after a timeout does not reuse the connection.
     assert_eq!(answer(&send(&wire, offering(receiver.url())).await).status, 200);
     assert_eq!(receiver.connections(), 2);
 }
@@ -171,7 +171,7 @@ async fn a_body_that_trickles_or_a_window_that_never_opens_ends_in_time() {
     let response = send(&authority.wire(), hasty(receiver.url())).await;
     assert_failed(&response, FailureKind::Timeout, "the response body was not complete in time");
 
-    // The request's body is larger than the window, and nobody reads it.
+    // The request body is larger than the window, and the receiver never reads it.
     let receiver = Http2Receiver::scripted(server(&authority), |_, request, response| async move {
         let _both = (request, response);
         std::future::pending::<()>().await;
@@ -183,7 +183,7 @@ async fn a_body_that_trickles_or_a_window_that_never_opens_ends_in_time() {
 }
 
 #[tokio::test]
-async fn an_early_answer_counts_although_the_request_is_not_read() {
+async fn an_early_response_counts_although_the_request_is_not_read() {
     let authority = Authority::new();
     let receiver = Http2Receiver::scripted(server(&authority), |_, request, mut response| async move {
         let refusal = Response::builder().status(413).body(()).unwrap();
@@ -214,11 +214,11 @@ async fn headers_beyond_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn floods_are_cut_long_before_the_deadline_and_without_a_second_request() {
+async fn floods_end_long_before_the_deadline_and_without_a_second_request() {
     let authority = Authority::new();
     let junk = [0_u8; 1000];
     let ping = frame(6, 0, 0, &[0; 8]);
-    // `:status: 103`, whole, over and over; and a header block that never ends.
+    // Repeated complete `:status: 103` heads, and a header block that never ends.
     let informational = frame(1, 4, 1, &[0x08, 0x03, b'1', b'0', b'3']);
     let endless = (frame(1, 0, 1, &[0x88]), frame(9, 0, 1, &[0; 0]));
     let endless_large = (frame(1, 0, 1, &[0x88]), frame(9, 0, 1, &junk));
@@ -250,7 +250,7 @@ async fn floods_are_cut_long_before_the_deadline_and_without_a_second_request() 
 }
 
 #[tokio::test]
-async fn interim_answers_are_counted_for_each_request() {
+async fn interim_responses_are_counted_per_request() {
     let authority = Authority::new();
     let receiver = Http2Receiver::scripted(server(&authority), |number, _request, mut response| async move {
         let interim = || Response::builder().status(103).body(()).unwrap();

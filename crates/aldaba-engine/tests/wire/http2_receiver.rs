@@ -1,4 +1,4 @@
-//! Receivers of HTTP/2: a real server, and one that follows a script.
+//! HTTP/2 receivers: a real server, and one that follows a script.
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 
 pub(crate) type Stream = TlsStream<TcpStream>;
 
-/// What is counted at a receiver.
+/// The counters of a receiver.
 #[derive(Default)]
 pub(crate) struct Counts {
     connections: AtomicUsize,
@@ -41,14 +41,14 @@ pub(crate) struct Arrival {
     pub(crate) certificate: Option<Vec<u8>>,
 }
 
-/// How a real server behaves.
+/// The behavior of the real server.
 #[derive(Clone, Default)]
 pub(crate) struct Manner {
     pub(crate) most_streams: Option<u32>,
     pub(crate) takes: Duration,
-    /// How long after the TLS handshake it begins to speak HTTP/2.
+    /// The delay between the TLS handshake and HTTP/2.
     pub(crate) begins_after: Duration,
-    /// Told to say GOAWAY on all connections.
+    /// Signals to send GOAWAY on all connections.
     pub(crate) goes_away: Option<Arc<Notify>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Http2Receiver {
 }
 
 impl Http2Receiver {
-    /// A real server. It answers with the body that it got.
+    /// A real server that echoes the request body.
     pub(crate) async fn start(acceptor: TlsAcceptor, manner: Manner) -> Self {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut receiver = Self::serving(acceptor, move |stream, counts| {
@@ -70,7 +70,7 @@ impl Http2Receiver {
         receiver
     }
 
-    /// Runs a script for each request of HTTP/2, by its number.
+    /// Runs a script for each HTTP/2 request, by its number.
     pub(crate) async fn scripted<F>(
         acceptor: TlsAcceptor,
         script: impl Fn(usize, Request<h2::RecvStream>, SendResponse<Bytes>) -> F + Clone + Send + Sync + 'static,
@@ -111,7 +111,7 @@ impl Http2Receiver {
                 tokio::spawn(async move {
                     match acceptor.accept(tcp).into_fallible().await {
                         Ok(stream) => script(stream, Arc::clone(&counts)).await,
-                        // Closing at once could take the alert away before it is read.
+                        // Closing immediately could discard the alert before it is read.
                         Err((_, mut tcp)) => drop(tcp.read_to_end(&mut Vec::new()).await),
                     }
                     counts.closed.fetch_add(1, Ordering::SeqCst);

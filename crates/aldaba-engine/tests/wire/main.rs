@@ -1,4 +1,4 @@
-//! The wire against receivers, name servers and URLs that misbehave.
+//! Tests of the HTTP client against misbehaving receivers, name servers and URLs.
 
 mod authority;
 mod dns;
@@ -25,14 +25,14 @@ use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The deadline of requests that are meant to run into it.
+/// The deadline of requests that are meant to exceed it.
 const SHORT: Duration = Duration::from_millis(300);
 /// A deadline that no test here should reach.
 const LONG: Duration = Duration::from_secs(10);
 /// How much later than its deadline an attempt may end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A wire that may talk to this machine under one of its addresses only.
+/// A client that may reach this machine under one of its addresses only.
 fn wire() -> Wire {
     Wire::new(options()).unwrap()
 }
@@ -53,7 +53,7 @@ fn post(url: impl AsRef<str>) -> WireRequest {
     }
 }
 
-/// A request with so little time that a receiver which stalls is noticed quickly.
+/// A request with a short deadline, so that a stalled receiver is noticed quickly.
 fn hasty(url: impl AsRef<str>) -> WireRequest {
     WireRequest { timeouts: within(SHORT), ..post(url) }
 }
@@ -62,7 +62,7 @@ fn within(total: Duration) -> Timeouts {
     Timeouts { connect: total, answer: total, total }
 }
 
-/// Sends, and holds the wire to its promise: an end in time, and never more kept than allowed.
+/// Sends a request and checks that it ends in time and keeps no more than allowed.
 async fn send(wire: &Wire, request: WireRequest) -> WireResponse {
     let limit = request.timeouts.total + GRACE;
     let response =

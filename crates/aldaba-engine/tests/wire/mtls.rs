@@ -32,7 +32,7 @@ async fn a_receiver_that_wants_a_certificate_gets_it() {
         assert_eq!(receiver.connections(), 1);
         for (identity, words) in [(None, "CertificateRequired"), (Some(&strange), "UnknownCA")] {
             let response = send(&wire, showing(receiver.url(), identity, http2)).await;
-            // It says nothing about the host: other endpoints there may do well.
+            // It does not count against the host: other endpoints there may work.
             assert_failed(&response, FailureKind::Broken, words);
         }
         assert_eq!(receiver.requests(), 3);

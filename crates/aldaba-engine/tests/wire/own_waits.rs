@@ -1,4 +1,4 @@
-//! Time that a request spends behind others of ours is no failure of the host.
+//! Time that a request waits in a local queue does not count against the host.
 
 use crate::authority::Authority;
 use crate::http2::offering;
@@ -19,8 +19,8 @@ fn connecting_within(connect: Duration, url: impl AsRef<str>) -> WireRequest {
     WireRequest { timeouts, ..offering(url) }
 }
 
-/// As it was found: ten streams a connection and 24 endpoints with eight requests each. Twenty connections one after
-/// the other take three times as long as one of them may.
+/// Regression: ten streams per connection and 24 endpoints with eight requests each. Twenty connections one
+/// after the other take three times the connect timeout.
 #[tokio::test]
 async fn requests_that_wait_for_a_shared_connection_do_not_run_into_the_connect_timeout() {
     let authority = Authority::new();
@@ -42,7 +42,7 @@ async fn requests_that_wait_for_a_shared_connection_do_not_run_into_the_connect_
                 assert_eq!(answer.status, 200);
                 answered += 1;
             }
-            // On a machine that is very busy one may have waited too long.
+            // On a busy machine a request may wait too long.
             Outcome::Failed(failure) => assert_eq!(failure.kind, FailureKind::Unsent, "{failure:?}"),
         }
     }
@@ -51,7 +51,7 @@ async fn requests_that_wait_for_a_shared_connection_do_not_run_into_the_connect_
 }
 
 #[tokio::test]
-async fn a_place_that_becomes_free_is_given_to_who_waits() {
+async fn a_free_stream_is_given_to_a_queued_request() {
     let authority = Authority::new();
     let manner = Manner {
         most_streams: Some(1),
@@ -65,13 +65,13 @@ async fn a_place_that_becomes_free_is_given_to_who_waits() {
     for response in responses {
         assert_eq!(answer(&response).status, 200);
     }
-    // One connects, then eight at once at the most; those who get the place of the first need none.
+    // At most eight connect at once after the first; requests that get a free stream do not connect.
     assert!(receiver.connections() <= 9, "{}", receiver.connections());
     assert_eq!(receiver.requests(), 9);
 }
 
 #[tokio::test]
-async fn what_stops_one_connection_is_told_to_all_who_wait_for_it() {
+async fn a_failed_connection_fails_all_requests_that_wait_for_it() {
     let authority = Authority::new();
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = format!("https://localhost:{}/", nobody.port());
@@ -82,9 +82,9 @@ async fn what_stops_one_connection_is_told_to_all_who_wait_for_it() {
     }
 }
 
-/// The first of them may have a policy of another organization.
+/// Requests in the queue may have different policies.
 #[tokio::test]
-async fn the_short_patience_of_one_request_does_not_fail_another() {
+async fn the_short_timeout_of_one_request_does_not_fail_another() {
     let authority = Authority::new();
     let acceptor = authority.speaking(&["h2"]);
     let accepted = Arc::new(AtomicUsize::new(0));
@@ -116,9 +116,9 @@ async fn the_short_patience_of_one_request_does_not_fail_another() {
     assert_eq!(receiver.connections(), 2);
 }
 
-/// The receiver takes connections, one after the other, and has room for one request on each.
+/// The receiver accepts connections one at a time, with one stream each.
 #[tokio::test]
-async fn who_waits_too_long_behind_connections_that_were_made_goes_back_uncounted() {
+async fn a_request_that_waits_too_long_for_a_stream_uses_up_no_attempt() {
     let authority = Authority::new();
     let connect = Duration::from_millis(1500);
     let manner = Manner {
@@ -137,7 +137,7 @@ async fn who_waits_too_long_behind_connections_that_were_made_goes_back_uncounte
             assert_failed(
                 response,
                 FailureKind::Unsent,
-                "waited too long for a place on a shared connection",
+                "waited too long for a stream on a shared connection",
             );
             true
         }
@@ -147,9 +147,9 @@ async fn who_waits_too_long_behind_connections_that_were_made_goes_back_uncounte
     assert_eq!(receiver.requests(), 30 - uncounted);
 }
 
-/// Somebody connects all the time, and nobody hears anything.
+/// Connecting is always in progress and never succeeds.
 #[tokio::test]
-async fn a_host_that_takes_no_connection_fails_those_who_wait_for_one_too() {
+async fn a_host_that_accepts_no_connection_fails_queued_requests_too() {
     let authority = Authority::new();
     let receiver = Receiver::start(|mut line| async move { line.until_closed().await }).await;
     let url = format!("https://localhost:{}/", receiver.address.port());

@@ -1,4 +1,4 @@
-//! Connections that are kept, and when they are not.
+//! Which connections are kept open.
 
 use crate::receiver::{OK, Receiver};
 use crate::{answer, options, post, send, wire};
@@ -52,7 +52,7 @@ async fn a_connection_closed_before_its_reuse_costs_neither_a_failure_nor_a_seco
 }
 
 #[tokio::test]
-async fn a_connection_reset_before_its_reuse_costs_nothing_either() {
+async fn a_connection_reset_before_its_reuse_costs_nothing() {
     let mut receiver = Receiver::start(|mut line| async move {
         line.request().await;
         line.write(OK).await;
@@ -73,7 +73,7 @@ async fn a_connection_reset_before_its_reuse_costs_nothing_either() {
 }
 
 #[tokio::test]
-async fn an_answer_that_closes_is_obeyed() {
+async fn a_response_with_connection_close_is_obeyed() {
     for bytes in [
         &b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"[..],
         &b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n"[..],
@@ -87,7 +87,7 @@ async fn an_answer_that_closes_is_obeyed() {
 }
 
 #[tokio::test]
-async fn no_more_connections_wait_than_are_allowed() {
+async fn idle_connections_are_limited() {
     let here = Receiver::answering(OK).await;
     let there = Receiver::answering(OK).await;
     let wire = with_pool(PoolLimits { idle_per_origin: 3, idle_overall: 4, ..PoolLimits::default() });
@@ -101,7 +101,7 @@ async fn no_more_connections_wait_than_are_allowed() {
 
 #[tokio::test]
 async fn as_many_connections_are_kept_as_requests_go_to_one_origin_at_once() {
-    // As many as one organization may have, and as several have together.
+    // As many as one organization may use, and as several use together.
     for at_once in [REQUESTS_PER_ORIGIN, 300] {
         let receiver = Receiver::answering(OK).await;
         let wire = wire();
@@ -115,7 +115,7 @@ async fn as_many_connections_are_kept_as_requests_go_to_one_origin_at_once() {
 }
 
 #[tokio::test]
-async fn a_connection_that_waits_too_long_is_closed() {
+async fn a_connection_that_is_idle_too_long_is_closed() {
     let mut receiver = Receiver::answering(OK).await;
     let wire = with_pool(PoolLimits { idle_timeout: Duration::from_millis(40), ..PoolLimits::default() });
     send(&wire, post(receiver.url())).await;
@@ -125,16 +125,16 @@ async fn a_connection_that_waits_too_long_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_is_not_used_for_ever() {
+async fn a_connection_is_not_used_past_its_lifetime() {
     let mut receiver = Receiver::answering(OK).await;
-    let wire = with_pool(PoolLimits { longest_life: Duration::ZERO, ..PoolLimits::default() });
+    let wire = with_pool(PoolLimits { max_lifetime: Duration::ZERO, ..PoolLimits::default() });
     send(&wire, post(receiver.url())).await;
     receiver.closed().await;
     assert_eq!(wire.idle_connections(), 0);
 }
 
 #[tokio::test]
-async fn shutting_down_and_dropping_close_what_waits() {
+async fn shutting_down_and_dropping_close_idle_connections() {
     let mut receiver = Receiver::answering(OK).await;
     let wire = wire();
     send(&wire, post(receiver.url())).await;
@@ -146,7 +146,7 @@ async fn shutting_down_and_dropping_close_what_waits() {
 }
 
 #[tokio::test]
-async fn a_full_pool_makes_room_for_what_is_used_now() {
+async fn a_full_pool_evicts_for_connections_in_use() {
     let mut cold = [Receiver::answering(OK).await, Receiver::answering(OK).await];
     let hot = Receiver::answering(OK).await;
     let wire = with_pool(PoolLimits { idle_overall: 2, ..PoolLimits::default() });
@@ -158,7 +158,7 @@ async fn a_full_pool_makes_room_for_what_is_used_now() {
     }
     assert_eq!((hot.requests(), hot.connections()), (10, 1));
     assert_eq!(wire.idle_connections(), 2);
-    // One of the two gave its place up: its socket is closed.
+    // One of the two was evicted: its socket is closed.
     let [first, second] = &mut cold;
     tokio::select! {
         () = first.closed() => {}

@@ -1,4 +1,4 @@
-//! The way out through the operator's proxy.
+//! Requests through the operator's egress proxy.
 
 use crate::authority::Authority;
 use crate::http2::offering;
@@ -15,7 +15,7 @@ fn through(proxy: EgressProxy) -> Wire {
 }
 
 #[tokio::test]
-async fn both_kinds_of_proxy_carry_http_and_are_told_the_address_that_was_judged() {
+async fn both_kinds_of_proxy_carry_http_to_the_checked_address() {
     let [mut http, mut socks] = [ProxyServer::http().await, ProxyServer::socks5(None).await];
     for (proxy, is_http) in [(&mut http, true), (&mut socks, false)] {
         let mut receiver = Receiver::answering(OK).await;
@@ -62,7 +62,7 @@ async fn tls_and_http2_pass_through_with_the_name_of_the_receiver() {
 }
 
 #[tokio::test]
-async fn a_proxy_opens_no_way_to_forbidden_addresses() {
+async fn a_proxy_gives_no_access_to_forbidden_addresses() {
     for proxy in [ProxyServer::http().await, ProxyServer::socks5(None).await] {
         let wire = through(proxy.with(""));
         for url in ["http://10.0.0.1/", "http://127.0.0.2/", "http://169.254.169.254/", "https://[::1]/"] {
@@ -95,7 +95,7 @@ async fn credentials_are_used_and_never_shown() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_is_told_apart_from_a_proxy_that_is() {
+async fn a_receiver_that_is_down_is_distinguished_from_a_proxy_that_is() {
     let place = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = place.local_addr().unwrap();
     drop(place);
@@ -111,7 +111,7 @@ async fn a_receiver_that_is_down_is_told_apart_from_a_proxy_that_is() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_or_misbehaves_is_not_held_against_the_receiver() {
+async fn a_proxy_that_refuses_or_misbehaves_is_not_counted_against_the_receiver() {
     let cases: [(&str, &[u8], &str); 11] = [
         ("http", b"HTTP/1.1 403 Forbidden\r\n\r\n", "refused the connection (HTTP 403)"),
         ("http", b"HTTP/1.1 503 Unavailable\r\n\r\n", "refused the connection (HTTP 503)"),
@@ -144,8 +144,8 @@ async fn a_proxy_that_refuses_or_misbehaves_is_not_held_against_the_receiver() {
 }
 
 #[tokio::test]
-async fn a_silent_receiver_behind_a_living_proxy_is_the_receivers_fault() {
-    // It connects to one port only, and hangs on the way to any other.
+async fn a_silent_receiver_behind_a_live_proxy_is_counted_against_the_receiver() {
+    // The proxy connects to one port only and hangs for any other.
     let receiver = Receiver::answering(OK).await;
     let living = receiver.address.to_string();
     let proxy = ProxyServer::start("http", move |mut client, _| {

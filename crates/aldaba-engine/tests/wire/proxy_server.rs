@@ -1,4 +1,4 @@
-//! Proxies: HTTP CONNECT and SOCKS5, small and well-behaved, and one that follows a script.
+//! Proxies for tests: HTTP CONNECT, SOCKS5, and one that follows a script.
 
 use aldaba_engine::wire::EgressProxy;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ pub(crate) struct ProxyServer {
 }
 
 impl ProxyServer {
-    /// Connects wherever it is told to. What it was told can be read.
+    /// Connects to the requested addresses and records them.
     pub(crate) async fn http() -> Self {
         Self::start("http", |mut client, asked| async move {
             let head = read_head(&mut client).await;
@@ -33,7 +33,7 @@ impl ProxyServer {
         .await
     }
 
-    /// The same, for SOCKS5. With a user and a password, it insists on them.
+    /// A SOCKS5 proxy, which requires user and password if they are given.
     pub(crate) async fn socks5(wanted: Option<(&'static str, &'static str)>) -> Self {
         Self::start("socks5", move |mut client, asked| async move {
             let mut head = [0; 2];
@@ -61,7 +61,7 @@ impl ProxyServer {
             let target = SocketAddr::from((Ipv4Addr::from(address), client.read_u16().await.unwrap()));
             let _ = asked.send(target.to_string());
             match TcpStream::connect(target).await {
-                // Bound to a name, which is allowed: its length comes first.
+                // The bound address may be a name, which starts with its length.
                 Ok(server) => {
                     client.write_all(&[5, 0, 0, 3, 2, b'h', b'i', 0, 80]).await.unwrap();
                     join(client, server).await;
@@ -72,7 +72,7 @@ impl ProxyServer {
         .await
     }
 
-    /// Says these bytes, once something was said to it, and waits.
+    /// Sends these bytes after the first request and waits.
     pub(crate) async fn saying(scheme: &'static str, bytes: &'static [u8]) -> Self {
         Self::start(scheme, move |mut client, _| async move {
             let mut buffer = [0; 1024];

@@ -23,13 +23,13 @@ struct Counts {
     requests: AtomicUsize,
 }
 
-/// What a script tells the test.
+/// What a script signals to the test.
 #[derive(Debug)]
 pub(crate) enum Signal {
     Request(Request),
-    /// The wire has closed the connection.
+    /// The client closed the connection.
     Closed,
-    /// The receiver has closed it.
+    /// The receiver closed it.
     HungUp,
 }
 
@@ -83,7 +83,7 @@ impl Receiver {
         .await
     }
 
-    /// Answers one request, then says nothing more and holds the connection until the wire drops it.
+    /// Answers one request, then holds the connection until the client closes it.
     pub(crate) async fn answering_once(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::start(move |mut line| {
@@ -136,7 +136,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until the wire has closed a connection.
+    /// Waits until the client has closed a connection.
     pub(crate) async fn closed(&mut self) {
         while !matches!(self.signal().await, Signal::Closed) {}
     }
@@ -176,12 +176,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         Some(request)
     }
 
-    /// Writes, as far as the wire still listens.
+    /// Writes while the client still reads.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
-    /// One byte at a time, with a pause between: the receiver that is never done.
+    /// Writes one byte at a time, with a pause in between.
     pub(crate) async fn trickle(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if !self.write(&[*byte]).await {
@@ -210,7 +210,7 @@ impl Line {
         let _ = self.signals.send(Signal::HungUp);
     }
 
-    /// Closes with a reset in place of a proper end.
+    /// Closes with a reset.
     pub(crate) fn reset(self) {
         SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
         self.hang_up();

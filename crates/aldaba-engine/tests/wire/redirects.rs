@@ -1,4 +1,4 @@
-//! Where an answer may send a request, and where not.
+//! Which redirects are followed.
 
 use crate::receiver::{OK, Receiver};
 use crate::{answer, assert_failed, post, send, wire};
@@ -82,7 +82,7 @@ async fn a3_what_is_no_redirect_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_loop_ends() {
+async fn a_redirect_loop_ends() {
     let receiver =
         Receiver::answering(b"HTTP/1.1 302 Found\r\nlocation: /hook\r\ncontent-length: 0\r\n\r\n").await;
     let response = send(&wire(), following(receiver.url())).await;
@@ -92,7 +92,7 @@ async fn a_loop_ends() {
 
 #[tokio::test]
 async fn a3_no_redirect_leads_inside() {
-    // The same machine under an address that is not allowed.
+    // The same machine under a forbidden address.
     let reached = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&reached);
     let canary = Receiver::start_at("127.0.0.2:0", move |_| {
@@ -147,7 +147,7 @@ async fn a_location_that_is_no_url_is_malformed() {
 }
 
 #[tokio::test]
-async fn what_fails_after_a_redirect_is_not_held_against_the_host() {
+async fn a_failure_after_a_redirect_is_not_counted_against_the_host() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let first = Receiver::answering_once(to(307, &format!("http://{nobody}/"))).await;
     let response = send(&wire(), following(first.url())).await;

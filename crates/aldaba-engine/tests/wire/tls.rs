@@ -28,7 +28,7 @@ pub(crate) fn url(host: &str, receiver: &Receiver) -> String {
 }
 
 #[tokio::test]
-async fn a_trusted_certificate_is_taken_and_its_connection_kept() {
+async fn a_trusted_certificate_is_accepted_and_its_connection_kept() {
     let authority = Authority::new();
     for host in ["localhost", "127.0.0.1"] {
         let receiver = receiver(authority.issue(host, |_| {})).await;
@@ -51,7 +51,7 @@ async fn a_large_request_passes_over_tls() {
 }
 
 #[tokio::test]
-async fn certificates_that_are_not_acceptable_are_told_apart() {
+async fn each_unacceptable_certificate_has_its_own_error() {
     let authority = Authority::new();
     let stranger = Authority::named("Stranger");
     let key = KeyPair::generate().unwrap();
@@ -68,7 +68,7 @@ async fn certificates_that_are_not_acceptable_are_told_apart() {
             "not valid yet",
         ),
         (stranger.issue("localhost", |_| {}), "the certificate's issuer is not trusted"),
-        // Two of one name, and not the same.
+        // Two different issuers with one name.
         (
             stranger.issue("localhost", |params| {
                 params.distinguished_name.push(DnType::CommonName, "Stranger");
@@ -95,7 +95,7 @@ async fn a_stalled_handshake_runs_into_the_connect_timeout() {
 }
 
 #[tokio::test]
-async fn what_does_not_speak_tls_is_said_so() {
+async fn a_receiver_without_tls_is_reported_as_such() {
     let plain = Receiver::start(|mut line| async move {
         line.write(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         line.until_closed().await;
@@ -111,9 +111,9 @@ async fn what_does_not_speak_tls_is_said_so() {
         if matches!(failure.kind, FailureKind::Tls | FailureKind::Connect) && failure.detail.contains("TLS handshake")));
 }
 
-/// The tickets for a shorter handshake come with the first bytes after it: they are no part of an answer.
+/// Session tickets arrive after the handshake and are not part of a response.
 #[tokio::test]
-async fn a_receiver_that_closes_after_the_handshake_has_not_begun_an_answer() {
+async fn a_close_after_the_handshake_is_not_the_beginning_of_a_response() {
     let authority = Authority::new();
     for reset in [false, true] {
         let acceptor = authority.issue("localhost", |_| {});
@@ -150,7 +150,7 @@ async fn a_record_that_cannot_be_read_breaks_tls_and_not_the_head() {
             let Ok(stream) = acceptor.accept(tcp).await else { return };
             let mut line = line.joined(stream);
             line.request().await;
-            // A record that nobody can read.
+            // A record that cannot be decrypted.
             let (line, stream) = line.apart();
             let mut plain = line.joined(stream.into_inner().0);
             plain.write(&[23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
@@ -163,7 +163,7 @@ async fn a_record_that_cannot_be_read_breaks_tls_and_not_the_head() {
 }
 
 #[tokio::test]
-async fn new_keys_without_end_are_cut() {
+async fn endless_key_updates_are_cut_off() {
     let authority = Authority::new();
     let acceptor = authority.issue("localhost", |_| {});
     let receiver = Receiver::start(move |line| {
@@ -173,7 +173,7 @@ async fn new_keys_without_end_are_cut() {
             let Ok(stream) = acceptor.accept(tcp).await else { return };
             let mut line = line.joined(stream);
             line.request().await;
-            // Each is a record of its own, and none is a byte of an answer.
+            // Each is a record of its own without a byte of a response.
             while line.stream.get_mut().1.refresh_traffic_keys().is_ok() && line.write(b"").await {}
             line.until_closed().await;
         }

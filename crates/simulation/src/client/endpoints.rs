@@ -3,7 +3,7 @@
 use super::{Answer, Client, once};
 use crate::scenario::{Door, url};
 use aldaba_delivery::{AppId, EndpointId, Filter, Ordering, WhenDisabled};
-use aldaba_engine::{ChangeError, Made, NewEndpoint};
+use aldaba_engine::{ChangeError, CreateOutcome, NewEndpoint};
 use aldaba_store::{Endpoint, EndpointConfig};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl Client {
         let new = self.new_endpoint(number, door, false, door.ordering);
         let which = self.which(door.tenant);
         let made = self.directory().create_endpoint(which, new, once("door", number)).await?;
-        let (Made::New(endpoint) | Made::Before(endpoint)) = made;
+        let (CreateOutcome::Created(endpoint) | CreateOutcome::Existing(endpoint)) = made;
         if !self.process.is_dead() {
             self.world.notes.lock().endpoints.insert(number, (endpoint.app, endpoint.id));
         }

@@ -5,7 +5,9 @@ use crate::log::{Heard, Knock, Said};
 use crate::sabotage::Sabotage;
 use crate::scenario::{EVENT_TYPES, Forgery, LABEL, Naming, SourcePlan, Webhook};
 use aldaba_delivery::Timestamp;
-use aldaba_engine::{Door, ForwardedHeaders, InboundEvent, Opened, ReceiveError, Reception, SendError};
+use aldaba_engine::{
+    ForwardedHeaders, InboundEvent, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError,
+};
 use aldaba_signature::{HashKind, Scheme, SigningKey};
 use aldaba_store::{Error, Seq};
 use bytes::Bytes;
@@ -110,14 +112,14 @@ impl Client {
         body: &Bytes,
         real: (Option<String>, String),
     ) -> Said {
-        let door = match self.engine.doors().find(token).await {
+        let door = match self.engine.source_cache().find(token).await {
             Ok(Some(door)) => door,
             Ok(None) => return Said::NoSource,
             Err(_) => return Said::NotNow,
         };
-        let event = match self.engine.look(&door, &headers, body).await {
-            Ok(Opened::Event(event)) => event,
-            Ok(Opened::Ignored) => return Said::Ignored,
+        let event = match self.engine.inspect(&door, &headers, body).await {
+            Ok(InspectedRequest::Event(event)) => event,
+            Ok(InspectedRequest::Ignored) => return Said::Ignored,
             Err(error) if error.is_unauthorized() && !self.sabotage(Sabotage::TakeForged) => {
                 return Said::NotVerified;
             }
@@ -129,7 +131,7 @@ impl Client {
         self.hand_in(door, event, body.clone()).await
     }
 
-    async fn hand_in(&self, door: Arc<Door>, event: InboundEvent, body: Bytes) -> Said {
+    async fn hand_in(&self, door: Arc<LoadedSource>, event: InboundEvent, body: Bytes) -> Said {
         if self.sabotage(Sabotage::AnswerFirst) {
             let engine = self.engine.clone();
             tokio::spawn(async move { engine.receive(&door, event, body, ()).await });

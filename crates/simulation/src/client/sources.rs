@@ -4,7 +4,7 @@ use super::knocks::client_state;
 use super::{Answer, Client, once};
 use crate::scenario::{LABEL, Naming};
 use aldaba_delivery::{AppId, SourceId};
-use aldaba_engine::{ChangeError, Made, NewSource, SourceSecrets, SourceSettings};
+use aldaba_engine::{ChangeError, CreateOutcome, NewSource, SourceSecrets, SourceSettings};
 use aldaba_store::Source;
 
 /// A source as its owner knows it.
@@ -23,7 +23,7 @@ impl Client {
             self.world.notes.lock().surprises.push(format!("source {number}: {problems:?}"));
         }
         let made = self.directory().create_source(new, once("source", number)).await?;
-        let (Made::New(source) | Made::Before(source)) = made;
+        let (CreateOutcome::Created(source) | CreateOutcome::Existing(source)) = made;
         let token = self.engine.directory().source_token(&source)?;
         let known = KnownSource { id: source.id, app: source.app, tokens: vec![token] };
         self.world.notes.lock().sources.insert(number, known);

@@ -3,56 +3,56 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many are remembered. When more are in use, all are forgotten and looked up again.
-const REMEMBERED: usize = 16_384;
+/// Applications in the cache. Past it the cache is cleared.
+const MAX_CACHED_APPLICATIONS: usize = 16_384;
 
-/// Applications that are there, as far as somebody has asked: what speaks for one counts as long as it is there.
-/// Clones share them.
+/// Cache of existing applications: a credential for an application is valid while the application exists.
+/// Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Applications(Arc<RwLock<Memory>>);
+pub(crate) struct KnownApplications(Arc<RwLock<ApplicationTable>>);
 
 #[derive(Debug, Default)]
-struct Memory {
-    there: HashMap<AppId, OrgId>,
-    /// How many have been deleted. What was read before the last one may be old.
+struct ApplicationTable {
+    organizations: HashMap<AppId, OrgId>,
+    /// Deletions so far. A read that began before the last one may be stale.
     deleted: u64,
 }
 
-/// A read that has begun.
-pub(crate) struct Begun(u64);
+/// The start of a read, as the number of deletions until then.
+pub(crate) struct ReadStart(u64);
 
-impl Applications {
-    pub(crate) fn is_there(&self, org: OrgId, app: AppId) -> bool {
-        self.0.read().there.get(&app) == Some(&org)
+impl KnownApplications {
+    pub(crate) fn contains(&self, org: OrgId, app: AppId) -> bool {
+        self.0.read().organizations.get(&app) == Some(&org)
     }
 
-    /// To be called before it is read whether one is there.
-    pub(crate) fn begin(&self) -> Begun {
-        Begun(self.0.read().deleted)
+    /// Call before reading whether an application exists.
+    pub(crate) fn begin_read(&self) -> ReadStart {
+        ReadStart(self.0.read().deleted)
     }
 
-    /// It was found there.
-    pub(crate) fn found(&self, Begun(deleted): Begun, org: OrgId, app: AppId) {
-        let mut memory = self.0.write();
-        if memory.deleted != deleted {
+    /// Caches an application that was found, unless one was deleted meanwhile.
+    pub(crate) fn insert(&self, ReadStart(deleted): ReadStart, org: OrgId, app: AppId) {
+        let mut table = self.0.write();
+        if table.deleted != deleted {
             return;
         }
-        if memory.there.len() >= REMEMBERED {
-            memory.there.clear();
+        if table.organizations.len() >= MAX_CACHED_APPLICATIONS {
+            table.organizations.clear();
         }
-        memory.there.insert(app, org);
+        table.organizations.insert(app, org);
     }
 
-    /// How many are remembered.
+    /// The size of the cache.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.0.read().there.len()
+        self.0.read().organizations.len()
     }
 
     pub(super) fn remove(&self, app: AppId) {
-        let mut memory = self.0.write();
-        memory.there.remove(&app);
-        memory.deleted += 1;
+        let mut table = self.0.write();
+        table.organizations.remove(&app);
+        table.deleted += 1;
     }
 }
 
@@ -62,16 +62,16 @@ mod tests {
     use aldaba_delivery::Timestamp;
 
     #[test]
-    fn what_was_read_before_a_deletion_is_not_remembered() {
+    fn a_read_that_began_before_a_deletion_is_not_cached() {
         let moment = Timestamp::from_millis(1);
         let (org, app) = (OrgId::first_at(moment), AppId::first_at(moment));
-        let applications = Applications::default();
-        let early = applications.begin();
-        applications.found(applications.begin(), org, app);
-        assert!(applications.is_there(org, app));
-        assert!(!applications.is_there(OrgId::last_at(moment), app), "another organization's");
+        let applications = KnownApplications::default();
+        let early = applications.begin_read();
+        applications.insert(applications.begin_read(), org, app);
+        assert!(applications.contains(org, app));
+        assert!(!applications.contains(OrgId::last_at(moment), app), "another organization's");
         applications.remove(app);
-        applications.found(early, org, app);
-        assert!(!applications.is_there(org, app));
+        applications.insert(early, org, app);
+        assert!(!applications.contains(org, app));
     }
 }

@@ -1,44 +1,44 @@
-//! How a key is made, and what is kept of it.
+//! Generates API keys.
 
 use crate::Entropy;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_store::{ApiKey, Scope};
+use aldaba_store::{ApiKey, KeyScope};
 use sha2::{Digest, Sha256};
 
-/// What every key begins with. A key holds no dot: SDKs take what follows the last one for a region.
+/// The prefix of every key. A key contains no dot: SDKs parse the part after the last dot as a region.
 pub const KEY_PREFIX: &str = "aldaba_";
-/// Characters of the part that is shown in lists: enough to tell keys apart.
-const SHOWN: usize = 8;
-/// Characters of the secret part. Each is one of 62, so that 40 of them are 238 bits.
-const SECRET: usize = 40;
-/// Bytes of a name.
-const LONGEST_NAME: usize = 256;
+/// Characters of the part that is shown in lists to tell keys apart.
+const PREFIX_CHARS: usize = 8;
+/// Characters of the secret part: 40 of 62 possible ones are 238 bits.
+const SECRET_CHARS: usize = 40;
+/// The longest name, in bytes.
+const MAX_NAME_BYTES: usize = 256;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What somebody wants a key to be.
+/// The properties of a new key.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     pub org: OrgId,
     pub app: Option<AppId>,
     pub name: String,
-    pub scope: Scope,
+    pub scope: KeyScope,
     pub expires_at: Option<Timestamp>,
 }
 
-/// Whether a key can be called so.
+/// Checks a key's name.
 pub fn check_key_name(name: &str) -> Result<(), String> {
     match name {
-        _ if !(1..=LONGEST_NAME).contains(&name.len()) => {
-            Err(format!("must be 1 to {LONGEST_NAME} bytes long"))
+        _ if !(1..=MAX_NAME_BYTES).contains(&name.len()) => {
+            Err(format!("must be 1 to {MAX_NAME_BYTES} bytes long"))
         }
         name if name.chars().any(char::is_control) => Err("must hold no control characters".into()),
         _ => Ok(()),
     }
 }
 
-/// A key and its text, which is nowhere else.
+/// Generates a key. Its text is not stored anywhere.
 pub fn make_key(new: NewKey, now: Timestamp, entropy: &dyn Entropy) -> (ApiKey, String) {
-    let (prefix, secret) = (characters(SHOWN, entropy), characters(SECRET, entropy));
+    let (prefix, secret) = (random_text(PREFIX_CHARS, entropy), random_text(SECRET_CHARS, entropy));
     let text = format!("{KEY_PREFIX}{prefix}_{secret}");
     let NewKey { org, app, name, scope, expires_at } = new;
     let key = ApiKey {
@@ -56,16 +56,16 @@ pub fn make_key(new: NewKey, now: Timestamp, entropy: &dyn Entropy) -> (ApiKey, 
     (key, text)
 }
 
-/// What is kept of a key. A fast digest is right here, unlike for passwords: nobody can try 2^238 keys, however
-/// quick each try is, and a slow one would have to be paid for every request.
+/// The digest that is stored of a key. A fast digest suffices, unlike for passwords: nobody can try 2^238
+/// keys, and a slow one would cost every request.
 pub fn digest_of(text: &[u8]) -> [u8; 32] {
     Sha256::digest(text).into()
 }
 
-fn characters(count: usize, entropy: &dyn Entropy) -> String {
+fn random_text(count: usize, entropy: &dyn Entropy) -> String {
     let mut text = String::with_capacity(count);
     while text.len() < count {
-        // Bytes beyond the last multiple of 62 would make some characters more likely than others.
+        // Bytes past the last multiple of 62 would make some characters more likely.
         let fair = entropy.bytes::<32>().into_iter().filter(|byte| *byte < 248);
         let room = count - text.len();
         text.extend(fair.take(room).map(|byte| char::from(ALPHABET[usize::from(byte % 62)])));
@@ -82,7 +82,7 @@ mod tests {
     fn a_key_has_a_shown_part_a_long_secret_and_no_dot() {
         let (now, entropy) = (Timestamp::from_millis(1_780_000_000_000), SystemEntropy::new());
         let org = OrgId::first_at(now);
-        let new = NewKey { org, app: None, name: "n".into(), scope: Scope::Read, expires_at: None };
+        let new = NewKey { org, app: None, name: "n".into(), scope: KeyScope::Read, expires_at: None };
         let (key, text) = make_key(new.clone(), now, &entropy);
         let parts: Vec<_> = text.split('_').collect();
         assert_eq!((parts[0], parts[1], parts[2].len()), ("aldaba", key.prefix.as_str(), 40));

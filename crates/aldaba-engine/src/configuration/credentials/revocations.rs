@@ -1,41 +1,41 @@
 use aldaba_delivery::{AppId, OrgId, Timestamp};
-use aldaba_store::{PortalCut, RevokedToken};
+use aldaba_store::{PortalExpiry, RevokedToken};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a token that names a session counts, whatever it says itself: the end of a session need not be
-/// remembered for longer.
-pub const LONGEST_SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The longest validity of a token that names a session, whatever the token says. Ends of sessions are
+/// remembered no longer.
+pub const MAX_SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Signed tokens that count no longer. Clones share them.
+/// Revoked signed tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Revocations(Arc<RwLock<Memory>>);
+pub struct Revocations(Arc<RwLock<RevocationTable>>);
 
 #[derive(Debug, Default)]
-struct Memory {
+struct RevocationTable {
     tokens: HashMap<[u8; 32], RevokedToken>,
     cuts: HashMap<AppId, Cuts>,
 }
 
-/// Those of an application, by session; `None`: those for all.
-type Cuts = HashMap<Option<String>, Vec<PortalCut>>;
+/// Cuts of an application, by session; `None`: for all sessions.
+type Cuts = HashMap<Option<String>, Vec<PortalExpiry>>;
 
 impl Revocations {
-    /// How many revoked tokens of one organization are remembered at once.
-    pub const MOST_TOKENS: usize = 100_000;
-    /// How many ends of sessions one application may have at once.
-    pub const MOST_CUTS: usize = 10_000;
-    /// How many ends of all portal tokens of an application may be planned at once. One without a delay takes the
-    /// place of all others, and is never too many.
-    pub const MOST_DELAYED: usize = 100;
+    /// Revoked tokens that are remembered per organization.
+    pub const MAX_TOKENS: usize = 100_000;
+    /// Cuts for single sessions per application.
+    pub const MAX_CUTS: usize = 10_000;
+    /// Delayed cuts for all sessions per application. A cut without delay replaces all others and is always
+    /// allowed.
+    pub const MAX_DELAYED_CUTS: usize = 100;
 
     pub fn is_revoked(&self, mark: &[u8; 32]) -> bool {
         self.0.read().tokens.contains_key(mark)
     }
 
-    /// Whether a portal token has been ended.
+    /// Whether a portal token was ended by a cut.
     pub fn has_ended(
         &self,
         app: AppId,
@@ -43,26 +43,25 @@ impl Revocations {
         issued_at: Option<Timestamp>,
         now: Timestamp,
     ) -> bool {
-        let memory = self.0.read();
-        memory.concerning(app, session).any(|cut| cut.ends(issued_at, now))
+        let table = self.0.read();
+        table.applying_to(app, session).any(|cut| cut.ends(issued_at, now))
     }
 
-    /// A token that is issued at this moment is not among those that were ended: a clock may have been set back
-    /// since then.
+    /// The issue time for a new token, after every cut. A clock may have been set back since the last cut.
     pub fn issue_at(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
-        let memory = self.0.read();
-        let last = memory.concerning(app, session).map(|cut| cut.issued_before).max();
+        let table = self.0.read();
+        let last = table.applying_to(app, session).map(|cut| cut.issued_before).max();
         last.map_or(now, |last| last.max(now))
     }
 
-    /// The moment before which a new end takes all tokens that were issued until now: those of one session, or all of the
-    /// application. After an end by a clock that was ahead, tokens are issued at the moment of that end ([`Self::issue_at`]),
-    /// so the next end lies past it.
+    /// The issue time before which a new cut ends tokens: all that were issued until now, for one session or
+    /// the application. After a cut by a clock that was ahead, tokens are issued at the time of that cut
+    /// ([`Self::issue_at`]), so the next cut is later.
     pub(crate) fn end_before(&self, app: AppId, session: Option<&str>, now: Timestamp) -> Timestamp {
-        let memory = self.0.read();
+        let table = self.0.read();
         let last = match session {
-            Some(_) => memory.concerning(app, session).map(|cut| cut.issued_before).max(),
-            None => memory
+            Some(_) => table.applying_to(app, session).map(|cut| cut.issued_before).max(),
+            None => table
                 .cuts
                 .get(&app)
                 .into_iter()
@@ -74,44 +73,45 @@ impl Revocations {
         last.map_or(now, |last| now.max(last + Duration::from_millis(1)))
     }
 
-    /// Whether one more token of the organization can be remembered.
-    pub(crate) fn has_room_for_token(&self, org: OrgId) -> bool {
-        let memory = self.0.read();
-        memory.tokens.len() < Self::MOST_TOKENS
-            || memory.tokens.values().filter(|token| token.org == org).count() < Self::MOST_TOKENS
+    /// Whether one more revoked token of the organization can be remembered.
+    pub(crate) fn can_add_token(&self, org: OrgId) -> bool {
+        let table = self.0.read();
+        table.tokens.len() < Self::MAX_TOKENS
+            || table.tokens.values().filter(|token| token.org == org).count() < Self::MAX_TOKENS
     }
 
-    /// Whether so many more ends of sessions can be remembered.
-    pub(crate) fn has_room_for_cuts(&self, app: AppId, more: usize) -> bool {
-        let memory = self.0.read();
-        let there = memory.cuts.get(&app).into_iter().flatten();
-        let there: usize = there.filter(|(session, _)| session.is_some()).map(|(_, cuts)| cuts.len()).sum();
-        there.saturating_add(more) <= Self::MOST_CUTS
+    /// Whether so many more session cuts can be remembered.
+    pub(crate) fn can_add_cuts(&self, app: AppId, more: usize) -> bool {
+        let table = self.0.read();
+        let existing = table.cuts.get(&app).into_iter().flatten();
+        let existing: usize =
+            existing.filter(|(session, _)| session.is_some()).map(|(_, cuts)| cuts.len()).sum();
+        existing.saturating_add(more) <= Self::MAX_CUTS
     }
 
-    /// Whether another end of all that comes later can be.
-    pub(crate) fn has_room_for_delayed_cut(&self, app: AppId) -> bool {
-        let memory = self.0.read();
-        memory
+    /// Whether another delayed cut for all sessions can be remembered.
+    pub(crate) fn can_add_delayed_cut(&self, app: AppId) -> bool {
+        let table = self.0.read();
+        table
             .cuts
             .get(&app)
             .and_then(|cuts| cuts.get(&None))
-            .is_none_or(|cuts| cuts.len() < Self::MOST_DELAYED)
+            .is_none_or(|cuts| cuts.len() < Self::MAX_DELAYED_CUTS)
     }
 
-    /// As it is on disk.
+    /// Adds a revoked token as it is on disk.
     pub fn add_token(&self, token: RevokedToken) {
         self.0.write().tokens.insert(token.mark, token);
     }
 
-    /// As the store does it. Without a moment: as it was read.
-    pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
-        let mut memory = self.0.write();
-        let sessions = memory.cuts.entry(new.app).or_default();
+    /// Adds a cut with the same rules as the store. `now` is `None` for cuts read at the start.
+    pub fn add_cut(&self, new: PortalExpiry, now: Option<Timestamp>) {
+        let mut table = self.0.write();
+        let sessions = table.cuts.entry(new.app).or_default();
         if let Some(now) = now {
-            let concerning = [None, new.session.clone()];
-            let mut there = concerning.iter().filter_map(|session| sessions.get(session)).flatten();
-            if there.any(|old| old.covers(&new, now)) {
+            let applying_to = [None, new.session.clone()];
+            let mut existing = applying_to.iter().filter_map(|session| sessions.get(session)).flatten();
+            if existing.any(|old| old.covers(&new, now)) {
                 return;
             }
             match new.session {
@@ -131,15 +131,15 @@ impl Revocations {
         self.0.write().tokens.remove(mark);
     }
 
-    pub(super) fn forget_cut(&self, gone: &PortalCut) {
-        let mut memory = self.0.write();
-        let Some(sessions) = memory.cuts.get_mut(&gone.app) else { return };
+    pub(super) fn forget_cut(&self, gone: &PortalExpiry) {
+        let mut table = self.0.write();
+        let Some(sessions) = table.cuts.get_mut(&gone.app) else { return };
         if let Some(cuts) = sessions.get_mut(&gone.session) {
             cuts.retain(|cut| cut != gone);
         }
         sessions.retain(|_, cuts| !cuts.is_empty());
         if sessions.is_empty() {
-            memory.cuts.remove(&gone.app);
+            table.cuts.remove(&gone.app);
         }
     }
 
@@ -148,9 +148,9 @@ impl Revocations {
     }
 }
 
-impl Memory {
-    /// Those that a token of an application is subject to.
-    fn concerning(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalCut> {
+impl RevocationTable {
+    /// The cuts that apply to a token.
+    fn applying_to(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalExpiry> {
         let cuts = self.cuts.get(&app);
         let of =
             move |session: Option<String>| cuts.and_then(|cuts| cuts.get(&session)).into_iter().flatten();
@@ -167,8 +167,8 @@ mod tests {
         Timestamp::from_millis(1_780_000_000_000 + seconds * 1000)
     }
 
-    fn cut(session: Option<&str>, issued_before: i64, ends_at: i64) -> PortalCut {
-        PortalCut {
+    fn cut(session: Option<&str>, issued_before: i64, ends_at: i64) -> PortalExpiry {
+        PortalExpiry {
             app: AppId::first_at(at(0)),
             session: session.map(Into::into),
             issued_before: at(issued_before),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_of_a_session_ends_no_other_and_one_for_all_ends_all() {
+    fn a_cut_for_one_session_ends_no_other_and_one_for_all_ends_all() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
         let ended = |session, issued| revocations.has_ended(app, session, Some(at(issued)), at(50));
         revocations.add_cut(cut(Some("ana"), 10, 10), Some(at(10)));
@@ -191,26 +191,26 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_all_at_once_takes_the_place_of_all_others_and_leaves_room_for_more() {
+    fn a_cut_without_delay_replaces_all_others_and_allows_new_ones() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
-        for number in 0..Revocations::MOST_CUTS {
+        for number in 0..Revocations::MAX_CUTS {
             revocations.add_cut(cut(Some(&number.to_string()), 10, 10), Some(at(10)));
         }
-        assert!(!revocations.has_room_for_cuts(app, 1));
-        assert!(revocations.has_room_for_delayed_cut(app), "sessions take no room from it");
+        assert!(!revocations.can_add_cuts(app, 1));
+        assert!(revocations.can_add_delayed_cut(app), "sessions take no room from it");
         revocations.add_cut(cut(None, 20, 20), Some(at(20)));
-        assert!(revocations.has_room_for_cuts(app, Revocations::MOST_CUTS));
+        assert!(revocations.can_add_cuts(app, Revocations::MAX_CUTS));
         assert!(revocations.has_ended(app, Some("7"), Some(at(9)), at(21)), "what had ended stays so");
         for number in 0..100 {
             revocations.add_cut(cut(None, 30 + number, 5000 + number), Some(at(30 + number)));
         }
-        assert!(!revocations.has_room_for_delayed_cut(app));
+        assert!(!revocations.can_add_delayed_cut(app));
         revocations.add_cut(cut(None, 200, 200), Some(at(200)));
-        assert!(revocations.has_room_for_delayed_cut(app));
+        assert!(revocations.can_add_delayed_cut(app));
     }
 
     #[test]
-    fn what_is_issued_after_a_cut_counts_though_the_clock_was_set_back() {
+    fn a_token_issued_after_a_cut_is_valid_though_the_clock_was_set_back() {
         let (revocations, app) = (Revocations::default(), AppId::first_at(at(0)));
         revocations.add_cut(cut(None, 100, 100), Some(at(100)));
         let issued = revocations.issue_at(app, None, at(40));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_end_takes_what_was_issued_after_one_by_a_clock_that_was_ahead() {
+    fn a_new_cut_ends_tokens_issued_after_a_cut_by_a_clock_that_was_ahead() {
         let app = AppId::first_at(at(0));
         for ahead in [None, Some("ana")] {
             let revocations = Revocations::default();
@@ -229,7 +229,7 @@ mod tests {
             for ended in [Some("ana"), None] {
                 let before = revocations.end_before(app, ended, at(6));
                 assert!(issued < before, "{ahead:?}, {ended:?}");
-                let next = PortalCut { issued_before: before, ends_at: before, ..cut(ended, 0, 0) };
+                let next = PortalExpiry { issued_before: before, ends_at: before, ..cut(ended, 0, 0) };
                 revocations.add_cut(next, Some(at(6)));
                 assert!(revocations.has_ended(app, Some("ana"), Some(issued), at(7)), "{ahead:?}, {ended:?}");
                 let fresh = revocations.issue_at(app, Some("ana"), at(7));

@@ -1,8 +1,8 @@
-//! Applications, made, changed and deleted.
+//! Creates, changes and deletes applications.
 
-use super::{ChangeError, Core, Directory, Made, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, DirectoryCore, IdempotencyDigest};
 use aldaba_delivery::{AppId, OrgId};
-use aldaba_store::{Application, Change, WhichApplication};
+use aldaba_store::{Application, ApplicationRef, Change};
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct NewApplication {
     pub metadata: String,
 }
 
-impl Core {
-    /// With an id of its own; nothing is stored.
+impl DirectoryCore {
+    /// Builds an application with a new id. Nothing is stored.
     pub(crate) fn new_application(&self, new: NewApplication) -> Application {
         let now = self.clock.now();
         Application {
@@ -37,26 +37,28 @@ impl Directory {
     pub async fn create_application(
         &self,
         new: NewApplication,
-        once: Once,
-    ) -> Result<Made<Application>, ChangeError> {
+        once: IdempotencyDigest,
+    ) -> Result<CreateOutcome<Application>, ChangeError> {
         let application = self.new_application(new);
         let change = Change::CreateApplication {
             application: application.clone(),
             idempotency: self.idempotency(once),
         };
         match self.change(change).await? {
-            Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged => Ok(Made::New(application)),
-            Repeat::Of(bytes) => {
+            ChangeOutcome::Done | ChangeOutcome::Resumed { .. } | ChangeOutcome::Unchanged => {
+                Ok(CreateOutcome::Created(application))
+            }
+            ChangeOutcome::RepeatOf(bytes) => {
                 let id = AppId::from_bytes(bytes).to_string();
-                let which = WhichApplication { org: application.org, key: id.clone() };
+                let which = ApplicationRef { org: application.org, key: id.clone() };
                 let before = self.store.application(which).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
+                before.map(CreateOutcome::Existing).ok_or(ChangeError::MadeAndGone(id))
             }
         }
     }
 
-    /// Gives an application other values, in the place of those that `current` has.
-    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    /// Replaces the values that `current` has. [`ChangeError::Unsettled`]: the application changed
+    /// meanwhile.
     pub async fn update_application(
         &self,
         current: &Application,
@@ -67,7 +69,7 @@ impl Directory {
         self.replace_application(current, application).await
     }
 
-    /// Where the people of an application want to be told when something is wrong.
+    /// Sets the address for alerts of an application.
     pub async fn set_alert_email(
         &self,
         current: &Application,
@@ -85,15 +87,15 @@ impl Directory {
         if fields.is_empty() {
             return Ok(application);
         }
-        // Two changes never have the same moment: it tells one from the other.
+        // Two changes never have the same time, which identifies a version.
         application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
-        let deed = change.deed().with_fields(&fields);
-        self.change_as(deed, change).await?;
+        let action = change.audit_action().with_fields(&fields);
+        self.change_as(action, change).await?;
         Ok(application)
     }
 
-    pub async fn delete_application(&self, which: WhichApplication) -> Result<(), ChangeError> {
+    pub async fn delete_application(&self, which: ApplicationRef) -> Result<(), ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
         let app = application.id;
         let change = Change::DeleteApplication { app, at: self.clock.now() };

@@ -1,18 +1,18 @@
-//! One change: it goes to the store, its news to the memory, and then whoever made it hears.
+//! Makes one change: commits it, invalidates caches and lanes, then reports the result.
 
-use super::news::News;
-use super::{ChangeError, Directory, Once, loads};
+use super::invalidation::Invalidation;
+use super::{ChangeError, Directory, FilterReservation, IdempotencyDigest};
 use crate::scheduling::Event;
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Change, Changed, Deed, Done, Error, IdempotencyKey, Replay};
+use aldaba_store::{AuditAction, Change, Changed, Done, Error, IdempotencyKey, Replay};
 use tokio::sync::oneshot;
 
-/// What came of a change that was not refused.
-pub(super) enum Repeat {
-    /// It was made.
-    No,
-    /// A request with the same key had made this before.
-    Of([u8; 20]),
+/// The result of a change that was not refused.
+pub(super) enum ChangeOutcome {
+    /// The change was made.
+    Done,
+    /// An earlier request with the same key created this resource.
+    RepeatOf([u8; 20]),
     Resumed {
         failing_since: Option<Timestamp>,
         recovery: Option<Replay>,
@@ -21,59 +21,64 @@ pub(super) enum Repeat {
 }
 
 impl Directory {
-    pub(super) fn idempotency(&self, once: Once) -> Option<IdempotencyKey> {
+    pub(super) fn idempotency(&self, once: IdempotencyDigest) -> Option<IdempotencyKey> {
         once.map(|digest| IdempotencyKey { digest, expires_at: self.clock.now() + self.idempotency_kept })
     }
 
-    pub(super) async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
-        let deed = change.deed();
-        self.change_as(deed, change).await
+    pub(super) async fn change(&self, change: Change) -> Result<ChangeOutcome, ChangeError> {
+        let action = change.audit_action();
+        self.change_as(action, change).await
     }
 
-    /// The same, where the audit log should say more than the change itself can.
-    pub(super) async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
-        self.change_with(1, deed, change, None).await
+    /// Makes a change with its own audit action.
+    pub(super) async fn change_as(
+        &self,
+        action: AuditAction,
+        change: Change,
+    ) -> Result<ChangeOutcome, ChangeError> {
+        self.change_with(1, action, change, None).await
     }
 
-    /// The same for one that is about several things at once.
+    /// Makes a change of several resources.
     pub(super) async fn change_about(
         &self,
         count: u32,
-        deed: Deed,
+        action: AuditAction,
         change: Change,
-    ) -> Result<Repeat, ChangeError> {
-        self.change_with(count, deed, change, None).await
+    ) -> Result<ChangeOutcome, ChangeError> {
+        self.change_with(count, action, change, None).await
     }
 
-    /// The same, with what it means for the filters of an application. Others who change those wait until it is on disk.
+    /// Makes a change that reserves filter cost. Other filter changes of the application wait until it is on
+    /// disk.
     pub(super) async fn change_with(
         &self,
         count: u32,
-        deed: Deed,
+        action: AuditAction,
         change: Change,
-        loads: Option<loads::Change>,
-    ) -> Result<Repeat, ChangeError> {
-        let entry = self.entries.entry_about(&self.actor, deed, count);
+        filter_budgets: Option<FilterReservation>,
+    ) -> Result<ChangeOutcome, ChangeError> {
+        let entry = self.entries.entry_about(&self.actor, action, count);
         let (answer, answered) = oneshot::channel();
-        let news = News::of(&change, &self.core);
-        let concerns_lanes = news.concerns_lanes();
+        let invalidation = Invalidation::of(&change, &self.core);
+        let affects_lanes = invalidation.affects_lanes();
         let done = Done::new(move |result: Result<Changed, Error>| {
-            if let (Some(loads), Ok(changed)) = (loads, &result) {
-                loads.settle(matches!(changed, Changed::Done { .. }));
+            if let (Some(filter_budgets), Ok(changed)) = (filter_budgets, &result) {
+                filter_budgets.settle(matches!(changed, Changed::Done { .. }));
             }
             if let Ok(changed) = &result {
-                news.take_effect(changed);
+                invalidation.apply(changed);
             }
             let _ = answer.send(result);
         });
         self.store.change(change, Some(entry), done);
         let changed = answered.await.map_err(|_| Error::Closed)??;
-        if concerns_lanes {
-            self.lanes_have_heard().await;
+        if affects_lanes {
+            self.wait_for_lanes().await;
         }
         match changed {
-            Changed::Done { .. } => Ok(Repeat::No),
-            Changed::Repeated { resource } => Ok(Repeat::Of(resource)),
+            Changed::Done { .. } => Ok(ChangeOutcome::Done),
+            Changed::Repeated { resource } => Ok(ChangeOutcome::RepeatOf(resource)),
             Changed::UidTaken => Err(ChangeError::UidTaken),
             Changed::NotFound => Err(ChangeError::NotFound),
             Changed::Stale => Err(ChangeError::Unsettled),
@@ -83,15 +88,15 @@ impl Directory {
             Changed::InUse { endpoint } => Err(ChangeError::InUse(endpoint)),
             Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
             Changed::Resumed { failing_since, recovery } => {
-                Ok(Repeat::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
+                Ok(ChangeOutcome::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
             }
-            Changed::Placed(_) | Changed::Unchanged => Ok(Repeat::Unchanged),
+            Changed::Sequenced(_) | Changed::Unchanged => Ok(ChangeOutcome::Unchanged),
         }
     }
 
-    /// A change is answered once it holds: no request leaves any more that goes against it.
-    async fn lanes_have_heard(&self) {
-        // Nobody answers after the lanes have stopped; nothing is sent then either.
+    /// Waits until the lanes have applied the change, so that no later request contradicts it.
+    async fn wait_for_lanes(&self) {
+        // After the scheduler has stopped there is no reply, and nothing is sent either.
         let _ = self.inbox.ask(Event::Heard).await;
     }
 }

@@ -1,21 +1,21 @@
-//! Endpoints, made, changed and deleted.
+//! Creates, changes and deletes endpoints.
 
-use super::{ChangeError, Directory, Made, Once, Repeat, loads};
+use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, FilterReservation, IdempotencyDigest};
 use crate::EndpointHeaders;
 use crate::configuration::vault::Secrets;
 use aldaba_delivery::{ConditionCause, EndpointId, Health};
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Endpoint, EndpointConfig, Fence, Notice, WhichApplication};
+use aldaba_store::{ApplicationRef, Change, Endpoint, EndpointConfig, Fence, Notice};
 use serde_json::json;
 use std::time::Duration;
 
 #[derive(Debug)]
 pub struct NewEndpoint {
-    /// The URL is vetted.
+    /// The URL has been checked.
     pub config: EndpointConfig,
     pub credentials: Option<(String, String)>,
     pub headers: EndpointHeaders,
-    /// `None`: one is made.
+    /// `None`: one is generated.
     pub key: Option<SigningKey>,
 }
 
@@ -28,10 +28,10 @@ impl From<EndpointConfig> for NewEndpoint {
 impl Directory {
     pub async fn create_endpoint(
         &self,
-        which: WhichApplication,
+        which: ApplicationRef,
         new: NewEndpoint,
-        once: Once,
-    ) -> Result<Made<Endpoint>, ChangeError> {
+        once: IdempotencyDigest,
+    ) -> Result<CreateOutcome<Endpoint>, ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
         if self.policies.get(application.org, &new.config.policy).is_none() {
             return Err(ChangeError::UnknownPolicy(new.config.policy));
@@ -61,24 +61,25 @@ impl Directory {
         let change = Change::CreateEndpoint {
             endpoint: endpoint.clone(),
             idempotency: self.idempotency(once),
-            notices: self.listeners.of_endpoint(&endpoint, "endpoint.created", json!({})),
+            notices: self.listeners.endpoint_notices(&endpoint, "endpoint.created", json!({})),
         };
-        let loads = self.filter_change(&endpoint, None).await?;
-        match self.change_with(1, change.deed(), change, loads).await {
+        let filter_budgets = self.reserve_filter(&endpoint, None).await?;
+        match self.change_with(1, change.audit_action(), change, filter_budgets).await {
             Err(error) => Err(name_missing(error, endpoint)),
-            Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
-            Ok(Repeat::Of(bytes)) => {
+            Ok(ChangeOutcome::Done | ChangeOutcome::Resumed { .. } | ChangeOutcome::Unchanged) => {
+                Ok(CreateOutcome::Created(endpoint))
+            }
+            Ok(ChangeOutcome::RepeatOf(bytes)) => {
                 let id = EndpointId::from_bytes(bytes).to_string();
                 let before = self.store.endpoint(app, id.clone()).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
+                before.map(CreateOutcome::Existing).ok_or(ChangeError::MadeAndGone(id))
             }
         }
     }
 
-    /// Gives an endpoint another configuration, in the place of the one that `current` is. What waits for
-    /// it goes out under the new one from the next attempt on. `credentials`: `None` leaves them alone.
-    /// `resume`: one that is not active becomes so. [`ChangeError::Unsettled`]: it is no longer what `current`
-    /// is.
+    /// Replaces the configuration that `current` has. Pending deliveries use the new one from their next
+    /// attempt on. `credentials`: `None` keeps them. `resume`: activates an endpoint that is not active.
+    /// [`ChangeError::Unsettled`]: the endpoint changed meanwhile.
     pub async fn update_endpoint(
         &self,
         current: &Endpoint,
@@ -94,11 +95,11 @@ impl Directory {
                 sealed = self.vault.seal(current.app, current.id, &secrets, &*self.entropy);
             }
         }
-        // Two changes never have the same moment: it tells one from the other.
+        // Two changes never have the same time, which identifies a version.
         let updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let mut endpoint = Endpoint { config: new.config, sealed, updated_at, ..current.clone() };
         let mut fields = endpoint.config.changed_since(&current.config);
-        // Credentials are given with it, and are no part of the configuration.
+        // Credentials come in the URL but are not part of the configuration.
         if endpoint.sealed != current.sealed && !fields.contains(&"url") {
             fields.push("url");
         }
@@ -111,9 +112,9 @@ impl Directory {
             resume,
             notices: self.notices_of_update(current, &endpoint, resume),
         };
-        let deed = change.deed().with_fields(&fields);
-        let loads = self.filter_change(&endpoint, Some(current)).await?;
-        match self.change_with(1, deed, change, loads).await {
+        let action = change.audit_action().with_fields(&fields);
+        let filter_budgets = self.reserve_filter(&endpoint, Some(current)).await?;
+        match self.change_with(1, action, change, filter_budgets).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.after_controls_change(current, resume) {
                     endpoint.health = health;
@@ -125,32 +126,32 @@ impl Directory {
     }
 
     pub async fn delete_endpoint(&self, endpoint: &Endpoint) -> Result<(), ChangeError> {
-        let notices = self.listeners.of_endpoint(endpoint, "endpoint.deleted", json!({}));
+        let notices = self.listeners.endpoint_notices(endpoint, "endpoint.deleted", json!({}));
         let filtered = endpoint.config.filter.is_some();
         let (app, endpoint, at) = (endpoint.app, endpoint.id, self.clock.now());
         let change = Change::DeleteEndpoint { app, endpoint, at, notices };
-        let loads = if filtered { Some(self.loads.remove(app).await) } else { None };
-        self.change_with(1, change.deed(), change, loads).await.map(drop)
+        let filter_budgets = if filtered { Some(self.filter_budgets.remove(app).await) } else { None };
+        self.change_with(1, change.audit_action(), change, filter_budgets).await.map(drop)
     }
 
-    /// What a change of an endpoint means for the filters of its application. Refused where they would be too much.
-    async fn filter_change(
+    /// Reserves the match cost of a changed filter. Refused if it exceeds the application's budget.
+    async fn reserve_filter(
         &self,
         now: &Endpoint,
         before: Option<&Endpoint>,
-    ) -> Result<Option<loads::Change>, ChangeError> {
+    ) -> Result<Option<FilterReservation>, ChangeError> {
         let filters = (now.config.filter.clone(), before.and_then(|before| before.config.filter.clone()));
-        let which = WhichApplication { org: now.org, key: now.app.to_string() };
-        self.loads.replace(now.app, filters, async { self.store.tenant(which).await }).await
+        let which = ApplicationRef { org: now.org, key: now.app.to_string() };
+        self.filter_budgets.replace(now.app, filters, async { self.store.tenant(which).await }).await
     }
 
     fn notices_of_update(&self, before: &Endpoint, after: &Endpoint, resume: bool) -> Vec<Notice> {
-        let mut notices = self.listeners.of_endpoint(after, "endpoint.updated", json!({}));
+        let mut notices = self.listeners.endpoint_notices(after, "endpoint.updated", json!({}));
         let became = match after.after_toggle(before, resume) {
             Some((_, ConditionCause::TurnedOff)) => {
-                self.listeners.of_endpoint(after, "endpoint.disabled", json!({"trigger": "manual"}))
+                self.listeners.endpoint_notices(after, "endpoint.disabled", json!({"trigger": "manual"}))
             }
-            Some(_) => self.listeners.of_endpoint(after, "endpoint.enabled", json!({})),
+            Some(_) => self.listeners.endpoint_notices(after, "endpoint.enabled", json!({})),
             None => Vec::new(),
         };
         notices.extend(became);
@@ -158,7 +159,7 @@ impl Directory {
     }
 }
 
-/// What the endpoint names was there a moment ago; the store does not say its name again.
+/// Adds the name of the missing policy or profile, which existed a moment ago; the store does not return it.
 fn name_missing(error: ChangeError, endpoint: Endpoint) -> ChangeError {
     match error {
         ChangeError::UnknownPolicy(_) => ChangeError::UnknownPolicy(endpoint.config.policy),

@@ -2,52 +2,52 @@
 
 use crate::configuration::vault::VaultError;
 use aldaba_delivery::{ApiKeyId, EndpointId, SourceId, Timestamp};
-use aldaba_store::{Error, Obstacle};
+use aldaba_store::{Error, OrderingObstacle};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     #[error("there is no such application or endpoint")]
     NotFound,
-    #[error("the uid is taken")]
+    #[error("the uid is already in use")]
     UidTaken,
-    #[error("the application has as many endpoints as it may have")]
+    #[error("the application has the maximum number of endpoints")]
     TooMany,
-    #[error("the application has as many running replays as it may have")]
+    #[error("the application has the maximum number of running replays")]
     TooManyReplays,
-    #[error("the endpoint has as many former keys as it may have")]
+    #[error("the endpoint has the maximum number of former keys")]
     TooManyKeys,
-    #[error("the organization has as many API keys as it may have")]
+    #[error("the organization has the maximum number of API keys")]
     TooManyApiKeys,
-    #[error("the organization has as many sources as it may have")]
+    #[error("the organization has the maximum number of sources")]
     TooManySources,
-    /// Until this moment.
-    #[error("the source has as many former tokens as it may have")]
+    /// `until`: when the first of them expires.
+    #[error("the source has the maximum number of former tokens")]
     TooManyTokens { now: Timestamp, until: Timestamp },
     #[error("the application belongs to the source {0}")]
     OfSource(SourceId),
-    #[error("{0} tokens or sessions have been ended, as many as are remembered")]
+    #[error("{0} tokens or sessions are revoked, which is the maximum")]
     TooManyRevocations(usize),
-    #[error("the request has made the API key {0} before, and it cannot be shown again")]
+    #[error("an earlier request with this key created the API key {0}, which cannot be shown again")]
     Repeated(ApiKeyId),
-    #[error("the request has made {0} before, and that has been deleted since")]
+    #[error("an earlier request with this key created {0}, which was deleted since")]
     MadeAndGone(String),
-    #[error("the organization has as many event types as it may have")]
+    #[error("the organization has the maximum number of event types")]
     TooManyEventTypes,
-    #[error("the schemas of the organization are larger than they may be together")]
+    #[error("the schemas of the organization exceed their total size limit")]
     SchemasTooLarge,
-    #[error("the filter takes {work} looks; it may take {most}")]
+    #[error("the match cost of the filter is {work}; the limit is {most}")]
     FilterTooCostly { work: u64, most: u64 },
-    #[error("the filters of the application take {work} looks together; they may take {most}")]
+    #[error("the match cost of the application's filters is {work}; the limit is {most}")]
     FiltersTooCostly { work: u64, most: u64 },
-    #[error("it keeps being changed by others")]
+    #[error("other requests keep changing it; try again")]
     Unsettled,
     #[error("an endpoint uses it")]
     InUse(Option<EndpointId>),
-    #[error("what waits for the endpoint cannot be put in order now")]
-    NotOrderable(Obstacle),
-    #[error("`{0}` is no policy")]
+    #[error("the endpoint's pending deliveries cannot be ordered now")]
+    NotOrderable(OrderingObstacle),
+    #[error("unknown policy `{0}`")]
     UnknownPolicy(String),
-    #[error("`{0}` is no wire profile")]
+    #[error("unknown wire profile `{0}`")]
     UnknownProfile(String),
     #[error(transparent)]
     Vault(#[from] VaultError),

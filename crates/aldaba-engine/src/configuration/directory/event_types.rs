@@ -1,15 +1,15 @@
-//! Changes of event types. What is to be written is decided by what is in memory; the store refuses it where
-//! that is old, and it is decided anew.
+//! Changes event types. The writes are derived from the cache; the store refuses them if it is stale, and
+//! they are derived again.
 
-use super::{ChangeError, Directory, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, Directory, IdempotencyDigest};
 use crate::EventTypes;
 use aldaba_delivery::{EventTypeId, OrgId};
-use aldaba_store::{Change, Deed, EventType, EventTypeChange, EventTypeWrite};
+use aldaba_store::{AuditAction, Change, EventType, EventTypeChange, EventTypeWrite};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an event type is asked to be.
+/// The properties of a new event type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEventType {
     pub name: String,
@@ -17,37 +17,37 @@ pub struct NewEventType {
     pub archived: bool,
     pub deprecated: bool,
     pub validate: bool,
-    /// A JSON object of JSON Schemas that have been checked, by their versions.
+    /// A JSON object of checked JSON Schemas, by version.
     pub schemas: Option<String>,
     /// Sorted, without repeats.
     pub feature_flags: Vec<String>,
     pub group_name: Option<String>,
 }
 
-/// An event type that was put in its place.
+/// The result of a PUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     Created(Arc<EventType>),
     Replaced(Arc<EventType>),
 }
 
 impl Directory {
-    /// Endpoints can ask for it from now on. One that is archived is overwritten; any other is in the way.
+    /// Creates an event type. An archived one of that name is overwritten; any other is a conflict.
     pub async fn create_event_type(
         &self,
         org: OrgId,
         new: NewEventType,
-        once: Once,
+        once: IdempotencyDigest,
     ) -> Result<Arc<EventType>, ChangeError> {
         let mut tries = self.tries();
         loop {
             let there = self.event_types.get(org, &new.name);
             let archived = there.as_deref().filter(|there| there.archived);
-            // With a key that was used before it is there because of that: the store knows.
+            // With a reused idempotency key it exists because of the first request: the store knows.
             let made = self.event_type(org, &new, archived);
             let write = EventTypeWrite::put(archived, &made);
             match self.write_event_types(org, vec![write], made.id, once).await {
-                Ok(Repeat::Of(id)) => {
+                Ok(ChangeOutcome::RepeatOf(id)) => {
                     let before = self.event_types.by_id(org, EventTypeId::from_bytes(id));
                     return before
                         .ok_or_else(|| ChangeError::MadeAndGone(format!("the event type `{}`", new.name)));
@@ -62,26 +62,26 @@ impl Directory {
         }
     }
 
-    /// Puts it in the place of the one with its name, or makes it.
-    pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<Put, ChangeError> {
+    /// Creates or replaces the event type of that name.
+    pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<PutOutcome, ChangeError> {
         let mut tries = self.tries();
         loop {
             let before = self.event_types.get(org, &new.name);
             let made = self.event_type(org, &new, before.as_deref());
             if let Some(before) = before.as_ref().filter(|before| made.changed_since(before).is_empty()) {
-                return Ok(Put::Replaced(before.clone()));
+                return Ok(PutOutcome::Replaced(before.clone()));
             }
             let write = EventTypeWrite::put(before.as_deref(), &made);
             match self.write_event_types(org, vec![write], made.id, None).await {
                 Err(ChangeError::Unsettled) => tries.again().await?,
                 Err(error) => return Err(error),
-                Ok(_) if before.is_some() => return Ok(Put::Replaced(made)),
-                Ok(_) => return Ok(Put::Created(made)),
+                Ok(_) if before.is_some() => return Ok(PutOutcome::Replaced(made)),
+                Ok(_) => return Ok(PutOutcome::Created(made)),
             }
         }
     }
 
-    /// Changes it from what `current` is. [`ChangeError::Unsettled`]: it is no longer that.
+    /// Replaces the values that `current` has. [`ChangeError::Unsettled`]: the event type changed meanwhile.
     pub async fn change_event_type(
         &self,
         current: &EventType,
@@ -96,7 +96,7 @@ impl Directory {
         Ok(made)
     }
 
-    /// Endpoints that ask for it keep doing so; others cannot any more. Once is enough.
+    /// Archives an event type. Endpoints that use it keep doing so; others cannot choose it. Idempotent.
     pub async fn archive_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
         let mut tries = self.tries();
         loop {
@@ -113,7 +113,7 @@ impl Directory {
         }
     }
 
-    /// As if it had never been.
+    /// Removes an event type for good.
     pub async fn expunge_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
         let mut tries = self.tries();
         loop {
@@ -126,19 +126,19 @@ impl Directory {
         }
     }
 
-    /// Puts many in their places at once, all or none: those that are there keep whether they are checked. With
-    /// `only`, all others are archived; their names.
+    /// Creates or replaces many event types, all or none. Existing ones keep their validation setting. With
+    /// `only`, all others are archived; their names are returned.
     pub async fn import_event_types(
         &self,
         org: OrgId,
         new: &[NewEventType],
         only: bool,
-        once: Once,
+        once: IdempotencyDigest,
     ) -> Result<Vec<String>, ChangeError> {
         let mut tries = self.tries();
         loop {
             let (writes, archived) = self.import(org, new, only);
-            self.there_is_room(org, &writes)?;
+            self.check_limits(org, &writes)?;
             if writes.is_empty() {
                 return Ok(archived);
             }
@@ -146,14 +146,14 @@ impl Directory {
             let resource = EventTypeId::new(self.clock.now(), self.entropy.bytes());
             let (idempotency, at) = (self.idempotency(once), self.clock.now());
             let change = Change::WriteEventTypes(EventTypeChange { org, writes, resource, idempotency, at });
-            match self.change_about(count, Deed::new("event_type.import", ""), change).await {
+            match self.change_about(count, AuditAction::new("event_type.import", ""), change).await {
                 Err(ChangeError::Unsettled) => tries.again().await?,
                 changed => return changed.map(|_| archived),
             }
         }
     }
 
-    /// What would become of the same: the names that would be archived, or why it would be refused.
+    /// Dry run of an import: the names that would be archived, or why it would be refused.
     pub fn try_import(
         &self,
         org: OrgId,
@@ -161,11 +161,11 @@ impl Directory {
         only: bool,
     ) -> Result<Vec<String>, ChangeError> {
         let (writes, archived) = self.import(org, new, only);
-        self.there_is_room(org, &writes)?;
+        self.check_limits(org, &writes)?;
         Ok(archived)
     }
 
-    /// What is to be written: whatever is not as it should be already. And what is archived by that.
+    /// The writes of an import (only what differs), and the names that it archives.
     fn import(&self, org: OrgId, new: &[NewEventType], only: bool) -> (Vec<EventTypeWrite>, Vec<String>) {
         let there = self.event_types.of_organization(org);
         let by_name: BTreeMap<_, _> = there.iter().map(|one| (one.name.as_str(), &**one)).collect();
@@ -184,10 +184,10 @@ impl Directory {
         (writes, left_out.iter().map(|one| one.name.clone()).collect())
     }
 
-    /// What is to be written in the place of what was there.
+    /// The new version of an event type.
     fn event_type(&self, org: OrgId, new: &NewEventType, before: Option<&EventType>) -> Arc<EventType> {
         let now = self.clock.now();
-        // Two changes never have the same moment: it tells one from the other.
+        // Two changes never have the same time, which identifies a version.
         let updated_at = before.map_or(now, |before| now.max(before.updated_at + Duration::from_millis(1)));
         let NewEventType { name, description, archived, deprecated, validate, .. } = new.clone();
         Arc::new(EventType {
@@ -216,9 +216,9 @@ impl Directory {
         org: OrgId,
         writes: Vec<EventTypeWrite>,
         resource: EventTypeId,
-        once: Once,
-    ) -> Result<Repeat, ChangeError> {
-        self.there_is_room(org, &writes)?;
+        once: IdempotencyDigest,
+    ) -> Result<ChangeOutcome, ChangeError> {
+        self.check_limits(org, &writes)?;
         let (idempotency, at) = (self.idempotency(once), self.clock.now());
         let changed = match &writes[..] {
             [EventTypeWrite { name, now: Some(now), .. }] => {
@@ -227,11 +227,11 @@ impl Directory {
             _ => None,
         };
         let change = EventTypeChange { org, writes, resource, idempotency, at };
-        let deed = change.deed().with_fields(&changed.unwrap_or_default());
-        self.change_as(deed, Change::WriteEventTypes(change)).await
+        let action = change.audit_action().with_fields(&changed.unwrap_or_default());
+        self.change_as(action, Change::WriteEventTypes(change)).await
     }
 
-    fn there_is_room(&self, org: OrgId, writes: &[EventTypeWrite]) -> Result<(), ChangeError> {
+    fn check_limits(&self, org: OrgId, writes: &[EventTypeWrite]) -> Result<(), ChangeError> {
         let bytes = |schemas: &Option<String>| schemas.as_ref().map_or(0, String::len);
         let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
         for one in self.event_types.of_organization(org) {
@@ -244,24 +244,24 @@ impl Directory {
                 None => sizes.remove(&write.name),
             };
         }
-        if sizes.len() > EventTypes::MOST.max(before) {
+        if sizes.len() > EventTypes::MAX_PER_ORGANIZATION.max(before) {
             return Err(ChangeError::TooManyEventTypes);
         }
-        if sizes.values().sum::<usize>() > EventTypes::SCHEMA_BYTES.max(bytes_before) {
+        if sizes.values().sum::<usize>() > EventTypes::MAX_SCHEMA_BYTES.max(bytes_before) {
             return Err(ChangeError::SchemasTooLarge);
         }
         Ok(())
     }
 }
 
-/// What a change of event types means for the memory, once it is on disk.
-pub(super) struct EventTypeNews {
+/// Updates the cache after a change of event types was committed.
+pub(super) struct EventTypeInvalidation {
     event_types: EventTypes,
     org: OrgId,
     writes: Vec<(String, Option<Arc<EventType>>)>,
 }
 
-impl EventTypeNews {
+impl EventTypeInvalidation {
     pub(super) fn of(change: &Change, event_types: &EventTypes) -> Option<Self> {
         let Change::WriteEventTypes(change) = change else { return None };
         let write = |write: &EventTypeWrite| (write.name.clone(), write.now.clone().map(Arc::new));
@@ -269,7 +269,7 @@ impl EventTypeNews {
         Some(Self { event_types: event_types.clone(), org: change.org, writes })
     }
 
-    pub(super) fn take_effect(self) {
+    pub(super) fn apply(self) {
         for (name, now) in self.writes {
             match now {
                 Some(event_type) => self.event_types.put(event_type),

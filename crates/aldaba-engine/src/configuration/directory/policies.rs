@@ -1,4 +1,4 @@
-//! Policies that organizations make, change and delete.
+//! Creates, changes and deletes an organization's own policies.
 
 use super::{ChangeError, Directory};
 use crate::Policies;
@@ -7,12 +7,12 @@ use aldaba_delivery::{OrgId, Policy};
 use aldaba_store::{Change, OwnPolicy};
 
 impl Directory {
-    /// Endpoints can name it from now on.
+    /// Creates a policy that endpoints can name.
     pub async fn create_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
         self.change(Change::CreatePolicy { policy: self.own(org, policy) }).await.map(drop)
     }
 
-    /// It holds from the next attempt of every delivery on.
+    /// Replaces a policy. It applies from the next attempt of every delivery on.
     pub async fn replace_policy(&self, org: OrgId, policy: Policy) -> Result<(), ChangeError> {
         if self.policies.get(org, &policy.name).as_ref() == Some(&policy) {
             return Ok(());
@@ -30,16 +30,16 @@ impl Directory {
     }
 }
 
-/// What a change of policies means for the memory, once it is on disk.
-pub(super) struct PolicyNews {
+/// Updates the cache after a change of policies was committed.
+pub(super) struct PolicyInvalidation {
     policies: Policies,
     org: OrgId,
     name: String,
-    /// `None`: it is gone.
+    /// `None`: it was deleted.
     now: Option<OwnPolicy>,
 }
 
-impl PolicyNews {
+impl PolicyInvalidation {
     pub(super) fn of(change: &Change, policies: &Policies) -> Option<Self> {
         let (org, name, now) = match change {
             Change::CreatePolicy { policy } | Change::ReplacePolicy { policy } => {
@@ -51,8 +51,8 @@ impl PolicyNews {
         Some(Self { policies: policies.clone(), org, name, now })
     }
 
-    /// The memory first: lanes that hear of it look there.
-    pub(super) fn take_effect(self, inbox: &Inbox) {
+    /// Updates the cache first: notified lanes read it.
+    pub(super) fn apply(self, inbox: &Inbox) {
         match self.now {
             Some(own) => self.policies.put(own),
             None => self.policies.remove(self.org, &self.name),

@@ -6,12 +6,12 @@ use aldaba_store::{Change, OwnProfile};
 use std::sync::Arc;
 
 impl Directory {
-    /// Endpoints can name it from now on.
+    /// Creates a profile that endpoints can name.
     pub async fn create_profile(&self, org: OrgId, profile: &Profile) -> Result<(), ChangeError> {
         self.change(Change::CreateProfile { profile: self.own_profile(org, profile) }).await.map(drop)
     }
 
-    /// It holds from the next attempt of every delivery on.
+    /// Replaces a profile. It applies from the next attempt of every delivery on.
     pub async fn replace_profile(&self, org: OrgId, profile: &Profile) -> Result<(), ChangeError> {
         let there = self.profiles.get(org, profile.name());
         if there.is_some_and(|there| there.to_json() == profile.to_json()) {
@@ -36,16 +36,16 @@ impl Directory {
     }
 }
 
-/// What a change of profiles means for the memory, once it is on disk.
-pub(super) struct ProfileNews {
+/// Updates the cache after a change of profiles was committed.
+pub(super) struct ProfileInvalidation {
     profiles: Profiles,
     org: OrgId,
     name: String,
-    /// `None`: it is gone.
+    /// `None`: it was deleted.
     now: Option<Arc<Profile>>,
 }
 
-impl ProfileNews {
+impl ProfileInvalidation {
     pub(super) fn of(change: &Change, profiles: &Profiles) -> Option<Self> {
         let (org, name, now) = match change {
             Change::CreateProfile { profile } | Change::ReplaceProfile { profile } => {
@@ -58,8 +58,8 @@ impl ProfileNews {
         Some(Self { profiles: profiles.clone(), org, name: name.clone(), now })
     }
 
-    /// The memory first: lanes that hear of it look there.
-    pub(super) fn take_effect(self, inbox: &Inbox) {
+    /// Updates the cache first: notified lanes read it.
+    pub(super) fn apply(self, inbox: &Inbox) {
         match self.now {
             Some(profile) => self.profiles.put(self.org, profile),
             None => self.profiles.remove(self.org, &self.name),

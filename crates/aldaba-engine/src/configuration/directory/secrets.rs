@@ -1,40 +1,40 @@
-//! What is secret about an endpoint, changed after its creation.
+//! Changes the secrets of existing endpoints.
 
-use super::{ChangeError, Core, Directory, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, Directory, DirectoryCore, IdempotencyDigest};
 use crate::configuration::vault::Secrets;
 use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Deed, Endpoint, FieldChange};
+use aldaba_store::{AuditAction, Change, Endpoint, FieldChange};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Another signing key, and for how long the present one still signs beside it.
+/// A new signing key, and for how long the current one still signs.
 #[derive(Clone, Debug)]
-pub struct Rotation {
-    /// `None`: one of the same kind is made.
+pub struct KeyRotation {
+    /// `None`: one of the same kind is generated.
     pub key: Option<SigningKey>,
     pub grace: Duration,
 }
 
-impl Rotation {
-    /// Former keys that still sign, at most.
-    pub const MOST_OLD: usize = 10;
+impl KeyRotation {
+    /// The most former keys that still sign.
+    pub const MAX_OLD_KEYS: usize = 10;
 }
 
-/// The public half of a key, and until when it signs if it has been replaced.
+/// A public key, and until when it signs if it was replaced.
 pub type PublicKey = ([u8; 32], Option<Timestamp>);
 
-impl Core {
-    /// The secret as its owner may see it: a public key for asymmetric ones.
+impl DirectoryCore {
+    /// The signing secret as its owner may see it: the public key for asymmetric ones.
     pub fn shown_secret(&self, endpoint: &Endpoint) -> Result<String, ChangeError> {
         Ok(self.secrets(endpoint)?.key.public_text())
     }
 
-    /// The public halves of the asymmetric keys that sign now.
+    /// The public keys of the asymmetric keys that sign now.
     pub fn public_keys(&self, endpoint: &Endpoint) -> Result<Vec<PublicKey>, ChangeError> {
         let (secrets, now) = (self.secrets(endpoint)?, self.trust.believed(self.clock.now()));
         let old = secrets.old_keys.iter().filter(|(_, until)| *until > now);
@@ -43,7 +43,7 @@ impl Core {
         Ok(all.filter_map(|(key, until)| Some((key.public_bytes()?, until))).collect())
     }
 
-    /// The client certificate that the endpoint's receiver is shown.
+    /// The client certificate for the endpoint's receiver.
     pub fn identity(&self, endpoint: &Endpoint) -> Result<Option<Arc<Identity>>, ChangeError> {
         Ok(self.secrets(endpoint)?.identity)
     }
@@ -58,8 +58,8 @@ impl Core {
 }
 
 impl Directory {
-    /// Sets or takes away the client certificate. No attempt that starts after this has returned
-    /// uses the former one.
+    /// Sets or removes the client certificate. Attempts that start after this returns do not use the former
+    /// one.
     pub async fn set_identity(
         &self,
         endpoint: &Endpoint,
@@ -73,7 +73,7 @@ impl Directory {
         self.change_secrets("endpoint.mtls.update", endpoint, (None, false), set).await.map(drop)
     }
 
-    /// Sends other headers from the next attempt on. `change` gets those of now.
+    /// Replaces the custom headers from the next attempt on. `change` gets the current ones.
     pub async fn set_headers(
         &self,
         endpoint: &Endpoint,
@@ -96,12 +96,12 @@ impl Directory {
         Ok(refused)
     }
 
-    /// Signs with another key from the next attempt on. Returns it as its owner may see it.
+    /// Rotates the signing key from the next attempt on. Returns it as its owner may see it.
     pub async fn rotate_key(
         &self,
         endpoint: &Endpoint,
-        rotation: Rotation,
-        once: Once,
+        rotation: KeyRotation,
+        once: IdempotencyDigest,
     ) -> Result<String, ChangeError> {
         let next = |current: &SigningKey| match (&rotation.key, current.is_asymmetric()) {
             (Some(key), _) => key.clone(),
@@ -115,7 +115,7 @@ impl Directory {
             if !rotation.grace.is_zero() {
                 secrets.old_keys.push((former, now + rotation.grace));
             }
-            if secrets.old_keys.len() > Rotation::MOST_OLD {
+            if secrets.old_keys.len() > KeyRotation::MAX_OLD_KEYS {
                 return Err(ChangeError::TooManyKeys);
             }
             Ok(true)
@@ -124,13 +124,13 @@ impl Directory {
         Ok(secrets.key.public_text())
     }
 
-    /// Reads the secrets, changes them, and puts them back, unless there is nothing to change. Returns what
-    /// they are then. `tells`: the organization hears of it.
+    /// Reads the secrets, changes them and writes them back if they differ. Returns the result. `tells`:
+    /// sends an operational webhook.
     async fn change_secrets(
         &self,
         action: &'static str,
         of: &Endpoint,
-        (once, tells): (Once, bool),
+        (once, tells): (IdempotencyDigest, bool),
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
     ) -> Result<Secrets, ChangeError> {
         let (app, endpoint) = (of.app, of.id);
@@ -145,17 +145,17 @@ impl Directory {
             let sealed = self.vault.seal(app, endpoint, &secrets, &*self.entropy);
             let idempotency = self.idempotency(once);
             let notices = match tells {
-                true => self.listeners.of_endpoint(&found, "endpoint.updated", json!({})),
+                true => self.listeners.endpoint_notices(&found, "endpoint.updated", json!({})),
                 false => Vec::new(),
             };
             let was = found.sealed;
             let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
-            let deed =
-                Deed { action: action.into(), ..change.deed() }.with_changes(changes(&before, &secrets));
-            match self.change_as(deed, change).await {
-                // Somebody else was first: what they wrote must stay.
+            let action = AuditAction { name: action.into(), ..change.audit_action() }
+                .with_changes(changes(&before, &secrets));
+            match self.change_as(action, change).await {
+                // A concurrent change came first and must be kept.
                 Err(ChangeError::Unsettled) => tries.again().await?,
-                Ok(Repeat::Of(_)) => {
+                Ok(ChangeOutcome::RepeatOf(_)) => {
                     let now = self.store.endpoint(app, endpoint.to_string()).await?;
                     return self.secrets(&now.ok_or(ChangeError::NotFound)?);
                 }
@@ -165,7 +165,7 @@ impl Directory {
     }
 }
 
-/// Which secrets are others now, without what they are.
+/// The names of changed secrets, without values.
 fn changes(before: &Secrets, after: &Secrets) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     if before.key.public_text() != after.key.public_text() {

@@ -1,8 +1,8 @@
-//! Sources, made and changed.
+//! Creates and changes sources.
 
-use super::{ChangeError, Directory, Made, Once, Repeat};
+use super::{ChangeError, ChangeOutcome, CreateOutcome, Directory, IdempotencyDigest};
 use crate::inbound::{NewSource, SourceSecrets, token_digest};
-use crate::{Doors, Tally, VaultError};
+use crate::{SourceCache, SourceCounters, VaultError};
 use aldaba_delivery::{AppId, SourceId};
 use aldaba_store::{Application, Change, FieldChange, Source, SourceToken};
 use base64::Engine as _;
@@ -13,8 +13,12 @@ use std::time::Duration;
 const TOKEN_BYTES: usize = 24;
 
 impl Directory {
-    /// Makes a source and the application that it owns. It has been checked.
-    pub async fn create_source(&self, new: NewSource, once: Once) -> Result<Made<Source>, ChangeError> {
+    /// Creates a checked source and the application that it owns.
+    pub async fn create_source(
+        &self,
+        new: NewSource,
+        once: IdempotencyDigest,
+    ) -> Result<CreateOutcome<Source>, ChangeError> {
         let now = self.clock.now();
         let (id, org) = (SourceId::new(now, self.entropy.bytes()), new.org);
         let (token, newest) = self.token();
@@ -44,19 +48,19 @@ impl Directory {
         let idempotency = self.idempotency(once);
         let change = Change::CreateSource { source: source.clone(), application, idempotency };
         match self.change(change).await {
-            Ok(Repeat::Of(bytes)) => {
+            Ok(ChangeOutcome::RepeatOf(bytes)) => {
                 let id = SourceId::from_bytes(bytes).to_string();
                 let before = self.store.source(org, id.clone()).await?;
-                before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
+                before.map(CreateOutcome::Existing).ok_or(ChangeError::MadeAndGone(id))
             }
-            Ok(_) => Ok(Made::New(source)),
+            Ok(_) => Ok(CreateOutcome::Created(source)),
             Err(ChangeError::TooMany) => Err(ChangeError::TooManySources),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives a source other values, in the place of those that `current` has. It has been checked.
-    /// [`ChangeError::Unsettled`]: it is no longer what `current` is.
+    /// Replaces the values that `current` has with checked ones. [`ChangeError::Unsettled`]: the source
+    /// changed meanwhile.
     pub async fn update_source(&self, current: &Source, new: NewSource) -> Result<Source, ChangeError> {
         let before = self.source_secrets(current)?;
         let config = new.config();
@@ -70,24 +74,28 @@ impl Directory {
         if fields.is_empty() {
             return Ok(source);
         }
-        let source = self.touched(source);
+        let source = self.with_new_timestamp(source);
         let change = Change::UpdateSource { source: source.clone(), was: current.updated_at };
-        let deed = change.deed().with_fields(&fields);
-        self.change_as(deed, change).await?;
+        let action = change.audit_action().with_fields(&fields);
+        self.change_as(action, change).await?;
         Ok(source)
     }
 
-    /// Another token takes the place of the newest, which counts for a while beside it.
-    pub async fn rotate_source_token(&self, current: &Source, once: Once) -> Result<Source, ChangeError> {
+    /// Rotates the token. The former one stays valid for a while.
+    pub async fn rotate_source_token(
+        &self,
+        current: &Source,
+        once: IdempotencyDigest,
+    ) -> Result<Source, ChangeError> {
         let (now, secrets) = (self.trust.believed(self.clock.now()), self.source_secrets(current)?);
         let (token, newest) = self.token();
-        let until = now + Source::OLD_TOKEN_KEPT;
+        let until = now + Source::OLD_TOKEN_RETENTION;
         let ends = |token: &SourceToken| SourceToken {
             expires_at: Some(token.expires_at.unwrap_or(until)),
             ..*token
         };
         let old: Vec<_> = current.tokens.iter().map(ends).filter(|token| token.counts(now)).collect();
-        if old.len() > Source::MOST_OLD_TOKENS {
+        if old.len() > Source::MAX_OLD_TOKENS {
             let until = old.iter().filter_map(|token| token.expires_at).min().unwrap_or(until);
             return Err(ChangeError::TooManyTokens { now, until });
         }
@@ -98,13 +106,13 @@ impl Directory {
             &*self.entropy,
         );
         let tokens = [newest].into_iter().chain(old).collect();
-        let source = self.touched(Source { tokens, sealed, ..current.clone() });
+        let source = self.with_new_timestamp(Source { tokens, sealed, ..current.clone() });
         let (was, idempotency) = (current.updated_at, self.idempotency(once));
         let change = Change::RotateSourceToken { source: source.clone(), was, idempotency };
-        let deed = change.deed().with_changes(vec![FieldChange::secret("token", true, true)]);
-        match self.change_as(deed, change).await? {
-            // The one before has rotated it; the newest is the same by now, or a later one.
-            Repeat::Of(_) => {
+        let action = change.audit_action().with_changes(vec![FieldChange::secret("token", true, true)]);
+        match self.change_as(action, change).await? {
+            // An earlier request rotated it; the newest token is from then or later.
+            ChangeOutcome::RepeatOf(_) => {
                 let found = self.store.source(source.org, source.id.to_string()).await?;
                 found.ok_or_else(|| ChangeError::MadeAndGone(source.id.to_string()))
             }
@@ -112,7 +120,7 @@ impl Directory {
         }
     }
 
-    /// Its application goes with it.
+    /// Deletes a source and its application.
     pub async fn delete_source(&self, source: &Source) -> Result<(), ChangeError> {
         let (source, app, at) = (source.id, source.app, self.clock.now());
         self.change(Change::DeleteSource { source, app, at }).await.map(drop)
@@ -124,20 +132,20 @@ impl Directory {
         (text.into(), newest)
     }
 
-    /// Two changes never have the same moment: it tells one from the other.
-    fn touched(&self, source: Source) -> Source {
+    /// Two changes never have the same time, which identifies a version.
+    fn with_new_timestamp(&self, source: Source) -> Source {
         let updated_at = self.clock.now().max(source.updated_at + Duration::from_millis(1));
         Source { updated_at, ..source }
     }
 }
 
-impl super::Core {
-    /// What is secret about a source.
+impl super::DirectoryCore {
+    /// The secrets of a source.
     pub fn source_secrets(&self, source: &Source) -> Result<SourceSecrets, VaultError> {
         self.vault.open_source(source.org, source.id, &source.sealed)
     }
 
-    /// The newest token of a source: what its sender's URL ends with.
+    /// The newest token of a source, the last part of its URL.
     pub fn source_token(&self, source: &Source) -> Result<String, VaultError> {
         self.source_secrets(source).map(|secrets| secrets.token.to_string())
     }
@@ -148,30 +156,34 @@ impl super::Core {
     }
 }
 
-/// What a change of a source means for the memory, once it is on disk.
-pub(super) struct SourceNews {
-    doors: Doors,
-    /// It is gone.
-    tally: Option<Tally>,
+/// Updates the caches after a change of a source was committed.
+pub(super) struct SourceInvalidation {
+    source_cache: SourceCache,
+    /// Set if it was deleted.
+    source_counters: Option<SourceCounters>,
     source: SourceId,
 }
 
-impl SourceNews {
-    pub(super) fn of(change: &Change, doors: &Doors, tally: &Tally) -> Option<Self> {
-        let (source, tally) = match change {
+impl SourceInvalidation {
+    pub(super) fn of(
+        change: &Change,
+        source_cache: &SourceCache,
+        source_counters: &SourceCounters,
+    ) -> Option<Self> {
+        let (source, source_counters) = match change {
             Change::UpdateSource { source, .. } | Change::RotateSourceToken { source, .. } => {
                 (source.id, None)
             }
-            Change::DeleteSource { source, .. } => (*source, Some(tally.clone())),
+            Change::DeleteSource { source, .. } => (*source, Some(source_counters.clone())),
             _ => return None,
         };
-        Some(Self { doors: doors.clone(), tally, source })
+        Some(Self { source_cache: source_cache.clone(), source_counters, source })
     }
 
-    pub(super) fn take_effect(self) {
-        self.doors.forget(self.source);
-        if let Some(tally) = self.tally {
-            tally.forget(self.source);
+    pub(super) fn apply(self) {
+        self.source_cache.forget(self.source);
+        if let Some(source_counters) = self.source_counters {
+            source_counters.forget(self.source);
         }
     }
 }

@@ -1,167 +1,167 @@
-//! The configurations of applications that are kept in memory, and the reads that fetch them.
+//! Cache of application configurations, with shared reads.
 //!
-//! However many messages want a configuration at once, one read fetches it: a change to an endpoint
-//! under load costs one read, not one for each message on its way.
+//! However many messages need a configuration at once, one read fetches it: a change to an endpoint under
+//! load costs one read, not one per message.
 
 use aldaba_delivery::AppId;
-use aldaba_store::{Error, Read, Tenant, WhichApplication};
+use aldaba_store::{ApplicationRef, Error, Read, Tenant};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-type Found = Result<Option<Arc<Tenant>>, Error>;
+type TenantResult = Result<Option<Arc<Tenant>>, Error>;
 
 pub(crate) struct Tenants {
-    most: Most,
-    memory: Mutex<Memory>,
+    limits: TenantLimits,
+    table: Mutex<TenantTable>,
 }
 
-/// Past either of the two everything is forgotten and read again. An application that is larger than
-/// the limit is kept alone.
+/// Past either limit the cache is cleared. An application larger than the limit is cached alone.
 #[derive(Clone, Copy)]
-struct Most {
+struct TenantLimits {
     applications: usize,
     endpoints: usize,
 }
 
 #[derive(Default)]
-struct Memory {
-    kept: HashMap<WhichApplication, Arc<Tenant>>,
-    /// By which names each of these is kept: its id, its uid, or both.
-    names: HashMap<AppId, Vec<WhichApplication>>,
-    /// The weight of all that is kept, in endpoints.
+struct TenantTable {
+    cached: HashMap<ApplicationRef, Arc<Tenant>>,
+    /// The keys of each cached application: its id, its uid, or both.
+    names: HashMap<AppId, Vec<ApplicationRef>>,
+    /// The total weight, in endpoints.
     endpoints: usize,
-    /// One for each read under way, so no more than there are requests.
-    reads: HashMap<WhichApplication, Arc<Underway>>,
+    /// The pending reads, at most one per request.
+    reads: HashMap<ApplicationRef, Arc<PendingRead>>,
 }
 
-/// A read that others wait for. They are woken in the order in which they came (a `watch` channel
-/// would shuffle them), so that a simulated run can be repeated.
+/// A read that others wait for. They wake in order of arrival (a `watch` channel would not keep it), so that
+/// simulations are reproducible.
 #[derive(Default)]
-struct Underway {
-    end: Mutex<Option<ReadEnd>>,
-    over: Notify,
+struct PendingRead {
+    outcome: Mutex<Option<ReadOutcome>>,
+    finished: Notify,
 }
 
 #[derive(Clone)]
-enum ReadEnd {
-    Found(Found),
-    /// The request that read it is gone.
-    CalledOff,
+enum ReadOutcome {
+    Found(TenantResult),
+    /// The reading request was cancelled.
+    Cancelled,
 }
 
-impl Underway {
-    fn ended(&self, end: ReadEnd) {
-        *self.end.lock() = Some(end);
-        self.over.notify_waiters();
+impl PendingRead {
+    fn finish(&self, outcome: ReadOutcome) {
+        *self.outcome.lock() = Some(outcome);
+        self.finished.notify_waiters();
     }
 
-    async fn end(&self) -> ReadEnd {
+    async fn outcome(&self) -> ReadOutcome {
         loop {
-            let mut over = std::pin::pin!(self.over.notified());
-            // From here on no end is missed.
-            over.as_mut().enable();
-            if let Some(end) = self.end.lock().clone() {
-                return end;
+            let mut finished = std::pin::pin!(self.finished.notified());
+            // From here on no notification is missed.
+            finished.as_mut().enable();
+            if let Some(outcome) = self.outcome.lock().clone() {
+                return outcome;
             }
-            over.await;
+            finished.await;
         }
     }
 }
 
-enum Turn<'a> {
-    Kept(Arc<Tenant>),
-    Read(Reading<'a>),
-    /// Someone reads it already.
-    Wait(Arc<Underway>),
+enum TenantLookup<'a> {
+    Cached(Arc<Tenant>),
+    Read(TenantRead<'a>),
+    /// Another request reads it.
+    Wait(Arc<PendingRead>),
 }
 
 impl Tenants {
     pub(crate) fn new(applications: usize, endpoints: usize) -> Self {
-        Self { most: Most { applications, endpoints }, memory: Mutex::default() }
+        Self { limits: TenantLimits { applications, endpoints }, table: Mutex::default() }
     }
 
-    /// From memory where possible, else by `read`, which is shared with all who ask meanwhile.
+    /// From the cache where possible, else by `read`, which concurrent callers share.
     pub(super) async fn get(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         read: impl Fn() -> Read<Option<Tenant>>,
-    ) -> Found {
+    ) -> TenantResult {
         let mut asked_before_the_read = true;
         loop {
-            let underway = match self.turn(which) {
-                Turn::Kept(tenant) => return Ok(Some(tenant)),
-                Turn::Read(reading) => return reading.ended(read().await),
-                Turn::Wait(underway) => underway,
+            let pending = match self.look_up(which) {
+                TenantLookup::Cached(tenant) => return Ok(Some(tenant)),
+                TenantLookup::Read(reading) => return reading.finish(read().await),
+                TenantLookup::Wait(pending) => pending,
             };
-            match underway.end().await {
-                ReadEnd::CalledOff => {}
-                // That read may have begun before the application was made; the next one did not.
-                ReadEnd::Found(Ok(None)) if asked_before_the_read => {}
-                ReadEnd::Found(found) => return found,
+            match pending.outcome().await {
+                ReadOutcome::Cancelled => {}
+                // That read may have begun before the application was created; the next one did not.
+                ReadOutcome::Found(Ok(None)) if asked_before_the_read => {}
+                ReadOutcome::Found(found) => return found,
             }
             asked_before_the_read = false;
         }
     }
 
-    fn turn(&self, which: &WhichApplication) -> Turn<'_> {
-        let mut memory = self.memory.lock();
-        if let Some(tenant) = memory.kept.get(which) {
-            return Turn::Kept(tenant.clone());
+    fn look_up(&self, which: &ApplicationRef) -> TenantLookup<'_> {
+        let mut table = self.table.lock();
+        if let Some(tenant) = table.cached.get(which) {
+            return TenantLookup::Cached(tenant.clone());
         }
-        if let Some(underway) = memory.reads.get(which) {
-            return Turn::Wait(underway.clone());
+        if let Some(pending) = table.reads.get(which) {
+            return TenantLookup::Wait(pending.clone());
         }
-        let underway = Arc::new(Underway::default());
-        memory.reads.insert(which.clone(), underway.clone());
-        Turn::Read(Reading { tenants: self, which: which.clone(), found: None, underway })
+        let pending = Arc::new(PendingRead::default());
+        table.reads.insert(which.clone(), pending.clone());
+        TenantLookup::Read(TenantRead { tenants: self, which: which.clone(), found: None, pending })
     }
 
-    /// `old` is not what the store has now. What was read after it stays: others may have been told
-    /// the same before.
-    pub(super) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
-        let mut memory = self.memory.lock();
-        if memory.kept.get(which).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
-            memory.forget(which);
+    /// Drops a stale configuration. A newer one stays: several messages may report the same stale one.
+    pub(super) fn forget(&self, which: &ApplicationRef, old: &Arc<Tenant>) {
+        let mut table = self.table.lock();
+        if table.cached.get(which).is_some_and(|cached| Arc::ptr_eq(cached, old)) {
+            table.forget(which);
         }
     }
 
-    /// An application is gone. A read that had begun before may bring it back, to be noticed as old when it is used.
+    /// Drops a deleted application. A read that began earlier may bring it back; its version is refused when
+    /// used.
     pub(super) fn forget_application(&self, app: AppId) {
-        let mut memory = self.memory.lock();
-        for which in memory.names.remove(&app).unwrap_or_default() {
-            memory.forget(&which);
+        let mut table = self.table.lock();
+        for which in table.names.remove(&app).unwrap_or_default() {
+            table.forget(&which);
         }
     }
 
-    /// How many are kept, by how many names, and their weight.
+    /// Applications, keys and total weight.
     #[cfg(test)]
     pub(crate) fn size(&self) -> (usize, usize, usize) {
-        let memory = self.memory.lock();
-        (memory.names.len(), memory.kept.len(), memory.endpoints)
+        let table = self.table.lock();
+        (table.names.len(), table.cached.len(), table.endpoints)
     }
 }
 
-impl Memory {
-    fn keep(&mut self, which: WhichApplication, tenant: Arc<Tenant>, most: Most) {
+impl TenantTable {
+    fn insert(&mut self, which: ApplicationRef, tenant: Arc<Tenant>, limits: TenantLimits) {
         let more = tenant.weight();
-        if self.kept.len() >= most.applications || self.endpoints.saturating_add(more) > most.endpoints {
-            // Rare, and cheap to fill again: one read an application.
-            self.kept.clear();
+        if self.cached.len() >= limits.applications || self.endpoints.saturating_add(more) > limits.endpoints
+        {
+            // Rare, and cheap to refill: one read per application.
+            self.cached.clear();
             self.names.clear();
             self.endpoints = 0;
         }
-        // By this name another application may have been kept.
+        // Another application may have had this key.
         self.forget(&which);
         self.endpoints += more;
         self.names.entry(tenant.application.id).or_default().push(which.clone());
-        self.kept.insert(which, tenant);
+        self.cached.insert(which, tenant);
     }
 
-    fn forget(&mut self, which: &WhichApplication) {
-        let Some(tenant) = self.kept.remove(which) else { return };
+    fn forget(&mut self, which: &ApplicationRef) {
+        let Some(tenant) = self.cached.remove(which) else { return };
         self.endpoints -= tenant.weight();
         if let Entry::Occupied(mut names) = self.names.entry(tenant.application.id) {
             names.get_mut().retain(|name| name != which);
@@ -172,31 +172,31 @@ impl Memory {
     }
 }
 
-/// A read under way. When it is over, or called off, those who wait hear of it.
-struct Reading<'a> {
+/// A pending read. Waiting requests are woken when it ends or is cancelled.
+struct TenantRead<'a> {
     tenants: &'a Tenants,
-    which: WhichApplication,
-    found: Option<Found>,
-    underway: Arc<Underway>,
+    which: ApplicationRef,
+    found: Option<TenantResult>,
+    pending: Arc<PendingRead>,
 }
 
-impl Reading<'_> {
-    fn ended(mut self, read: Result<Option<Tenant>, Error>) -> Found {
+impl TenantRead<'_> {
+    fn finish(mut self, read: Result<Option<Tenant>, Error>) -> TenantResult {
         let found = read.map(|tenant| tenant.map(Arc::new));
         self.found = Some(found.clone());
         found
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for TenantRead<'_> {
     fn drop(&mut self) {
-        let mut memory = self.tenants.memory.lock();
-        memory.reads.remove(&self.which);
+        let mut table = self.tenants.table.lock();
+        table.reads.remove(&self.which);
         if let Some(Ok(Some(tenant))) = &self.found {
-            memory.keep(self.which.clone(), tenant.clone(), self.tenants.most);
+            table.insert(self.which.clone(), tenant.clone(), self.tenants.limits);
         }
-        drop(memory);
-        self.underway.ended(self.found.take().map_or(ReadEnd::CalledOff, ReadEnd::Found));
+        drop(table);
+        self.pending.finish(self.found.take().map_or(ReadOutcome::Cancelled, ReadOutcome::Found));
     }
 }
 

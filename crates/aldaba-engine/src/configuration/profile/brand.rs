@@ -2,14 +2,14 @@ use http::HeaderName;
 use std::fmt;
 use std::str::FromStr;
 
-const LONGEST: usize = 32;
+const MAX_CHARS: usize = 32;
 
-/// What the headers of the `branded` profile begin with.
+/// The header prefix of the `branded` profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brand(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a brand is 1 to {LONGEST} letters, digits and signs that a header's name may hold")]
+#[error("a brand is 1 to {MAX_CHARS} letters, digits and signs that a header's name may hold")]
 pub struct BrandError;
 
 impl Default for Brand {
@@ -22,7 +22,7 @@ impl FromStr for Brand {
     type Err = BrandError;
 
     fn from_str(text: &str) -> Result<Self, BrandError> {
-        let fits = text.len() <= LONGEST && HeaderName::from_bytes(text.as_bytes()).is_ok();
+        let fits = text.len() <= MAX_CHARS && HeaderName::from_bytes(text.as_bytes()).is_ok();
         if fits { Ok(Self(text.to_owned())) } else { Err(BrandError) }
     }
 }

@@ -1,4 +1,4 @@
-//! The profiles that come with the server.
+//! The built-in profiles.
 
 use super::{Brand, Profile, ProfileSpec};
 use aldaba_signature::{HashKind, Scheme};
@@ -6,7 +6,7 @@ use aldaba_signature::{HashKind, Scheme};
 const TIMESTAMPED: Scheme = Scheme::Timestamped(HashKind::Sha256);
 const HEX: Scheme = Scheme::Hex(HashKind::Sha256);
 
-/// `None`: there is none of that name.
+/// The built-in profile of that name, if any.
 pub(crate) fn builtin(name: &str, brand: &Brand) -> Option<Profile> {
     let header = |name: &str, template: &str| (name.to_owned(), template.to_owned());
     let standard_webhooks = |prefix: &str| {
@@ -18,7 +18,7 @@ pub(crate) fn builtin(name: &str, brand: &Brand) -> Option<Profile> {
     };
     let (headers, scheme) = match name {
         "standard" => (standard_webhooks("webhook"), Some(Scheme::Standard)),
-        // The same under the names that receivers of Svix read.
+        // The same with Svix's header names.
         "svix" => (standard_webhooks("svix"), Some(Scheme::Standard)),
         "x-webhook" => {
             let headers = vec![

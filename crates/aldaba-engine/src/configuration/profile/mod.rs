@@ -1,12 +1,11 @@
-//! Wire profiles: which headers a delivery goes out with, and how it is signed. A profile is data that
-//! has been checked: headers with templates, read once, and a signature scheme. The built-in ones are
-//! made of the same.
+//! Wire profiles: the headers of a delivery and how it is signed. A profile is checked data: headers with
+//! parsed templates, and a signature scheme. Built-in profiles are the same.
 
 mod brand;
 mod builtin;
+mod json;
 mod payload;
 mod template;
-mod text;
 mod validate;
 
 pub use brand::Brand;
@@ -18,21 +17,21 @@ use aldaba_signature::{Scheme, SigningKey};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
-use template::{Field, Template};
+use template::{Placeholder, Template};
 
 const AGENT: &str = concat!("Aldaba/", env!("CARGO_PKG_VERSION"));
 
-/// A profile that has been checked.
+/// A checked profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     name: String,
-    headers: Vec<Header>,
+    headers: Vec<ProfileHeader>,
     scheme: Option<Scheme>,
-    /// The fields of the payload that templates name.
+    /// The payload fields that templates use.
     fields: Vec<String>,
 }
 
-/// A profile as written.
+/// A profile as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileSpec {
     pub name: String,
@@ -42,28 +41,28 @@ pub struct ProfileSpec {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Header {
+struct ProfileHeader {
     name: HeaderName,
-    /// Name and template as they were written.
+    /// Name and template as given.
     written: (String, String),
     value: Template,
 }
 
-/// What one attempt is about.
+/// The values of one attempt that headers can contain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
-    /// The same on every retry and replay.
+pub(crate) struct HeaderContext<'a> {
+    /// The same for every retry and replay.
     pub(crate) message: MessageId,
-    /// Where its sender gave one.
+    /// Set if the sender gave one.
     pub(crate) event_id: Option<&'a str>,
     pub(crate) event_type: &'a str,
     pub(crate) version: Option<&'a str>,
     pub(crate) app: AppId,
     pub(crate) endpoint: EndpointId,
-    /// How many attempts there were before.
+    /// The number of earlier attempts.
     pub(crate) attempts: u32,
     pub(crate) now: Timestamp,
-    /// The current one first.
+    /// The current key first.
     pub(crate) keys: &'a [SigningKey],
     pub(crate) body: &'a [u8],
 }
@@ -73,29 +72,32 @@ impl Profile {
         &self.name
     }
 
-    /// Whether a header is the profile's own.
+    /// Whether the profile sets this header.
     pub(crate) fn sends(&self, name: &HeaderName) -> bool {
         self.headers.iter().any(|header| header.name == name)
     }
 
-    /// The headers of one attempt. One whose template asks for what the message does not have is left
-    /// out.
-    pub(crate) fn headers(&self, facts: &Facts<'_>) -> HeaderMap {
-        self.fill(&Filling::new(self, facts))
+    /// The headers of one attempt. A header is left out if a placeholder has no value.
+    pub(crate) fn headers(&self, context: &HeaderContext<'_>) -> HeaderMap {
+        self.fill(&PlaceholderValues::new(self, context))
     }
 
-    /// The same where the body is not known any more: without a signature, and without what is taken from it.
-    pub(crate) fn headers_without_body(&self, facts: &Facts<'_>) -> HeaderMap {
-        self.fill(&Filling { signature: None, fields: Vec::new(), ..Filling::new(self, facts) })
+    /// The headers without the body: without a signature and without payload fields.
+    pub(crate) fn headers_without_body(&self, context: &HeaderContext<'_>) -> HeaderMap {
+        self.fill(&PlaceholderValues {
+            signature: None,
+            fields: Vec::new(),
+            ..PlaceholderValues::new(self, context)
+        })
     }
 
-    fn fill(&self, filling: &Filling<'_>) -> HeaderMap {
+    fn fill(&self, values: &PlaceholderValues<'_>) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 5);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         for header in &self.headers {
-            let text = header.value.fill(|field| filling.get(field));
+            let text = header.value.fill(|field| values.get(field));
             if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 headers.insert(header.name.clone(), value);
             }
@@ -104,36 +106,36 @@ impl Profile {
     }
 }
 
-/// What the placeholders stand for in one attempt.
-struct Filling<'a> {
-    facts: &'a Facts<'a>,
+/// The values of the placeholders in one attempt.
+struct PlaceholderValues<'a> {
+    context: &'a HeaderContext<'a>,
     id: String,
     seconds: i64,
     signature: Option<String>,
     fields: Vec<Option<String>>,
 }
 
-impl<'a> Filling<'a> {
-    fn new(profile: &Profile, facts: &'a Facts<'a>) -> Self {
-        let (id, seconds) = (facts.message.to_string(), facts.now.millis().div_euclid(1000));
-        let sign = |scheme: Scheme| scheme.sign(facts.keys, &id, seconds, facts.body);
+impl<'a> PlaceholderValues<'a> {
+    fn new(profile: &Profile, context: &'a HeaderContext<'a>) -> Self {
+        let (id, seconds) = (context.message.to_string(), context.now.millis().div_euclid(1000));
+        let sign = |scheme: Scheme| scheme.sign(context.keys, &id, seconds, context.body);
         let signature = profile.scheme.map(sign);
-        Self { facts, id, seconds, signature, fields: payload::find(facts.body, &profile.fields) }
+        Self { context, id, seconds, signature, fields: payload::find(context.body, &profile.fields) }
     }
 
-    fn get(&self, field: Field) -> Option<Cow<'_, str>> {
+    fn get(&self, field: Placeholder) -> Option<Cow<'_, str>> {
         Some(match field {
-            Field::Id => self.id.as_str().into(),
-            Field::EventId => self.facts.event_id.unwrap_or(&self.id).into(),
-            Field::Type => self.facts.event_type.into(),
-            Field::Timestamp => self.seconds.to_string().into(),
-            Field::TimestampMs => self.facts.now.millis().to_string().into(),
-            Field::Attempt => self.facts.attempts.to_string().into(),
-            Field::Version => self.facts.version?.into(),
-            Field::Endpoint => self.facts.endpoint.to_string().into(),
-            Field::App => self.facts.app.to_string().into(),
-            Field::Signature => self.signature.as_deref()?.into(),
-            Field::Payload(index) => self.fields.get(index)?.as_deref()?.into(),
+            Placeholder::Id => self.id.as_str().into(),
+            Placeholder::EventId => self.context.event_id.unwrap_or(&self.id).into(),
+            Placeholder::Type => self.context.event_type.into(),
+            Placeholder::Timestamp => self.seconds.to_string().into(),
+            Placeholder::TimestampMs => self.context.now.millis().to_string().into(),
+            Placeholder::Attempt => self.context.attempts.to_string().into(),
+            Placeholder::Version => self.context.version?.into(),
+            Placeholder::Endpoint => self.context.endpoint.to_string().into(),
+            Placeholder::App => self.context.app.to_string().into(),
+            Placeholder::Signature => self.signature.as_deref()?.into(),
+            Placeholder::Payload(index) => self.fields.get(index)?.as_deref()?.into(),
         })
     }
 }

@@ -1,33 +1,33 @@
-//! A look at the top of a payload, for the few fields that a profile sends as headers. Nothing is built
-//! of the rest, and reading ends with the last field that is looked for.
+//! Extracts the top-level payload fields that a profile sends as headers. Nothing else is built, and parsing
+//! stops after the last field.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A header is no place for more.
-const LONGEST: usize = 256;
+/// The longest value for a header.
+const MAX_CHARS: usize = 256;
 
-/// What each of the names has for a value: a string, a number or a boolean that can stand in a header.
+/// The value of each field: a string, number or boolean that a header may contain.
 pub(super) fn find(body: &[u8], names: &[String]) -> Vec<Option<String>> {
     let mut found = vec![None; names.len()];
     if !names.is_empty() {
-        let mut look = Look { names, found: &mut found, left: names.len() };
-        // It ends with an error as soon as all are found.
-        let _ = serde_json::Deserializer::from_slice(body).deserialize_map(&mut look);
+        let mut scan = FieldScan { names, found: &mut found, left: names.len() };
+        // Parsing ends with an error once all fields are found.
+        let _ = serde_json::Deserializer::from_slice(body).deserialize_map(&mut scan);
     }
     found.into_iter().map(|value: Option<Option<String>>| value.flatten()).collect()
 }
 
-struct Look<'a> {
+struct FieldScan<'a> {
     names: &'a [String],
     /// Outer `None`: not seen yet.
     found: &'a mut [Option<Option<String>>],
     left: usize,
 }
 
-impl<'de> Visitor<'de> for &mut Look<'_> {
+impl<'de> Visitor<'de> for &mut FieldScan<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,7 +35,7 @@ impl<'de> Visitor<'de> for &mut Look<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(index) = map.next_key_seed(Key(self.names))? {
+        while let Some(index) = map.next_key_seed(FieldKey(self.names))? {
             match index {
                 Some(index) if self.found[index].is_none() => {
                     self.found[index] = Some(shown(map.next_value::<&RawValue>()?.get()));
@@ -51,10 +51,10 @@ impl<'de> Visitor<'de> for &mut Look<'_> {
     }
 }
 
-/// A key, as its place among the names.
-struct Key<'a>(&'a [String]);
+/// A key, as its index among the names.
+struct FieldKey<'a>(&'a [String]);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for FieldKey<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
@@ -62,7 +62,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl Visitor<'_> for Key<'_> {
+impl Visitor<'_> for FieldKey<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,14 +74,14 @@ impl Visitor<'_> for Key<'_> {
     }
 }
 
-/// The value as a header says it.
+/// The value as header text.
 fn shown(json: &str) -> Option<String> {
     let text = match json.as_bytes().first()? {
         b'"' => serde_json::from_str(json).ok()?,
         b'{' | b'[' | b'n' => return None,
         _ => json.to_owned(),
     };
-    let fits = (1..=LONGEST).contains(&text.len())
+    let fits = (1..=MAX_CHARS).contains(&text.len())
         && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim_ascii() == text;
     fits.then_some(text)
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_at_the_top_is_found_and_no_other() {
+    fn only_top_level_fields_are_found() {
         assert_eq!(one(r#"{"a":{"jobId":"inner"},"jobId":"j-1","b":[1]}"#).as_deref(), Some("j-1"));
         assert_eq!(one(r#"{ "job\u0049d" : "caf\u0065" }"#).as_deref(), Some("cafe"));
         assert_eq!(one(r#"{"jobId":"first","jobId":"second"}"#).as_deref(), Some("first"));
@@ -107,8 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stand_in_a_header_is_not_taken() {
-        let long = format!("\"{}\"", "x".repeat(LONGEST + 1));
+    fn values_that_no_header_may_contain_are_ignored() {
+        let long = format!("\"{}\"", "x".repeat(MAX_CHARS + 1));
         for json in
             ["null", "{}", "[1]", "\"\"", "\" a\"", "\"a\\r\\nX-Evil: 1\"", "\"ñ\"", "\"\\u0000\"", &long]
         {
@@ -120,9 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn several_are_found_in_one_look_that_ends_with_the_last() {
+    fn several_fields_are_found_in_one_pass_that_ends_with_the_last() {
         let names = ["b".to_owned(), "a".to_owned()];
-        // What comes after is not even read: it is no JSON.
+        // The rest is not parsed: it is not JSON.
         let found = find(br#"{"x":0,"a":1,"b":"two", then nothing"#, &names);
         assert_eq!(found, [Some("two".to_owned()), Some("1".to_owned())]);
     }

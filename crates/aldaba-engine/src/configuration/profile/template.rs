@@ -1,12 +1,12 @@
-//! What a header says: text with placeholders, read once.
+//! Header templates: text with placeholders, parsed once.
 
 use std::borrow::Cow;
 
-/// What stands for something of the message or the attempt.
+/// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum Placeholder {
     Id,
-    /// What the sender calls the event; the id of the message where it gave none.
+    /// The sender's event id, or else the message id.
     EventId,
     Type,
     /// In seconds.
@@ -18,38 +18,37 @@ pub(super) enum Field {
     Endpoint,
     App,
     Signature,
-    /// A field of the payload, by its place among those that the profile names.
+    /// A payload field, by its index among the profile's fields.
     Payload(usize),
 }
 
-/// `{name}` of each, but for `{payload.<field>}`.
-pub(super) const FIELDS: [(&str, Field); 10] = [
-    ("id", Field::Id),
-    ("eventId", Field::EventId),
-    ("type", Field::Type),
-    ("timestamp", Field::Timestamp),
-    ("timestampMs", Field::TimestampMs),
-    ("attempt", Field::Attempt),
-    ("version", Field::Version),
-    ("endpoint", Field::Endpoint),
-    ("app", Field::App),
-    ("signature", Field::Signature),
+/// The name of each, except `{payload.<field>}`.
+pub(super) const PLACEHOLDERS: [(&str, Placeholder); 10] = [
+    ("id", Placeholder::Id),
+    ("eventId", Placeholder::EventId),
+    ("type", Placeholder::Type),
+    ("timestamp", Placeholder::Timestamp),
+    ("timestampMs", Placeholder::TimestampMs),
+    ("attempt", Placeholder::Attempt),
+    ("version", Placeholder::Version),
+    ("endpoint", Placeholder::Endpoint),
+    ("app", Placeholder::App),
+    ("signature", Placeholder::Signature),
 ];
 
-const LONGEST_FIELD: usize = 64;
+const MAX_FIELD_BYTES: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Template(Vec<Part>);
+pub(super) struct Template(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
-    Field(Field),
+    Placeholder(Placeholder),
 }
 
 impl Template {
-    /// Reads `text`. Fields of the payload that it names are added to `fields`. The error says what is
-    /// wrong.
+    /// Parses `text` and adds its payload fields to `fields`. The error describes the problem.
     pub(super) fn parse(text: &str, fields: &mut Vec<String>) -> Result<Self, String> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
@@ -65,36 +64,39 @@ impl Template {
                     rest = after;
                     name
                 }
-                ("{", None) => return Err("a `{` is not closed; for the sign itself write `{{`".into()),
-                _ => return Err("a `}` closes nothing; for the sign itself write `}}`".into()),
+                ("{", None) => return Err("a `{` is not closed; write `{{` for a literal one".into()),
+                _ => return Err("a `}` has no opening `{`; write `}}` for a literal one".into()),
             };
             if !plain.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut plain)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut plain)));
             }
-            parts.push(Part::Field(field(name, fields)?));
+            parts.push(TemplatePart::Placeholder(field(name, fields)?));
         }
         plain.push_str(rest);
         if !plain.is_empty() {
-            parts.push(Part::Text(plain));
+            parts.push(TemplatePart::Text(plain));
         }
         Ok(Self(parts))
     }
 
-    pub(super) fn asks_for(&self, field: Field) -> bool {
-        self.0.contains(&Part::Field(field))
+    pub(super) fn contains(&self, field: Placeholder) -> bool {
+        self.0.contains(&TemplatePart::Placeholder(field))
     }
 
-    /// `None`: a placeholder stands for nothing this time.
-    pub(super) fn fill<'a>(&'a self, get: impl Fn(Field) -> Option<Cow<'a, str>>) -> Option<Cow<'a, str>> {
+    /// Fills the placeholders. `None`: one has no value.
+    pub(super) fn fill<'a>(
+        &'a self,
+        get: impl Fn(Placeholder) -> Option<Cow<'a, str>>,
+    ) -> Option<Cow<'a, str>> {
         match &self.0[..] {
-            [Part::Field(field)] => get(*field),
-            [Part::Text(text)] => Some(text.into()),
+            [TemplatePart::Placeholder(field)] => get(*field),
+            [TemplatePart::Text(text)] => Some(text.into()),
             parts => {
                 let mut filled = String::new();
                 for part in parts {
                     match part {
-                        Part::Text(text) => filled.push_str(text),
-                        Part::Field(field) => filled.push_str(&get(*field)?),
+                        TemplatePart::Text(text) => filled.push_str(text),
+                        TemplatePart::Placeholder(field) => filled.push_str(&get(*field)?),
                     }
                 }
                 Some(filled.into())
@@ -103,24 +105,24 @@ impl Template {
     }
 }
 
-fn field(name: &str, fields: &mut Vec<String>) -> Result<Field, String> {
-    if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
+fn field(name: &str, fields: &mut Vec<String>) -> Result<Placeholder, String> {
+    if let Some((_, field)) = PLACEHOLDERS.iter().find(|(known, _)| *known == name) {
         return Ok(*field);
     }
     let Some(of_payload) = name.strip_prefix("payload.") else {
-        let known: Vec<_> = FIELDS.iter().map(|(known, _)| format!("{{{known}}}")).collect();
+        let known: Vec<_> = PLACEHOLDERS.iter().map(|(known, _)| format!("{{{known}}}")).collect();
         let known = known.join(", ");
-        return Err(format!("`{{{name}}}` is no placeholder; there are: {known}, {{payload.<field>}}"));
+        return Err(format!("`{{{name}}}` is not a placeholder; known ones: {known}, {{payload.<field>}}"));
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !(1..=LONGEST_FIELD).contains(&of_payload.len()) || !of_payload.bytes().all(allowed) {
+    if !(1..=MAX_FIELD_BYTES).contains(&of_payload.len()) || !of_payload.bytes().all(allowed) {
         return Err(format!(
-            "`{{{name}}}`: a field of the payload is 1 to {LONGEST_FIELD} letters, digits, `_` or `-`, and stands \
+            "`{{{name}}}`: a field of the payload is 1 to {MAX_FIELD_BYTES} letters, digits, `_` or `-`, and stands \
              at its top"
         ));
     }
     let known = fields.iter().position(|known| known == of_payload);
-    Ok(Field::Payload(known.unwrap_or_else(|| {
+    Ok(Placeholder::Payload(known.unwrap_or_else(|| {
         fields.push(of_payload.to_owned());
         fields.len() - 1
     })))

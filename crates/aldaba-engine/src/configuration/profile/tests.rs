@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 const BODY: &[u8] = br#"{"jobId":"j-7","test": 2432232314}"#;
 
-fn facts<'a>(keys: &'a [SigningKey], version: Option<&'a str>) -> Facts<'a> {
-    Facts {
+fn context<'a>(keys: &'a [SigningKey], version: Option<&'a str>) -> HeaderContext<'a> {
+    HeaderContext {
         message: MessageId::from_bytes([1; 20]),
         event_id: None,
         event_type: "invoice.paid",
@@ -34,13 +34,13 @@ fn read(json: &Value) -> Result<Profile, Vec<(String, String)>> {
 
 fn sent(profile: &Profile, version: Option<&str>) -> Vec<(String, String)> {
     let keys = [key()];
-    let headers = profile.headers(&facts(&keys, version));
+    let headers = profile.headers(&context(&keys, version));
     let own = headers.iter().skip(3);
     own.map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned())).collect()
 }
 
 #[test]
-fn every_placeholder_stands_for_its_own() {
+fn every_placeholder_has_its_value() {
     let all = "{id} {eventId} {type} {timestamp} {timestampMs} {attempt} {version} {endpoint} {app} {payload.jobId} {{}}";
     let profile = read(&json!({"name": "a", "headers": {"X-All": all}})).expect("a profile");
     let (id, app) = (MessageId::from_bytes([1; 20]), AppId::from_bytes([2; 20]));
@@ -56,27 +56,27 @@ fn e1_the_event_id_is_the_senders_and_the_messages_where_the_sender_gave_none() 
     let branded = builtin("branded", &"Zeltapay".parse().expect("a brand")).expect("it is built in");
     let (keys, message) = ([key()], MessageId::from_bytes([1; 20]).to_string());
     for (given, expected) in [(Some("order-7.paid"), "order-7.paid"), (None, &*message)] {
-        let facts = Facts { event_id: given, ..facts(&keys, None) };
-        for headers in [branded.headers(&facts), branded.headers_without_body(&facts)] {
+        let context = HeaderContext { event_id: given, ..context(&keys, None) };
+        for headers in [branded.headers(&context), branded.headers_without_body(&context)] {
             assert_eq!(headers["zeltapay-event-id"], expected);
         }
-        assert_eq!(own.headers(&facts)["x-event"], format!("event={expected}"));
+        assert_eq!(own.headers(&context)["x-event"], format!("event={expected}"));
     }
 }
 
 #[test]
 fn e1_an_event_id_can_break_no_header() {
-    // The doors refuse all of these; what is on disk is not trusted any more than that.
+    // The API refuses all of these; stored data is trusted no more.
     let profile = read(&json!({"name": "a", "headers": {"X-Event": "{eventId}"}})).expect("a profile");
     let keys = [key()];
     for given in ["a\r\nX-Evil: 1", "a\nb", "\u{0}", "\u{7f}"] {
-        let sent = profile.headers(&Facts { event_id: Some(given), ..facts(&keys, None) });
+        let sent = profile.headers(&HeaderContext { event_id: Some(given), ..context(&keys, None) });
         assert!(!sent.contains_key("x-event") && !sent.contains_key("x-evil"), "{given:?}");
     }
 }
 
 #[test]
-fn a_header_that_asks_for_what_is_not_there_is_left_out() {
+fn a_header_with_a_missing_value_is_left_out() {
     let headers = json!({"X-A": "v{version}", "X-B": "{payload.other}", "X-C": "always"});
     let profile = read(&json!({"name": "a", "headers": headers})).expect("a profile");
     assert_eq!(sent(&profile, None), [("x-c".to_owned(), "always".to_owned())]);
@@ -84,7 +84,7 @@ fn a_header_that_asks_for_what_is_not_there_is_left_out() {
 }
 
 #[test]
-fn a_signature_stands_where_the_template_says() {
+fn a_signature_is_put_where_the_template_says() {
     let profile = json!({
         "name": "hub",
         "headers": {"X-Hub-Signature-256": "sha256={signature}"},
@@ -94,9 +94,9 @@ fn a_signature_stands_where_the_template_says() {
     assert_eq!(sent(&read(&profile).expect("a profile"), None), [("x-hub-signature-256".to_owned(), value)]);
 }
 
-/// What goes out of every built-in profile is taken by the recipe that receivers have for it.
+/// Every built-in profile is verified by the recipe for its receivers.
 #[test]
-fn what_a_profile_sends_is_taken_by_its_recipe() {
+fn the_headers_of_a_profile_are_verified_by_its_recipe() {
     let brand: Brand = "Zeltapay".parse().expect("a brand");
     let message = MessageId::from_bytes([1; 20]).to_string();
     for (name, recipe, id, event_type) in [
@@ -126,7 +126,7 @@ fn place(text: &str) -> Place {
 }
 
 #[test]
-fn a_profile_survives_its_text() {
+fn a_profile_survives_serialization() {
     let brand: Brand = "Zeltapay".parse().expect("a brand");
     for name in aldaba_delivery::BUILTIN_PROFILES {
         let profile = builtin(name, &brand).expect("it is built in");
@@ -138,25 +138,25 @@ fn a_profile_survives_its_text() {
 }
 
 #[test]
-fn a_brand_is_what_a_header_can_begin_with() {
+fn a_brand_is_a_valid_header_prefix() {
     for wrong in ["", "a b", "a:", "ñ", "a\r\n", &"x".repeat(33)] {
         assert!(wrong.parse::<Brand>().is_err(), "{wrong:?}");
     }
-    // Whatever it is, its headers can be sent.
+    // Every valid brand gives valid headers.
     for brand in ["Zeltapay", "X", "proxy", "content", "te", "!", &"x".repeat(32)] {
         assert!(builtin("branded", &brand.parse().expect("a brand")).is_some());
     }
 }
 
 #[test]
-fn what_cannot_be_a_profile_says_which_field_and_why() {
+fn an_invalid_profile_is_refused_with_field_and_reason() {
     let header = |name: &str, template: &str| {
         let mut headers = serde_json::Map::new();
         headers.insert(name.to_owned(), template.into());
         json!({"name": "a", "headers": headers})
     };
     let long = "x".repeat(513);
-    let name = "a header's name is 1 to 64 letters, digits and the signs !#$%&'*+-.^_`|~";
+    let name = "a header name must be 1 to 64 letters, digits or characters of !#$%&'*+-.^_`|~";
     let reserved = "belongs to the connection, the body or the endpoint; choose another";
     let printable = "must be printable ASCII on one line, without a space at either end";
     for (json, field, why) in [
@@ -178,21 +178,17 @@ fn what_cannot_be_a_profile_says_which_field_and_why() {
         (
             header("X", "{ID}"),
             "headers/X",
-            "`{ID}` is no placeholder; there are: {id}, {eventId}, {type}, {timestamp}, {timestampMs}, {attempt}, \
+            "`{ID}` is not a placeholder; known ones: {id}, {eventId}, {type}, {timestamp}, {timestampMs}, {attempt}, \
              {version}, {endpoint}, {app}, {signature}, {payload.<field>}",
         ),
-        (header("X", "a{id"), "headers/X", "a `{` is not closed; for the sign itself write `{{`"),
-        (header("X", "a}"), "headers/X", "a `}` closes nothing; for the sign itself write `}}`"),
+        (header("X", "a{id"), "headers/X", "a `{` is not closed; write `{{` for a literal one"),
+        (header("X", "a}"), "headers/X", "a `}` has no opening `{`; write `}}` for a literal one"),
         (
             header("X", "{payload.a.b}"),
             "headers/X",
             "`{payload.a.b}`: a field of the payload is 1 to 64 letters, digits, `_` or `-`, and stands at its top",
         ),
-        (
-            header("X", "{signature}"),
-            "headers/X",
-            "asks for `{signature}`, but the profile has no `signature`",
-        ),
+        (header("X", "{signature}"), "headers/X", "uses `{signature}`, but the profile has no `signature`"),
         (json!({"name": "a", "headers": {"X": "a", "x": "b"}}), "headers/x", "is the same header as `X`"),
         (
             json!({"name": "a b", "headers": {"X": "a"}}),
@@ -254,31 +250,31 @@ fn what_cannot_be_a_profile_says_which_field_and_why() {
     let many: serde_json::Map<_, _> = (0..21).map(|n| (format!("X-{n}"), json!("a"))).collect();
     let refused = read(&json!({"name": "a", "headers": many})).expect_err("too many");
     assert_eq!(refused[0].1, "must be 1 to 20 headers; there are 21");
-    // All that is wrong is named at once.
+    // All errors are reported at once.
     let refused = read(&json!({"name": "", "headers": {"Host": "a", "X": "{y}"}})).expect_err("three errors");
     assert_eq!(refused.len(), 3);
 }
 
-/// The values there were seen at a receiver, and checked with Python's `hmac`.
+/// The values were captured at a receiver and verified with Python's `hmac`.
 #[test]
 fn the_page_on_profiles_shows_what_is_sent() {
     let page = include_str!("../../../../../docs/profiles.md");
     let (keys, brand) = ([key()], "Zeltapay".parse().expect("a brand"));
     let message = "msg_3M9KlX4MZz10D6NByhC8p0MEFnG".parse().expect("an id");
-    let facts = Facts {
+    let context = HeaderContext {
         message,
         event_type: "job.done",
         attempts: 1,
         now: Timestamp::from_millis(1_794_757_495_000),
         body: br#"{"jobId": "job-7", "status": "completed"}"#,
-        ..facts(&keys, Some("2"))
+        ..context(&keys, Some("2"))
     };
     let (_, example) = page.split_once("```json\n").expect("an example");
     let (example, _) = example.split_once("```").expect("its end");
     let own = read(&serde_json::from_str(example).expect("JSON")).expect("a profile");
     let builtin = |name: &&str| builtin(name, &brand).expect("it is built in");
     for profile in aldaba_delivery::BUILTIN_PROFILES.iter().map(builtin).chain([own]) {
-        for (name, value) in profile.headers(&facts).iter().skip(3) {
+        for (name, value) in profile.headers(&context).iter().skip(3) {
             let line = format!("{name}: {}", value.to_str().expect("text"));
             assert!(page.contains(&line), "docs/profiles.md lacks, of `{}`:\n{line}", profile.name());
         }
@@ -299,7 +295,7 @@ proptest! {
             prop_assert_eq!(read(&profile.to_json()), Ok(profile.clone()));
             let body = json!({"jobId": value}).to_string();
             let (keys, event_type) = ([key()], value.as_str());
-            let sent = profile.headers(&Facts { body: body.as_bytes(), event_type, ..facts(&keys, None) });
+            let sent = profile.headers(&HeaderContext { body: body.as_bytes(), event_type, ..context(&keys, None) });
             prop_assert!(sent.values().all(|value| !value.is_empty() && !value.as_bytes().contains(&b'\n')));
         }
     }

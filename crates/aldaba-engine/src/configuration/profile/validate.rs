@@ -1,15 +1,15 @@
-use super::template::{Field, Template};
-use super::{Header, Profile, ProfileSpec};
+use super::template::{Placeholder, Template};
+use super::{Profile, ProfileHeader, ProfileSpec};
 use aldaba_signature::Scheme;
 use http::HeaderName;
 
 /// The most headers of a profile.
-const MOST_HEADERS: usize = 20;
+const MAX_HEADERS: usize = 20;
 /// The longest template, and the longest name of a header, in bytes.
-const LONGEST_TEMPLATE: usize = 512;
-const LONGEST_NAME: usize = 64;
+const MAX_TEMPLATE_BYTES: usize = 512;
+const MAX_NAME_BYTES: usize = 64;
 
-/// Headers that belong to the connection, to the body or to the endpoint's own settings.
+/// Headers that belong to the connection, the body or the endpoint's settings.
 const RESERVED: [&str; 19] = [
     "accept",
     "authorization",
@@ -32,11 +32,11 @@ const RESERVED: [&str; 19] = [
     "via",
 ];
 
-/// Which field of a profile is wrong, and why.
+/// An error of one field of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", field.join("."))]
 pub struct ProfileError {
-    /// The way to it.
+    /// The path of the field.
     pub field: Vec<String>,
     pub why: String,
 }
@@ -51,15 +51,15 @@ impl Profile {
     pub fn new(spec: ProfileSpec) -> Result<Self, Vec<ProfileError>> {
         let ProfileSpec { name, headers: written, scheme } = spec;
         let mut errors: Vec<_> = check_name(&name).err().into_iter().collect();
-        if !(1..=MOST_HEADERS).contains(&written.len()) {
-            let why = format!("must be 1 to {MOST_HEADERS} headers; there are {}", written.len());
+        if !(1..=MAX_HEADERS).contains(&written.len()) {
+            let why = format!("must be 1 to {MAX_HEADERS} headers; there are {}", written.len());
             errors.push(ProfileError::new(&["headers"], why));
         }
-        let (mut headers, mut fields) = (Vec::<Header>::new(), Vec::new());
-        // The rest would say the same, over and over.
-        for written in written.into_iter().take(MOST_HEADERS) {
-            let header = Header::new(written, &mut fields).and_then(|header| {
-                match headers.iter().find(|other: &&Header| other.name == header.name) {
+        let (mut headers, mut fields) = (Vec::<ProfileHeader>::new(), Vec::new());
+        // The rest would repeat the same error.
+        for written in written.into_iter().take(MAX_HEADERS) {
+            let header = ProfileHeader::new(written, &mut fields).and_then(|header| {
+                match headers.iter().find(|other: &&ProfileHeader| other.name == header.name) {
                     None => Ok(header),
                     Some(other) => Err(header.error(format!("is the same header as `{}`", other.written.0))),
                 }
@@ -76,24 +76,24 @@ impl Profile {
     }
 }
 
-impl Header {
+impl ProfileHeader {
     fn new(written: (String, String), fields: &mut Vec<String>) -> Result<Self, ProfileError> {
         let error = |why: String| ProfileError::new(&["headers", &written.0], why);
         let name = HeaderName::from_bytes(written.0.as_bytes())
             .ok()
-            .filter(|name| name.as_str().len() <= LONGEST_NAME)
+            .filter(|name| name.as_str().len() <= MAX_NAME_BYTES)
             .ok_or_else(|| {
                 error(format!(
-                    "a header's name is 1 to {LONGEST_NAME} letters, digits and the signs !#$%&'*+-.^_`|~"
+                    "a header name must be 1 to {MAX_NAME_BYTES} letters, digits or characters of !#$%&'*+-.^_`|~"
                 ))
             })?;
         if RESERVED.contains(&name.as_str()) {
             return Err(error("belongs to the connection, the body or the endpoint; choose another".into()));
         }
         let template = &written.1;
-        if !(1..=LONGEST_TEMPLATE).contains(&template.len()) {
+        if !(1..=MAX_TEMPLATE_BYTES).contains(&template.len()) {
             let length = template.len();
-            return Err(error(format!("must be 1 to {LONGEST_TEMPLATE} bytes long; it is {length}")));
+            return Err(error(format!("must be 1 to {MAX_TEMPLATE_BYTES} bytes long; it is {length}")));
         }
         if !template.bytes().all(|byte| matches!(byte, b' '..=b'~')) || template.trim_ascii() != template {
             let why = "must be printable ASCII on one line, without a space at either end";
@@ -116,19 +116,20 @@ fn check_name(name: &str) -> Result<(), ProfileError> {
     Err(ProfileError::new(&["name"], "use 1 to 64 letters, digits, `-`, `_` or `.`"))
 }
 
-/// A receiver must be able to check what it gets.
-fn check_signature(headers: &[Header], scheme: Option<Scheme>) -> Result<(), ProfileError> {
-    let asks = |field| headers.iter().find(|header| header.value.asks_for(field));
-    match (scheme, asks(Field::Signature)) {
+/// The signature must be sent with everything that a receiver needs to verify it.
+fn check_signature(headers: &[ProfileHeader], scheme: Option<Scheme>) -> Result<(), ProfileError> {
+    let with_placeholder = |field| headers.iter().find(|header| header.value.contains(field));
+    match (scheme, with_placeholder(Placeholder::Signature)) {
         (None, Some(header)) => {
-            Err(header.error("asks for `{signature}`, but the profile has no `signature`".into()))
+            Err(header.error("uses `{signature}`, but the profile has no `signature`".into()))
         }
         (Some(_), None) => {
             let why = "no header sends it; put `{signature}` into one";
             Err(ProfileError::new(&["signature"], why))
         }
         (Some(Scheme::Standard), Some(_))
-            if asks(Field::Id).is_none() || asks(Field::Timestamp).is_none() =>
+            if with_placeholder(Placeholder::Id).is_none()
+                || with_placeholder(Placeholder::Timestamp).is_none() =>
         {
             let why = "`standard` signs the message's id and the time as well; send `{id}` (`{eventId}` may be \
                        another) and `{timestamp}` in headers";

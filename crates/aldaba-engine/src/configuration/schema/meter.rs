@@ -1,8 +1,8 @@
-//! A payload as the validator sees it: it pays for every look that it takes.
+//! A payload for the validator that charges every access to a budget.
 //!
-//! A schema can make a short payload take for ever: two references to the same alternative at every level double
-//! the work with each of them. No look at the schema alone tells that from a schema that is only long. So the
-//! payload itself counts how often it is looked at, and ends the validation when the budget is spent.
+//! A schema can make validation of a short payload exponential: two references to the same alternative at
+//! every level double the work. The schema alone does not reveal that. So the payload counts its accesses
+//! and ends the validation when the budget is spent.
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object};
@@ -11,91 +11,91 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Bytes of stack that one validation may use. The threads of the API have 2 MiB each.
-const STACK: usize = 512 * 1024;
+/// Bytes of stack for one validation. The threads of the API have 2 MiB each.
+const MAX_STACK_BYTES: usize = 512 * 1024;
 
-/// Bytes of a text.
-pub(super) const PIECE: u64 = 16;
+/// The unit of text costs, in bytes.
+pub(super) const TEXT_UNIT_BYTES: u64 = 16;
 
-/// What a look costs, by what the schema is like.
+/// The cost of accesses, which depends on the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Prices {
-    /// Each [`PIECE`] of a text: a pattern may look at every byte, and large patterns look for longer.
+pub(super) struct AccessCosts {
+    /// Per [`TEXT_UNIT_BYTES`] of a text: a pattern may read every byte, and large patterns take longer.
     pub(super) text: u64,
-    /// The same of a property's name, where patterns look at those.
+    /// The same for property names, if patterns apply to them.
     pub(super) name: u64,
-    /// Going on to a property or an item: what the schema does there without looking is paid for here.
+    /// Per step to a property or an item. It covers schemas that do not access the value.
     pub(super) step: u64,
 }
 
-/// The budget was not enough.
+/// The budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spent;
+pub(super) struct BudgetExhausted;
 
 struct Meter {
     left: Cell<u64>,
-    prices: Prices,
-    /// Where the stack was when the validation began.
+    costs: AccessCosts,
+    /// The stack position at the start of the validation.
     stack: usize,
 }
 
 impl Meter {
     #[inline(never)]
-    fn pay(&self, price: u64) {
-        let deep = self.stack.abs_diff(here()) > STACK;
-        match self.left.get().checked_sub(price) {
+    fn charge(&self, cost: u64) {
+        let deep = self.stack.abs_diff(stack_address()) > MAX_STACK_BYTES;
+        match self.left.get().checked_sub(cost) {
             Some(left) if !deep => self.left.set(left),
-            // No panic: nothing is wrong, and nobody is told but the one who catches it below.
-            _ => resume_unwind(Box::new(Spent)),
+            // Unwinds without a panic message; `run` catches it.
+            _ => resume_unwind(Box::new(BudgetExhausted)),
         }
     }
 }
 
-/// About where the stack is.
+/// The approximate stack position.
 #[inline(never)]
-fn here() -> usize {
+fn stack_address() -> usize {
     let mark = 0u8;
     std::ptr::from_ref(&mark).addr()
 }
 
-/// Runs `validate` with a payload that can be looked at for `budget`. What came of it, and what is left.
+/// Runs `validate` on a payload with a budget. Returns the result and what is left.
 pub(super) fn run<T>(
     payload: &Value,
     budget: u64,
-    prices: Prices,
-    validate: impl FnOnce(Looked<'_>) -> T,
-) -> (Result<T, Spent>, u64) {
-    let meter = Meter { left: Cell::new(budget), prices, stack: here() };
+    costs: AccessCosts,
+    validate: impl FnOnce(MeteredValue<'_>) -> T,
+) -> (Result<T, BudgetExhausted>, u64) {
+    let meter = Meter { left: Cell::new(budget), costs, stack: stack_address() };
     let validated =
-        catch_unwind(AssertUnwindSafe(|| validate(Looked { value: payload, meter: Some(&meter) })));
-    match validated.map_err(|thrown| thrown.downcast::<Spent>()) {
+        catch_unwind(AssertUnwindSafe(|| validate(MeteredValue { value: payload, meter: Some(&meter) })));
+    match validated.map_err(|thrown| thrown.downcast::<BudgetExhausted>()) {
         Ok(done) => (Ok(done), meter.left.get()),
         Err(Ok(spent)) => (Err(*spent), meter.left.get()),
         Err(Err(panic)) => resume_unwind(panic),
     }
 }
 
-/// The kind of payload that validators are made for.
+/// The JSON representation for validators.
 #[derive(Debug)]
 pub(super) struct Metered;
 
-/// A value that is paid for.
+/// A value whose accesses are charged.
 #[derive(Clone, Copy)]
-pub(super) struct Looked<'a> {
+pub(super) struct MeteredValue<'a> {
     value: &'a Value,
-    /// `None`: a property's name, which was paid for before.
+    /// `None`: a property name, which was charged before.
     meter: Option<&'a Meter>,
 }
 
-impl<'a> Looked<'a> {
-    fn pay(&self, price: impl FnOnce(&Prices) -> u64) {
+impl<'a> MeteredValue<'a> {
+    fn charge(&self, cost: impl FnOnce(&AccessCosts) -> u64) {
         if let Some(meter) = self.meter {
-            meter.pay(price(&meter.prices));
+            meter.charge(cost(&meter.costs));
         }
     }
 
-    fn look(&self) {
-        self.pay(|_| 1);
+    fn charge_access(&self) {
+        self.charge(|_| 1);
     }
 
     fn part(&self, value: &'a Value) -> Self {
@@ -104,61 +104,61 @@ impl<'a> Looked<'a> {
 }
 
 impl Json for Metered {
-    type Node<'a> = Looked<'a>;
+    type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
-    /// As for the library's own values, which have the same maps.
+    /// As for the library's own values, which use the same maps.
     const KEYS_PER_LOOKUP: usize = 2;
 
     fn prepare_key(key: &str) -> String {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Looked<'_>) -> T) -> T {
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(MeteredValue<'_>) -> T) -> T {
         *buffer = Value::String(string.to_owned());
-        f(Looked { value: buffer, meter: None })
+        f(MeteredValue { value: buffer, meter: None })
     }
 }
 
-impl<'a> Node<'a, Metered> for Looked<'a> {
-    type Object = Fields<'a>;
-    type Array = Items<'a>;
+impl<'a> Node<'a, Metered> for MeteredValue<'a> {
+    type Object = MeteredObject<'a>;
+    type Array = MeteredArray<'a>;
     type Number = &'a Number;
 
-    fn as_object(&self) -> Option<Fields<'a>> {
-        self.look();
-        self.value.as_object().map(|fields| Fields { of: *self, fields })
+    fn as_object(&self) -> Option<MeteredObject<'a>> {
+        self.charge_access();
+        self.value.as_object().map(|fields| MeteredObject { of: *self, fields })
     }
 
-    fn as_array(&self) -> Option<Items<'a>> {
-        self.look();
-        self.value.as_array().map(|items| Items { of: *self, items })
+    fn as_array(&self) -> Option<MeteredArray<'a>> {
+        self.charge_access();
+        self.value.as_array().map(|items| MeteredArray { of: *self, items })
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.value.as_str();
-        self.pay(|prices| 1 + text.map_or(0, |text| text.len() as u64 * prices.text / PIECE));
+        self.charge(|costs| 1 + text.map_or(0, |text| text.len() as u64 * costs.text / TEXT_UNIT_BYTES));
         text.map(Cow::Borrowed)
     }
 
     fn as_number(&self) -> Option<&'a Number> {
-        self.look();
+        self.charge_access();
         self.value.as_number()
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        self.look();
+        self.charge_access();
         self.value.as_bool()
     }
 
     fn is_null(&self) -> bool {
-        self.look();
+        self.charge_access();
         self.value.is_null()
     }
 
     fn json_type(&self) -> JsonType {
-        self.look();
+        self.charge_access();
         match self.value {
             Value::Null => JsonType::Null,
             Value::Bool(_) => JsonType::Boolean,
@@ -171,13 +171,13 @@ impl<'a> Node<'a, Metered> for Looked<'a> {
 
     fn string_length(&self) -> Option<u64> {
         let text = self.value.as_str();
-        // Counting is quicker than a pattern: some 64 bytes for one look.
-        self.pay(|_| 1 + text.map_or(0, |text| text.len() as u64 / 64));
+        // Counting is faster than a pattern: about 64 bytes per unit.
+        self.charge(|_| 1 + text.map_or(0, |text| text.len() as u64 / 64));
         text.map(|text| text.chars().count() as u64)
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
-        self.look();
+        self.charge_access();
         Cow::Borrowed(self.value)
     }
 
@@ -187,75 +187,75 @@ impl<'a> Node<'a, Metered> for Looked<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    of: Looked<'a>,
+pub(super) struct MeteredObject<'a> {
+    of: MeteredValue<'a>,
     fields: &'a Map<String, Value>,
 }
 
-impl<'a> Object<'a, Metered> for Fields<'a> {
-    type Node = Looked<'a>;
+impl<'a> Object<'a, Metered> for MeteredObject<'a> {
+    type Node = MeteredValue<'a>;
     type MemberName = &'a str;
-    type MembersIter = FieldsIter<'a>;
+    type MembersIter = MeteredMembers<'a>;
 
     fn len(&self) -> usize {
         self.fields.len()
     }
 
-    fn get(&self, key: &String) -> Option<Looked<'a>> {
-        self.of.pay(|prices| prices.step);
+    fn get(&self, key: &String) -> Option<MeteredValue<'a>> {
+        self.of.charge(|costs| costs.step);
         self.fields.get(key).map(|value| self.of.part(value))
     }
 
-    fn members(&self) -> FieldsIter<'a> {
-        FieldsIter { of: self.of, fields: self.fields.iter() }
+    fn members(&self) -> MeteredMembers<'a> {
+        MeteredMembers { of: self.of, fields: self.fields.iter() }
     }
 }
 
-pub(super) struct FieldsIter<'a> {
-    of: Looked<'a>,
+pub(super) struct MeteredMembers<'a> {
+    of: MeteredValue<'a>,
     fields: serde_json::map::Iter<'a>,
 }
 
-impl<'a> Iterator for FieldsIter<'a> {
-    type Item = (&'a str, Looked<'a>);
+impl<'a> Iterator for MeteredMembers<'a> {
+    type Item = (&'a str, MeteredValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.fields.next()?;
-        self.of.pay(|prices| prices.step + name.len() as u64 * prices.name / PIECE);
+        self.of.charge(|costs| costs.step + name.len() as u64 * costs.name / TEXT_UNIT_BYTES);
         Some((name, self.of.part(value)))
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Items<'a> {
-    of: Looked<'a>,
+pub(super) struct MeteredArray<'a> {
+    of: MeteredValue<'a>,
     items: &'a [Value],
 }
 
-impl<'a> Array<'a, Metered> for Items<'a> {
-    type Node = Looked<'a>;
-    type ElementsIter = ItemsIter<'a>;
+impl<'a> Array<'a, Metered> for MeteredArray<'a> {
+    type Node = MeteredValue<'a>;
+    type ElementsIter = MeteredElements<'a>;
 
     fn len(&self) -> usize {
         self.items.len()
     }
 
-    fn elements(&self) -> ItemsIter<'a> {
-        ItemsIter { of: self.of, items: self.items.iter() }
+    fn elements(&self) -> MeteredElements<'a> {
+        MeteredElements { of: self.of, items: self.items.iter() }
     }
 }
 
-pub(super) struct ItemsIter<'a> {
-    of: Looked<'a>,
+pub(super) struct MeteredElements<'a> {
+    of: MeteredValue<'a>,
     items: std::slice::Iter<'a, Value>,
 }
 
-impl<'a> Iterator for ItemsIter<'a> {
-    type Item = Looked<'a>;
+impl<'a> Iterator for MeteredElements<'a> {
+    type Item = MeteredValue<'a>;
 
-    fn next(&mut self) -> Option<Looked<'a>> {
+    fn next(&mut self) -> Option<MeteredValue<'a>> {
         let value = self.items.next()?;
-        self.of.pay(|prices| prices.step);
+        self.of.charge(|costs| costs.step);
         Some(self.of.part(value))
     }
 }

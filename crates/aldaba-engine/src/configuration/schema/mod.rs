@@ -1,94 +1,95 @@
-//! JSON Schemas of event types, and whether a payload fits one.
+//! JSON Schemas of event types and validation of payloads.
 //!
-//! Whoever writes a schema must not be able to stop the server with it. Patterns run in linear time, nothing is
-//! fetched, what goes in circles is refused (`walk`), and a validation that looks too often ends (`meter`).
+//! A schema must not be able to stop the server. Patterns run in linear time, nothing is fetched, circular
+//! schemas are refused (`walk`), and a validation that costs too much ends (`meter`).
 
 mod meter;
 mod versions;
 mod walk;
 
-pub use versions::{Schemas, Unfit};
+pub use versions::{CheckError, Schemas};
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator};
-use meter::{Looked, Metered, PIECE, Prices, Spent};
+use meter::{AccessCosts, BudgetExhausted, Metered, MeteredValue, TEXT_UNIT_BYTES};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
-use walk::Shape;
+use walk::SchemaShape;
 
-/// Looks that a validation may take: so many, and so many more for each byte of the payload. One takes some ten
-/// nanoseconds, and a part of a microsecond where the worst of patterns has to go on from byte to byte. So the worst
-/// schema takes 0.3 s with a small payload and 2 s with one of a mebibyte.
-const LOOKS: u64 = 500_000;
-const LOOKS_PER_BYTE: u64 = 4;
-/// What the smallest pattern pays for each byte.
-const LOOKS_OF_A_PATTERN: u64 = 2;
-/// Looks for all payloads of one request together, and so many more for each of their bytes: enough for one whatever it
-/// is, and for a thousand that take what is usual. It is 2 s with the worst of schemas, and a twentieth of one with most.
-const LOOKS_OF_A_REQUEST: u64 = 10 * LOOKS;
-/// Looks that are taken at once, on a thread that others wait for, by all payloads of a request together; and what each
-/// payload costs whatever it is checked against.
-const LOOKS_AT_ONCE: u64 = 5_000;
-const LOOKS_OF_A_PAYLOAD: u64 = 50;
-/// For finding out all that is wrong, which takes more time and memory than finding out that something is.
-const LOOKS_FOR_PROBLEMS: u64 = 100_000;
-/// Problems that are named.
-const MOST_PROBLEMS: usize = 20;
-/// Characters of a value that a problem shows.
-const LONGEST_SHOWN: usize = 60;
-/// What a `type` may be.
+/// The cost limit of one validation: a base, and more for each byte of the payload. One unit takes about ten
+/// nanoseconds, or part of a microsecond for the worst patterns. So the worst schema takes 0.3 s with a
+/// small payload and 2 s with one of a mebibyte.
+const BASE_COST: u64 = 500_000;
+const COST_PER_BYTE: u64 = 4;
+/// The cost per byte of the smallest pattern.
+const PATTERN_COST_PER_BYTE: u64 = 2;
+/// The cost limit of all payloads of one request, to which a part per byte is added. It suffices for any
+/// single payload, and for a thousand usual ones. It takes 2 s with the worst schemas, and a twentieth of
+/// that with most.
+const REQUEST_COST: u64 = 10 * BASE_COST;
+/// The cost limit of validation on the calling thread, for all payloads of a request; and the fixed cost per
+/// payload.
+const MAX_INLINE_COST: u64 = 5_000;
+const PAYLOAD_COST: u64 = 50;
+/// The cost limit of listing all problems, which takes more time and memory than finding one.
+const REPORT_COST: u64 = 100_000;
+/// The most problems that are listed.
+const MAX_PROBLEMS: usize = 20;
+/// The longest value that a problem shows, in characters.
+const MAX_SHOWN_CHARS: usize = 60;
+/// The allowed values of `type`.
 const TYPES: &str = "array, boolean, integer, null, number, object, string, or a list of these";
 
-/// Bytes of the compiled form of a pattern, at most, and of what it keeps to be quick. The smaller the largest
-/// pattern is, the less its looks cost.
+/// Size limits of compiled patterns and of their caches, in bytes. The smallest limit that fits is used: it
+/// determines the cost of patterns.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 const PATTERN_CACHE: usize = 256 << 10;
 
-/// Looks that several checks may take together.
+/// A cost budget that several checks share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance(u64);
+pub(crate) struct CheckBudget(u64);
 
-impl Allowance {
-    /// For payloads with so many bytes. A payload that does not fit may be looked at twice.
-    pub(crate) fn of_a_request(bytes: usize) -> Self {
-        Self(LOOKS_OF_A_REQUEST.saturating_add(2 * LOOKS_PER_BYTE.saturating_mul(bytes as u64)))
+impl CheckBudget {
+    /// For payloads with so many bytes. An invalid payload may be validated twice.
+    pub(crate) fn for_request(bytes: usize) -> Self {
+        Self(REQUEST_COST.saturating_add(2 * COST_PER_BYTE.saturating_mul(bytes as u64)))
     }
 
-    pub(crate) fn at_once() -> Self {
-        Self(LOOKS_AT_ONCE)
+    pub(crate) fn inline() -> Self {
+        Self(MAX_INLINE_COST)
     }
 
-    fn take(&mut self, looks: u64) -> Option<()> {
-        self.0 = self.0.checked_sub(looks)?;
+    fn take(&mut self, cost: u64) -> Option<()> {
+        self.0 = self.0.checked_sub(cost)?;
         Some(())
     }
 
-    /// Runs a validation that may take `most`. `None`: less than that is left, and it was not enough.
+    /// Runs a validation with a limit of `most`. `None`: less than that was left, and it was not enough.
     fn run<T>(
         &mut self,
         schema: &Schema,
         payload: &Value,
         most: u64,
-        validate: impl FnOnce(Looked<'_>) -> T,
-    ) -> Option<Result<T, Spent>> {
-        let (done, left) = meter::run(payload, most.min(self.0), schema.prices, validate);
+        validate: impl FnOnce(MeteredValue<'_>) -> T,
+    ) -> Option<Result<T, BudgetExhausted>> {
+        let (done, left) = meter::run(payload, most.min(self.0), schema.costs, validate);
         let short = self.0 < most && done.is_err();
         self.0 = self.0 - most.min(self.0) + left;
         (!short).then_some(done)
     }
 }
 
-/// A JSON Schema that can be used.
+/// A compiled JSON Schema.
 pub struct Schema {
     validator: Validator<Metered>,
-    prices: Prices,
-    /// It has alternatives. Why none of them fits is told at length, even by who tells one problem alone.
+    costs: AccessCosts,
+    /// Whether it has alternatives. Explaining why none matches is expensive, even for a single problem.
     alternatives: bool,
 }
 
-/// What is wrong with a schema, and where in it.
+/// A problem of a schema, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", place.join("."))]
 pub struct SchemaError {
@@ -96,25 +97,25 @@ pub struct SchemaError {
     pub why: String,
 }
 
-/// Why a payload does not fit.
+/// Why a payload is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum PayloadError {
     Problems {
-        problems: Vec<Problem>,
-        /// How many more there are; `None`: nobody has counted.
+        problems: Vec<PayloadProblem>,
+        /// How many more there are; `None`: unknown.
         more: Option<usize>,
     },
-    /// It does not, but saying where would take too long.
+    /// It is invalid, but locating the problem would take too long.
     Somewhere,
-    /// Nobody knows whether it does: finding out would take too long.
+    /// Validation would take too long.
     TooCostly,
-    /// It is no JSON that can be looked into.
+    /// It cannot be parsed as JSON.
     Unreadable(String),
 }
 
-/// What is wrong with a payload, and where in it.
+/// A problem of a payload, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct PayloadProblem {
     pub place: Vec<String>,
     pub why: String,
 }
@@ -128,21 +129,21 @@ impl SchemaError {
 impl Schema {
     pub fn new(schema: &Value) -> Result<Self, Vec<SchemaError>> {
         let draft = draft(schema)?;
-        let own_name = if draft == Draft::Draft4 { "id" } else { "$id" };
-        let shape = walk::walk(schema, own_name).map_err(|error| vec![error])?;
+        let id_keyword = if draft == Draft::Draft4 { "id" } else { "$id" };
+        let shape = walk::walk(schema, id_keyword).map_err(|error| vec![error])?;
         let mut refused = None;
         for size in PATTERN_SIZES {
             let patterns = PatternOptions::regex().size_limit(size).dfa_size_limit(PATTERN_CACHE);
             let built = jsonschema::options_for::<Metered>()
                 .with_draft(draft)
                 .with_pattern_options(patterns)
-                .with_retriever(Nothing)
+                .with_retriever(NoRetriever)
                 .should_validate_formats(true)
                 .build(schema);
             match built {
                 Ok(validator) => {
-                    let (prices, alternatives) = (prices(shape, size), shape.alternatives);
-                    return Ok(Self { validator, prices, alternatives });
+                    let (costs, alternatives) = (costs(shape, size), shape.alternatives);
+                    return Ok(Self { validator, costs, alternatives });
                 }
                 Err(error) => refused = Some(unusable(&error)),
             }
@@ -150,50 +151,50 @@ impl Schema {
         Err(refused.into_iter().collect())
     }
 
-    pub fn check(&self, payload: &[u8]) -> Result<(), Misfit> {
-        let within = self.check_within(payload, &mut Allowance::of_a_request(payload.len()));
-        // The allowance is enough for one.
-        within.map_err(|misfit| misfit.unwrap_or(Misfit::TooCostly))
+    pub fn check(&self, payload: &[u8]) -> Result<(), PayloadError> {
+        let within = self.check_within(payload, &mut CheckBudget::for_request(payload.len()));
+        // The budget suffices for one payload.
+        within.map_err(|misfit| misfit.unwrap_or(PayloadError::TooCostly))
     }
 
-    /// With what is left of an allowance; `None`: it was not enough to find out.
+    /// Validates within a budget. `None`: it was not enough.
     pub(crate) fn check_within(
         &self,
         payload: &[u8],
-        allowance: &mut Allowance,
-    ) -> Result<(), Option<Misfit>> {
-        allowance.take(LOOKS_OF_A_PAYLOAD).ok_or(None)?;
-        let looks = LOOKS.saturating_add(LOOKS_PER_BYTE.saturating_mul(payload.len() as u64));
+        budget: &mut CheckBudget,
+    ) -> Result<(), Option<PayloadError>> {
+        budget.take(PAYLOAD_COST).ok_or(None)?;
+        let cost = BASE_COST.saturating_add(COST_PER_BYTE.saturating_mul(payload.len() as u64));
         let payload: Value =
-            serde_json::from_slice(payload).map_err(|error| Misfit::Unreadable(error.to_string()))?;
-        match allowance.run(self, &payload, looks, |payload| self.validator.is_valid(payload)).ok_or(None)? {
+            serde_json::from_slice(payload).map_err(|error| PayloadError::Unreadable(error.to_string()))?;
+        match budget.run(self, &payload, cost, |payload| self.validator.is_valid(payload)).ok_or(None)? {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Some(self.why(&payload, looks, allowance).ok_or(None)?)),
-            Err(_) => Err(Some(Misfit::TooCostly)),
+            Ok(false) => Err(Some(self.why(&payload, cost, budget).ok_or(None)?)),
+            Err(_) => Err(Some(PayloadError::TooCostly)),
         }
     }
 
-    /// `None`: the allowance was not enough to say.
-    fn why(&self, payload: &Value, looks: u64, allowance: &mut Allowance) -> Option<Misfit> {
-        let found = allowance.run(self, payload, LOOKS_FOR_PROBLEMS, |payload| {
+    /// Explains why a payload is invalid. `None`: the budget was not enough.
+    fn why(&self, payload: &Value, cost: u64, budget: &mut CheckBudget) -> Option<PayloadError> {
+        let found = budget.run(self, payload, REPORT_COST, |payload| {
             let mut errors = self.validator.iter_errors(payload);
-            let problems: Vec<_> = errors.by_ref().take(MOST_PROBLEMS).map(|error| problem(&error)).collect();
+            let problems: Vec<_> = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
             (problems, errors.count())
         });
         if let Ok((problems, more)) = found?
             && !problems.is_empty()
         {
-            return Some(Misfit::Problems { problems, more: Some(more) });
+            return Some(PayloadError::Problems { problems, more: Some(more) });
         }
         if self.alternatives {
-            return Some(Misfit::Somewhere);
+            return Some(PayloadError::Somewhere);
         }
-        let first = allowance.run(self, payload, looks, |payload| {
+        let first = budget.run(self, payload, cost, |payload| {
             self.validator.validate(payload).err().map(|error| problem(&error))
         });
         Some(match first?.ok().flatten() {
-            Some(first) => Misfit::Problems { problems: vec![first], more: None },
-            None => Misfit::Somewhere,
+            Some(first) => PayloadError::Problems { problems: vec![first], more: None },
+            None => PayloadError::Somewhere,
         })
     }
 }
@@ -204,8 +205,8 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// The draft that a schema is written in, by which it is well formed. One that does not say so is of the newest
-/// draft, or else of draft 7, which some lists of items can only be of.
+/// The draft by which a schema is well-formed. Without `$schema` it is the newest draft, or else draft 7,
+/// which some lists of items require.
 fn draft(schema: &Value) -> Result<Draft, Vec<SchemaError>> {
     if let Some(given) = schema.get("$schema") {
         let draft = known_draft(given).ok_or_else(|| vec![unknown_draft()])?;
@@ -231,7 +232,7 @@ fn known_draft(given: &Value) -> Option<Draft> {
 }
 
 fn unknown_draft() -> SchemaError {
-    let why = "is no draft that is known; there are http://json-schema.org/draft-04/schema#, …/draft-06/schema#, \
+    let why = "is not a known draft; known ones: http://json-schema.org/draft-04/schema#, …/draft-06/schema#, \
                …/draft-07/schema#, https://json-schema.org/draft/2019-09/schema and \
                https://json-schema.org/draft/2020-12/schema";
     SchemaError::new(&["$schema".to_owned()], why)
@@ -242,11 +243,11 @@ fn well_formed(schema: &Value, draft: Draft) -> Result<(), Vec<SchemaError>> {
     let meta = jsonschema::meta::validator_for(&of_draft).map_err(|error| vec![unusable(&error)])?;
     let mut errors = Vec::new();
     for error in meta.iter_errors(schema).map(|error| unusable(&error)) {
-        // Each part of the newest drafts says the same.
+        // Each vocabulary of the newest drafts reports the same error.
         if !errors.contains(&error) {
             errors.push(error);
         }
-        if errors.len() == MOST_PROBLEMS {
+        if errors.len() == MAX_PROBLEMS {
             break;
         }
     }
@@ -263,25 +264,25 @@ fn draft_name(draft: Draft) -> &'static str {
     }
 }
 
-fn prices(shape: Shape, pattern_size: usize) -> Prices {
+fn costs(shape: SchemaShape, pattern_size: usize) -> AccessCosts {
     let text = match shape.patterns {
         0 => 1,
-        _ => LOOKS_OF_A_PATTERN * PIECE * (pattern_size / PATTERN_SIZES[0]) as u64,
+        _ => PATTERN_COST_PER_BYTE * TEXT_UNIT_BYTES * (pattern_size / PATTERN_SIZES[0]) as u64,
     };
     let by_name = if shape.has_property_names { shape.patterns } else { shape.name_patterns };
-    Prices { text, name: text * by_name as u64, step: 1 + shape.silent }
+    AccessCosts { text, name: text * by_name as u64, step: 1 + shape.untyped }
 }
 
-/// Nothing is fetched, whatever a schema names.
-struct Nothing;
+/// Refuses to fetch references.
+struct NoRetriever;
 
-impl Retrieve for Nothing {
+impl Retrieve for NoRetriever {
     fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
-        Err("nothing is fetched from elsewhere".into())
+        Err("schemas are not fetched".into())
     }
 }
 
-/// What is wrong with a schema, in the words of its draft.
+/// Describes a problem of a schema, in the terms of its draft.
 fn unusable(error: &ValidationError<'_>) -> SchemaError {
     let place = place(error.instance_path());
     if matches!(place.last().map(String::as_str), Some("pattern")) && error.instance().is_string() {
@@ -296,20 +297,20 @@ fn unusable(error: &ValidationError<'_>) -> SchemaError {
     if matches!(error.kind(), ValidationErrorKind::AnyOf { .. })
         && matches!(place.last().map(String::as_str), Some("type"))
     {
-        let why = format!("{} is no type of JSON Schema; there are: {TYPES}", shown(error.instance()));
+        let why = format!("{} is not a JSON Schema type; known ones: {TYPES}", shown(error.instance()));
         return SchemaError { place, why };
     }
     SchemaError { place, why: words(error) }
 }
 
-fn problem(error: &ValidationError<'_>) -> Problem {
-    Problem { place: place(error.instance_path()), why: words(error) }
+fn problem(error: &ValidationError<'_>) -> PayloadProblem {
+    PayloadProblem { place: place(error.instance_path()), why: words(error) }
 }
 
-/// A value is shown if it is short.
+/// The library's message, with long values masked.
 fn words(error: &ValidationError<'_>) -> String {
     let short = match &**error.instance() {
-        Value::String(text) => text.len() <= LONGEST_SHOWN,
+        Value::String(text) => text.len() <= MAX_SHOWN_CHARS,
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
         _ => true,
@@ -319,10 +320,10 @@ fn words(error: &ValidationError<'_>) -> String {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= LONGEST_SHOWN {
+    if text.chars().count() <= MAX_SHOWN_CHARS {
         return text;
     }
-    text.chars().take(LONGEST_SHOWN).chain(['…']).collect()
+    text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }
 
 fn place(location: &Location) -> Vec<String> {

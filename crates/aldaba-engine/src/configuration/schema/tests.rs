@@ -9,14 +9,14 @@ fn errors(value: &Value) -> Vec<SchemaError> {
     Schema::new(value).err().unwrap_or_else(|| panic!("{value} can be used"))
 }
 
-fn check(schema: &Schema, payload: &Value) -> Result<(), Misfit> {
+fn check(schema: &Schema, payload: &Value) -> Result<(), PayloadError> {
     schema.check(payload.to_string().as_bytes())
 }
 
-/// The places and reasons of what is wrong with a payload.
+/// The paths and reasons of a payload's problems.
 fn problems(schema: &Schema, payload: &Value) -> Vec<(String, String)> {
     match check(schema, payload) {
-        Err(Misfit::Problems { problems, more: Some(0) }) => {
+        Err(PayloadError::Problems { problems, more: Some(0) }) => {
             problems.into_iter().map(|problem| (problem.place.join("/"), problem.why)).collect()
         }
         other => panic!("{other:?}"),
@@ -35,7 +35,7 @@ fn doubling(levels: usize, last: &Value) -> Value {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_payload_is_named_with_its_place() {
+fn all_problems_of_a_payload_are_listed_with_their_paths() {
     let schema = schema(&json!({
         "type": "object",
         "required": ["id"],
@@ -53,16 +53,16 @@ fn all_that_is_wrong_with_a_payload_is_named_with_its_place() {
 }
 
 #[test]
-fn only_so_many_problems_are_named_and_the_rest_counted() {
+fn problems_past_the_limit_are_only_counted() {
     let schema = schema(&json!({"properties": {"n": {"items": {"type": "string"}}}}));
-    let Err(Misfit::Problems { problems, more }) = check(&schema, &json!({"n": vec![1; 50]})) else {
+    let Err(PayloadError::Problems { problems, more }) = check(&schema, &json!({"n": vec![1; 50]})) else {
         panic!()
     };
-    assert_eq!((problems.len(), more), (MOST_PROBLEMS, Some(30)));
+    assert_eq!((problems.len(), more), (MAX_PROBLEMS, Some(30)));
 }
 
 #[test]
-fn long_values_are_not_repeated_in_what_is_said_about_them() {
+fn long_values_are_masked_in_problems() {
     let schema = schema(&json!({"properties": {"n": {"type": "integer"}}}));
     for long in [json!("x".repeat(1000)), json!(vec![1; 1000])] {
         let [(_, why)] = &problems(&schema, &json!({"n": long}))[..] else { panic!() };
@@ -71,18 +71,18 @@ fn long_values_are_not_repeated_in_what_is_said_about_them() {
 }
 
 #[test]
-fn a_type_that_json_schema_does_not_have_is_named_with_those_that_it_has() {
+fn an_unknown_type_is_reported_with_the_known_ones() {
     let wrong = errors(&json!({"properties": {"a": {"type": "objekt"}}}));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert_eq!(wrong[0].place, ["properties", "a", "type"]);
     assert!(
-        wrong[0].why.starts_with("\"objekt\" is no type of JSON Schema; there are: array, "),
+        wrong[0].why.starts_with("\"objekt\" is not a JSON Schema type; known ones: array, "),
         "{wrong:?}"
     );
 }
 
 #[test]
-fn what_is_wrong_with_a_schema_is_named_with_its_place() {
+fn problems_of_a_schema_are_listed_with_their_paths() {
     for (wrong, place) in [
         (json!({"type": "strin"}), "type"),
         (json!({"properties": {"a": {"minimum": "x"}}}), "properties/a/minimum"),
@@ -100,7 +100,7 @@ fn what_is_wrong_with_a_schema_is_named_with_its_place() {
 }
 
 #[test]
-fn a_schema_without_a_draft_is_of_the_newest_that_it_can_be_of() {
+fn a_schema_without_a_draft_uses_the_newest_possible_one() {
     let tuple = json!({"properties": {"a": {"items": [{"type": "string"}], "additionalItems": false}}});
     assert!(check(&schema(&tuple), &json!({"a": ["x", 1]})).is_err(), "draft 7");
     let prefix = json!({"properties": {"a": {"prefixItems": [{"type": "string"}], "items": false}}});
@@ -118,7 +118,7 @@ fn formats_are_checked() {
 }
 
 #[test]
-fn references_inside_are_followed_and_a_tree_can_be_described() {
+fn internal_references_are_followed_and_may_be_recursive() {
     let tree = schema(&json!({
         "$id": "https://example.com/tree",
         "$ref": "#/$defs/node",
@@ -136,7 +136,7 @@ fn references_inside_are_followed_and_a_tree_can_be_described() {
 }
 
 #[test]
-fn references_to_anything_else_are_refused() {
+fn external_references_are_refused() {
     for reference in [
         "http://example.com/schema.json",
         "https://json-schema.org/draft/2020-12/schema",
@@ -162,7 +162,7 @@ fn references_to_anything_else_are_refused() {
 }
 
 #[test]
-fn references_cannot_be_given_another_base_or_chosen_at_run_time() {
+fn other_base_uris_and_dynamic_references_are_refused() {
     let base = json!({"properties": {"a": {"$id": "https://example.com/a", "$ref": "#/$defs/b"}}});
     assert_eq!(errors(&base)[0].place.join("/"), "properties/a/$id");
     let through =
@@ -177,7 +177,7 @@ fn references_cannot_be_given_another_base_or_chosen_at_run_time() {
 }
 
 #[test]
-fn what_goes_in_circles_without_looking_is_refused() {
+fn circular_schemas_that_consume_nothing_are_refused() {
     let one_after_the_other = |length: usize| {
         let refer = |n: usize| (format!("a{n}"), json!({"allOf": [{"$ref": format!("#/$defs/a{}", n + 1)}]}));
         let mut defs: serde_json::Map<_, _> = (0..length).map(refer).collect();
@@ -203,25 +203,25 @@ fn what_goes_in_circles_without_looking_is_refused() {
 }
 
 #[test]
-fn work_that_doubles_with_every_level_ends() {
+fn validation_that_doubles_with_every_level_ends() {
     for last in [json!(false), json!({"type": "null"}), json!({"minimum": 3}), json!({"not": {}})] {
         let doubled = doubling(14, &last);
         let Ok(schema) = Schema::new(&doubled) else { continue };
         for x in [json!(1), json!("x"), json!({"a": 1}), json!(vec![1; 1000])] {
             let found = check(&schema, &json!({"x": x}));
             assert!(
-                matches!(found, Err(Misfit::TooCostly | Misfit::Somewhere)) || found.is_ok(),
+                matches!(found, Err(PayloadError::TooCostly | PayloadError::Somewhere)) || found.is_ok(),
                 "{found:?}"
             );
         }
     }
-    let silent = errors(&doubling(14, &json!(false)));
-    assert!(silent[0].why.contains("give each a `type`"), "{silent:?}");
+    let untyped = errors(&doubling(14, &json!(false)));
+    assert!(untyped[0].why.contains("give each a `type`"), "{untyped:?}");
 }
 
-/// The walk relies on it: what does not look is paid for in advance.
+/// The walk relies on this: schemas that do not access the value are charged in advance.
 #[test]
-fn schemas_that_count_as_looking_do_look() {
+fn schemas_that_count_as_accessing_the_value_do_access_it() {
     let value = json!({"a": 1});
     for (word, says) in [
         ("type", json!("object")),
@@ -230,17 +230,17 @@ fn schemas_that_count_as_looking_do_look() {
         ("required", json!(["a"])),
         ("properties", json!({"a": true})),
     ] {
-        assert!(walk::LOOKING.contains(&word));
+        assert!(walk::TYPED_KEYWORDS.contains(&word));
         let fifty = schema(&json!({"allOf": vec![json!({word: says}); 50]}));
-        let looks =
-            |budget| meter::run(&value, budget, fifty.prices, |value| fifty.validator.is_valid(value)).0;
-        assert_eq!(looks(49), Err(meter::Spent), "{word}");
-        assert_eq!(looks(1000), Ok(true), "{word}");
+        let cost =
+            |budget| meter::run(&value, budget, fifty.costs, |value| fifty.validator.is_valid(value)).0;
+        assert_eq!(cost(49), Err(meter::BudgetExhausted), "{word}");
+        assert_eq!(cost(1000), Ok(true), "{word}");
     }
 }
 
 #[test]
-fn work_that_doubles_with_the_depth_of_the_payload_ends() {
+fn validation_that_doubles_with_the_depth_of_the_payload_ends() {
     let again = json!({"$ref": "#"});
     let twice =
         schema(&json!({"type": "object", "properties": {"a": {"anyOf": [again, again]}, "b": false}}));
@@ -248,7 +248,7 @@ fn work_that_doubles_with_the_depth_of_the_payload_ends() {
     for _ in 0..100 {
         payload = json!({"a": payload});
     }
-    assert_eq!(check(&twice, &payload), Err(Misfit::Somewhere));
+    assert_eq!(check(&twice, &payload), Err(PayloadError::Somewhere));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn unevaluated_properties_beside_very_many_schemas_are_refused() {
 }
 
 #[test]
-fn patterns_that_take_long_or_much_are_refused_and_the_others_end() {
+fn expensive_patterns_are_refused_and_the_others_end() {
     for pattern in ["(?=a)b", "(a)\\1", "((a{1000}){1000}){1000}", ".{5000}", &"a".repeat(1001)] {
         let found = errors(&json!({"properties": {"a": {"pattern": pattern}}}));
         assert_eq!(found[0].place[..2], ["properties", "a"], "{found:?}");
@@ -275,11 +275,11 @@ fn patterns_that_take_long_or_much_are_refused_and_the_others_end() {
     let states = schema(&json!({"properties": {"a": {"pattern": "[ab]*a[ab]{1000}c"}}}));
     let text: String =
         (0..200_000).map(|n: u32| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' }).collect();
-    assert_eq!(check(&states, &json!({"a": text})), Err(Misfit::TooCostly));
+    assert_eq!(check(&states, &json!({"a": text})), Err(PayloadError::TooCostly));
     let names = schema(&json!({"patternProperties": {"[ab]*a[ab]{1000}c": {}}}));
-    assert_eq!(check(&names, &json!({text: 1})), Err(Misfit::TooCostly));
+    assert_eq!(check(&names, &json!({text: 1})), Err(PayloadError::TooCostly));
     let names = schema(&json!({"propertyNames": {"pattern": "[ab]*a[ab]{1000}c"}}));
-    assert_eq!(check(&names, &json!({"a".repeat(200_000): 1})), Err(Misfit::TooCostly));
+    assert_eq!(check(&names, &json!({"a".repeat(200_000): 1})), Err(PayloadError::TooCostly));
 }
 
 #[test]
@@ -304,7 +304,8 @@ fn an_ordinary_large_payload_is_checked() {
     let mut items = items;
     items[8_998]["n"] = json!(-1);
     items[8_999]["n"] = json!(-1);
-    let Err(Misfit::Problems { problems, more: None }) = check(&schema, &json!({"items": items})) else {
+    let Err(PayloadError::Problems { problems, more: None }) = check(&schema, &json!({"items": items}))
+    else {
         panic!("the first problem is named, and that there may be others")
     };
     assert_eq!(problems[0].place, ["items", "[8998]", "n"]);
@@ -328,7 +329,7 @@ fn deep_schemas_and_payloads_do_not_run_out_of_stack() {
     assert!(check(&deep, &payload).is_ok());
     assert!(check(&round, &payload).is_err());
     let nested = format!("{}{}", "[".repeat(500), "]".repeat(500));
-    assert!(matches!(round.check(nested.as_bytes()), Err(Misfit::Unreadable(_))));
+    assert!(matches!(round.check(nested.as_bytes()), Err(PayloadError::Unreadable(_))));
 }
 
 #[test]
@@ -347,14 +348,14 @@ fn a_version_chooses_its_schema() {
     let check = |version, payload: &str| schemas.check(version, payload.as_bytes());
     assert_eq!(check(None, r#"{"b": 1}"#), Ok(()));
     assert_eq!(check(Some("1"), r#"{"a": 1}"#), Ok(()));
-    let Err(Unfit::Payload { version, .. }) = check(None, r#"{"a": 1}"#) else { panic!() };
+    let Err(CheckError::Payload { version, .. }) = check(None, r#"{"a": 1}"#) else { panic!() };
     assert_eq!(version, "2");
     let known = vec!["1".to_owned(), "2".to_owned()];
-    assert_eq!(check(Some("3"), "{}"), Err(Unfit::Version { known }));
+    assert_eq!(check(Some("3"), "{}"), Err(CheckError::Version { known }));
 }
 
 #[test]
-fn schemas_are_written_as_they_were_given() {
+fn schemas_are_stored_as_they_were_given() {
     let text = r#"{"1":{"title": "b" , "a":1e3,"x":123456789012345678901234567890},"2":true}"#;
     assert_eq!(Schemas::read(text).unwrap().to_text(), text);
     let wrong = Schemas::read(r#"{"1": true, "2": {"type": 5}}"#).unwrap().check_all();
@@ -379,29 +380,29 @@ fn examples_come_from_the_newest_version_as_they_were_written() {
 }
 
 #[test]
-fn what_is_checked_for_one_request_shares_an_allowance() {
+fn payloads_of_one_request_share_a_budget() {
     let again = json!({"$ref": "#"});
     let twice =
         schema(&json!({"type": "object", "properties": {"a": {"anyOf": [again, again]}, "b": false}}));
     let nested = (0..100).fold(json!({"b": 1}), |nested, _| json!({ "a": nested })).to_string();
-    let mut allowance = Allowance::of_a_request(0);
-    let mut check = |payload: &str| twice.check_within(payload.as_bytes(), &mut allowance);
-    let looked_at = (0..100).take_while(|_| check(&nested) == Err(Some(Misfit::Somewhere))).count();
+    let mut budget = CheckBudget::for_request(0);
+    let mut check = |payload: &str| twice.check_within(payload.as_bytes(), &mut budget);
+    let looked_at = (0..100).take_while(|_| check(&nested) == Err(Some(PayloadError::Somewhere))).count();
     assert!((40..=50).contains(&looked_at), "{looked_at}");
     assert_eq!(check("{}"), Err(None), "nothing is left");
-    assert_eq!(twice.check(nested.as_bytes()), Err(Misfit::Somewhere), "alone there is enough");
+    assert_eq!(twice.check(nested.as_bytes()), Err(PayloadError::Somewhere), "alone there is enough");
 }
 
 #[test]
-fn an_allowance_is_for_many_that_take_little() {
+fn a_budget_suffices_for_many_cheap_payloads() {
     let plain =
         schema(&json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}));
-    let mut allowance = Allowance::of_a_request(0);
+    let mut budget = CheckBudget::for_request(0);
     for _ in 0..1000 {
-        assert_eq!(plain.check_within(b"{\"a\": 1}", &mut allowance), Ok(()));
-        assert!(matches!(plain.check_within(b"{}", &mut allowance), Err(Some(Misfit::Problems { .. }))));
+        assert_eq!(plain.check_within(b"{\"a\": 1}", &mut budget), Ok(()));
+        assert!(matches!(plain.check_within(b"{}", &mut budget), Err(Some(PayloadError::Problems { .. }))));
     }
-    let mut allowance = Allowance::at_once();
-    let at_once = (0..1000).take_while(|_| plain.check_within(b"{\"a\": 1}", &mut allowance).is_ok()).count();
-    assert!((50..=100).contains(&at_once), "{at_once}");
+    let mut budget = CheckBudget::inline();
+    let inline = (0..1000).take_while(|_| plain.check_within(b"{\"a\": 1}", &mut budget).is_ok()).count();
+    assert!((50..=100).contains(&inline), "{inline}");
 }

@@ -1,39 +1,39 @@
-//! The schemas of an event type, by their versions.
+//! The schemas of an event type, by version.
 
-use super::{Allowance, Misfit, Schema, SchemaError};
+use super::{CheckBudget, PayloadError, Schema, SchemaError};
 use serde_json::value::RawValue;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The schemas of one event type. Each is compiled when a payload first needs it.
+/// The schemas of one event type, compiled on first use.
 #[derive(Debug)]
 pub struct Schemas {
-    versions: Vec<Version>,
+    versions: Vec<SchemaVersion>,
 }
 
 #[derive(Debug)]
-struct Version {
+struct SchemaVersion {
     name: String,
-    /// As it was written.
+    /// The text as it was given.
     text: Box<RawValue>,
     compiled: OnceLock<Result<Schema, String>>,
 }
 
-/// Why a payload cannot be taken.
+/// Why a payload is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
-    /// There is no schema of the version that its sender named; these there are.
+pub enum CheckError {
+    /// The sender named an unknown version; `known` are the existing ones.
     Version {
         known: Vec<String>,
     },
     Payload {
         version: String,
-        misfit: Misfit,
+        misfit: PayloadError,
     },
-    /// Nobody knows: what was checked before, for the same request, has taken the time that there is.
+    /// Not checked: earlier payloads of the request used up the budget.
     Unchecked,
-    /// The schema was taken once, by another release of the server.
+    /// The stored schema, accepted by another release, cannot be compiled.
     Schema {
         version: String,
         why: String,
@@ -41,16 +41,16 @@ pub enum Unfit {
 }
 
 impl Schemas {
-    /// How many versions an event type may have.
-    pub const MOST: usize = 32;
-    /// Bytes of all of them together.
-    pub const BYTES: usize = 256 << 10;
+    /// Versions per event type.
+    pub const MAX_VERSIONS: usize = 32;
+    /// Bytes of all versions.
+    pub const MAX_BYTES: usize = 256 << 10;
 
-    /// From a JSON object. Nothing is compiled.
+    /// Parses a JSON object of schemas. Nothing is compiled.
     pub fn read(text: &str) -> Result<Self, String> {
         let versions: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let version = |(name, text)| Version { name, text, compiled: OnceLock::new() };
+        let version = |(name, text)| SchemaVersion { name, text, compiled: OnceLock::new() };
         let mut versions: Vec<_> = versions.into_iter().map(version).collect();
         versions.sort_by(|a, b| by_age(&a.name, &b.name));
         Ok(Self { versions })
@@ -60,15 +60,15 @@ impl Schemas {
         self.versions.is_empty()
     }
 
-    /// From the oldest to the newest.
+    /// The versions, oldest first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.versions.iter().map(|version| version.name.as_str())
     }
 
-    /// Compiles all of them and says what is wrong with any. Places begin with the version.
+    /// Compiles all schemas and returns their errors. Paths begin with the version.
     pub fn check_all(&self) -> Vec<SchemaError> {
         let mut errors = Vec::new();
-        for Version { name, text, .. } in &self.versions {
+        for SchemaVersion { name, text, .. } in &self.versions {
             let found = match serde_json::from_str(text.get()) {
                 Ok(value) => Schema::new(&value).err().unwrap_or_default(),
                 Err(error) => vec![SchemaError::new(&[], error.to_string())],
@@ -81,50 +81,50 @@ impl Schemas {
         errors
     }
 
-    /// As a JSON object, each version as it was written.
+    /// As a JSON object, with each schema as it was given.
     pub fn to_text(&self) -> String {
         let versions: BTreeMap<_, _> =
             self.versions.iter().map(|version| (version.name.as_str(), &version.text)).collect();
         serde_json::to_string(&versions).unwrap_or_default()
     }
 
-    /// Whether a payload fits the version that its sender named, or else the newest.
-    pub fn check(&self, version: Option<&str>, payload: &[u8]) -> Result<(), Unfit> {
-        self.check_within(version, payload, &mut Allowance::of_a_request(payload.len()))
+    /// Validates a payload against the named version, or the newest.
+    pub fn check(&self, version: Option<&str>, payload: &[u8]) -> Result<(), CheckError> {
+        self.check_within(version, payload, &mut CheckBudget::for_request(payload.len()))
     }
 
-    /// The same with what is left of an allowance.
+    /// Validates within a budget.
     pub(crate) fn check_within(
         &self,
         version: Option<&str>,
         payload: &[u8],
-        allowance: &mut Allowance,
-    ) -> Result<(), Unfit> {
-        let Some(chosen) = self.chosen(version) else {
-            return Err(Unfit::Version { known: self.names().map(str::to_owned).collect() });
+        budget: &mut CheckBudget,
+    ) -> Result<(), CheckError> {
+        let Some(select) = self.select(version) else {
+            return Err(CheckError::Version { known: self.names().map(str::to_owned).collect() });
         };
-        let version = || chosen.name.clone();
-        match chosen.compiled.get_or_init(|| chosen.compile()) {
-            Ok(schema) => schema.check_within(payload, allowance).map_err(|misfit| match misfit {
-                Some(misfit) => Unfit::Payload { version: version(), misfit },
-                None => Unfit::Unchecked,
+        let version = || select.name.clone();
+        match select.compiled.get_or_init(|| select.compile()) {
+            Ok(schema) => schema.check_within(payload, budget).map_err(|misfit| match misfit {
+                Some(misfit) => CheckError::Payload { version: version(), misfit },
+                None => CheckError::Unchecked,
             }),
-            Err(why) => Err(Unfit::Schema { version: version(), why: why.clone() }),
+            Err(why) => Err(CheckError::Schema { version: version(), why: why.clone() }),
         }
     }
 
-    fn chosen(&self, version: Option<&str>) -> Option<&Version> {
+    fn select(&self, version: Option<&str>) -> Option<&SchemaVersion> {
         let named = |name| self.versions.iter().find(|version| version.name == name);
         version.map_or_else(|| self.versions.last(), named)
     }
 
-    /// Whether checking needs nothing to be compiled first.
-    pub(crate) fn are_ready(&self, version: Option<&str>) -> bool {
-        self.chosen(version).is_none_or(|chosen| chosen.compiled.get().is_some())
+    /// Whether the schema is compiled.
+    pub(crate) fn is_compiled(&self, version: Option<&str>) -> bool {
+        self.select(version).is_none_or(|select| select.compiled.get().is_some())
     }
 
-    /// One of the examples in the newest version, as it was written; `None`: there is none. A single `example` is
-    /// the first and only one.
+    /// An example of the newest version, as it was given. `None`: there is none. A single `example` counts
+    /// as the only one.
     pub fn example(&self, index: usize) -> Option<Box<RawValue>> {
         #[derive(serde::Deserialize)]
         struct Examples<'a> {
@@ -143,7 +143,7 @@ impl Schemas {
     }
 }
 
-impl Version {
+impl SchemaVersion {
     fn compile(&self) -> Result<Schema, String> {
         let value = serde_json::from_str(self.text.get()).map_err(|error| error.to_string())?;
         Schema::new(&value)
@@ -151,7 +151,7 @@ impl Version {
     }
 }
 
-/// Numbers by their size, and after all that are none: those are compared as texts, so that dates are in order.
+/// Orders numbers by value, after all other names, which are ordered as text so that dates are in order.
 fn by_age(a: &str, b: &str) -> Ordering {
     let number = |text: &str| text.parse::<u64>().ok();
     (number(a), a).cmp(&(number(b), b))

@@ -1,21 +1,20 @@
-//! A look at a schema before it is compiled: what cannot be compiled or run in bounds is refused here, with the
-//! place and what to do.
+//! Checks a schema before it is compiled, and refuses what cannot be compiled or run within limits.
 //!
-//! Some keywords apply another schema to the same value (`allOf`, `$ref`): *in place*. Others go on to a property or
-//! an item. Only the first kind can go round in circles without looking at the payload.
+//! Some keywords apply another schema to the same value (`allOf`, `$ref`): *in place*. Others apply it to a
+//! property or an item. Only the first kind can be circular without consuming the payload.
 
 use super::SchemaError;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-/// How many schemas may be applied to the same value one inside the other.
-const DEEPEST: usize = 32;
-/// In how many ways the schemas beside an `unevaluated…` may be reached: each is compiled once more for it.
-const MOST_BESIDE_UNEVALUATED: u64 = 2_000;
-/// In how many ways schemas that do not look at the value may be reached from one place.
-const MOST_SILENT: u64 = 1_000;
-const MOST_PATTERNS: usize = 50;
-const LONGEST_PATTERN: usize = 1_000;
+/// How deeply schemas may be nested in place.
+const MAX_DEPTH: usize = 32;
+/// The most paths to schemas beside an `unevaluated…` keyword: each is compiled once more for it.
+const MAX_BESIDE_UNEVALUATED: u64 = 2_000;
+/// The most paths from one schema to schemas that do not access the value.
+const MAX_UNTYPED: u64 = 1_000;
+const MAX_PATTERNS: usize = 50;
+const MAX_PATTERN_BYTES: usize = 1_000;
 
 const LISTS_IN_PLACE: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const ONES_IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
@@ -34,44 +33,42 @@ const ONES: [&str; 9] = [
 ];
 const ALTERNATIVES: [&str; 4] = ["anyOf", "oneOf", "not", "if"];
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
-/// Schemas with one of these look at every value they are applied to.
-pub(super) const LOOKING: [&str; 5] = ["type", "const", "enum", "required", "properties"];
+/// Schemas with one of these keywords access every value they are applied to.
+pub(super) const TYPED_KEYWORDS: [&str; 5] = ["type", "const", "enum", "required", "properties"];
 
-/// What the prices of looking depend on.
+/// The properties of a schema that determine access costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct SchemaShape {
     pub(super) patterns: usize,
-    /// Of those, for the names of properties.
+    /// Of those, patterns for property names.
     pub(super) name_patterns: usize,
     pub(super) has_property_names: bool,
-    /// The most ways in which schemas that do not look are reached from one place.
-    pub(super) silent: u64,
+    /// The most paths from one schema to schemas that do not access the value.
+    pub(super) untyped: u64,
     pub(super) alternatives: bool,
 }
 
-/// `own_name`: the keyword that gives a schema a name of its own in its draft.
-pub(super) fn walk(schema: &Value, own_name: &'static str) -> Result<Shape, SchemaError> {
+/// Checks a schema. `id_keyword`: the draft's keyword for a schema's own id.
+pub(super) fn walk(schema: &Value, id_keyword: &'static str) -> Result<SchemaShape, SchemaError> {
     let (known, queue, queued) = (HashMap::new(), Vec::new(), HashSet::new());
-    let mut walk = Walk { root: schema, own_name, known, queue, queued };
-    walk.later(schema, &[]);
-    let (mut shape, mut unevaluated) = (Shape::default(), 0u64);
+    let mut walk = SchemaWalk { root: schema, id_keyword, known, queue, queued };
+    walk.enqueue(schema, &[]);
+    let (mut shape, mut unevaluated) = (SchemaShape::default(), 0u64);
     while let Some((schema, place)) = walk.queue.pop() {
-        let reach = walk.in_place(schema, &place, 1)?;
-        shape.silent = shape.silent.max(reach.silent);
-        if reach.silent > MOST_SILENT {
+        let reach = walk.reach_of(schema, &place, 1)?;
+        shape.untyped = shape.untyped.max(reach.untyped);
+        if reach.untyped > MAX_UNTYPED {
             return Err(SchemaError::new(
                 &place,
-                format!(
-                    "combines more than {MOST_SILENT} schemas that say nothing of a type; give each a `type`"
-                ),
+                format!("combines more than {MAX_UNTYPED} schemas without a type; give each a `type`"),
             ));
         }
         let Some(keywords) = schema.as_object() else { continue };
         if UNEVALUATED.iter().any(|word| keywords.contains_key(*word)) {
             unevaluated = unevaluated.saturating_add(reach.ways);
-            if unevaluated > MOST_BESIDE_UNEVALUATED {
+            if unevaluated > MAX_BESIDE_UNEVALUATED {
                 let why = format!(
-                    "`unevaluatedProperties` and `unevaluatedItems` stand beside more than {MOST_BESIDE_UNEVALUATED} \
+                    "`unevaluatedProperties` and `unevaluatedItems` apply beside more than {MAX_BESIDE_UNEVALUATED} \
                      other schemas; use `additionalProperties` or fewer references"
                 );
                 return Err(SchemaError::new(&place, why));
@@ -86,7 +83,7 @@ pub(super) fn walk(schema: &Value, own_name: &'static str) -> Result<Shape, Sche
 fn count_patterns(
     keywords: &Map<String, Value>,
     place: &[String],
-    shape: &mut Shape,
+    shape: &mut SchemaShape,
 ) -> Result<(), SchemaError> {
     let names = keywords.get("patternProperties").and_then(Value::as_object);
     let names: Vec<_> = names.into_iter().flat_map(Map::keys).map(String::as_str).collect();
@@ -95,79 +92,85 @@ fn count_patterns(
     shape.name_patterns += names.len();
     for pattern in names.into_iter().chain(pattern) {
         shape.patterns += 1;
-        if pattern.len() > LONGEST_PATTERN {
-            let why = format!("has a pattern of more than {LONGEST_PATTERN} bytes");
+        if pattern.len() > MAX_PATTERN_BYTES {
+            let why = format!("has a pattern of more than {MAX_PATTERN_BYTES} bytes");
             return Err(SchemaError::new(place, why));
         }
     }
-    if shape.patterns > MOST_PATTERNS {
-        return Err(SchemaError::new(&[], format!("has more than {MOST_PATTERNS} patterns")));
+    if shape.patterns > MAX_PATTERNS {
+        return Err(SchemaError::new(&[], format!("has more than {MAX_PATTERNS} patterns")));
     }
     Ok(())
 }
 
-/// What is applied to the value that a schema is applied to.
+/// The schemas that are applied in place with one schema.
 #[derive(Clone, Copy)]
-struct Reach {
-    /// How many schemas, each as often as it is reached.
+struct SchemaReach {
+    /// The number of schemas, counted once per path.
     ways: u64,
-    /// The same of those that apply no other schema and do not look at the value.
-    silent: u64,
-    /// How many one inside the other.
+    /// Of those, leaves that do not access the value.
+    untyped: u64,
+    /// The depth of nesting.
     height: usize,
 }
 
-struct Walk<'s> {
+struct SchemaWalk<'s> {
     root: &'s Value,
-    own_name: &'static str,
-    /// By where the schema is in memory.
-    known: HashMap<usize, Reach>,
-    /// Schemas for other values, and their places.
+    id_keyword: &'static str,
+    /// By the schema's address.
+    known: HashMap<usize, SchemaReach>,
+    /// Schemas for other values, with their paths.
     queue: Vec<(&'s Value, Vec<String>)>,
     queued: HashSet<usize>,
 }
 
-impl<'s> Walk<'s> {
-    fn later(&mut self, schema: &'s Value, place: &[String]) {
+impl<'s> SchemaWalk<'s> {
+    fn enqueue(&mut self, schema: &'s Value, place: &[String]) {
         if self.queued.insert(std::ptr::from_ref(schema).addr()) {
             self.queue.push((schema, place.to_vec()));
         }
     }
 
-    fn in_place(&mut self, schema: &'s Value, place: &[String], depth: usize) -> Result<Reach, SchemaError> {
+    fn reach_of(
+        &mut self,
+        schema: &'s Value,
+        place: &[String],
+        depth: usize,
+    ) -> Result<SchemaReach, SchemaError> {
         let address = std::ptr::from_ref(schema).addr();
         if let Some(known) = self.known.get(&address) {
             return Ok(*known);
         }
         let Some(keywords) = schema.as_object() else {
-            return Ok(Reach { ways: 1, silent: 1, height: 1 });
+            return Ok(SchemaReach { ways: 1, untyped: 1, height: 1 });
         };
-        check_keywords(keywords, self.own_name, place)?;
-        let looks = LOOKING.iter().any(|word| keywords.get(*word).is_some_and(|value| !is_empty(value)));
+        check_keywords(keywords, self.id_keyword, place)?;
+        let cost =
+            TYPED_KEYWORDS.iter().any(|word| keywords.get(*word).is_some_and(|value| !is_empty(value)));
         let inner = self.inner(keywords, place)?;
-        let leaf = u64::from(!looks && inner.is_empty());
-        let mut reach = Reach { ways: 1, silent: leaf, height: 1 };
+        let leaf = u64::from(!cost && inner.is_empty());
+        let mut reach = SchemaReach { ways: 1, untyped: leaf, height: 1 };
         for (schema, place) in inner {
-            let below = if depth < DEEPEST { self.in_place(schema, &place, depth + 1)? } else { TOO_DEEP };
+            let below = if depth < MAX_DEPTH { self.reach_of(schema, &place, depth + 1)? } else { TOO_DEEP };
             reach.ways = reach.ways.saturating_add(below.ways);
-            reach.silent = reach.silent.saturating_add(below.silent);
+            reach.untyped = reach.untyped.saturating_add(below.untyped);
             reach.height = reach.height.max(below.height.saturating_add(1));
         }
-        if reach.height > DEEPEST {
+        if reach.height > MAX_DEPTH {
             let why = format!(
-                "refers to itself, or to more than {DEEPEST} schemas one after the other, without going on to a \
+                "refers to itself, or to more than {MAX_DEPTH} schemas one after the other, without going on to a \
                  property or an item"
             );
             return Err(SchemaError::new(place, why));
         }
-        self.later_parts(keywords, place);
+        self.enqueue_parts(keywords, place);
         self.known.insert(address, reach);
-        // Those that are only ever applied in place have patterns and the like, too.
-        self.later(schema, place);
+        // Schemas that are applied only in place also have patterns and the like.
+        self.enqueue(schema, place);
         Ok(reach)
     }
 
-    /// The schemas that are applied in place.
+    /// The subschemas that are applied in place.
     fn inner(
         &self,
         keywords: &'s Map<String, Value>,
@@ -195,14 +198,14 @@ impl<'s> Walk<'s> {
         Ok(inner)
     }
 
-    /// What a reference names, and its place.
+    /// Resolves a reference to a schema and its path.
     fn resolve(&self, reference: &str) -> Result<(&'s Value, Vec<String>), String> {
         if reference == "#" {
             return Ok((self.root, Vec::new()));
         }
         let Some(pointer) = reference.strip_prefix("#/").filter(|pointer| !pointer.contains('%')) else {
             return Err(format!(
-                "`{}` is not followed: a reference begins with `#/` and has no percent signs. Put what it names under \
+                "`{}` is not supported: a reference must begin with `#/` and contain no percent sign. Move its target to \
                  `$defs`",
                 shortened(reference)
             ));
@@ -212,8 +215,8 @@ impl<'s> Walk<'s> {
         for token in pointer.split('/') {
             let name = token.replace("~1", "/").replace("~0", "~");
             let (next, step) = match found {
-                // What has a name of its own is another document.
-                Value::Object(members) if !place.is_empty() && members.contains_key(self.own_name) => {
+                // A schema with an id of its own is another document.
+                Value::Object(members) if !place.is_empty() && members.contains_key(self.id_keyword) => {
                     return Err(missing());
                 }
                 Value::Object(members) => (members.get(&name), name),
@@ -229,28 +232,28 @@ impl<'s> Walk<'s> {
         Ok((found, place))
     }
 
-    /// The schemas for properties and items, and those that wait to be referred to.
-    fn later_parts(&mut self, keywords: &'s Map<String, Value>, place: &[String]) {
+    /// Enqueues the schemas for properties and items, and definitions.
+    fn enqueue_parts(&mut self, keywords: &'s Map<String, Value>, place: &[String]) {
         for word in MAPS {
             for (name, schema) in keywords.get(word).and_then(Value::as_object).into_iter().flatten() {
-                self.later(schema, &within(place, &[word, name]));
+                self.enqueue(schema, &within(place, &[word, name]));
             }
         }
         for word in ONES {
             match keywords.get(word) {
                 Some(Value::Array(items)) => {
                     for (n, item) in items.iter().enumerate() {
-                        self.later(item, &within(place, &[word, &format!("[{n}]")]));
+                        self.enqueue(item, &within(place, &[word, &format!("[{n}]")]));
                     }
                 }
-                Some(schema) => self.later(schema, &within(place, &[word])),
+                Some(schema) => self.enqueue(schema, &within(place, &[word])),
                 None => {}
             }
         }
     }
 }
 
-const TOO_DEEP: Reach = Reach { ways: 1, silent: 1, height: DEEPEST };
+const TOO_DEEP: SchemaReach = SchemaReach { ways: 1, untyped: 1, height: MAX_DEPTH };
 
 fn is_empty(value: &Value) -> bool {
     match value {
@@ -262,7 +265,7 @@ fn is_empty(value: &Value) -> bool {
 
 fn check_keywords(
     keywords: &Map<String, Value>,
-    own_name: &'static str,
+    id_keyword: &'static str,
     place: &[String],
 ) -> Result<(), SchemaError> {
     for word in ["$dynamicRef", "$recursiveRef"] {
@@ -271,10 +274,10 @@ fn check_keywords(
             return Err(SchemaError::new(&within(place, &[word]), why));
         }
     }
-    // References inside would count from there.
-    if !place.is_empty() && keywords.contains_key(own_name) {
-        let why = "may stand at the top of a schema only; refer to its parts with `#/…`";
-        return Err(SchemaError::new(&within(place, &[own_name]), why));
+    // References inside would be relative to it.
+    if !place.is_empty() && keywords.contains_key(id_keyword) {
+        let why = "is allowed only at the top of a schema; refer to its parts with `#/…`";
+        return Err(SchemaError::new(&within(place, &[id_keyword]), why));
     }
     Ok(())
 }
@@ -283,11 +286,11 @@ fn within(place: &[String], more: &[&str]) -> Vec<String> {
     place.iter().cloned().chain(more.iter().map(|part| (*part).to_owned())).collect()
 }
 
-const LONGEST_SHOWN: usize = 100;
+const MAX_SHOWN_CHARS: usize = 100;
 
 fn shortened(text: &str) -> String {
-    if text.chars().count() <= LONGEST_SHOWN {
+    if text.chars().count() <= MAX_SHOWN_CHARS {
         return text.to_owned();
     }
-    text.chars().take(LONGEST_SHOWN).chain(['…']).collect()
+    text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }

@@ -5,14 +5,14 @@ use crate::inbound::ForwardedHeaders;
 use crate::inbound::{InboundEvent, NewSource, SourceSettings};
 use crate::scheduling::Event;
 use crate::{
-    Engine, Made, NewApplication, NewEvent, Options, Parts, Policies, Reception, SystemClock, SystemEntropy,
-    Vault,
+    CreateOutcome, Engine, NewApplication, NewEvent, Options, Parts, Policies, Reception, SystemClock,
+    SystemEntropy, Vault,
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{AttemptFailure, FailureKind, MessageId, OrgId, Outcome, Reason};
 use aldaba_store::{
-    Actor, DeliveryState, EndpointConfig, Order, Page, Part, Source, SourceEvent, SourceEventsQuery, Store,
-    StoreOptions, WhichApplication,
+    Actor, ApplicationRef, DeliveryState, EndpointConfig, ListRange, Order, Page, Source, SourceEvent,
+    SourceEventsQuery, Store, StoreOptions,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -57,21 +57,22 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
         settings: SourceSettings::default(),
         secrets: Default::default(),
     };
-    let (Made::New(source) | Made::Before(source)) = directory.create_source(new, None).await.unwrap();
+    let (CreateOutcome::Created(source) | CreateOutcome::Existing(source)) =
+        directory.create_source(new, None).await.unwrap();
     for number in 0..endpoints {
-        let which = WhichApplication { org: ORG, key: source.app.to_string() };
+        let which = ApplicationRef { org: ORG, key: source.app.to_string() };
         let config = EndpointConfig::new(format!("https://{number}.example/"), "standard");
         directory.create_endpoint(which, config.into(), None).await.unwrap();
     }
     let token = engine.directory().source_token(&source).unwrap();
-    let door = engine.doors().find(&token).await.unwrap().expect("it is there");
+    let loaded = engine.source_cache().find(&token).await.unwrap().expect("it is there");
     for number in 0..events {
         let event = InboundEvent {
             id: Some(number.to_string()),
             event_type: "a".into(),
             headers: ForwardedHeaders::default(),
         };
-        let received = engine.receive(&door, event, Bytes::from_static(b"{}"), ()).await.unwrap();
+        let received = engine.receive(&loaded, event, Bytes::from_static(b"{}"), ()).await.unwrap();
         assert!(matches!(received, Reception::New(_)));
     }
     until(async || {
@@ -86,7 +87,7 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
 
 async fn events_of(engine: &Engine, source: &Source) -> Vec<SourceEvent> {
     let page: Page<MessageId> = Page { after: None, limit: 1000 };
-    let part = Part::page(page, Order::Ascending);
+    let part = ListRange::page(page, Order::Ascending);
     let query = SourceEventsQuery { app: source.app, state: None, part };
     engine.store().source_events(query).await.unwrap().items
 }
@@ -167,11 +168,11 @@ async fn nothing_in_memory_remembers_applications_that_were_made_and_deleted() {
                 throttle_rate: Some(100),
                 metadata: "{}".into(),
             };
-            let (Made::New(made) | Made::Before(made)) =
+            let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) =
                 directory.create_application(new, None).await.unwrap();
             // By both of its names, and with a lane.
             for key in [made.id.to_string(), uid] {
-                let which = WhichApplication { org: ORG, key };
+                let which = ApplicationRef { org: ORG, key };
                 let config = EndpointConfig::new("https://a.example/", "standard");
                 directory.create_endpoint(which.clone(), config.into(), None).await.unwrap();
                 let event = NewEvent::new("a", Bytes::from_static(b"{}"));
@@ -183,7 +184,7 @@ async fn nothing_in_memory_remembers_applications_that_were_made_and_deleted() {
         assert_eq!(engine.directory().tenants.size().0, 100);
         assert_eq!(engine.credentials().applications.len(), 100);
         for app in applications {
-            let which = WhichApplication { org: ORG, key: app.to_string() };
+            let which = ApplicationRef { org: ORG, key: app.to_string() };
             directory.delete_application(which).await.unwrap();
         }
         assert_eq!(engine.directory().tenants.size(), (0, 0, 0));

@@ -1,30 +1,30 @@
-//! Reads all that a source was told, once: what is wrong is said when it is given, and nothing is left to say when its
-//! sender comes.
+//! Parses the settings of a source once, when they are set, so that no error is left for the time of a
+//! request.
 
-use super::kind::{self, META, MICROSOFT_GRAPH};
 use super::settings::{HeaderCondition, SourceProblem, SourceSecrets, SourceSettings};
-use crate::inbound::forwarded::{ForwardedHeaders, OF_THE_BODY};
+use super::types::{self, META, MICROSOFT_GRAPH};
+use crate::inbound::forwarded::{BODY_HEADERS, ForwardedHeaders};
 use aldaba_signature::inbound::{Inspector, Place, Recipe, Secret};
 use http::HeaderName;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// What is made of settings and secrets.
-pub(super) struct Compiled {
+/// The parsed settings and secrets.
+pub(super) struct CompiledSource {
     pub(super) inspector: Inspector,
-    /// What Microsoft Graph shows in the place of a signature.
+    /// The `clientState` values that Microsoft Graph sends in place of a signature.
     pub(super) client_states: Vec<Zeroizing<String>>,
     pub(super) verify_token: Option<Zeroizing<String>>,
-    /// Headers that must be there, with one of these values; empty: with any.
+    /// Required headers with their allowed values; empty: any value.
     pub(super) conditions: Vec<(HeaderName, Vec<String>)>,
     pub(super) forward: Vec<HeaderName>,
 }
 
-/// All that is wrong, in the order in which it was found.
+/// All problems, in order of discovery.
 #[derive(Default)]
-struct Problems(Vec<SourceProblem>);
+struct ProblemList(Vec<SourceProblem>);
 
-impl Problems {
+impl ProblemList {
     fn add(&mut self, place: &[&str], why: impl Into<String>) {
         self.0.push(SourceProblem::new(place, why));
     }
@@ -34,24 +34,24 @@ pub(super) fn compile(
     kind: &str,
     settings: &SourceSettings,
     secrets: &SourceSecrets,
-) -> Result<Compiled, Vec<SourceProblem>> {
-    let mut problems = Problems::default();
-    // What Microsoft Graph shows signs nothing.
+) -> Result<CompiledSource, Vec<SourceProblem>> {
+    let mut problems = ProblemList::default();
+    // The `clientState` of Microsoft Graph is no signing key.
     let (client_states, keys) = match kind {
         MICROSOFT_GRAPH => (secrets.secrets.clone(), &[][..]),
         _ => (Vec::new(), &secrets.secrets[..]),
     };
-    // An empty one would be shown by whoever shows none.
+    // An empty value would match senders that send none.
     if kind == MICROSOFT_GRAPH
         && (client_states.is_empty() || client_states.iter().any(|state| state.is_empty()))
     {
-        let why = "this field is required: what the subscription was made with";
+        let why = "this field is required: the `clientState` of the subscription";
         problems.add(&["config", "clientState"], why);
     }
     let verify_token = verify_token(kind, secrets, &mut problems);
     let conditions = conditions(&settings.filter_headers, &mut problems);
     let forward = forward(kind, settings, &mut problems);
-    let inspector = match kind::recipe(kind, settings, !keys.is_empty()) {
+    let inspector = match types::recipe(kind, settings, !keys.is_empty()) {
         Ok(recipe) => inspector(kind, recipe, keys, settings, &mut problems),
         Err(more) => {
             problems.0.extend(more);
@@ -60,19 +60,25 @@ pub(super) fn compile(
     };
     match inspector {
         Some(inspector) if problems.0.is_empty() => {
-            Ok(Compiled { inspector, client_states, verify_token, conditions, forward })
+            Ok(CompiledSource { inspector, client_states, verify_token, conditions, forward })
         }
         _ => Err(problems.0),
     }
 }
 
-fn verify_token(kind: &str, secrets: &SourceSecrets, problems: &mut Problems) -> Option<Zeroizing<String>> {
+fn verify_token(
+    kind: &str,
+    secrets: &SourceSecrets,
+    problems: &mut ProblemList,
+) -> Option<Zeroizing<String>> {
     let place = ["config", "verifyToken"];
     match (&secrets.verify_token, kind) {
-        (None, META) => problems.add(&place, "this field is required: what you type in at Meta"),
+        (None, META) => {
+            problems.add(&place, "this field is required: the verify token that you enter at Meta")
+        }
         (Some(token), META) if token.is_empty() => problems.add(&place, "must not be empty"),
         (Some(_), other) if other != META => {
-            problems.add(&place, "is for the type `meta` alone; leave it out");
+            problems.add(&place, "is only for the type `meta`; remove it");
         }
         _ => {}
     }
@@ -84,14 +90,14 @@ fn inspector(
     recipe: Recipe,
     keys: &[Zeroizing<String>],
     settings: &SourceSettings,
-    problems: &mut Problems,
+    problems: &mut ProblemList,
 ) -> Option<Inspector> {
     if settings.tolerance_seconds.is_some() && !recipe.has_window() {
-        problems.add(&["toleranceSeconds"], "nothing that this sender signs has a time; leave it out");
+        problems.add(&["toleranceSeconds"], "this sender's signatures contain no timestamp; remove it");
     }
-    let place = ["config", kind::secret_field(kind)];
+    let place = ["config", types::secret_field(kind)];
     if recipe.is_signed() && keys.is_empty() {
-        problems.add(&place, "this field is required: what the sender's signatures are checked with");
+        problems.add(&place, "this field is required: the secret that verifies the sender's signatures");
         return None;
     }
     let mut secrets = Vec::with_capacity(keys.len());
@@ -112,23 +118,23 @@ fn inspector(
     })
 }
 
-fn conditions(given: &[HeaderCondition], problems: &mut Problems) -> Vec<(HeaderName, Vec<String>)> {
+fn conditions(given: &[HeaderCondition], problems: &mut ProblemList) -> Vec<(HeaderName, Vec<String>)> {
     let mut conditions = Vec::with_capacity(given.len());
     for (number, HeaderCondition { name, values }) in given.iter().enumerate() {
         match HeaderName::from_bytes(name.as_bytes()) {
             Ok(name) => conditions.push((name, values.clone())),
             Err(_) => {
                 let place = ["filterHeaders", &format!("[{number}]"), "name"];
-                problems.add(&place, "is no name of a header");
+                problems.add(&place, "is not a valid header name");
             }
         }
     }
     conditions
 }
 
-/// Without repeats. Those of the body go out with it, whatever else does.
-fn forward(kind: &str, settings: &SourceSettings, problems: &mut Problems) -> Vec<HeaderName> {
-    let mut names = OF_THE_BODY.to_vec();
+/// The headers to forward, without duplicates. Headers that describe the body are always included.
+fn forward(kind: &str, settings: &SourceSettings, problems: &mut ProblemList) -> Vec<HeaderName> {
+    let mut names = BODY_HEADERS.to_vec();
     let mut add = |name: HeaderName| {
         if !names.contains(&name) {
             names.push(name);
@@ -143,14 +149,14 @@ fn forward(kind: &str, settings: &SourceSettings, problems: &mut Problems) -> Ve
                 }
             }
         }
-        // Of those that the sender has, what cannot be forwarded is left out.
+        // Of the sender's own headers, those that cannot be forwarded are left out.
         None => {
             let places = settings.event_id_from.iter().chain(&settings.event_type_from);
             let of_places = places.filter_map(|text| match Place::parse(text) {
                 Ok(Place::Header(name)) => Some(name),
                 _ => None,
             });
-            let own = kind::own_headers(kind, settings).into_iter().chain(of_places);
+            let own = types::sender_headers(kind, settings).into_iter().chain(of_places);
             own.filter_map(|name| ForwardedHeaders::name(&name).ok()).for_each(add);
         }
     }

@@ -1,31 +1,31 @@
-//! Inbound doors: a source verifies, deduplicates and stores the webhooks of another sender, for the application that
-//! it owns. From there on its events are messages like any other.
+//! Sources receive webhooks of other senders: they verify, deduplicate and store them as messages of the
+//! application that the source owns.
 
+mod cache;
 mod compile;
-mod door;
-mod doors;
-mod kind;
-mod looking;
+mod counters;
+mod inbound;
+mod inspection_queue;
 mod receive;
 mod settings;
-mod tally;
+mod types;
 
-pub use door::{Door, DoorError, InboundEvent, Opened};
-pub use doors::Doors;
-pub use kind::{SOURCE_TYPES, secret_field};
-pub(crate) use looking::Looking;
-pub(crate) use receive::Sources;
+pub use cache::SourceCache;
+pub use counters::{RefusedRequest, SourceCounters, SourceCounts};
+pub use inbound::{InboundError, InboundEvent, InspectedRequest, LoadedSource};
+pub(crate) use inspection_queue::InspectionQueue;
+pub(crate) use receive::SourceServices;
 pub use receive::{ReceiveError, Reception};
 pub use settings::{
-    Answer as SourceAnswer, HeaderCondition, HmacSettings, SourceProblem, SourceSecrets, SourceSettings,
+    HeaderCondition, HmacSettings, SourceAnswer, SourceProblem, SourceSecrets, SourceSettings,
 };
-pub use tally::{Refused, SourceCounts, Tally};
+pub use types::{SOURCE_TYPES, secret_field};
 
 use aldaba_delivery::OrgId;
 use aldaba_store::SourceConfig;
 use sha2::{Digest, Sha256};
 
-/// Something to be a source.
+/// The properties of a new or changed source.
 #[derive(Clone, Debug)]
 pub struct NewSource {
     pub org: OrgId,
@@ -40,12 +40,12 @@ pub struct NewSource {
 }
 
 impl NewSource {
-    /// All that is wrong with it.
+    /// Checks everything and returns all problems.
     pub fn check(&self) -> Result<(), Vec<SourceProblem>> {
         compile::compile(&self.kind, &self.settings, &self.secrets).map(drop)
     }
 
-    /// Whether whoever sends must show that it is the sender.
+    /// Whether senders must authenticate.
     pub fn verifies(&self) -> bool {
         self.secrets.verify(&self.kind)
     }
@@ -61,7 +61,7 @@ impl NewSource {
     }
 }
 
-/// What a source is found by: the text itself is known to its sender, and sealed.
+/// The digest by which a source is found. The token itself is sealed.
 pub(crate) fn token_digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }

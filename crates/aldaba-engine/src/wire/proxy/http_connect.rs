@@ -1,19 +1,19 @@
 //! HTTP CONNECT (RFC 9110, section 9.3.6).
 
-use super::{Refusal, no_way, own, unreached};
+use super::{ProxyError, proxy_failure, receiver_unreachable, unavailable};
 use crate::wire::stream::Socket;
-use crate::wire::target::Credentials;
+use crate::wire::target::BasicCredentials;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The most bytes of the proxy's answer.
+/// The most bytes of the proxy's response head.
 const MAX_HEAD: usize = 8 * 1024;
 
-pub(super) async fn ask(
+pub(super) async fn request_connection(
     socket: &mut Socket,
     target: SocketAddr,
-    credentials: Option<&Credentials>,
-) -> Result<(), Refusal> {
+    credentials: Option<&BasicCredentials>,
+) -> Result<(), ProxyError> {
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
     if let Some(credentials) = credentials {
         request.extend_from_slice(b"Proxy-Authorization: ");
@@ -25,30 +25,31 @@ pub(super) async fn ask(
     socket.flush().await?;
     match status(&read_head(socket).await?) {
         Some(200..=299) => Ok(()),
-        Some(407) => Err(Refusal::Proxy(no_way("wants other credentials (HTTP 407)"))),
-        // What these say is said about the server behind a gateway. 503 and 500 are said of the
-        // gateway itself as well.
-        Some(status @ (502 | 504)) => Err(unreached(&format!("HTTP {status}"))),
-        Some(status) => Err(Refusal::Proxy(own(&format!("refused the connection (HTTP {status})")))),
-        None => Err(Refusal::Proxy(own("did not speak HTTP"))),
+        Some(407) => Err(ProxyError::Proxy(unavailable("wants other credentials (HTTP 407)"))),
+        // These statuses concern the server behind a gateway. 500 and 503 may concern the gateway itself.
+        Some(status @ (502 | 504)) => Err(receiver_unreachable(&format!("HTTP {status}"))),
+        Some(status) => {
+            Err(ProxyError::Proxy(proxy_failure(&format!("refused the connection (HTTP {status})"))))
+        }
+        None => Err(ProxyError::Proxy(proxy_failure("did not speak HTTP"))),
     }
 }
 
-async fn read_head(socket: &mut Socket) -> Result<Vec<u8>, Refusal> {
+async fn read_head(socket: &mut Socket) -> Result<Vec<u8>, ProxyError> {
     let mut head = Vec::with_capacity(512);
     loop {
         if let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") {
-            // Nobody has spoken to the receiver yet, so nothing can come from it. The body of a
-            // refusal is of no interest.
+            // Nothing was sent to the receiver yet, so it cannot have sent anything. The body of a refusal
+            // is ignored.
             let refused = !matches!(status(&head), Some(200..=299));
             return if refused || end + 4 == head.len() {
                 Ok(head)
             } else {
-                Err(Refusal::Proxy(own("sent more than its answer")))
+                Err(ProxyError::Proxy(proxy_failure("sent more than its answer")))
             };
         }
         if head.len() >= MAX_HEAD {
-            return Err(Refusal::Proxy(own("sent too long an answer")));
+            return Err(ProxyError::Proxy(proxy_failure("sent too long an answer")));
         }
         if socket.read_buf(&mut head).await? == 0 {
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());

@@ -1,8 +1,8 @@
 //! SOCKS version 5 (RFC 1928), with or without user and password (RFC 1929).
 
-use super::{Refusal, no_way, own, unreached};
+use super::{ProxyError, proxy_failure, receiver_unreachable, unavailable};
 use crate::wire::stream::Socket;
-use crate::wire::target::Credentials;
+use crate::wire::target::BasicCredentials;
 use std::net::{IpAddr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -11,8 +11,11 @@ const NO_AUTHENTICATION: u8 = 0;
 const USER_AND_PASSWORD: u8 = 2;
 const CONNECT: u8 = 1;
 
-/// Agrees on who we are.
-pub(super) async fn greet(socket: &mut Socket, credentials: Option<&Credentials>) -> Result<(), Refusal> {
+/// Negotiates the authentication method.
+pub(super) async fn negotiate(
+    socket: &mut Socket,
+    credentials: Option<&BasicCredentials>,
+) -> Result<(), ProxyError> {
     let greeting: &[u8] = match credentials {
         None => &[VERSION, 1, NO_AUTHENTICATION],
         Some(_) => &[VERSION, 2, NO_AUTHENTICATION, USER_AND_PASSWORD],
@@ -23,15 +26,15 @@ pub(super) async fn greet(socket: &mut Socket, credentials: Option<&Credentials>
     match (choice, credentials) {
         ([VERSION, NO_AUTHENTICATION], _) => Ok(()),
         ([VERSION, USER_AND_PASSWORD], Some(credentials)) => authenticate(socket, credentials).await,
-        ([VERSION, _], _) => Err(Refusal::Proxy(no_way("wants another kind of authentication"))),
-        _ => Err(Refusal::Proxy(no_way("did not speak SOCKS5"))),
+        ([VERSION, _], _) => Err(ProxyError::Proxy(unavailable("wants another kind of authentication"))),
+        _ => Err(ProxyError::Proxy(unavailable("did not speak SOCKS5"))),
     }
 }
 
-async fn authenticate(socket: &mut Socket, credentials: &Credentials) -> Result<(), Refusal> {
+async fn authenticate(socket: &mut Socket, credentials: &BasicCredentials) -> Result<(), ProxyError> {
     let mut message = vec![1];
     for text in [&credentials.user, &credentials.password] {
-        // The lengths were checked when the setting was read.
+        // The lengths were checked when the setting was parsed.
         message.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         message.extend_from_slice(text.as_bytes());
     }
@@ -40,11 +43,11 @@ async fn authenticate(socket: &mut Socket, credentials: &Credentials) -> Result<
     socket.read_exact(&mut answer).await?;
     match answer {
         [_, 0] => Ok(()),
-        _ => Err(Refusal::Proxy(no_way("wants other credentials"))),
+        _ => Err(ProxyError::Proxy(unavailable("wants other credentials"))),
     }
 }
 
-pub(super) async fn ask(socket: &mut Socket, target: SocketAddr) -> Result<(), Refusal> {
+pub(super) async fn request_connection(socket: &mut Socket, target: SocketAddr) -> Result<(), ProxyError> {
     let mut request = vec![VERSION, CONNECT, 0];
     match target.ip() {
         IpAddr::V4(address) => {
@@ -61,26 +64,28 @@ pub(super) async fn ask(socket: &mut Socket, target: SocketAddr) -> Result<(), R
     let mut answer = [0; 4];
     socket.read_exact(&mut answer).await?;
     let [VERSION, reply, _, kind] = answer else {
-        return Err(Refusal::Proxy(own("did not speak SOCKS5")));
+        return Err(ProxyError::Proxy(proxy_failure("did not speak SOCKS5")));
     };
     match reply {
         0 => skip_address(socket, kind).await,
-        2 => Err(Refusal::Proxy(own("does not allow this connection"))),
-        3 => Err(unreached("network unreachable")),
-        4 => Err(unreached("host unreachable")),
-        5 => Err(unreached("connection refused")),
-        6 => Err(unreached("it took too many hops")),
-        code => Err(Refusal::Proxy(own(&format!("refused the connection (SOCKS reply {code})")))),
+        2 => Err(ProxyError::Proxy(proxy_failure("does not allow this connection"))),
+        3 => Err(receiver_unreachable("network unreachable")),
+        4 => Err(receiver_unreachable("host unreachable")),
+        5 => Err(receiver_unreachable("connection refused")),
+        6 => Err(receiver_unreachable("it took too many hops")),
+        code => {
+            Err(ProxyError::Proxy(proxy_failure(&format!("refused the connection (SOCKS reply {code})"))))
+        }
     }
 }
 
-/// The address that the proxy connects from. It must be read, so that the stream begins after it.
-async fn skip_address(socket: &mut Socket, kind: u8) -> Result<(), Refusal> {
+/// Reads past the proxy's bound address, so that the stream begins after it.
+async fn skip_address(socket: &mut Socket, kind: u8) -> Result<(), ProxyError> {
     let length = match kind {
         1 => 4,
         4 => 16,
         3 => usize::from(socket.read_u8().await?),
-        _ => return Err(Refusal::Proxy(own("did not speak SOCKS5"))),
+        _ => return Err(ProxyError::Proxy(proxy_failure("did not speak SOCKS5"))),
     };
     let mut rest = vec![0; length + 2];
     socket.read_exact(&mut rest).await?;

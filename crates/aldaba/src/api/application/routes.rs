@@ -12,8 +12,8 @@ use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp, names};
-use aldaba_engine::{ChangeError, Made, NewApplication};
-use aldaba_store::{Application, Order, WhichApplication};
+use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
+use aldaba_store::{Application, ApplicationRef, Order};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -172,7 +172,7 @@ fn read_fields(org: OrgId, mut fields: Fields) -> Result<NewApplication, Error> 
     let name = fields.required_string("name");
     let name = fields.checked("name", name, |name| match name {
         name if name.is_empty() => Err("must have at least one character".into()),
-        name => names::text(name, Application::LONGEST_NAME),
+        name => names::text(name, Application::MAX_NAME_BYTES),
     });
     let uid = fields.string("uid");
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "app_"));
@@ -205,7 +205,7 @@ pub(crate) async fn create(
     let new = read(org, &pending.read().await?.bytes)?;
     let uid = new.uid.clone();
     match (api.directory(&caller).create_application(new, once).await, uid) {
-        (Ok(Made::New(made) | Made::Before(made)), _) => {
+        (Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)), _) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
         (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
@@ -255,7 +255,7 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let which = WhichApplication { org, key };
+    let which = ApplicationRef { org, key };
     let may_be_made =
         || ids::may_be_made("app_", &which.key, "There is no such application; GET /api/v1/app lists them");
     if api.engine.store().application(which.clone()).await?.is_none() {
@@ -277,7 +277,7 @@ async fn put(
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
                 Err(error) => return Err(api.refusal(error, Subject::Application(org), uid).await),
-                Ok(Made::New(made) | Made::Before(made)) => {
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }
@@ -366,6 +366,6 @@ pub(crate) async fn delete(
     Ids(key): Ids<String>,
 ) -> Result<StatusCode, Error> {
     let org = caller.org();
-    api.directory(&caller).delete_application(WhichApplication { org, key }).await?;
+    api.directory(&caller).delete_application(ApplicationRef { org, key }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

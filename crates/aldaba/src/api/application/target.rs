@@ -5,8 +5,8 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_engine::{ChangeError, Made, NewApplication};
-use aldaba_store::{Application, WhichApplication};
+use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
+use aldaba_store::{Application, ApplicationRef};
 use serde_json::Value;
 
 /// The application that a path names, or the one that the body describes for the case that there is none.
@@ -28,7 +28,7 @@ impl Inline {
         key: &str,
         inline: Option<Value>,
     ) -> Result<Self, Error> {
-        let which = WhichApplication { org: caller.org(), key: key.to_owned() };
+        let which = ApplicationRef { org: caller.org(), key: key.to_owned() };
         // It is held to what it should be where it is not needed, too.
         let inline = inline.map(|inline| read(caller.org(), inline.to_string().as_bytes()));
         let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
@@ -66,7 +66,7 @@ impl NewInline {
 
     async fn make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
         match api.directory(caller).create_application(self.new, None).await {
-            Ok(Made::New(made) | Made::Before(made)) => Ok(made),
+            Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(made),
             // Another request was first.
             Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
             Err(error) => Err(error.into()),

@@ -65,7 +65,7 @@ pub(crate) struct HeadersOut<'a> {
 
 /// The headers of a new endpoint.
 pub(crate) fn read(fields: &mut Fields, name: &str) -> EndpointHeaders {
-    let given = fields.strings(name, EndpointHeaders::MOST);
+    let given = fields.strings(name, EndpointHeaders::MAX_HEADERS);
     EndpointHeaders::new(given).unwrap_or_else(|problems| {
         for problem in &problems {
             fields.problem_at(&place(name, problem), &*problem.why);

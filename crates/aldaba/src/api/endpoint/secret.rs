@@ -8,7 +8,7 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_engine::Rotation;
+use aldaba_engine::KeyRotation;
 use aldaba_signature::SigningKey;
 use axum::extract::State;
 use axum::response::Response;
@@ -80,7 +80,7 @@ pub(crate) async fn rotate(
     let key = fields.signing_key("key");
     let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);
     fields.finish()?;
-    let rotation = Rotation { key, grace: Duration::from_secs(grace) };
+    let rotation = KeyRotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }

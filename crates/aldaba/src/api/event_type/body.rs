@@ -210,8 +210,8 @@ fn given_schemas(body: &[u8], fields: &mut Fields) -> Option<String> {
 /// The schemas as they are kept, or what is wrong with them and where. An object without any is the same as none.
 pub(crate) fn check_schemas(text: &str) -> Result<Option<String>, Vec<(Vec<String>, String)>> {
     let whole = |why: String| vec![(Vec::new(), why)];
-    if text.len() > Schemas::BYTES {
-        return Err(whole(format!("may have {} bytes in all; they have {}", Schemas::BYTES, text.len())));
+    if text.len() > Schemas::MAX_BYTES {
+        return Err(whole(format!("may have {} bytes in all; they have {}", Schemas::MAX_BYTES, text.len())));
     }
     let schemas = Schemas::read(text)
         .map_err(|error| whole(format!("expected an object of JSON Schemas by their versions: {error}")))?;
@@ -219,8 +219,8 @@ pub(crate) fn check_schemas(text: &str) -> Result<Option<String>, Vec<(Vec<Strin
         return Ok(None);
     }
     let names: Vec<_> = schemas.names().collect();
-    if names.len() > Schemas::MOST {
-        return Err(whole(format!("may have {} versions; they have {}", Schemas::MOST, names.len())));
+    if names.len() > Schemas::MAX_VERSIONS {
+        return Err(whole(format!("may have {} versions; they have {}", Schemas::MAX_VERSIONS, names.len())));
     }
     let wrong_name = |name: &&str| ids::version(name).err().map(|why| (vec![(*name).to_owned()], why));
     let mut problems: Vec<_> = names.iter().filter_map(wrong_name).collect();

@@ -14,7 +14,7 @@ use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EventTypeId, Timestamp};
-use aldaba_engine::{ChangeError, OPERATIONAL_EVENTS, Put, management};
+use aldaba_engine::{ChangeError, OPERATIONAL_EVENTS, PutOutcome, management};
 use aldaba_store::{EventType, Order};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
@@ -249,8 +249,8 @@ async fn put(
     let body = pending.read().await?;
     let new = apart(move || read(&body.bytes, Some(&name))).await?;
     let (status, event_type) = match api.directory(&caller).put_event_type(caller.org(), new).await? {
-        Put::Created(made) => (StatusCode::CREATED, made),
-        Put::Replaced(made) => (StatusCode::OK, made),
+        PutOutcome::Created(made) => (StatusCode::CREATED, made),
+        PutOutcome::Replaced(made) => (StatusCode::OK, made),
     };
     Ok(json::answer(status, &render(&event_type)))
 }

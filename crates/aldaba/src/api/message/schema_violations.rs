@@ -1,23 +1,23 @@
 //! What is wrong with a payload, by its event type's schema.
 
 use crate::api::response::error::Problem;
-use aldaba_engine::{Misfit, Unfit};
+use aldaba_engine::{CheckError, PayloadError};
 
 /// `payload`: where it stands in the request.
-pub(crate) fn problems(unfit: &Unfit, payload: &[&str]) -> Vec<Problem> {
+pub(crate) fn problems(unfit: &CheckError, payload: &[&str]) -> Vec<Problem> {
     match unfit {
-        Unfit::Version { known } => {
+        CheckError::Version { known } => {
             let message = format!(
                 "the event type has no schema of this version, and its payloads are checked; there are: {}",
                 known.join(", ")
             );
             vec![Problem::value(&["body", "version"], message)]
         }
-        Unfit::Payload { version, misfit } => of_payload(version, misfit, payload),
-        Unfit::Unchecked => {
+        CheckError::Payload { version, misfit } => of_payload(version, misfit, payload),
+        CheckError::Unchecked => {
             vec![Problem::value(payload, "was not checked: there was no time left")]
         }
-        Unfit::Schema { version, why } => {
+        CheckError::Schema { version, why } => {
             let message = format!(
                 "cannot be checked: version {version} of the event type's schema cannot be used ({why})"
             );
@@ -26,10 +26,10 @@ pub(crate) fn problems(unfit: &Unfit, payload: &[&str]) -> Vec<Problem> {
     }
 }
 
-fn of_payload(version: &str, misfit: &Misfit, payload: &[&str]) -> Vec<Problem> {
+fn of_payload(version: &str, misfit: &PayloadError, payload: &[&str]) -> Vec<Problem> {
     let whole = |message: String| vec![Problem::value(payload, message)];
     match misfit {
-        Misfit::Problems { problems, more } => {
+        PayloadError::Problems { problems, more } => {
             let named = problems.iter().map(|problem| {
                 let place = problem.place.iter().map(String::as_str);
                 let loc: Vec<_> = payload.iter().copied().chain(place).collect();
@@ -44,15 +44,15 @@ fn of_payload(version: &str, misfit: &Misfit, payload: &[&str]) -> Vec<Problem> 
             };
             named.chain(rest).collect()
         }
-        Misfit::Somewhere => whole(format!(
+        PayloadError::Somewhere => whole(format!(
             "does not fit version {version} of the event type's schema; the payload is too large, or the schema has too \
              many alternatives, to say where"
         )),
-        Misfit::TooCostly => whole(format!(
+        PayloadError::TooCostly => whole(format!(
             "checking it against version {version} of the event type's schema takes too long; make the payload smaller, or \
              the schema simpler (fewer alternatives at one place, a `type` in each, simpler patterns)"
         )),
-        Misfit::Unreadable(error) => {
+        PayloadError::Unreadable(error) => {
             whole(format!("cannot be checked against version {version} of the event type's schema: {error}"))
         }
     }

@@ -8,7 +8,7 @@ use crate::api::{Api, Error};
 use crate::config::Limits;
 use crate::token::Caller;
 use aldaba_delivery::OrgId;
-use aldaba_engine::Once;
+use aldaba_engine::IdempotencyDigest;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -92,7 +92,7 @@ impl Pending {
 
     /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
     /// ask for it after they have checked that the caller may reach what the path names.
-    pub(crate) fn once(&self, org: OrgId, ids: &[&[u8]]) -> Once {
+    pub(crate) fn once(&self, org: OrgId, ids: &[&[u8]]) -> IdempotencyDigest {
         self.key.as_ref().map(|key| key.digest(org, ids))
     }
 

@@ -1,7 +1,7 @@
 //! The header `idempotency-key`: what makes two requests the same one.
 
 use aldaba_delivery::OrgId;
-use aldaba_engine::Once;
+use aldaba_engine::IdempotencyDigest;
 use aldaba_store::RequestDigest;
 use axum::extract::MatchedPath;
 use http::header::AUTHORIZATION;
@@ -51,7 +51,7 @@ impl fmt::Debug for RequestKey {
 }
 
 /// Gives each item of a list its own digest, by its place.
-pub(crate) fn of_item(once: Once, place: usize) -> Once {
+pub(crate) fn of_item(once: IdempotencyDigest, place: usize) -> IdempotencyDigest {
     let digest = |whole: [u8; 16]| {
         let mut hash = Sha256::new();
         hash.update(whole);

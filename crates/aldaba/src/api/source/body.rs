@@ -202,10 +202,10 @@ fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Re
         None if is_known => config::read(&mut fields, &kind, &mut settings, tolerance),
         None => SourceSecrets::default(),
     };
-    if serde_json::to_string(&settings).is_ok_and(|text| text.len() > Source::LONGEST_SETTINGS) {
+    if serde_json::to_string(&settings).is_ok_and(|text| text.len() > Source::MAX_SETTINGS_BYTES) {
         fields.problem(
             "type",
-            format!("all settings together may be {} bytes at most", Source::LONGEST_SETTINGS),
+            format!("all settings together may be {} bytes at most", Source::MAX_SETTINGS_BYTES),
         );
     }
     let had_problem = fields.has_problem();
@@ -243,8 +243,8 @@ pub(crate) fn may_change(body: &[u8], before: &NewSource, new: &NewSource) -> Re
 fn source_name(name: &str) -> Result<(), String> {
     match name.chars().count() {
         0 => Err("must have at least one character".into()),
-        count if count > Source::LONGEST_NAME => {
-            Err(format!("may have {} characters at most; it has {count}", Source::LONGEST_NAME))
+        count if count > Source::MAX_NAME_CHARS => {
+            Err(format!("may have {} characters at most; it has {count}", Source::MAX_NAME_CHARS))
         }
         _ => names::text(name, usize::MAX),
     }
@@ -264,37 +264,37 @@ fn settings(fields: &mut Fields, before: Option<&NewSource>) -> SourceSettings {
     field!(
         "eventIdFrom",
         event_id_from,
-        texts(fields, "eventIdFrom", SourceSettings::MOST_PLACES).unwrap_or_default()
+        texts(fields, "eventIdFrom", SourceSettings::MAX_LOCATIONS).unwrap_or_default()
     );
     field!(
         "eventTypeFrom",
         event_type_from,
-        texts(fields, "eventTypeFrom", SourceSettings::MOST_PLACES).unwrap_or_default()
+        texts(fields, "eventTypeFrom", SourceSettings::MAX_LOCATIONS).unwrap_or_default()
     );
     field!(
         "filterTypes",
         filter_types,
-        texts(fields, "filterTypes", SourceSettings::MOST_FILTER_TYPES).unwrap_or_default()
+        texts(fields, "filterTypes", SourceSettings::MAX_FILTER_TYPES).unwrap_or_default()
     );
     field!("filterHeaders", filter_headers, conditions(fields));
     field!(
         "forwardHeaders",
         forward_headers,
-        texts(fields, "forwardHeaders", aldaba_engine::ForwardedHeaders::MOST)
+        texts(fields, "forwardHeaders", aldaba_engine::ForwardedHeaders::MAX_HEADERS)
     );
     field!("answer", answer, answer(fields));
     field!(
         "toleranceSeconds",
         tolerance_seconds,
         fields
-            .number("toleranceSeconds", 1, SourceSettings::LONGEST_TOLERANCE)
+            .number("toleranceSeconds", 1, SourceSettings::MAX_TOLERANCE_SECONDS)
             .and_then(|n| u32::try_from(n).ok())
     );
     field!(
         "duplicateWindowDays",
         duplicate_window_days,
         fields
-            .number("duplicateWindowDays", 1, SourceSettings::LONGEST_WINDOW)
+            .number("duplicateWindowDays", 1, SourceSettings::MAX_WINDOW_DAYS)
             .and_then(|n| u16::try_from(n).ok())
     );
     field!(
@@ -326,9 +326,9 @@ fn texts(fields: &mut Fields, name: &str, most: usize) -> Option<Vec<String>> {
     let mut texts = Vec::with_capacity(items.len());
     for (number, item) in items.into_iter().enumerate() {
         match item {
-            Value::String(text) if text.len() <= SourceSettings::LONGEST_VALUE => texts.push(text),
+            Value::String(text) if text.len() <= SourceSettings::MAX_VALUE_BYTES => texts.push(text),
             Value::String(_) => {
-                let why = format!("may be {} bytes long at most", SourceSettings::LONGEST_VALUE);
+                let why = format!("may be {} bytes long at most", SourceSettings::MAX_VALUE_BYTES);
                 fields.problem_at(&[name, &format!("[{number}]")], why);
             }
             _ => fields.problem_at(&[name, &format!("[{number}]")], "expected a string"),
@@ -358,17 +358,17 @@ fn conditions(fields: &mut Fields) -> Vec<HeaderCondition> {
             return Vec::new();
         }
     };
-    let most = SourceSettings::MOST_CONDITIONS;
+    let most = SourceSettings::MAX_CONDITIONS;
     if conditions.len() > most {
         fields.problem(field, format!("may have {most} items at most; it has {}", conditions.len()));
     }
     for (number, condition) in conditions.iter().enumerate() {
         let place = [field, &format!("[{number}]"), "values"];
-        let too_long = |value: &String| value.len() > SourceSettings::LONGEST_VALUE;
-        if condition.values.len() > SourceSettings::MOST_VALUES {
-            fields.problem_at(&place, format!("may have {} items at most", SourceSettings::MOST_VALUES));
+        let too_long = |value: &String| value.len() > SourceSettings::MAX_VALUE_BYTES;
+        if condition.values.len() > SourceSettings::MAX_VALUES {
+            fields.problem_at(&place, format!("may have {} items at most", SourceSettings::MAX_VALUES));
         } else if condition.values.iter().any(too_long) {
-            let why = format!("each may be {} bytes long at most", SourceSettings::LONGEST_VALUE);
+            let why = format!("each may be {} bytes long at most", SourceSettings::MAX_VALUE_BYTES);
             fields.problem_at(&place, why);
         }
     }
@@ -401,7 +401,7 @@ fn answer(fields: &mut Fields) -> Option<SourceAnswer> {
         }
     };
     let content_type = text("contentType", "text/plain; charset=utf-8", 256);
-    let body = text("body", "", SourceSettings::LONGEST_ANSWER);
+    let body = text("body", "", SourceSettings::MAX_ANSWER_BYTES);
     // Neither has one, and what follows it on the connection would be taken for it.
     if matches!(status, 204 | 205) && !body.is_empty() {
         wrong("body", format!("an answer of status {status} has none; leave it out"));

@@ -37,7 +37,7 @@ pub(crate) fn read(
         "branded" => settings.brand = config.text("brand", LONGEST_WORD),
         "tailscale" => {
             let name = "timestampGraceSeconds";
-            match (config.number(name, SourceSettings::LONGEST_TOLERANCE), tolerance) {
+            match (config.number(name, SourceSettings::MAX_TOLERANCE_SECONDS), tolerance) {
                 (Some(grace), Some(tolerance)) if grace != tolerance => {
                     config.wrong::<()>(name, "is not what `toleranceSeconds` says; give one of them".into());
                 }

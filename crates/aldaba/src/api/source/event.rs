@@ -10,7 +10,7 @@ use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, RefusalId, SourceId, Timestamp};
-use aldaba_engine::Refused;
+use aldaba_engine::RefusedRequest;
 use aldaba_store::{EventState, Order, SourceEvent, SourceEventsQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -175,7 +175,7 @@ async fn log(
     let order = query.order.unwrap_or(Order::Descending);
     let refused = api.engine.tally().refused(source);
     let page = query.cut_ordered(refused, order, |refused| refused.id);
-    let row = |refused: &Refused| SourceLogOut {
+    let row = |refused: &RefusedRequest| SourceLogOut {
         id: refused.id,
         source_id: source,
         status_code: refused.status,

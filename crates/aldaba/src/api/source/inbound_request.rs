@@ -8,7 +8,7 @@ use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
-use aldaba_engine::{Door, DoorError, Opened, ReceiveError, Reception, SendError};
+use aldaba_engine::{InboundError, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
@@ -79,7 +79,7 @@ fn refusal(error: Error) -> Response {
     response
 }
 
-async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Response, Error> {
+async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result<Response, Error> {
     let now = || api.engine.clock().now();
     let (method, query) = (request.method(), request.uri().query());
     if let Some(challenge) = door.challenge(method, query) {
@@ -116,15 +116,15 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
         _ => rates::admit_sender(api, door.id)?,
     }
     let event = match opened? {
-        Opened::Challenge(challenge) => {
+        InspectedRequest::Challenge(challenge) => {
             api.engine.tally().count(door.id, now(), |counts| counts.challenges += 1);
             return Ok(text(challenge.status, challenge.content_type, challenge.body));
         }
-        Opened::Ignored => {
+        InspectedRequest::Ignored => {
             api.engine.tally().count(door.id, now(), |counts| counts.ignored += 1);
             return Ok(received(door, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
         }
-        Opened::Event(event) => event,
+        InspectedRequest::Event(event) => event,
     };
     let (bytes, room) = (body.keep_all(), body.into_room());
     let reception = api.engine.receive(door, event, bytes, room).await?;
@@ -138,7 +138,7 @@ async fn answer(api: &Api, door: &Arc<Door>, request: Request) -> Result<Respons
 
 /// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
 /// repeat it for ever.
-fn received(door: &Door, said: ReceivedOut) -> Response {
+fn received(door: &LoadedSource, said: ReceivedOut) -> Response {
     match door.answer() {
         Some(own) => text(own.status, &own.content_type, own.body.clone()),
         None => json::answer(StatusCode::OK, &ReceivedOut { received: true, ..said }),
@@ -154,14 +154,14 @@ fn text(status: u16, content_type: &str, body: String) -> Response {
     response
 }
 
-impl From<DoorError> for Error {
-    fn from(error: DoorError) -> Self {
+impl From<InboundError> for Error {
+    fn from(error: InboundError) -> Self {
         let (status, code) = match &error {
             error if error.is_unauthorized() => (StatusCode::UNAUTHORIZED, Code::NotVerified),
-            DoorError::HeadersTooLarge => {
+            InboundError::HeadersTooLarge => {
                 (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Code::HeadersTooLarge)
             }
-            DoorError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Code::Busy),
+            InboundError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Code::Busy),
             _ => (StatusCode::BAD_REQUEST, Code::NoEvent),
         };
         Self::new(status, code, error.to_string())

@@ -13,7 +13,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, SourceId, Timestamp};
 use aldaba_engine::{
-    ChangeError, Made, NewSource, SourceAnswer, SourceCounts, SourceSecrets, SourceSettings,
+    ChangeError, CreateOutcome, NewSource, SourceAnswer, SourceCounts, SourceSecrets, SourceSettings,
 };
 use aldaba_store::{Order, Source};
 use axum::extract::State;
@@ -188,7 +188,9 @@ impl Shown {
             forward_headers: settings.forward_headers.as_deref(),
             answer: settings.answer.as_ref(),
             tolerance_seconds: settings.tolerance_seconds,
-            duplicate_window_days: settings.duplicate_window_days.unwrap_or(SourceSettings::DEFAULT_WINDOW),
+            duplicate_window_days: settings
+                .duplicate_window_days
+                .unwrap_or(SourceSettings::DEFAULT_WINDOW_DAYS),
             on_other_body: if settings.other_body_is_duplicate { "duplicate" } else { "conflict" },
             counters: counts.map(SourceCountersOut::from),
             created_at: source.created_at,
@@ -262,7 +264,7 @@ async fn create(
     let new = read(caller.org(), &pending.read().await?.bytes)?;
     let uid = new.uid.clone();
     match api.directory(&caller).create_source(new, once).await {
-        Ok(Made::New(made) | Made::Before(made)) => {
+        Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
             Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED))
         }
         Err(error) => Err(api.refusal(error, Subject::Source(caller.org()), uid).await),
@@ -310,7 +312,7 @@ async fn put(
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
                 Err(error) => return Err(api.refusal(error, Subject::Source(org), uid).await),
-                Ok(Made::New(made) | Made::Before(made)) => {
+                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
                 }
             }

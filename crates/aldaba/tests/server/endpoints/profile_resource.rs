@@ -87,11 +87,11 @@ async fn a_profile_that_cannot_be_says_which_field_and_why() {
         refused["detail"][1]["msg"]
             .as_str()
             .unwrap()
-            .starts_with("`{nobody}` is no placeholder; there are: ")
+            .starts_with("`{nobody}` is not a placeholder; known ones: ")
     );
     let unsigned = json!({"name": "mine", "headers": {"X-A": "{signature}"}});
     let refused = server.client.post("/profile", unsigned.to_string()).await.expect(422);
-    assert_eq!(refused["detail"][0]["msg"], "asks for `{signature}`, but the profile has no `signature`");
+    assert_eq!(refused["detail"][0]["msg"], "uses `{signature}`, but the profile has no `signature`");
     for body in ["[]", "{", "", "null"] {
         server.client.post("/profile", body).await.expect(422);
     }

@@ -252,7 +252,7 @@ async fn a_store_that_is_down_takes_nothing_in_and_says_so() {
         secrets: Default::default(),
     };
     let directory = engine.directory().by(&Arc::new(Actor::program(org)));
-    let (aldaba_engine::Made::New(source) | aldaba_engine::Made::Before(source)) =
+    let (aldaba_engine::CreateOutcome::Created(source) | aldaba_engine::CreateOutcome::Existing(source)) =
         directory.create_source(new, None).await.unwrap();
     let path = format!("/in/{}", engine.directory().source_token(&source).unwrap());
     let knock = |body: &'static str| {

@@ -8,8 +8,8 @@ const ORG: OrgId = OrgId::from_bytes([1; 20]);
 const APP: AppId = AppId::from_bytes([2; 20]);
 const NOW: Timestamp = Timestamp::from_millis(0);
 
-fn which(key: &str) -> WhichApplication {
-    WhichApplication { org: ORG, key: key.into() }
+fn which(key: &str) -> ApplicationRef {
+    ApplicationRef { org: ORG, key: key.into() }
 }
 
 fn tenant(endpoints: usize) -> Tenant {
@@ -37,7 +37,7 @@ fn tenant(endpoints: usize) -> Tenant {
     Tenant::new(application, 1, vec![endpoint; endpoints])
 }
 
-/// A store whose reads are counted, and end when they are let go.
+/// Counts reads, and lets the test end them.
 struct Reads {
     begun: AtomicUsize,
     gate: Arc<Semaphore>,
@@ -68,12 +68,12 @@ impl Reads {
     }
 }
 
-fn ask(tenants: &Arc<Tenants>, reads: &Arc<Reads>) -> tokio::task::JoinHandle<Found> {
+fn ask(tenants: &Arc<Tenants>, reads: &Arc<Reads>) -> tokio::task::JoinHandle<TenantResult> {
     let (tenants, reads) = (tenants.clone(), reads.clone());
     tokio::spawn(async move { tenants.get(&which("a"), || reads.read()).await })
 }
 
-/// Lets every task go as far as it can.
+/// Runs every task until it waits.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -81,7 +81,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn all_who_ask_at_once_share_one_read() {
+async fn concurrent_callers_share_one_read() {
     let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(Some(tenant(1)))));
     let asking: Vec<_> = (0..100).map(|_| ask(&tenants, &reads)).collect();
     settle().await;
@@ -92,11 +92,11 @@ async fn all_who_ask_at_once_share_one_read() {
     }
     ask(&tenants, &reads).await.unwrap().unwrap();
     assert_eq!(reads.begun(), 1, "and then it is kept");
-    assert!(tenants.memory.lock().reads.is_empty());
+    assert!(tenants.table.lock().reads.is_empty());
 }
 
 #[tokio::test]
-async fn a_read_that_is_called_off_is_taken_over() {
+async fn a_cancelled_read_is_taken_over() {
     let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(Some(tenant(1)))));
     let first = ask(&tenants, &reads);
     settle().await;
@@ -110,7 +110,7 @@ async fn a_read_that_is_called_off_is_taken_over() {
 }
 
 #[tokio::test]
-async fn all_share_an_error_and_the_next_one_reads_again() {
+async fn concurrent_callers_share_an_error_and_the_next_one_reads_again() {
     let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Err(Error::Timeout)));
     let asking: Vec<_> = (0..10).map(|_| ask(&tenants, &reads)).collect();
     settle().await;
@@ -124,7 +124,7 @@ async fn all_share_an_error_and_the_next_one_reads_again() {
 }
 
 #[tokio::test]
-async fn an_application_made_while_an_older_read_missed_it_is_found() {
+async fn an_application_created_during_a_read_that_missed_it_is_found() {
     let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(None)));
     let before = ask(&tenants, &reads);
     settle().await;
@@ -138,11 +138,11 @@ async fn an_application_made_while_an_older_read_missed_it_is_found() {
 }
 
 #[tokio::test]
-async fn news_that_a_configuration_is_old_does_not_cost_the_one_read_since() {
+async fn reports_of_a_stale_configuration_do_not_drop_the_newer_one() {
     let (tenants, reads) = (Arc::new(Tenants::new(10, 10)), Reads::finding(Ok(Some(tenant(1)))));
     reads.let_go(100);
     let old = ask(&tenants, &reads).await.unwrap().unwrap().unwrap();
-    // A hundred messages were matched by the old one, and all are told so, one after another.
+    // A hundred messages used the stale one, and all report it.
     for _ in 0..100 {
         tenants.forget(&which("a"), &old);
         ask(&tenants, &reads).await.unwrap().unwrap();
@@ -151,42 +151,42 @@ async fn news_that_a_configuration_is_old_does_not_cost_the_one_read_since() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_by_applications_and_by_their_endpoints() {
-    let most = Most { applications: 3, endpoints: 10 };
-    let mut memory = Memory::default();
-    let mut keep = |key: &str, endpoints| {
-        memory.keep(which(key), Arc::new(tenant(endpoints)), most);
-        let endpoints: usize = memory.kept.values().map(|tenant| tenant.endpoints.len()).sum();
-        assert_eq!(endpoints, memory.endpoints);
-        (memory.kept.len(), memory.endpoints)
+fn the_cache_is_limited_by_applications_and_by_endpoints() {
+    let limits = TenantLimits { applications: 3, endpoints: 10 };
+    let mut table = TenantTable::default();
+    let mut insert = |key: &str, endpoints| {
+        table.insert(which(key), Arc::new(tenant(endpoints)), limits);
+        let endpoints: usize = table.cached.values().map(|tenant| tenant.endpoints.len()).sum();
+        assert_eq!(endpoints, table.endpoints);
+        (table.cached.len(), table.endpoints)
     };
-    assert_eq!(keep("a", 4), (1, 4));
-    assert_eq!(keep("a", 5), (1, 5), "a newer one takes the place of the older");
-    assert_eq!(keep("b", 5), (2, 10));
-    assert_eq!(keep("c", 1), (1, 1), "one endpoint too many");
-    assert_eq!(keep("d", 0), (2, 1));
-    assert_eq!(keep("e", 0), (3, 1));
-    assert_eq!(keep("f", 0), (1, 0), "one application too many");
-    assert_eq!(keep("g", 50), (1, 50), "larger than the limit: kept alone");
+    assert_eq!(insert("a", 4), (1, 4));
+    assert_eq!(insert("a", 5), (1, 5), "a newer one takes the place of the older");
+    assert_eq!(insert("b", 5), (2, 10));
+    assert_eq!(insert("c", 1), (1, 1), "one endpoint too many");
+    assert_eq!(insert("d", 0), (2, 1));
+    assert_eq!(insert("e", 0), (3, 1));
+    assert_eq!(insert("f", 0), (1, 0), "one application too many");
+    assert_eq!(insert("g", 50), (1, 50), "larger than the limit: kept alone");
 }
 
 #[tokio::test]
-async fn an_application_that_is_deleted_is_kept_by_none_of_its_names() {
+async fn a_deleted_application_is_dropped_under_all_its_keys() {
     let tenants = Tenants::new(10, 10);
-    let keep = async |key: &str, app: AppId| {
+    let insert = async |key: &str, app: AppId| {
         let mut found = tenant(2);
         found.application.id = app;
         tenants.get(&which(key), || Box::pin(std::future::ready(Ok(Some(found.clone()))))).await.unwrap();
     };
     let other = AppId::from_bytes([4; 20]);
-    keep("id", APP).await;
-    keep("uid", APP).await;
-    keep("other", other).await;
+    insert("id", APP).await;
+    insert("uid", APP).await;
+    insert("other", other).await;
     assert_eq!(tenants.size(), (2, 3, 6));
     tenants.forget_application(APP);
     assert_eq!(tenants.size(), (1, 1, 2));
-    // Its name is another one's now.
-    keep("uid", other).await;
+    // Its uid now belongs to another application.
+    insert("uid", other).await;
     tenants.forget_application(APP);
     assert_eq!(tenants.size(), (1, 2, 4));
     tenants.forget_application(other);

@@ -95,7 +95,7 @@ impl<'d> Document<'d> {
             names: BTreeMap::new(),
             origins: BTreeMap::new(),
             queue: Vec::new(),
-            room: Schemas::BYTES,
+            room: Schemas::MAX_BYTES,
         };
         // An example at the top is found there, not behind a reference.
         let alone = schema.as_object().is_some_and(|keywords| keywords.len() == 1);
@@ -134,7 +134,7 @@ const KEY: usize = 3;
 impl Parts<'_, '_> {
     fn grow(&mut self, bytes: usize, place: &[String]) -> Result<(), Flaw> {
         let too_large = || {
-            let most = Schemas::BYTES;
+            let most = Schemas::MAX_BYTES;
             Flaw::new(place, format!("may have {most} bytes with all that it refers to; it has more"))
         };
         self.room = self.room.checked_sub(bytes).ok_or_else(too_large)?;

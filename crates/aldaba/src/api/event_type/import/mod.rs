@@ -16,7 +16,7 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_engine::{NewEventType, Once};
+use aldaba_engine::{IdempotencyDigest, NewEventType};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -160,9 +160,9 @@ fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Imports that are worked on at a time; others wait. One may keep a few times [`EventTypes::SCHEMA_BYTES`] in memory.
+/// Imports that are worked on at a time; others wait. One may keep a few times [`EventTypes::MAX_SCHEMA_BYTES`] in memory.
 ///
-/// [`EventTypes::SCHEMA_BYTES`]: aldaba_engine::EventTypes::SCHEMA_BYTES
+/// [`EventTypes::MAX_SCHEMA_BYTES`]: aldaba_engine::EventTypes::MAX_SCHEMA_BYTES
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
@@ -179,7 +179,12 @@ async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
     .await
 }
 
-async fn carry_out(api: &Api, caller: &Caller, once: Once, body: &[u8]) -> Result<Response, Error> {
+async fn carry_out(
+    api: &Api,
+    caller: &Caller,
+    once: IdempotencyDigest,
+    body: &[u8],
+) -> Result<Response, Error> {
     let Import { event_types: new, dry_run, replace_all } = read(body)?;
     let (directory, org) = (api.directory(caller), caller.org());
     let data = if dry_run {

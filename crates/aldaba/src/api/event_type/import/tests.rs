@@ -194,7 +194,7 @@ fn fanned_out(webhooks: usize, parts: usize, bytes: usize) -> Value {
 
 #[test]
 fn a_schema_that_is_too_large_with_all_it_refers_to_is_refused_while_it_is_written_out() {
-    let large = fanned_out(1, 100, Schemas::BYTES / 100);
+    let large = fanned_out(1, 100, Schemas::MAX_BYTES / 100);
     let places = flaws(&large);
     assert!(places[0].starts_with("components/schemas/"), "{places:?}");
     // What is behind the limit is never copied, however much it is.
@@ -203,14 +203,14 @@ fn a_schema_that_is_too_large_with_all_it_refers_to_is_refused_while_it_is_writt
     let schema = json!({"$ref": "#/components/schemas/A"});
     let deep = document("3.0.3", "x-webhooks", webhook(&schema), &json!({"schemas": {"A": item}}));
     assert_eq!(flaws(&deep), ["components/schemas/A"]);
-    read(&fanned_out(1, 100, Schemas::BYTES / 150));
+    read(&fanned_out(1, 100, Schemas::MAX_BYTES / 150));
 }
 
 #[test]
 fn writing_out_ends_when_there_is_more_than_an_organization_may_have() {
     let refused = webhooks::read(&fanned_out(3000, 100, 500));
     assert!(matches!(refused, Err(Refused::Room(ChangeError::SchemasTooLarge))));
-    let refused = webhooks::read(&fanned_out(EventTypes::MOST + 1, 0, 0));
+    let refused = webhooks::read(&fanned_out(EventTypes::MAX_PER_ORGANIZATION + 1, 0, 0));
     assert!(matches!(refused, Err(Refused::Room(ChangeError::TooManyEventTypes))));
 }
 
@@ -230,8 +230,8 @@ fn what_is_counted_is_never_more_than_what_is_kept() {
         &json!({}),
     ));
     let each = one["properties"]["m0000"].to_string().len() + r#""m0000":,"#.len();
-    let count = (Schemas::BYTES - 200) / each;
+    let count = (Schemas::MAX_BYTES - 200) / each;
     let found = fits(count).unwrap_or_else(|refused| panic!("{refused:?}"));
-    assert!(found[0].schemas.as_ref().unwrap().len() > Schemas::BYTES * 9 / 10);
+    assert!(found[0].schemas.as_ref().unwrap().len() > Schemas::MAX_BYTES * 9 / 10);
     fits(count + 200).expect_err("too large");
 }

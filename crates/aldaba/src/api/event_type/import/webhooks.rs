@@ -75,10 +75,10 @@ pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
                 }
                 Err(wrong) => flaws.extend(wrong),
             }
-            if found.len() > EventTypes::MOST {
+            if found.len() > EventTypes::MAX_PER_ORGANIZATION {
                 return Err(Refused::Room(ChangeError::TooManyEventTypes));
             }
-            if schema_bytes > EventTypes::SCHEMA_BYTES {
+            if schema_bytes > EventTypes::MAX_SCHEMA_BYTES {
                 return Err(Refused::Room(ChangeError::SchemasTooLarge));
             }
         }
