@@ -1,5 +1,6 @@
-//! Checks that what the pages point at exists: the targets of relative links, and the source files that the maps name.
+//! Checks that what the pages point at exists: the files and headings of relative links, and the source files that the maps name.
 
+use crate::recipes::anchor;
 use crate::run::{Outcome, root};
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,11 +22,18 @@ pub(crate) fn check() -> Outcome {
     let mut problems = Vec::new();
     let mut checked = 0;
     for page in files.iter().filter(|file| file.ends_with(".md")) {
-        let text = fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))?;
+        let text = read(page)?;
         for link in relative_links(&text) {
             checked += 1;
-            if !resolves(page, link, &files) {
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { Some(page.clone()) } else { resolved(page, path) };
+            if !target.as_ref().is_some_and(|target| exists(target, &files)) {
                 problems.push(format!("{page}: the link to `{link}` leads nowhere"));
+            } else if let Some(target) =
+                target.filter(|target| target.ends_with(".md") && !heading.is_empty())
+                && !has_heading(&read(&target)?, heading)
+            {
+                problems.push(format!("{page}: the link to `{link}` names no heading of {target}"));
             }
         }
         if MAPS.contains(&page.as_str()) {
@@ -62,41 +70,57 @@ fn collect(folder: &Path, from_root: &Path, files: &mut BTreeSet<String>) -> Res
     Ok(())
 }
 
-/// The targets of links in the text that are not in code and lead into the repository, without their anchors.
+fn read(page: &str) -> Result<String, String> {
+    fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))
+}
+
+/// The lines that are not in code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    })
+}
+
+/// The targets of links in the text that are not in code and lead into the repository.
 fn relative_links(text: &str) -> Vec<&str> {
     let mut links = Vec::new();
-    let mut in_code = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        }
-        if in_code {
-            continue;
-        }
+    for line in prose(text) {
         for part in line.split("](").skip(1) {
             let target = part.split([')', ' ']).next().unwrap_or_default();
-            let path = target.split('#').next().unwrap_or_default();
-            if !path.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
-                links.push(path);
+            if !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
+                links.push(target);
             }
         }
     }
     links
 }
 
-/// Whether a link on a page leads to a file, or to a folder with files in it.
-fn resolves(page: &str, link: &str, files: &BTreeSet<String>) -> bool {
+/// The path from the root that a link on a page means. `None`: outside of the repository.
+fn resolved(page: &str, link: &str) -> Option<String> {
     let mut path = PathBuf::new();
     let folder = Path::new(page).parent().unwrap_or(Path::new(""));
     for component in folder.join(link).components() {
         match component {
-            Component::ParentDir if !path.pop() => return false,
+            Component::ParentDir if !path.pop() => return None,
             Component::ParentDir | Component::CurDir => {}
             other => path.push(other),
         }
     }
-    let path = path.to_string_lossy().into_owned();
-    files.contains(&path) || files.iter().any(|file| file.starts_with(&format!("{path}/")))
+    Some(path.to_string_lossy().into_owned())
+}
+
+/// Whether a path is a file, or a folder with files in it.
+fn exists(path: &str, files: &BTreeSet<String>) -> bool {
+    files.contains(path) || files.iter().any(|file| file.starts_with(&format!("{path}/")))
+}
+
+/// Whether a page has the heading that the part of a link after `#` means.
+fn has_heading(text: &str, wanted: &str) -> bool {
+    let headings = prose(text).filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#').trim())).any(|heading| heading == wanted)
 }
 
 /// Words that look like source files, wherever they stand. `many.rs` is one, `*.rs` is not.
@@ -118,7 +142,7 @@ fn is_end_of_a_path(name: &str, files: &BTreeSet<String>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_end_of_a_path, relative_links, resolves, source_files};
+    use super::{exists, has_heading, is_end_of_a_path, relative_links, resolved, source_files};
     use std::collections::BTreeSet;
 
     fn files() -> BTreeSet<String> {
@@ -128,16 +152,25 @@ mod tests {
     #[test]
     fn links_in_code_and_to_other_sites_are_not_looked_at() {
         let text = "[a](docs/a.md#part) and [b](https://example.com/x.md)\n```\n[c](none.md)\n```\n[d](#here) [e](../x.md)";
-        assert_eq!(relative_links(text), ["docs/a.md", "../x.md"]);
+        assert_eq!(relative_links(text), ["docs/a.md#part", "#here", "../x.md"]);
     }
 
     #[test]
     fn a_link_that_leads_nowhere_is_found() {
-        assert!(resolves("README.md", "docs/a.md", &files()));
-        assert!(resolves("docs/a.md", "../README.md", &files()));
-        assert!(resolves("docs/a.md", "../crates/engine", &files()));
-        assert!(!resolves("docs/a.md", "README.md", &files()));
-        assert!(!resolves("docs/a.md", "../../README.md", &files()));
+        let leads_somewhere =
+            |page: &str, link: &str| resolved(page, link).is_some_and(|path| exists(&path, &files()));
+        assert!(leads_somewhere("README.md", "docs/a.md"));
+        assert!(leads_somewhere("docs/a.md", "../README.md"));
+        assert!(leads_somewhere("docs/a.md", "../crates/engine"));
+        assert!(!leads_somewhere("docs/a.md", "README.md"));
+        assert!(!leads_somewhere("docs/a.md", "../../README.md"));
+    }
+
+    #[test]
+    fn a_heading_is_found_by_its_anchor_and_not_in_code() {
+        let page = "# A page\n\n## What's `new`?\n\n```\n# comment\n```\n";
+        assert!(has_heading(page, "a-page") && has_heading(page, "whats-new"));
+        assert!(!has_heading(page, "comment") && !has_heading(page, "old"));
     }
 
     #[test]

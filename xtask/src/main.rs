@@ -8,6 +8,7 @@ mod examples;
 mod licences;
 mod links;
 mod markdown;
+mod names;
 mod readme;
 mod recipes;
 mod run;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, clippy, licences, bans, sources
+cargo xtask names        sizes of folders, names of types, retired words
 cargo xtask links        relative links, and the source files that the maps name
 cargo xtask readme       the README's examples, run as they are written
 cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("test") => stages::test(),
         Some("lint") => stages::lint(),
+        Some("names") => names::check(),
         Some("links") => links::check(),
         Some("readme") => stages::readme(),
         Some("recipes") => stages::recipes(&arguments[1..]),

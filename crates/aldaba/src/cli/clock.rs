@@ -3,16 +3,16 @@
 //! A running server has its data folder for itself, so that the word is left there as a file, which it takes. Without
 //! one the command opens the store.
 
-use crate::cli::api_client::ApiError;
 use crate::cli::installation::{self, NotInstalled};
+use crate::cli::server_client::ServerError;
 use crate::cli::server_options;
 use crate::config::Config;
 use crate::server::{CLOCK_REQUEST_POLL_INTERVAL, ClockRequest};
+use aldaba_client::ClockStatus;
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{CLOCK_SETTING, Clock, ClockRecord, SystemClock, default_organization};
 use aldaba_store::{Change, Changed, Done, OpenError, Opening, Store};
 use clap::{Args, Subcommand};
-use http::Method;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) enum Error {
     )]
     NotTaken { folder: String },
     #[error(transparent)]
-    Server(#[from] ApiError),
+    Server(#[from] ServerError),
     #[error(transparent)]
     Options(#[from] server_options::Error),
     #[error(transparent)]
@@ -129,18 +129,15 @@ fn show_of_store(opening: &Opening) -> Result<String, Error> {
 
 async fn show_of_running_server(config: &Config) -> Result<String, Error> {
     let server = server_options::server_of_folder(config, default_organization())?;
-    let health = server.ask(Method::GET, "/health", None).await?;
-    let clock = &health["clock"];
-    let field = |name: &str| clock[name].as_str().unwrap_or_default().to_owned();
-    if clock["status"] != "not_trusted" {
+    let health = server.call(server.client().health()).await?;
+    let Some(clock) = health.clock.filter(|clock| clock.status == ClockStatus::NotTrusted) else {
         return Ok("the server trusts its clock".into());
-    }
-    let hours = clock["trustedInSeconds"].as_u64().unwrap_or_default().div_ceil(3600);
+    };
+    let hours = clock.trusted_in_seconds.div_ceil(3600);
     Ok(format!(
         "the server does not trust its clock: it shows {}, and {} was expected. Nothing is removed and nothing ends by \
          time. Set it right; if it is right, run `aldaba clock trust`; it is trusted in {hours} h anyway",
-        field("shown"),
-        field("expected"),
+        clock.shown, clock.expected,
     ))
 }
 

@@ -1,12 +1,12 @@
 //! The command line: one module for each command.
 
-mod api_client;
 mod clock;
 mod demo;
 mod init;
 mod installation;
 mod policy;
 mod serve;
+mod server_client;
 mod server_options;
 mod token;
 

@@ -1,7 +1,7 @@
 //! Which server a command speaks to, and as whom.
 
-use crate::cli::api_client::ApiClient;
 use crate::cli::installation::{self, NotInstalled};
+use crate::cli::server_client::{ServerClient, ServerError};
 use crate::config::{Config, TOKEN_VARIABLE, URL_VARIABLE, api_url};
 use crate::shell::full_path;
 use crate::{JwtSecret, keys, token};
@@ -12,7 +12,7 @@ use aldaba_store::{OpenError, Store};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::{Host, Url};
 
@@ -52,6 +52,8 @@ pub(crate) enum Error {
     #[error("there is no token: give one with ALDABA_TOKEN or --token; `aldaba token create` prints one")]
     NoToken,
     #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
     NotInstalled(#[from] NotInstalled),
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -79,7 +81,7 @@ impl ServerOptions {
         self,
         variables: &BTreeMap<String, String>,
         config: &Config,
-    ) -> Result<ApiClient, Error> {
+    ) -> Result<ServerClient, Error> {
         if self.is_given(variables) {
             self.client(variables, config)
         } else {
@@ -92,7 +94,7 @@ impl ServerOptions {
         self,
         variables: &BTreeMap<String, String>,
         config: &Config,
-    ) -> Result<ApiClient, Error> {
+    ) -> Result<ServerClient, Error> {
         let given = self.url.or_else(|| variable(variables, URL_VARIABLE));
         let url = given.unwrap_or_else(|| local_url(config));
         let url = api_url(&url).map_err(|expected| Error::Usage(format!("--url {url}: {expected}")))?;
@@ -110,7 +112,7 @@ impl ServerOptions {
 
 /// Where a command finds what an organization has: with a running server, or in the store.
 pub(crate) enum Backend {
-    Server(ApiClient),
+    Server(ServerClient),
     /// Nobody else has it open.
     Store(Arc<dyn Store>, OrgId),
 }
@@ -142,7 +144,7 @@ impl Backend {
 }
 
 /// The server that holds the data folder, as the folder knows it.
-pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ApiClient, Error> {
+pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ServerClient, Error> {
     installation::check_database(config)?;
     let url = api_url(&local_url(config)).map_err(Error::Usage)?;
     client(url, &command_token(config, org)?, config, Some(full_path(config.data())))
@@ -154,16 +156,17 @@ fn local_url(config: &Config) -> String {
     format!("http://{}", reachable(address))
 }
 
-fn client(url: Url, token: &str, config: &Config, folder: Option<String>) -> Result<ApiClient, Error> {
-    let roots = match &config.ca_file {
-        None => Vec::new(),
-        Some(file) => {
-            let failed = |why: String| Error::Usage(format!("ca_file {}: {why}", file.display()));
-            let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-            read_roots(&pem).map_err(|error| failed(error.to_string()))?
-        }
-    };
-    Ok(ApiClient { url, token: token.trim().to_owned(), roots, folder })
+fn client(url: Url, token: &str, config: &Config, folder: Option<String>) -> Result<ServerClient, Error> {
+    let roots = config.ca_file.as_deref().map(root_certificates).transpose()?;
+    Ok(ServerClient::new(url, token.trim(), roots.as_deref(), folder)?)
+}
+
+/// Reads the issuers that the operator trusts besides the public ones.
+fn root_certificates(file: &Path) -> Result<Vec<u8>, Error> {
+    let failed = |why: String| Error::Usage(format!("ca_file {}: {why}", file.display()));
+    let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+    read_roots(&pem).map_err(|error| failed(error.to_string()))?;
+    Ok(pem)
 }
 
 /// A server that listens on every address is also on the one that only this machine has.

@@ -63,7 +63,8 @@ pub(crate) fn unresolved(text: &str) -> Option<String> {
 }
 
 /// The crates of the server, as the log names them.
-const CRATES: [&str; 5] = ["aldaba", "aldaba_delivery", "aldaba_engine", "aldaba_signature", "aldaba_store"];
+const CRATES: [&str; 6] =
+    ["aldaba", "aldaba_client", "aldaba_delivery", "aldaba_engine", "aldaba_signature", "aldaba_store"];
 /// Levels and crates, which most filters are made of.
 pub(super) const LOG_WORDS: &[&str] = &[
     "error",
@@ -73,6 +74,7 @@ pub(super) const LOG_WORDS: &[&str] = &[
     "trace",
     "off",
     "aldaba",
+    "aldaba_client",
     "aldaba_delivery",
     "aldaba_engine",
     "aldaba_signature",

@@ -1,11 +1,13 @@
 //! The steady stream of events, through the API as a user would send them.
 
-use super::client::{Client, ClientError, Door};
+use super::ApiAccess;
 use super::receiver::DemoContext;
 use super::scenario::{self, APPLICATION, ENDPOINT_COUNT, ENDPOINTS, EventKind};
+use aldaba_client::{
+    Client, Error as ClientError, NewApplication, NewEndpoint, NewEventType, NewMessage, Retries,
+};
 use aldaba_delivery::{EndpointId, MessageId};
 use aldaba_signature::SigningKey;
-use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,44 +21,44 @@ const MAX_CONNECTIONS: u64 = 32;
 const MAX_BEHIND: Duration = Duration::from_secs(1);
 /// The pause while the counters is full, and before an event is sent again whose answer was lost.
 const PAUSE: Duration = Duration::from_millis(200);
-const TRIES: u32 = 5;
+/// How often an event is sent whose answer was lost.
+const MAX_SEND_ATTEMPTS: u32 = 5;
+/// The longest pause that a refusal with `Retry-After` causes.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// How long the answers to the last events may take.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Makes the application and its endpoints.
+/// Creates the application, its event types and its endpoints.
 pub(super) async fn set_up(
-    door: &Door,
+    access: &ApiAccess,
     addresses: &[SocketAddr; ENDPOINT_COUNT],
     keys: &[SigningKey; ENDPOINT_COUNT],
 ) -> Result<[EndpointId; ENDPOINT_COUNT], ClientError> {
-    let mut client = Client::new(door.clone());
-    let application = json!({ "name": "The demo's sample application", "uid": APPLICATION });
-    client.post("/app", "application", &application).await?;
+    let client = access.client()?;
+    let application = NewApplication::with_uid("The demo's sample application", APPLICATION);
+    client.applications().create(&application).await?;
     for kind in EventKind::ALL {
-        let described = json!({ "name": kind.name(), "description": "Of the demo" });
-        client.post("/event-type", kind.name(), &described).await?;
+        client.event_types().create(&NewEventType::new(kind.name(), "Of the demo")).await?;
     }
     let mut ids = [EndpointId::from_bytes([0; 20]); ENDPOINT_COUNT];
     for (lane, id) in ids.iter_mut().enumerate() {
         let script = &ENDPOINTS[lane];
-        let types: Vec<_> = script.wants.iter().map(|kind| kind.name()).collect();
-        let endpoint = json!({
-            "uid": script.name,
-            "url": format!("http://{}/{}", addresses[lane], script.name),
-            "description": format!("The demo's {}", script.name),
-            "policy": script.policy,
-            "eventTypes": types,
-            "secret": *keys[lane].secret_text(),
-        });
-        let made = client.post(&format!("/app/{APPLICATION}/endpoint"), script.name, &endpoint).await?;
-        *id = id_of(&made)?;
+        let endpoint = NewEndpoint {
+            uid: Some(script.name.into()),
+            description: Some(format!("The demo's {}", script.name)),
+            policy: Some(script.policy.into()),
+            event_types: Some(script.wants.iter().map(|kind| kind.name().into()).collect()),
+            secret: Some(keys[lane].secret_text().as_str().into()),
+            ..NewEndpoint::new(format!("http://{}/{}", addresses[lane], script.name))
+        };
+        let created = client.app(APPLICATION).endpoints().create(&endpoint).await?;
+        *id = parsed(&created.id)?;
     }
     Ok(ids)
 }
 
-fn id_of<T: std::str::FromStr>(made: &Value) -> Result<T, ClientError> {
-    let id = made.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
-    id.ok_or_else(|| ClientError::Broken("an answer without an id".into()))
+fn parsed<T: std::str::FromStr>(id: &str) -> Result<T, ClientError> {
+    id.parse().map_err(|_| ClientError::Request { detail: format!("the server answered with the id `{id}`") })
 }
 
 /// Senders that share the events among them. They stop when it is dropped.
@@ -68,13 +70,14 @@ pub(super) struct EventSenders {
 }
 
 impl EventSenders {
-    pub(super) fn start(door: &Door, context: &DemoContext, rate: u64) -> Self {
+    pub(super) fn start(access: &ApiAccess, context: &DemoContext, rate: u64) -> Result<Self, ClientError> {
         let connections = rate.div_ceil(EVENTS_PER_CONNECTION).clamp(1, MAX_CONNECTIONS);
+        let client = access.client()?.with_retries(Retries::none());
         let mut senders = JoinSet::new();
         let (stop, stopped) = watch::channel(false);
         for first in 0..connections {
             let sender = Sender {
-                client: Client::new(door.clone()),
+                client: client.clone(),
                 context: context.clone(),
                 stopped: stopped.clone(),
                 gap: Duration::from_secs(connections).div_f64(rate as f64),
@@ -82,7 +85,7 @@ impl EventSenders {
             };
             senders.spawn(sender.send_from(first, Duration::from_secs(first).div_f64(rate as f64)));
         }
-        Self { senders, stop, context: context.clone() }
+        Ok(Self { senders, stop, context: context.clone() })
     }
 
     /// Nothing more is sent. Whoever waits for an answer may hear it; what is not answered then
@@ -131,33 +134,32 @@ impl Sender {
         }
     }
 
-    async fn send(&mut self, number: u64) {
-        let event = json!({
-            "eventType": EventKind::of(number).name(),
-            "payload": scenario::payload(number),
-        });
+    async fn send(&self, number: u64) {
+        let event = NewMessage::new(EventKind::of(number).name(), scenario::payload(number));
         self.context.counters.lock().begin(number, self.context.clock.monotonic());
-        for _ in 0..TRIES {
+        for _ in 0..MAX_SEND_ATTEMPTS {
             // The same key each time: an answer that was lost must not make two of it.
-            let key = scenario::event_id(number);
-            let answer = self.client.post(&format!("/app/{APPLICATION}/msg"), &key, &event).await;
-            match answer.and_then(|made| id_of::<MessageId>(&made)) {
+            let client = self.client.idempotent(&scenario::event_id(number));
+            let sent = client.app(APPLICATION).messages().send_quietly(&event).await;
+            match sent.and_then(|message| parsed::<MessageId>(&message.id)) {
                 Ok(message) => return self.context.counters.lock().accepted(number, message),
-                Err(ClientError::Broken(_)) => sleep(PAUSE).await,
-                Err(refused) => return self.refused(number, refused).await,
+                Err(ClientError::Unreachable { .. } | ClientError::Timeout { .. }) => {
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return self.refused(number, &error).await,
             }
         }
         self.context.counters.lock().refused(number);
     }
 
-    async fn refused(&self, number: u64, error: ClientError) {
-        let ClientError::Refused { status, pause, .. } = error else { return };
+    async fn refused(&self, number: u64, error: &ClientError) {
         {
             let mut counters = self.context.counters.lock();
             counters.refused(number);
-            let what = format!("did not accept an event: {}", status.as_u16());
+            let status = error.status().map_or("no status".to_owned(), |status| status.to_string());
+            let what = format!("did not accept an event: {status}");
             counters.recent_events.note(self.context.clock.monotonic(), "server", what, None);
         }
-        sleep(pause.unwrap_or_default()).await;
+        sleep(error.retry_after().unwrap_or_default().min(MAX_PAUSE)).await;
     }
 }

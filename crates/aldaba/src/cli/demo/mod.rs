@@ -4,7 +4,6 @@
 //! [`scenario`] says who takes part · [`event_sender`] sends · [`receiver`] receives · [`store_poller`] looks into
 //! the store · [`counters`] puts the three together · [`screen`] and [`terminal`] display it.
 
-mod client;
 mod counters;
 mod display;
 mod event_sender;
@@ -21,9 +20,9 @@ use crate::runtimes::Threads;
 use crate::server::{Failed, Server, StartError};
 use crate::shell::{full_path, quoted};
 use crate::{DEFAULT_ORGANIZATION, issue_token, keys};
+use aldaba_client::Client;
 use aldaba_engine::{Clock, DataFolder, Engine, Entropy, SystemClock, SystemEntropy};
 use aldaba_signature::SigningKey;
-use client::Door;
 use counters::FinalCounts;
 use display::{LiveDisplay, StopSignals};
 use event_sender::EventSenders;
@@ -150,23 +149,24 @@ async fn play(
     let receiver = Receiver::start(&context, &signing)?;
     let mut running =
         RunningServer::start(config(options, folder.path()), &*context.clock, &*context.entropy).await?;
-    let endpoints = event_sender::set_up(&running.door, &receiver.addresses, &signing).await;
+    let endpoints = event_sender::set_up(&running.access, &receiver.addresses, &signing).await;
     let endpoints = endpoints.map_err(|error| Error::SetUp(error.to_string()))?;
     let token_command = format!("{} token create --data {}", quoted(program), full_path(folder.path()));
     let mut display =
-        LiveDisplay::new(stop_signals, context.clone(), options.rate, running.door.address, variables);
-    display.say(&greeting(&running.door, folder, &token_command, display.legend()));
+        LiveDisplay::new(stop_signals, context.clone(), options.rate, running.access.address, variables);
+    display.say(&greeting(&running.access, folder, &token_command, display.legend()));
     display.hint = format!("token:  {token_command}");
 
     let store_reader = StoreReader { engine: running.engine.clone(), endpoints };
     let watch = StorePoller::new(store_reader.clone(), context.clone(), receiver.addresses);
     let (stop_watch, stopped) = oneshot::channel();
     let watch = tokio::spawn(watch.run(stopped));
-    let stream = EventSenders::start(&running.door, &context, options.rate);
+    let senders = EventSenders::start(&running.access, &context, options.rate);
+    let senders = senders.map_err(|error| Error::SetUp(error.to_string()))?;
     let time = options.seconds.map(Duration::from_secs);
     display.until(time, &mut running.ended).await?;
     let ran = context.clock.monotonic();
-    stream.stop().await;
+    senders.stop().await;
     wait_for_due_attempts(&mut display, &context, &store_reader, &mut running.ended).await?;
     let waited = context.clock.monotonic().saturating_sub(ran);
     drop(stop_watch);
@@ -214,9 +214,22 @@ async fn compare(
     Ok((final_counts, first_due.map(|due| due.since(now))))
 }
 
+/// Where the API is, and a token for it.
+#[derive(Clone, Debug)]
+struct ApiAccess {
+    address: SocketAddr,
+    token: String,
+}
+
+impl ApiAccess {
+    fn client(&self) -> Result<Client, aldaba_client::Error> {
+        Client::new(&format!("http://{}", self.address), &self.token)
+    }
+}
+
 /// The server in this process.
 struct RunningServer {
-    door: Door,
+    access: ApiAccess,
     engine: Engine,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<Result<(), Failed>>,
@@ -232,11 +245,11 @@ impl RunningServer {
         let organization = DEFAULT_ORGANIZATION.parse().expect("an organization");
         let token = issue_token(&secret, organization, clock.now());
         let server = Server::start(listener, config).await?;
-        let door = Door { address: server.address(), token };
+        let access = ApiAccess { address: server.address(), token };
         let engine = server.engine().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = tokio::spawn(server.run(Threads::one(), async move { drop(stopped.await) }));
-        Ok(Self { door, engine, stop, ended })
+        Ok(Self { access, engine, stop, ended })
     }
 
     async fn stop(self) -> Result<(), Error> {
@@ -253,8 +266,8 @@ fn flatten(ended: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<
     }
 }
 
-fn greeting(door: &Door, folder: &Folder, token_command: &str, legend: &[&str]) -> String {
-    let Door { address, token } = door;
+fn greeting(access: &ApiAccess, folder: &Folder, token_command: &str, legend: &[&str]) -> String {
+    let ApiAccess { address, token } = access;
     let data = full_path(folder.path());
     let fate = if folder.stays() { "kept" } else { "removed at the end" };
     let app = scenario::APPLICATION;

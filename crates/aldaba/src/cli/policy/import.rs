@@ -1,10 +1,10 @@
 //! `aldaba policy import`: what a file asks for, what that would change, and the change.
 
 use super::brief;
-use crate::cli::api_client::{ApiClient, ApiError};
+use super::server;
+use crate::cli::server_client::{ServerClient, ServerError};
 use aldaba_delivery::Policy;
 use aldaba_delivery::policy::BUILTIN_NAMES;
-use http::Method;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -82,25 +82,22 @@ impl ImportStep {
         }
     }
 
-    async fn apply(&self, server: &ApiClient) -> Result<(), ApiError> {
-        let asked = match self {
-            Self::Create(policy) => server.ask(Method::POST, "/policy", Some(&policy.to_json())).await,
-            Self::Replace { now, .. } => {
-                server.ask(Method::PUT, &format!("/policy/{}", now.name), Some(&now.to_json())).await
-            }
-            Self::Unchanged(_) => return Ok(()),
-        };
-        asked.map(drop)
+    async fn apply(&self, server: &ServerClient) -> Result<(), ServerError> {
+        match self {
+            Self::Create(policy) => server::create(server, policy).await,
+            Self::Replace { now, .. } => server::replace(server, now).await,
+            Self::Unchanged(_) => Ok(()),
+        }
     }
 }
 
-/// Carries the steps out one by one, telling of each. One that fails ends it; those before stay.
+/// Applies the steps in order and reports each. The first failure ends the import; earlier steps stay applied.
 pub(super) async fn apply(
     steps: &[ImportStep],
-    server: &ApiClient,
+    server: &ServerClient,
     dry_run: bool,
     tell: &mut impl FnMut(&str),
-) -> Result<(), ApiError> {
+) -> Result<(), ServerError> {
     for step in steps {
         if !dry_run {
             step.apply(server).await?;

@@ -5,8 +5,8 @@ mod import;
 mod server;
 
 use crate::api::nearest;
-use crate::cli::api_client::ApiError;
 use crate::cli::installation;
+use crate::cli::server_client::ServerError;
 use crate::cli::server_options::{self, Backend, ServerOptions};
 use crate::config::Config;
 use aldaba_delivery::policy::{Preview, SeededChances};
@@ -86,7 +86,7 @@ pub(crate) enum Error {
     #[error("{file} cannot be {wanted}:\n{problems}")]
     Data { file: String, wanted: &'static str, problems: String },
     #[error(transparent)]
-    Server(#[from] ApiError),
+    Server(#[from] ServerError),
     #[error(transparent)]
     Options(#[from] server_options::Error),
     #[error("the store cannot do it: {0}")]

@@ -2,14 +2,15 @@
 
 use super::Error;
 use super::list::KeyRow;
-use crate::cli::api_client::ApiError;
+use crate::cli::server_client::{ServerClient, ServerError};
 use crate::cli::server_options::{Backend, ServerOptions};
 use crate::config::Config;
+use aldaba_client::NewApiKey;
 use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_engine::{Clock, Entropy, NewKey, SystemClock, SystemEntropy, make_key};
 use aldaba_store::{Actor, ApiKey, ApplicationRef, AuditEntry, Change, Changed, Done, KeyScope, Store};
-use http::Method;
-use serde_json::{Value, json};
+use futures_util::TryStreamExt;
+use http::StatusCode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,33 +51,21 @@ impl KeyBackend {
         let (key, shown) = match &self.0 {
             Backend::Store(store, org) => {
                 let (key, text) = create_in_store(store, *org, wanted, expires_at).await?;
-                (text, KeyRow::of(&key))
+                (text, KeyRow::of_store(&key))
             }
-            Backend::Server(_) => {
-                let body = json!({
-                    "name": wanted.name,
-                    "scope": wanted.scope.name(),
-                    "appId": wanted.app,
-                    "expiresAt": expires_at.map(rfc3339),
-                });
-                let made = self.ask(Method::POST, "/api-key", Some(&body)).await?;
-                (text(&made, "key"), KeyRow::read(&made))
-            }
+            Backend::Server(server) => create_on_server(server, wanted, expires_at).await?,
         };
         Ok(CreatedKey { key, about: shown.about() })
     }
 
     pub(super) async fn list(&self) -> Result<Vec<KeyRow>, Error> {
-        if let Backend::Store(store, org) = &self.0 {
-            return Ok(of_organization(store, *org).await?.iter().map(KeyRow::of).collect());
-        }
-        let (mut all, mut after) = (Vec::new(), String::new());
-        loop {
-            let page = self.ask(Method::GET, &format!("/api-key?limit=250{after}"), None).await?;
-            all.extend(page["data"].as_array().into_iter().flatten().map(KeyRow::read));
-            match page["iterator"].as_str() {
-                Some(last) if page["done"] == false => after = format!("&iterator={last}"),
-                _ => return Ok(all),
+        match &self.0 {
+            Backend::Store(store, org) => {
+                Ok(of_organization(store, *org).await?.iter().map(KeyRow::of_store).collect())
+            }
+            Backend::Server(server) => {
+                let keys = server.client().api_keys().list_all().try_collect::<Vec<_>>();
+                Ok(server.call(keys).await?.into_iter().map(KeyRow::of_api).collect())
             }
         }
     }
@@ -90,29 +79,36 @@ impl KeyBackend {
         if wanted.is_empty() || !wanted.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Err(missing());
         }
-        let Backend::Store(store, org) = &self.0 else {
-            return match self.ask(Method::DELETE, &format!("/api-key/{wanted}"), None).await {
-                Err(Error::Server(ApiError::Refused { status: http::StatusCode::NOT_FOUND, .. })) => {
-                    Err(missing())
-                }
-                revoked => revoked.map(drop),
-            };
-        };
-        let keys = of_organization(store, *org).await?;
-        let is_wanted = |key: &&ApiKey| key.prefix == wanted || wanted.parse() == Ok(key.id);
-        let id = keys.iter().find(is_wanted).ok_or_else(missing)?.id;
-        match change(store, *org, Change::RevokeApiKey { org: *org, id }).await? {
-            Changed::Done { .. } => Ok(()),
-            _ => Err(missing()),
-        }
-    }
-
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         match &self.0 {
-            Backend::Server(server) => Ok(server.ask(method, path, body).await?),
-            Backend::Store(..) => Err(Error::Rejected("a bug: the store was asked as a server".into())),
+            Backend::Server(server) => match server.call(server.client().api_keys().revoke(wanted)).await {
+                Err(ServerError::Refused { status: StatusCode::NOT_FOUND, .. }) => Err(missing()),
+                revoked => Ok(revoked?),
+            },
+            Backend::Store(store, org) => {
+                let keys = of_organization(store, *org).await?;
+                let is_wanted = |key: &&ApiKey| key.prefix == wanted || wanted.parse() == Ok(key.id);
+                let id = keys.iter().find(is_wanted).ok_or_else(missing)?.id;
+                match change(store, *org, Change::RevokeApiKey { org: *org, id }).await? {
+                    Changed::Done { .. } => Ok(()),
+                    _ => Err(missing()),
+                }
+            }
         }
     }
+}
+
+async fn create_on_server(
+    server: &ServerClient,
+    wanted: &KeyRequest,
+    expires_at: Option<Timestamp>,
+) -> Result<(String, KeyRow), Error> {
+    let new = NewApiKey {
+        app_id: wanted.app.clone(),
+        expires_at: expires_at.map(rfc3339),
+        ..NewApiKey::new(wanted.name.clone(), wanted.scope.name().into())
+    };
+    let made = server.call(server.client().api_keys().create(&new)).await?;
+    Ok((made.key.reveal().to_owned(), KeyRow::of_created(made)))
 }
 
 async fn of_organization(store: &Arc<dyn Store>, org: OrgId) -> Result<Vec<ApiKey>, Error> {
@@ -157,10 +153,6 @@ async fn change(store: &Arc<dyn Store>, org: OrgId, change: Change) -> Result<Ch
     let done = Done::new(move |result| drop(answer.send(result)));
     store.change(change, Some(Arc::new(entry)), done);
     Ok(answered.await.map_err(|_| aldaba_store::Error::Closed)??)
-}
-
-pub(super) fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
 }
 
 pub(super) fn rfc3339(time: Timestamp) -> String {

@@ -1,8 +1,7 @@
 //! KeyBackend in words.
 
-use super::keys::{rfc3339, text};
+use super::keys::rfc3339;
 use aldaba_store::ApiKey;
-use serde_json::Value;
 use std::fmt::Write as _;
 
 /// What is shown of a key.
@@ -19,7 +18,7 @@ pub(super) struct KeyRow {
 }
 
 impl KeyRow {
-    pub(super) fn of(key: &ApiKey) -> Self {
+    pub(super) fn of_store(key: &ApiKey) -> Self {
         Self {
             id: key.id.to_string(),
             name: key.name.clone(),
@@ -32,17 +31,29 @@ impl KeyRow {
         }
     }
 
-    /// As the API writes it.
-    pub(super) fn read(key: &Value) -> Self {
+    pub(super) fn of_api(key: aldaba_client::ApiKey) -> Self {
         Self {
-            id: text(key, "id"),
-            name: text(key, "name"),
-            prefix: text(key, "prefix"),
-            scope: text(key, "scope"),
-            app: text(key, "appId"),
-            created_at: text(key, "createdAt"),
-            expires_at: text(key, "expiresAt"),
-            last_used_at: text(key, "lastUsedAt"),
+            id: key.id,
+            name: key.name,
+            prefix: key.prefix,
+            scope: key.scope.to_string(),
+            app: key.app_id.unwrap_or_default(),
+            created_at: key.created_at,
+            expires_at: key.expires_at.unwrap_or_default(),
+            last_used_at: key.last_used_at.unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn of_created(key: aldaba_client::CreatedApiKey) -> Self {
+        Self {
+            id: key.id,
+            name: key.name,
+            prefix: key.prefix,
+            scope: key.scope.to_string(),
+            app: key.app_id.unwrap_or_default(),
+            created_at: key.created_at,
+            expires_at: key.expires_at.unwrap_or_default(),
+            last_used_at: key.last_used_at.unwrap_or_default(),
         }
     }
 
@@ -107,15 +118,18 @@ pub(super) fn table(keys: &[KeyRow], now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn api_key(json: &Value) -> KeyRow {
+        KeyRow::of_api(serde_json::from_value(json.clone()).unwrap())
+    }
 
     #[test]
     fn a_list_shows_what_there_is_and_what_there_is_not() {
-        let key = json!({
+        let key = api_key(&json!({
             "id": "key_1", "name": "the shop", "prefix": "abcd1234", "scope": "send", "appId": null,
             "createdAt": "2026-01-31T12:34:56.000000Z", "expiresAt": null, "lastUsedAt": null,
-        });
-        let key = KeyRow::read(&key);
+        }));
         assert_eq!(
             table(&[key], "2026-02-01T00:00:00Z"),
             "PREFIX    SCOPE  APPLICATION  CREATED            EXPIRES  LAST USED  ID     NAME\n\
@@ -125,7 +139,12 @@ mod tests {
 
     #[test]
     fn a_key_that_has_expired_is_marked() {
-        let key = |end: &str| KeyRow::read(&json!({"prefix": "a", "expiresAt": end}));
+        let key = |end: &str| {
+            api_key(&json!({
+                "id": "key_1", "name": "the shop", "prefix": "a", "scope": "send", "appId": null,
+                "createdAt": "", "expiresAt": end, "lastUsedAt": null,
+            }))
+        };
         let shown = |end: &str| table(&[key(end)], "2026-02-01T00:00:00.5Z").contains("(expired)");
         assert!(shown("2026-01-31T12:34:56.000000Z") && shown("2026-02-01T00:00:00Z"));
         assert!(!shown("2026-02-01T00:00:01.000000Z") && !shown(""));

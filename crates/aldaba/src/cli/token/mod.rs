@@ -4,7 +4,7 @@
 mod keys;
 mod list;
 
-use crate::cli::api_client::ApiError;
+use crate::cli::server_client::ServerError;
 use crate::cli::server_options::{self, ServerOptions};
 use crate::config::Config;
 use crate::token::{NewOrganizationToken, issue_organization_token};
@@ -119,7 +119,7 @@ pub(crate) enum Error {
     #[error("{0}")]
     Usage(&'static str),
     #[error(transparent)]
-    Server(#[from] ApiError),
+    Server(#[from] ServerError),
     #[error(transparent)]
     Options(#[from] server_options::Error),
     #[error("the store cannot do it: {0}")]
