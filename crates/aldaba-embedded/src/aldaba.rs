@@ -4,7 +4,7 @@ use aldaba_delivery::{AppId, OrgId, names};
 use aldaba_engine::{
     ChangeError, Directory, Engine, Installation, Made, NewApplication, default_organization,
 };
-use aldaba_store::{Actor, Application as Stored, Order, Page, WhichApplication};
+use aldaba_store::{Actor, Application as Stored, ApplicationRef, Order, Page};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl Aldaba {
 
     /// The application of this `uid` or id, if there is one.
     pub async fn find_application(&self, key: impl Into<String>) -> Result<Option<Application>, Error> {
-        let which = WhichApplication { org: self.0.org, key: key.into() };
+        let which = ApplicationRef { org: self.0.org, key: key.into() };
         let store = self.engine().store().clone();
         let found = self.run(async move { Ok(store.application(which).await?) }).await?;
         Ok(found.map(|found| Application::new(self.clone(), found)))

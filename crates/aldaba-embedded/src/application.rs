@@ -3,8 +3,8 @@ use crate::{Aldaba, Attempt, Endpoint, EndpointSpec, Error, Event, Message, Sent
 use aldaba_delivery::{AppId, MessageId, names};
 use aldaba_engine::{ChangeError, Engine, Made, NewApplication, Rotation, Sent as Accepted};
 use aldaba_store::{
-    Application as Stored, AttemptScope, AttemptsQuery, Endpoint as StoredEndpoint, Order, Page,
-    WhichApplication,
+    Application as Stored, ApplicationRef, AttemptScope, AttemptsQuery, Endpoint as StoredEndpoint, Order,
+    Page,
 };
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -43,8 +43,8 @@ impl Application {
         &self.stored.name
     }
 
-    pub(crate) fn which(&self) -> WhichApplication {
-        WhichApplication { org: self.stored.org, key: self.stored.id.to_string() }
+    pub(crate) fn which(&self) -> ApplicationRef {
+        ApplicationRef { org: self.stored.org, key: self.stored.id.to_string() }
     }
 
     /// Accepts an event. It is on disk when this returns, and goes to every endpoint that wants it. It takes as long as
@@ -235,7 +235,7 @@ impl Application {
         if name.is_empty() {
             return Err(Error::Invalid { field: "name", why: "must have at least one character".into() });
         }
-        names::text(&name, Stored::LONGEST_NAME).map_err(Error::invalid("name"))?;
+        names::text(&name, Stored::MAX_NAME_BYTES).map_err(Error::invalid("name"))?;
         self.change(move |new| new.name.clone_from(&name)).await
     }
 

@@ -5,7 +5,8 @@ use crate::{Application, Delivery, Error};
 use aldaba_delivery::{EndpointId, MessageId, ReplayId, Timestamp};
 use aldaba_engine::{NewReplay, NewResend};
 use aldaba_store::{
-    Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, Order, Phase, ReplayFilter, ReplayKind, ReplayState,
+    AuditAction, DeliveriesQuery, DeliveryFilter, DeliveryList, Order, Phase, ReplayFilter, ReplayKind,
+    ReplayState,
 };
 
 /// Deliveries that one page looks at, at most.
@@ -15,7 +16,7 @@ const RATE: u32 = 500;
 
 /// A place in the dead letter, to go on from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(aldaba_store::Place);
+pub struct Place(aldaba_store::DeliveryPosition);
 
 /// A part of the dead letter, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,8 +70,8 @@ impl Application {
             let found = engine.store().message(app, message.to_string()).await?;
             let message = found.ok_or(Error::NotFound("message"))?;
             let endpoint = find_endpoint(&engine, app, endpoint.to_string()).await?;
-            let deed = Deed::new("message.resend", &message.id).of_app(app).at_endpoint(endpoint.id);
-            let audit = engine.entry(&actor, deed);
+            let action = AuditAction::new("message.resend", &message.id).of_app(app).at_endpoint(endpoint.id);
+            let audit = engine.entry(&actor, action);
             let made = engine.resend(NewResend { endpoint, message, audit, once: None }).await?;
             Ok(made.is_delivered())
         };

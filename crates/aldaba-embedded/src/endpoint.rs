@@ -171,16 +171,16 @@ impl EndpointSpec {
             config.uid = Some(uid.clone());
         }
         if let Some(description) = &self.description {
-            names::text(description, EndpointConfig::LONGEST_DESCRIPTION)
+            names::text(description, EndpointConfig::MAX_DESCRIPTION_BYTES)
                 .map_err(Error::invalid("description"))?;
             config.description.clone_from(description);
         }
         if let Some(events) = &self.events {
-            check_all("events", events, EndpointConfig::MOST_EVENT_TYPES, names::name)?;
+            check_all("events", events, EndpointConfig::MAX_EVENT_TYPES, names::name)?;
             config.event_types.clone_from(events);
         }
         if let Some(channels) = &self.channels {
-            check_all("channels", channels, EndpointConfig::MOST_CHANNELS, names::channel)?;
+            check_all("channels", channels, EndpointConfig::MAX_CHANNELS, names::channel)?;
             config.channels.clone_from(channels);
         }
         if let Some(filter) = &self.filter {
@@ -231,8 +231,8 @@ impl fmt::Debug for EndpointSpec {
 
 /// A URL that may be sent to, and what to log in with.
 pub(crate) fn target(url: &str, guard: &Guard) -> Result<(String, Login), Error> {
-    if url.len() > EndpointConfig::LONGEST_URL {
-        let why = format!("may be {} bytes long at most", EndpointConfig::LONGEST_URL);
+    if url.len() > EndpointConfig::MAX_URL_BYTES {
+        let why = format!("may be {} bytes long at most", EndpointConfig::MAX_URL_BYTES);
         return Err(Error::Invalid { field: "url", why });
     }
     let target = guard.parse_url(url)?;

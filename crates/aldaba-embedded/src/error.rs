@@ -3,7 +3,7 @@ use aldaba_engine::wire::UrlRefused;
 use aldaba_engine::{
     ChangeError, DispatchError, FolderError, Misfit, ResendError, SendError, SetupError, Unfit,
 };
-use aldaba_store::{Error as StoreError, Obstacle, OpenError};
+use aldaba_store::{Error as StoreError, OpenError, OrderingObstacle};
 use std::io;
 use std::path::PathBuf;
 
@@ -224,7 +224,7 @@ impl From<ChangeError> for Error {
                 Self::Invalid { field: "filter", why: error.to_string() }
             }
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
-                Obstacle::TooManyWait => "too many deliveries wait to be put in order now".into(),
+                OrderingObstacle::TooManyPending => "too many deliveries wait to be put in order now".into(),
             }),
             ChangeError::TooMany
             | ChangeError::TooManyReplays

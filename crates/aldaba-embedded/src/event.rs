@@ -146,8 +146,8 @@ impl Event {
             let why = "must be an hour to 90 days".into();
             return Err(Error::Invalid { field: "payload_retention", why });
         }
-        check_all("channels", &self.channels, NewMessage::MOST_CHANNELS, names::channel)?;
-        check_all("tags", &self.tags, NewMessage::MOST_TAGS, names::tag)?;
+        check_all("channels", &self.channels, NewMessage::MAX_CHANNELS, names::channel)?;
+        check_all("tags", &self.tags, NewMessage::MAX_TAGS, names::tag)?;
         Ok(NewEvent {
             version: self.version.as_deref().map(Into::into),
             channels: self.channels,

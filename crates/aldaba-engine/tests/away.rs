@@ -9,7 +9,7 @@ use aldaba_engine::{
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
 use aldaba_store::{
-    Actor, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store, WhichApplication,
+    Actor, ApplicationRef, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -98,13 +98,13 @@ async fn start(store: Arc<Away>, transport: Arc<Receiver>) -> Engine {
 }
 
 /// An application with an endpoint.
-async fn with_endpoint(engine: &Engine) -> WhichApplication {
+async fn with_endpoint(engine: &Engine) -> ApplicationRef {
     let org = OrgId::from_bytes([1; 20]);
     let directory = engine.directory().by(&Arc::new(Actor::program(org)));
     let (uid, name, metadata) = (Some("a".into()), "a".into(), "{}".into());
     let application = NewApplication { org, uid, name, throttle_rate: None, metadata };
     directory.create_application(application, None).await.unwrap();
-    let which = WhichApplication { org, key: "a".into() };
+    let which = ApplicationRef { org, key: "a".into() };
     let endpoint = EndpointConfig::new("https://a.example/", "standard");
     directory.create_endpoint(which.clone(), endpoint.into(), None).await.unwrap();
     which

@@ -54,7 +54,7 @@ pub trait Backend: Send + Sync + 'static {
 
 /// The reads that a backend has statements of its own for: those of the lanes, and those that depend on how it counts.
 pub trait HotReads: Reading {
-    fn due(&self, query: DueQuery) -> Result<Vec<Waiting>>;
+    fn due(&self, query: DueQuery) -> Result<Vec<PendingDelivery>>;
 
     fn lanes(&self, query: LanesQuery) -> Result<LanesPage>;
 
@@ -70,7 +70,7 @@ pub trait HotReads: Reading {
 
     fn orphans(&self, query: OrphansQuery) -> Result<OrphansPage>;
 
-    fn not_due(&self, after: Turn, limit: usize) -> Result<Vec<NotDue>>;
+    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Result<Vec<FutureDelivery>>;
 
     fn newest_moment(&self) -> Result<Option<Timestamp>>;
 
@@ -91,8 +91,8 @@ impl<B: Backend> Records for B {
         self.write(Op::Record(batch), Reply::Record(done));
     }
 
-    fn resent(&self, resent: Resent, done: Done<()>) {
-        self.write(Op::Resent(Box::new(resent)), Reply::Resent(done));
+    fn record_manual(&self, resent: ManualRecord, done: Done<()>) {
+        self.write(Op::RecordManual(Box::new(resent)), Reply::RecordManual(done));
     }
 
     fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>> {
@@ -101,7 +101,7 @@ impl<B: Backend> Records for B {
 }
 
 impl<B: Backend> Lanes for B {
-    fn due(&self, query: DueQuery) -> Read<Vec<Waiting>> {
+    fn due(&self, query: DueQuery) -> Read<Vec<PendingDelivery>> {
         self.read(move |reading| reading.due(query))
     }
 
@@ -148,12 +148,12 @@ impl<B: Backend> Lanes for B {
         self.read(|reading| gate::all(reading))
     }
 
-    fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>> {
-        self.read(move |reading| reading.not_due(after, limit))
+    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Read<Vec<FutureDelivery>> {
+        self.read(move |reading| reading.future_deliveries(after, limit))
     }
 
-    fn next_place_at(&self) -> Read<Option<Timestamp>> {
-        self.background_read(|reading| delivery::next_place_at(reading))
+    fn next_sequencing_at(&self) -> Read<Option<Timestamp>> {
+        self.background_read(|reading| delivery::next_sequencing_at(reading))
     }
 
     fn newest_moment(&self) -> Read<Option<Timestamp>> {
@@ -166,11 +166,11 @@ impl<B: Backend> Directory for B {
         self.write(Op::Change(Box::new(change), audit), Reply::Change(done));
     }
 
-    fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>> {
+    fn tenant(&self, which: ApplicationRef) -> Read<Option<Tenant>> {
         self.read(move |reading| application::tenant(reading, &which))
     }
 
-    fn application(&self, which: WhichApplication) -> Read<Option<Application>> {
+    fn application(&self, which: ApplicationRef) -> Read<Option<Application>> {
         self.read(move |reading| application::find(reading, &which))
     }
 
@@ -182,7 +182,7 @@ impl<B: Backend> Directory for B {
         self.read(move |reading| application::list(reading, org, page, order))
     }
 
-    fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>> {
+    fn endpoint(&self, app: AppId, key: ResourceKey) -> Read<Option<Endpoint>> {
         self.read(move |reading| endpoint::find(reading, app, &key))
     }
 
@@ -245,7 +245,7 @@ impl<B: Backend> Credentials for B {
         self.read(|reading| token::revoked(reading))
     }
 
-    fn portal_cuts(&self) -> Read<Vec<PortalCut>> {
+    fn portal_expiries(&self) -> Read<Vec<PortalExpiry>> {
         self.read(|reading| token::cuts(reading))
     }
 }
@@ -257,11 +257,11 @@ impl<B: Backend> Audits for B {
 }
 
 impl<B: Backend> History for B {
-    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>> {
+    fn message(&self, app: AppId, key: ResourceKey) -> Read<Option<Message>> {
         self.read(move |reading| message::find(reading, app, &key))
     }
 
-    fn messages(&self, query: MessagesQuery) -> Read<Found<Message, MessageId>> {
+    fn messages(&self, query: MessagesQuery) -> Read<ListPage<Message, MessageId>> {
         self.walk(move |reading, slice| message::list(reading, slice, &query))
     }
 
@@ -269,11 +269,11 @@ impl<B: Backend> History for B {
         self.read(move |reading| message::all_bare(reading, app, &messages))
     }
 
-    fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>> {
+    fn attempts(&self, query: AttemptsQuery) -> Read<ListPage<Attempt, AttemptId>> {
         self.walk(move |reading, slice| attempt::list(reading, slice, &query))
     }
 
-    fn count_attempts(&self, query: AttemptsQuery) -> Read<Count> {
+    fn count_attempts(&self, query: AttemptsQuery) -> Read<BoundedCount> {
         self.walk(move |reading, slice| attempt::count(reading, slice, &query))
     }
 
@@ -281,7 +281,7 @@ impl<B: Backend> History for B {
         self.read(move |reading| attempt::one(reading, message, attempt))
     }
 
-    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<Found<EndpointMessage, MessageId>> {
+    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<ListPage<EndpointMessage, MessageId>> {
         self.walk(move |reading, slice| message::of_endpoint(reading, slice, &query))
     }
 
@@ -309,7 +309,7 @@ impl<B: Backend> Deliveries for B {
 }
 
 impl<B: Backend> Dispatches for B {
-    fn dispatches(&self, query: DispatchesQuery) -> Read<Found<Dispatch, MessageId>> {
+    fn dispatches(&self, query: DispatchesQuery) -> Read<ListPage<Dispatch, MessageId>> {
         self.read(move |reading| dispatch::list(reading, &query))
     }
 
@@ -319,7 +319,7 @@ impl<B: Backend> Dispatches for B {
 }
 
 impl<B: Backend> Sources for B {
-    fn source(&self, org: OrgId, key: Key) -> Read<Option<Source>> {
+    fn source(&self, org: OrgId, key: ResourceKey) -> Read<Option<Source>> {
         self.read(move |reading| source::find(reading, org, &key))
     }
 
@@ -335,15 +335,15 @@ impl<B: Backend> Sources for B {
         self.read(move |reading| source::list(reading, org, page, order))
     }
 
-    fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>> {
+    fn source_events(&self, query: SourceEventsQuery) -> Read<ListPage<SourceEvent, MessageId>> {
         self.walk(move |reading, slice| message::of_source(reading, slice, &query))
     }
 
-    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, Waiting)>>) {
+    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, PendingDelivery)>>) {
         self.write(Op::Reopen(reopen), Reply::Reopen(done));
     }
 
-    fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>> {
+    fn source_event(&self, app: AppId, key: ResourceKey) -> Read<Option<SourceEvent>> {
         self.read(move |reading| source::event(reading, app, &key))
     }
 }

@@ -4,8 +4,8 @@ use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Accepts, Cut, Done, Error, History, NewAttempt, Record, Records, Removal, Removed,
-    RemovedCounts, Resent, Retention, Seq, Settled, Stale, Tenant, Trigger,
+    Accept, Accepted, Accepts, Cut, Done, Error, History, ManualRecord, NewAttempt, Record, Records, Removal,
+    Removed, RemovedCounts, Retention, Seq, Settled, Stale, Tenant, Trigger,
 };
 use rusqlite::Connection;
 use std::io::{BufRead, BufReader, Write};
@@ -166,7 +166,7 @@ fn resend(scene: &Scene, store: &SqliteStore, event: &Accept, endpoint: Endpoint
     let (told, fate) = mpsc::channel();
     for _ in 0..count {
         let attempt = NewAttempt { success: false, trigger: Trigger::Manual, ..scene.attempt() };
-        let resent = Resent {
+        let resent = ManualRecord {
             endpoint,
             message: event.message.id,
             attempt,
@@ -175,7 +175,7 @@ fn resend(scene: &Scene, store: &SqliteStore, event: &Accept, endpoint: Endpoint
             idempotency: None,
         };
         let told = told.clone();
-        store.resent(resent, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
+        store.record_manual(resent, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
     }
     assert!(fate.iter().take(count).all(|result| result.is_ok()));
 }
@@ -195,10 +195,16 @@ fn attempts_that_no_delivery_is_left_of_go_in_slices_and_their_message_last() {
     block_on(scene.accepted(&event));
     resend(&scene, &store, &event, endpoint, 1000);
     let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
-    let by_hand =
-        Resent { endpoint, message: event.message.id, attempt, at: at(4), audit: None, idempotency: None };
+    let by_hand = ManualRecord {
+        endpoint,
+        message: event.message.id,
+        attempt,
+        at: at(4),
+        audit: None,
+        idempotency: None,
+    };
     let (told, fate) = mpsc::channel();
-    store.resent(by_hand, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
+    store.record_manual(by_hand, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
     fate.recv().unwrap().unwrap();
 
     let lonely = || block_on(store.lonely_messages(None, (Timestamp::MIN, at(1 << 40)), 10)).unwrap().stale;

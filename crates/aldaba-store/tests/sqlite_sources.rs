@@ -4,8 +4,8 @@ use aldaba_delivery::{MessageId, Reason};
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Options, SqliteStore};
 use aldaba_store::{
-    Accept, Change, EventState, Found, NewDelivery, Order, Page, Part, Record, Seq, SourceEvent,
-    SourceEventsQuery, Store, Tenant, Within,
+    Accept, Change, EventState, ListPage, ListRange, NewDelivery, Order, Page, Record, Seq, SourceEvent,
+    SourceEventsQuery, Store, Tenant, TimeRange,
 };
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ async fn read(
     state: Option<EventState>,
     (after, limit): (Option<MessageId>, usize),
     (order, walk): (Order, usize),
-) -> Found<SourceEvent, MessageId> {
-    let part = Part { within: Within::default(), page: Page { after, limit }, order, walk };
+) -> ListPage<SourceEvent, MessageId> {
+    let part = ListRange { within: TimeRange::default(), page: Page { after, limit }, order, walk };
     let query = SourceEventsQuery { app: tenant.application.id, state, part };
     scene.store.source_events(query).await.expect("a read")
 }
 
-fn ids(found: &Found<SourceEvent, MessageId>) -> Vec<MessageId> {
+fn ids(found: &ListPage<SourceEvent, MessageId>) -> Vec<MessageId> {
     found.items.iter().map(|event| event.message.id).collect()
 }
 

@@ -4,8 +4,8 @@ use aldaba_delivery::AppId;
 use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
-    ApplicationAttemptsQuery, AttemptCounts, Done, Hour, MessageFilter, MessagesQuery, NewAttempt, Order,
-    Page, Part, Payloads, Record, Removal, Retention, Stale, Statistics, Tenant,
+    ApplicationAttemptsQuery, AttemptCounts, Done, Hour, ListRange, MessageFilter, MessagesQuery, NewAttempt,
+    Order, Page, Payloads, Record, Removal, Retention, Stale, Statistics, Tenant,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -164,7 +164,7 @@ fn a_walk_that_takes_long_is_given_up_and_comes_forward_all_the_same() {
             let query = MessagesQuery {
                 app: tenant.application.id,
                 filter: MessageFilter { channel: Some("rare".into()), ..MessageFilter::default() },
-                part: Part::page(Page { after, limit: 250 }, Order::Descending),
+                part: ListRange::page(Page { after, limit: 250 }, Order::Descending),
                 payloads: Payloads::Without,
             };
             let page = scene.store.messages(query).await.unwrap();

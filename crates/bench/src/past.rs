@@ -4,8 +4,8 @@
 use crate::Result;
 use aldaba_delivery::{AppId, AttemptId, Ending, EndpointId, MessageId, OrgId, Timestamp, Transition};
 use aldaba_store::{
-    Accept, Accepted, Content, Done, Error, Hour, NewAttempt, NewDelivery, NewMessage, Record, Recorded,
-    StoreOptions, SumUp, Trigger, WhichApplication,
+    Accept, Accepted, ApplicationRef, Content, Done, Error, Hour, NewAttempt, NewDelivery, NewMessage,
+    Record, Recorded, StoreOptions, SumUp, Trigger,
 };
 use bytes::Bytes;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Past<'_> {
     pub(crate) async fn write(&self, folder: &Path) -> Result<()> {
         let store = aldaba_store::open(&StoreOptions::new(folder))?;
         let org: OrgId = self.org.parse()?;
-        let which = WhichApplication { org, key: self.app.to_owned() };
+        let which = ApplicationRef { org, key: self.app.to_owned() };
         let version = store.tenant(which).await?.ok_or("there is no such application")?.version;
         let (app, endpoint) = (self.app.parse()?, self.endpoint.parse()?);
         for first in (0..self.attempts).step_by(BATCH) {

@@ -18,7 +18,7 @@ use crate::process::Process;
 use crate::scenario::{Order, What};
 use crate::world::World;
 use aldaba_engine::{ChangeError, Directory, Engine, NewApplication, Once};
-use aldaba_store::{Actor, AuditEntry, Deed, Error, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Error};
 use notes::Progress;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Client {
     }
 
     fn entry(&self, action: &'static str) -> Arc<AuditEntry> {
-        self.engine.entry(&self.actor(), Deed::new(action, ""))
+        self.engine.entry(&self.actor(), AuditAction::new(action, ""))
     }
 
     /// Makes the tenants, the sources, and the endpoints that are there from the beginning.
@@ -177,13 +177,13 @@ impl Client {
     }
 
     /// The application of a tenant, or of a source.
-    fn which(&self, tenant: usize) -> WhichApplication {
+    fn which(&self, tenant: usize) -> ApplicationRef {
         let scenario = &self.world.scenario;
         let key = match scenario.source_of(tenant) {
             Some(source) => self.world.notes.lock().sources[&source].app.to_string(),
             None => uid(tenant),
         };
-        WhichApplication { org: scenario.org_of(tenant), key }
+        ApplicationRef { org: scenario.org_of(tenant), key }
     }
 
     fn changed(&self, result: Result<(), ChangeError>) -> Answer {

@@ -6,7 +6,7 @@ use aldaba_engine::{
     Directory, Engine, NewApplication, NewEvent, Options, Parts, Policies, Sending, Sent, Transport, Vault,
     WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig};
 use bytes::Bytes;
 use simulation::entropy::{Dice, SeededEntropy};
 use simulation::process::Process;
@@ -28,8 +28,8 @@ impl Transport for Receivers {
     }
 }
 
-fn which(app: &str) -> WhichApplication {
-    WhichApplication { org: ORG, key: app.into() }
+fn which(app: &str) -> ApplicationRef {
+    ApplicationRef { org: ORG, key: app.into() }
 }
 
 fn directory(engine: &Engine) -> Directory {

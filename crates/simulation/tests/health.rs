@@ -9,7 +9,7 @@ use aldaba_engine::{
     Behind, ChangeError, Clock, Directory, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options,
     Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, Endpoint, EndpointConfig, Error, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, Endpoint, EndpointConfig, Error, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -156,8 +156,8 @@ fn org() -> OrgId {
     OrgId::from_bytes([1; 20])
 }
 
-fn which(app: &str) -> WhichApplication {
-    WhichApplication { org: org(), key: app.into() }
+fn which(app: &str) -> ApplicationRef {
+    ApplicationRef { org: org(), key: app.into() }
 }
 
 fn new(url: &str, policy: &str, disabled: bool) -> NewEndpoint {

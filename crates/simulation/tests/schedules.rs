@@ -7,7 +7,7 @@ use aldaba_engine::{
     Clock, Engine, Made, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending, Sent,
     Transport, Vault, WireRequest, WireResponse,
 };
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use simulation::entropy::{Dice, SeededEntropy};
@@ -83,7 +83,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
     let directory = engine.directory().by(&Arc::new(Actor::command_line(org)));
     let made = directory.create_application(application, None).await;
     assert!(matches!(made, Ok(Made::New(_))));
-    let which = WhichApplication { org, key: "customer".into() };
+    let which = ApplicationRef { org, key: "customer".into() };
     let endpoint = NewEndpoint::from(EndpointConfig::new("https://receiver.example/hook", policy));
     let made = directory.create_endpoint(which.clone(), endpoint, None).await;
     assert!(matches!(made, Ok(Made::New(_))));

@@ -32,7 +32,7 @@ impl Credentials {
         for token in store.revoked_tokens().await? {
             credentials.revocations.add_token(token);
         }
-        for cut in store.portal_cuts().await? {
+        for cut in store.portal_expiries().await? {
             credentials.revocations.add_cut(cut, None);
         }
         Ok(credentials)

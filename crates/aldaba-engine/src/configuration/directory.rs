@@ -37,7 +37,7 @@ use crate::replaying::Replays;
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockTrust, Doors, Entropy, EventTypes, Policies, Profiles, Tally};
 use aldaba_delivery::AppId;
-use aldaba_store::{Actor, Error, RequestDigest, Store, Tenant, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, Error, RequestDigest, Store, Tenant};
 use change::Repeat;
 use std::fmt;
 use std::ops::Deref;
@@ -79,12 +79,12 @@ impl DirectoryAccess {
     }
 
     /// The configuration of an application, from memory where possible.
-    pub(crate) async fn tenant(&self, which: &WhichApplication) -> Result<Option<Arc<Tenant>>, Error> {
+    pub(crate) async fn tenant(&self, which: &ApplicationRef) -> Result<Option<Arc<Tenant>>, Error> {
         self.0.tenants.get(which, || self.0.store.tenant(which.clone())).await
     }
 
     /// The store has said that a configuration is old.
-    pub(crate) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
+    pub(crate) fn forget(&self, which: &ApplicationRef, old: &Arc<Tenant>) {
         self.0.tenants.forget(which, old);
     }
 }

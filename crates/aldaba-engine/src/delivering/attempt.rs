@@ -9,7 +9,7 @@ use crate::scheduling::Standing;
 use crate::scheduling::{Event, Inbox};
 use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, FailureKind, Outcome};
-use aldaba_store::{Content, Error, Store, Waiting};
+use aldaba_store::{Content, Error, PendingDelivery, Store};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Start {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: Arc<Target>,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: PendingDelivery,
     pub(crate) content: Option<Arc<HeldContent>>,
     pub(crate) standing: Standing,
 }

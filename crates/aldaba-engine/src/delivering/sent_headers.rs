@@ -7,7 +7,7 @@ use crate::configuration::Facts;
 use crate::configuration::is_sensitive;
 use crate::delivering::target::Target;
 use aldaba_store::{
-    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, Message, Order, Page, Part,
+    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Endpoint, Error, ListRange, Message, Order, Page,
 };
 use http::HeaderMap;
 
@@ -59,7 +59,7 @@ impl Engine {
         let query = AttemptsQuery {
             scope: AttemptScope::Delivery(attempt.message, attempt.seq),
             filter: AttemptFilter { endpoint: Some(attempt.endpoint), ..AttemptFilter::default() },
-            part: Part::page(page, Order::Descending),
+            part: ListRange::page(page, Order::Descending),
             responses: false,
         };
         let before = self.store().attempts(query).await?.items;

@@ -26,7 +26,7 @@ use crate::replaying::{ByHand, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
-use aldaba_store::{Actor, AuditEntry, Deed, Done, Endpoint, Error, Seq, Store, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ struct Inner {
 impl Engine {
     /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
     /// be.
-    pub async fn send(&self, which: &WhichApplication, event: NewEvent) -> Result<Sent, SendError> {
+    pub async fn send(&self, which: &ApplicationRef, event: NewEvent) -> Result<Sent, SendError> {
         self.0.intake.send(which, event, self.patience()).await
     }
 
@@ -69,7 +69,7 @@ impl Engine {
     /// may yet be accepted.
     pub async fn send_many(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: Vec<NewEvent>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         self.0.intake.send_many(which, events, self.patience()).await
@@ -96,8 +96,8 @@ impl Engine {
     }
 
     /// An entry for the audit log. The writes that it is handed to leave one row together.
-    pub fn entry(&self, actor: &Actor, deed: Deed) -> Arc<AuditEntry> {
-        self.0.entries.entry(actor, deed)
+    pub fn entry(&self, actor: &Actor, action: AuditAction) -> Arc<AuditEntry> {
+        self.0.entries.entry(actor, action)
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

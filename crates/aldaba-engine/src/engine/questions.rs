@@ -6,7 +6,7 @@ use crate::scheduling::Event;
 use crate::scheduling::HeldHost;
 use crate::scheduling::{Outlook, Question};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-use aldaba_store::{Endpoint, Error, Message, RestartedTask, Seq, Subscription, WhichApplication};
+use aldaba_store::{ApplicationRef, Endpoint, Error, Message, RestartedTask, Seq, Subscription};
 
 impl Engine {
     /// For each of some endpoints why a message does not go to it, by what both are now; `None`: it would.
@@ -34,7 +34,7 @@ impl Engine {
     /// not known before. `None`: there is no such application.
     pub async fn has_subscriber(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         event_type: &str,
         channels: &[String],
     ) -> Result<Option<bool>, Error> {
@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// Which application a caller's name for it means; from memory where possible.
-    pub async fn application_id(&self, which: &WhichApplication) -> Result<Option<AppId>, Error> {
+    pub async fn application_id(&self, which: &ApplicationRef) -> Result<Option<AppId>, Error> {
         let tenant = self.0.directory.tenant(which).await?;
         Ok(tenant.map(|tenant| tenant.application.id))
     }

@@ -9,7 +9,7 @@ use crate::housekeeping::background::{StoreClosed, Task};
 use crate::scheduling::{Event, Inbox};
 use crate::{Clock, ClockTrust, Entropy, Policies};
 use aldaba_delivery::{AppId, Delivery, EndpointId, StoredDue, Timestamp};
-use aldaba_store::{Change, Changed, Done, Error, NotDue, Rescheduled, Seq, Store, Turn};
+use aldaba_store::{Change, Changed, Done, Error, FutureDelivery, LanePosition, Rescheduled, Seq, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,12 +60,12 @@ impl Task for DueTimes {
 impl DueTimes {
     /// Walks everything that is not due yet. Returns how many due times it has corrected.
     pub(crate) async fn run_once(&self, now: Timestamp) -> Result<usize, Error> {
-        let (mut corrected, mut after) = (0, Turn { due_at: now, seq: Seq(i64::MAX) });
+        let (mut corrected, mut after) = (0, LanePosition { due_at: now, seq: Seq(i64::MAX) });
         let trusted = self.trust.may_end_by_time();
         loop {
-            let page = self.store.not_due(after, PAGE).await?;
+            let page = self.store.future_deliveries(after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(corrected) };
-            after = last.waiting.turn();
+            after = last.waiting.position();
             let mut lanes = BTreeSet::new();
             let mut wrong = Vec::new();
             for row in &page {
@@ -82,8 +82,8 @@ impl DueTimes {
     }
 
     /// What a delivery's due time should be; `None`: what it is.
-    fn corrected(&self, row: &NotDue, now: Timestamp, trusted: bool) -> Option<Rescheduled> {
-        let NotDue { waiting: was, endpoint, org, policy, deliver_at, tried_at, .. } = row;
+    fn corrected(&self, row: &FutureDelivery, now: Timestamp, trusted: bool) -> Option<Rescheduled> {
+        let FutureDelivery { waiting: was, endpoint, org, policy, deliver_at, tried_at, .. } = row;
         let policy = self.policies.of(*org, policy);
         let delivery = Delivery { attempts: was.attempts, clock_start: was.clock_start };
         let stored = StoredDue {

@@ -12,7 +12,7 @@ use crate::housekeeping::background::{self, Background, StoreClosed, Task};
 use crate::intake::{Intake, NewEvent, SendError, Sent};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
-    Application, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store, WhichApplication,
+    Application, ApplicationRef, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store,
 };
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -221,7 +221,7 @@ impl Operational {
         for (number, notice) in found {
             events.push(event(number, &notice.event, &self.complete(&notice, &mut uids).await?));
         }
-        let which = WhichApplication { org: management(), key: org.to_string() };
+        let which = ApplicationRef { org: management(), key: org.to_string() };
         let results = match self.intake.send_own(&which, &events).await {
             Ok(results) => results,
             // Nobody wants them any more.
@@ -252,7 +252,7 @@ impl Operational {
         let uid = match uids.get(&app) {
             Some(uid) => uid.clone(),
             None => {
-                let which = WhichApplication { org: notice.org, key: app.clone() };
+                let which = ApplicationRef { org: notice.org, key: app.clone() };
                 let uid = self.store.application(which).await?.and_then(|found| found.uid);
                 uids.insert(app.clone(), uid.clone());
                 uid

@@ -51,7 +51,7 @@ impl Places {
     /// All that are due take their places. Returns when the next is due.
     pub(crate) async fn run_once(&self) -> Result<Option<Timestamp>, Error> {
         loop {
-            let (next, now) = (self.store.next_place_at().await?, self.clock.now());
+            let (next, now) = (self.store.next_sequencing_at().await?, self.clock.now());
             if next.is_none_or(|at| at > now) {
                 return Ok(next);
             }
@@ -65,13 +65,13 @@ impl Places {
         let inbox = self.inbox.clone();
         let done = Done::new(move |result: Result<Changed, Error>| {
             let told = result.map(|changed| {
-                if let Changed::Placed(placed) = changed {
-                    inbox.send(Event::Placed(placed));
+                if let Changed::Sequenced(placed) = changed {
+                    inbox.send(Event::Sequenced(placed));
                 }
             });
             drop(answer.send(told));
         });
-        self.store.change(Change::TakePlaces { now, limit: SLICE }, None, done);
+        self.store.change(Change::SequenceDue { now, limit: SLICE }, None, done);
         answered.await.map_err(|_| Error::Closed)?
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Intake, NewEvent};
 use crate::configuration::{Allowance, Schemas, Unfit};
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const CHECKED_AT_ONCE: usize = 16 << 10;
 impl Intake {
     /// What is wrong with the payloads of events, by their types. A type that nobody has described takes everything.
     /// What is quickly found out is found out at once, the rest aside, and all of it within one allowance.
-    pub(super) async fn check(&self, which: &WhichApplication, events: &[NewEvent]) -> Vec<Option<Unfit>> {
+    pub(super) async fn check(&self, which: &ApplicationRef, events: &[NewEvent]) -> Vec<Option<Unfit>> {
         let mut unfit = vec![None; events.len()];
         let checks = events.iter().enumerate().filter_map(|(place, event)| {
             let schemas = self.event_types.checked(which.org, &event.event_type)?;

@@ -5,7 +5,7 @@ use crate::commit_timeout::within;
 use crate::delivering::HeldContent;
 use crate::scheduling::{Event, Offer};
 use aldaba_delivery::{AppId, MessageId, Timestamp};
-use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, NewDelivery, Seq, Waiting};
+use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, NewDelivery, PendingDelivery, Seq};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -82,8 +82,8 @@ impl Intake {
             due_at,
             // What waits for long is read again at its turn: the memory is for what goes out now.
             held: if due_at > now { None } else { self.contents.hold(&accept.message.content) },
-            deliveries: accept.deliveries.iter().map(|new| (*new, accept.takes_place_later(new))).collect(),
-            for_later: accept.deliveries.iter().any(|new| accept.takes_place_later(new)),
+            deliveries: accept.deliveries.iter().map(|new| (*new, accept.is_sequenced_later(new))).collect(),
+            for_later: accept.deliveries.iter().any(|new| accept.is_sequenced_later(new)),
             made: accept.creates.clone(),
         }
     }
@@ -110,14 +110,14 @@ impl News {
         let to_send = deliveries.into_iter().zip(first.0..).filter(|((new, _), _)| new.skipped.is_none());
         let offer = |((new, later), seq): ((NewDelivery, bool), i64)| Offer {
             endpoint: new.endpoint,
-            waiting: Waiting {
+            waiting: PendingDelivery {
                 seq: Seq(seq),
                 message,
                 due_at,
                 attempts: 0,
                 clock_start: due_at,
                 replayed: false,
-                place: (!later).then_some(Seq(seq)),
+                sequence: (!later).then_some(Seq(seq)),
             },
             content: held.clone(),
         };

@@ -5,7 +5,7 @@ use crate::intake::{Direct, NewEvent, SendError, Sent};
 use crate::{EndpointHeaders, Engine, Secrets};
 use aldaba_delivery::{AppId, EndpointId, Health};
 use aldaba_signature::SigningKey;
-use aldaba_store::{Endpoint, EndpointConfig, WhichApplication};
+use aldaba_store::{ApplicationRef, Endpoint, EndpointConfig};
 
 /// What to send, where to, and how.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Engine {
     /// address's: the same for all that goes there in the same way.
     pub async fn dispatch(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         dispatch: NewDispatch,
     ) -> Result<(Sent, EndpointId), DispatchError> {
         let app = self.application_id(which).await.map_err(SendError::from)?.ok_or(SendError::NotFound)?;
@@ -70,7 +70,7 @@ impl Engine {
         let sealed_headers = self.vault().seal_headers(app, id, &headers, entropy);
         event.direct = Some(Direct { address: Box::new(address), job, sealed_headers });
         // By its id: a name may have been given to another application in the meantime.
-        let same = WhichApplication { org: which.org, key: app.to_string() };
+        let same = ApplicationRef { org: which.org, key: app.to_string() };
         Ok((self.send(&same, event).await?, id))
     }
 
@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// Its id follows from all that tells it from others, so that nobody has to look for it.
-    fn address(&self, which: &WhichApplication, app: AppId, dispatch: NewDispatch) -> Endpoint {
+    fn address(&self, which: &ApplicationRef, app: AppId, dispatch: NewDispatch) -> Endpoint {
         let NewDispatch { url, credentials, policy, profile, key, .. } = dispatch;
         let secret = key.as_ref().map(SigningKey::secret_text);
         let (user, password) = credentials.as_ref().map_or(("", ""), |(user, word)| (user, word));

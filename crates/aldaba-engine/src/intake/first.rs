@@ -3,7 +3,7 @@
 use super::accept::can_wait;
 use super::{Intake, NewEvent, SendError, Sent};
 use crate::NewApplication;
-use aldaba_store::{Accept, Actor, Change, InlineApplication, Tenant, WhichApplication};
+use aldaba_store::{Accept, Actor, ApplicationRef, Change, InlineApplication, Tenant};
 use std::time::Duration;
 
 impl Intake {
@@ -18,7 +18,7 @@ impl Intake {
     ) -> Result<Sent, SendError> {
         let application = self.directory.new_application(new);
         let key = application.uid.clone().unwrap_or_else(|| application.id.to_string());
-        let which = WhichApplication { org: application.org, key };
+        let which = ApplicationRef { org: application.org, key };
         let unfit = self.check(&which, std::slice::from_ref(&event)).await.pop().flatten();
         if let Some(unfit) = unfit {
             return Err(SendError::Unfit(unfit));
@@ -28,8 +28,9 @@ impl Intake {
         let tenant = Tenant::new(application.clone(), 1, Vec::new());
         let accept = self.unmatched(&tenant, &event, &event.content(), now);
         can_wait(&accept)?;
-        let deed = Change::CreateApplication { application: application.clone(), idempotency: None }.deed();
-        let audit = self.directory.entries.entry(actor, deed);
+        let action =
+            Change::CreateApplication { application: application.clone(), idempotency: None }.audit_action();
+        let audit = self.directory.entries.entry(actor, action);
         let accept = Accept {
             quota: self.quotas.of(application.org),
             creates: Some(Box::new(InlineApplication { application, audit })),

@@ -3,7 +3,7 @@
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, Quotas, SendError, Sent};
 use crate::intake::matching::{LOOKS_AT_ONCE, looks};
-use aldaba_store::{Content, Tenant, WhichApplication};
+use aldaba_store::{ApplicationRef, Content, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Intake {
     /// all: nothing was stored, unless it is [`SendError::Late`]. `patience`: how long a commit is waited for.
     pub(crate) async fn send_many(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: Vec<NewEvent>,
         patience: Option<Duration>,
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
@@ -83,7 +83,7 @@ impl Intake {
     /// is asked about it.
     pub(crate) async fn send_own(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: &[NewEvent],
     ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
         let mut many = Many::new(events, Quotas::default(), None);
@@ -96,7 +96,7 @@ impl Intake {
     /// all: nothing was stored, unless it is [`SendError::Late`].
     async fn settle(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         events: &[NewEvent],
         many: &mut Many,
     ) -> Result<(), SendError> {

@@ -24,7 +24,7 @@ use crate::configuration::DirectoryAccess;
 use crate::delivering::Contents;
 use crate::scheduling::Inbox;
 use crate::{Clock, Entropy, EventTypes};
-use aldaba_store::{Store, WhichApplication};
+use aldaba_store::{ApplicationRef, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Intake {
     /// `patience`: how long a commit is waited for.
     pub(crate) async fn send(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         event: NewEvent,
         patience: Option<Duration>,
     ) -> Result<Sent, SendError> {

@@ -3,13 +3,13 @@
 use super::accept::{can_wait, takes};
 use super::{Intake, MATCHINGS, NewEvent, SendError, Sent};
 use crate::configuration::Unfit;
-use aldaba_store::{Accept, Accepted, WhichApplication};
+use aldaba_store::{Accept, Accepted, ApplicationRef};
 use std::time::Duration;
 
 impl Intake {
     pub(super) async fn send_checked(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         event: &NewEvent,
         unfit: Option<Unfit>,
         patience: Option<Duration>,

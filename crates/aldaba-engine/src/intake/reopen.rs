@@ -3,7 +3,7 @@
 use super::{Intake, NewEvent, SendError};
 use crate::scheduling::{Event, Offer};
 use aldaba_delivery::{EndpointId, MessageId};
-use aldaba_store::{Done, Error, EventState, ReopenEvent, Waiting, WhichApplication};
+use aldaba_store::{ApplicationRef, Done, Error, EventState, PendingDelivery, ReopenEvent};
 use tokio::sync::oneshot;
 
 impl Intake {
@@ -11,7 +11,7 @@ impl Intake {
     /// was, and the sender without an answer.
     pub(crate) async fn reopen(
         &self,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         message: MessageId,
         event: &NewEvent,
     ) -> Result<bool, SendError> {
@@ -27,7 +27,7 @@ impl Intake {
         let wanting = wanting.iter().filter(|new| new.skipped.is_none()).map(|new| new.endpoint).collect();
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
-        let done = Done::new(move |result: Result<Vec<(EndpointId, Waiting)>, Error>| {
+        let done = Done::new(move |result: Result<Vec<(EndpointId, PendingDelivery)>, Error>| {
             // Lanes hear of it in the order of the commits.
             if let Ok(opened) = &result
                 && !opened.is_empty()

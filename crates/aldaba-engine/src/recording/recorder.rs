@@ -10,7 +10,9 @@ use aldaba_delivery::{
     AppId, AttemptId, Decision, Delivery, Ending, EndpointId, Health, MessageId, OrgId, Outcome, Reason,
     Timestamp, Transition,
 };
-use aldaba_store::{Done, Error, LastAttempt, NewAttempt, Notice, Record, Recorded, Store, Trigger, Waiting};
+use aldaba_store::{
+    Done, Error, LastAttempt, NewAttempt, Notice, PendingDelivery, Record, Recorded, Store, Trigger,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +29,7 @@ pub(crate) struct Judged {
     attempt: NewAttempt,
     conclusion: Decision,
     /// How the delivery waits from now on, if it does.
-    again: Option<Waiting>,
+    again: Option<PendingDelivery>,
 }
 
 /// How a request went, as the wire saw it.
@@ -94,7 +96,7 @@ impl Sent {
 pub(crate) struct Judgement {
     pub(crate) record: Record,
     /// How the waiting delivery looks afterwards, if it still waits.
-    pub(crate) again: Option<Waiting>,
+    pub(crate) again: Option<PendingDelivery>,
     /// Whether the receiver spoke, and after how long; `None` when the attempt says nothing about it.
     pub(crate) answered: Option<(bool, Duration)>,
     /// Lanes that waited for this attempt's probe.
@@ -144,7 +146,7 @@ impl Recorder {
     }
 
     /// Hands a record to the store; the lane hears when it is on disk.
-    pub(crate) fn submit(&self, record: Record, again: Option<Waiting>) {
+    pub(crate) fn submit(&self, record: Record, again: Option<PendingDelivery>) {
         let inbox = self.inbox.clone();
         let copy = record.clone();
         let news = (!record.notices.is_empty()).then(|| self.listeners.news.clone());
@@ -162,7 +164,7 @@ impl Recorder {
 /// A record whose fate is known.
 pub(crate) struct Written {
     pub(crate) record: Record,
-    pub(crate) again: Option<Waiting>,
+    pub(crate) again: Option<PendingDelivery>,
     pub(crate) result: Result<Recorded, Error>,
 }
 
@@ -267,11 +269,11 @@ pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Tim
     Record { health, ..without_attempt(start, transition, now) }
 }
 
-fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<Waiting> {
+fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<PendingDelivery> {
     match *transition {
         Transition::Settle(_) | Transition::Stop { .. } => None,
         Transition::Retry { due_at } => {
-            Some(Waiting { due_at, attempts: delivery.attempts, ..start.waiting })
+            Some(PendingDelivery { due_at, attempts: delivery.attempts, ..start.waiting })
         }
     }
 }

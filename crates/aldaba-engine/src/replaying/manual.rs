@@ -13,8 +13,8 @@ use crate::scheduling::{Event, Inbox};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AttemptId, Class, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
-    Attempt, AuditEntry, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, Message, NewAttempt, Record,
-    Recorded, Resent, Seq, Store, Trigger, Waiting,
+    Attempt, AuditEntry, DeliveryStatus, Done, Endpoint, Error, IdempotencyKey, ManualRecord, Message,
+    NewAttempt, PendingDelivery, Record, Recorded, Seq, Store, Trigger,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -51,7 +51,7 @@ pub enum ResendError {
 
 /// Whether a delivery may be attempted by hand.
 pub(crate) enum Claim {
-    Yes(Option<Waiting>),
+    Yes(Option<PendingDelivery>),
     InFlight,
     Paused,
 }
@@ -152,14 +152,14 @@ impl Resender {
         };
         let attempts = round.as_ref().map_or(0, |round| round.attempts);
         let now = self.clock.now();
-        let nobody = Waiting {
+        let nobody = PendingDelivery {
             seq: Seq(0),
             message,
             due_at: now,
             attempts,
             clock_start: now,
             replayed: false,
-            place: None,
+            sequence: None,
         };
         let start = Start {
             endpoint: endpoint.id,
@@ -184,7 +184,7 @@ impl Resender {
         &self,
         asked: &NewResend,
         mut start: Start,
-        claimed: Option<Waiting>,
+        claimed: Option<PendingDelivery>,
     ) -> Result<Made, ResendError> {
         let held = self.sender.load(&start).await?.ok_or(ResendError::NoPayload)?;
         // That took time, and what was changed meanwhile counts. In flight the delivery itself cannot
@@ -235,7 +235,7 @@ impl Resender {
         Target::new(endpoint, &self.policies, &self.profiles, &self.vault)
     }
 
-    async fn claim(&self, endpoint: &Endpoint, read: Option<Waiting>) -> Result<Claim, Error> {
+    async fn claim(&self, endpoint: &Endpoint, read: Option<PendingDelivery>) -> Result<Claim, Error> {
         let claim = self.inbox.ask(|answer| Event::Claim(endpoint.id, endpoint.app, read, answer));
         claim.await.ok_or(Error::Closed)
     }
@@ -245,7 +245,7 @@ impl Resender {
         &self,
         asked: &NewResend,
         start: &Start,
-        (waiting, transition): (Waiting, Transition),
+        (waiting, transition): (PendingDelivery, Transition),
         attempt: NewAttempt,
         at: Timestamp,
     ) -> Result<(), ResendError> {
@@ -285,8 +285,8 @@ impl Resender {
     ) -> Result<(), Error> {
         let (endpoint, message) = (start.endpoint, start.waiting.message);
         let (audit, idempotency) = (Some(asked.audit.clone()), self.key(asked, at));
-        let resent = Resent { endpoint, message, attempt, at, audit, idempotency };
-        until_room(|done| self.store.resent(resent.clone(), done)).await
+        let resent = ManualRecord { endpoint, message, attempt, at, audit, idempotency };
+        until_room(|done| self.store.record_manual(resent.clone(), done)).await
     }
 
     fn key(&self, asked: &NewResend, at: Timestamp) -> Option<IdempotencyKey> {
@@ -302,7 +302,7 @@ struct Made {
 }
 
 /// What its lane is told of a delivery that was claimed.
-fn landing(endpoint: EndpointId, claimed: Waiting, made: &Result<Made, ResendError>) -> Event {
+fn landing(endpoint: EndpointId, claimed: PendingDelivery, made: &Result<Made, ResendError>) -> Event {
     match made {
         Ok(Made { waits: true, .. }) => Event::PutBack(endpoint, claimed),
         // Without a result the store must say whether it waits at all: what was claimed may have been read
@@ -327,11 +327,11 @@ async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Err
 }
 
 /// Whether it still waits as it did. When its clock started a lane may know better than the store.
-fn is_same(now: Waiting, claimed: Waiting) -> bool {
+fn is_same(now: PendingDelivery, claimed: PendingDelivery) -> bool {
     (now.seq, now.attempts, now.due_at) == (claimed.seq, claimed.attempts, claimed.due_at)
 }
 
-fn waiting(round: &DeliveryStatus) -> Option<Waiting> {
+fn waiting(round: &DeliveryStatus) -> Option<PendingDelivery> {
     round.waiting()
 }
 
@@ -343,14 +343,14 @@ mod tests {
     fn a_claim_without_a_result_does_not_go_back_to_its_lane_as_it_was_read() {
         let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
         let message = MessageId::from_bytes([2; 20]);
-        let claimed = Waiting {
+        let claimed = PendingDelivery {
             seq: Seq(7),
             message,
             due_at: now,
             attempts: 1,
             clock_start: now,
             replayed: false,
-            place: Some(Seq(7)),
+            sequence: Some(Seq(7)),
         };
         let told = |made| landing(endpoint, claimed, &made);
         let ended = |event| match event {

@@ -15,8 +15,8 @@ use crate::scheduling::{Event, Inbox, Offer};
 use crate::{ChangeError, Clock, Entropy, Once};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
-    Actor, Change, Changed, Deed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter, ReplayKind,
-    ReplayState, ReplayStep, ReplayStepped, Store,
+    Actor, AuditAction, Change, Changed, Done, Endpoint, Error, IdempotencyKey, Replay, ReplayFilter,
+    ReplayKind, ReplayState, ReplayStep, ReplayStepped, Store,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,7 +127,7 @@ impl Replays {
                 replays.run(&begins);
             }
         };
-        match self.change(actor, change.deed(), change, begin).await? {
+        match self.change(actor, change.audit_action(), change, begin).await? {
             Changed::Done { .. } => Ok(replay),
             Changed::Repeated { resource } => {
                 let id = ReplayId::from_bytes(resource);
@@ -162,8 +162,8 @@ impl Replays {
     pub async fn cancel(&self, actor: &Actor, replay: &Replay) -> Result<bool, ChangeError> {
         let at = self.0.clock.now();
         let change = Change::CancelReplay { org: replay.org, replay: replay.id, at };
-        let deed = change.deed().of_app(replay.app).at_endpoint(replay.endpoint);
-        match self.change(actor, deed, change, |_| ()).await? {
+        let action = change.audit_action().of_app(replay.app).at_endpoint(replay.endpoint);
+        match self.change(actor, action, change, |_| ()).await? {
             Changed::Done { .. } => Ok(true),
             Changed::Stale => Ok(false),
             _ => Err(ChangeError::NotFound),
@@ -201,7 +201,7 @@ impl Replays {
     async fn change(
         &self,
         actor: &Actor,
-        deed: Deed,
+        action: AuditAction,
         change: Change,
         then: impl FnOnce(&Changed) + Send + 'static,
     ) -> Result<Changed, Error> {
@@ -212,7 +212,7 @@ impl Replays {
             }
             let _ = answer.send(result);
         });
-        let entry = self.0.entries.entry(actor, deed);
+        let entry = self.0.entries.entry(actor, action);
         self.0.store.change(change, Some(entry), done);
         answered.await.map_err(|_| Error::Closed)?
     }
@@ -278,7 +278,7 @@ impl Inner {
             {
                 let offer = |waiting| Offer { endpoint: replay.endpoint, waiting, content: None };
                 inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
-                if opened.iter().any(|waiting| waiting.place.is_none()) {
+                if opened.iter().any(|waiting| waiting.sequence.is_none()) {
                     inbox.send(Event::ForLater);
                 }
             }

@@ -6,7 +6,7 @@
 use crate::Engine;
 use crate::scheduling::task::{Dispatcher, Event};
 use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
-use aldaba_store::{AuditEntry, Done, Error, Record, Recorded, Waiting};
+use aldaba_store::{AuditEntry, Done, Error, PendingDelivery, Record, Recorded};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 pub struct Cancel {
     pub app: AppId,
     pub endpoint: EndpointId,
-    pub waiting: Waiting,
+    pub waiting: PendingDelivery,
 }
 
 /// What became of it.
@@ -101,7 +101,7 @@ impl Dispatcher {
 pub(crate) fn ended(
     app: AppId,
     endpoint: EndpointId,
-    waiting: &Waiting,
+    waiting: &PendingDelivery,
     reason: Reason,
     now: Timestamp,
 ) -> Record {

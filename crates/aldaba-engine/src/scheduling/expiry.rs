@@ -17,8 +17,8 @@ use aldaba_delivery::{
     AppId, Delivery, EndpointId, Ordering, OrgId, PendingAttempt, Reason, StopRule, Timestamp,
 };
 use aldaba_store::{
-    Done, DueQuery, Endpoint, Error, KeptEndpoint, Notice, Record, Recorded, Seq, StartedCursor, StartedPage,
-    StartedQuery, Store, Turn, Waiting,
+    Done, DueQuery, Endpoint, Error, KeptEndpoint, LanePosition, Notice, PendingDelivery, Record, Recorded,
+    Seq, StartedCursor, StartedPage, StartedQuery, Store,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) struct Expired {
     rule: StopRule,
     ordering: Ordering,
     /// Each with what the organization hears of it.
-    waiting: Vec<(Waiting, Option<Notice>)>,
+    waiting: Vec<(PendingDelivery, Option<Notice>)>,
 }
 
 #[derive(Clone)]
@@ -122,7 +122,7 @@ impl Expirer {
             return Ok(searched);
         };
         let mut after = rule.release_owed_until().map(|due_at| {
-            let turn = Turn { due_at, seq: Seq(i64::MAX) };
+            let turn = LanePosition { due_at, seq: Seq(i64::MAX) };
             StartedCursor::Untried(turn)
         });
         loop {
@@ -168,7 +168,7 @@ impl Expirer {
         search: SearchFor,
         endpoint: &Endpoint,
         rule: &StopRule,
-        waiting: Vec<Waiting>,
+        waiting: Vec<PendingDelivery>,
     ) -> Result<usize, Error> {
         if waiting.is_empty() {
             return Ok(0);
@@ -182,7 +182,11 @@ impl Expirer {
     }
 
     /// What the organization is told of each, if it wants to hear.
-    async fn notices(&self, endpoint: &Endpoint, waiting: &[Waiting]) -> Result<HashMap<Seq, Notice>, Error> {
+    async fn notices(
+        &self,
+        endpoint: &Endpoint,
+        waiting: &[PendingDelivery],
+    ) -> Result<HashMap<Seq, Notice>, Error> {
         if !self.listeners.wants(endpoint.org) {
             return Ok(HashMap::new());
         }
@@ -300,7 +304,7 @@ impl Dispatcher {
     }
 }
 
-pub(crate) fn wait(waiting: &Waiting) -> PendingAttempt {
-    let Waiting { due_at, attempts, clock_start, replayed, .. } = *waiting;
+pub(crate) fn wait(waiting: &PendingDelivery) -> PendingAttempt {
+    let PendingDelivery { due_at, attempts, clock_start, replayed, .. } = *waiting;
     PendingAttempt { delivery: Delivery { attempts, clock_start }, due_at, replayed }
 }

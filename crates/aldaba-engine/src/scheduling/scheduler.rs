@@ -21,7 +21,7 @@ use crate::scheduling::lane::{
 };
 use crate::scheduling::wait_reasons::{Outlook, Question};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Reason, Timestamp};
-use aldaba_store::{DueQuery, Record, Seq, Waiting};
+use aldaba_store::{DueQuery, PendingDelivery, Record, Seq};
 use app_throttle::AppThrottles;
 use origins::Origins;
 pub(crate) use shares::Owner;
@@ -323,7 +323,7 @@ impl Turns {
         }
     }
 
-    pub(crate) fn refilled(&mut self, endpoint: EndpointId, rows: &[Waiting], limit: usize) {
+    pub(crate) fn refilled(&mut self, endpoint: EndpointId, rows: &[PendingDelivery], limit: usize) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.backlog.refilled(rows, limit);
         }
@@ -392,7 +392,13 @@ impl Turns {
     }
 
     /// A delivery's change is on disk.
-    pub(crate) fn landed(&mut self, endpoint: EndpointId, seq: Seq, again: Option<Waiting>, now: Timestamp) {
+    pub(crate) fn landed(
+        &mut self,
+        endpoint: EndpointId,
+        seq: Seq,
+        again: Option<PendingDelivery>,
+        now: Timestamp,
+    ) {
         if let Some(app) = self.shares.give_back(seq) {
             self.unpark(app);
         }
@@ -416,9 +422,9 @@ impl Turns {
         &mut self,
         endpoint: EndpointId,
         app: AppId,
-        read: Waiting,
+        read: PendingDelivery,
         now: Timestamp,
-    ) -> Option<Waiting> {
+    ) -> Option<PendingDelivery> {
         if self.gone.contains(&app) && !self.lanes.contains_key(&endpoint) {
             // Nobody sends it meanwhile: it needs no lane.
             return Some(read);

@@ -4,7 +4,7 @@
 use crate::housekeeping::background::{self, Background};
 use crate::scheduling::task::{Event, Inbox};
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Error, LanesCursor, LanesQuery, Seq, Store, Turn};
+use aldaba_store::{Error, LanePosition, LanesCursor, LanesQuery, Seq, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn walk(
     from: Option<Timestamp>,
     until: Timestamp,
 ) -> Result<(), Error> {
-    let mut after = from.map(|due_at| LanesCursor(Turn { due_at, seq: Seq(i64::MAX) }));
+    let mut after = from.map(|due_at| LanesCursor(LanePosition { due_at, seq: Seq(i64::MAX) }));
     loop {
         let page = store.lanes(LanesQuery { after, until, limit: PAGE }).await?;
         if !page.lanes.is_empty() {

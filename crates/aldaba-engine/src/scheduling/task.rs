@@ -17,7 +17,8 @@ use crate::scheduling::wait_reasons::{Outlook, Question};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AppId, EndpointId, GateKey, OrgId, Reason, Timestamp};
 use aldaba_store::{
-    AuditEntry, DueQuery, Error, FoundLane, LaneTarget, Placed, Read, Record, Recorded, Seq, Store, Waiting,
+    AuditEntry, DueQuery, Error, FoundLane, LaneTarget, PendingDelivery, Read, Record, Recorded, Seq,
+    Sequenced, Store,
 };
 use bytes::Bytes;
 use std::fmt;
@@ -37,7 +38,7 @@ const NEWS: usize = 512;
 /// A new delivery, on disk.
 pub(crate) struct Offer {
     pub(crate) endpoint: EndpointId,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: PendingDelivery,
     pub(crate) content: Option<Arc<HeldContent>>,
 }
 
@@ -47,18 +48,18 @@ pub(crate) enum Event {
     /// Deliveries of ordered endpoints are on disk that take their places later.
     ForLater,
     /// They have taken their places.
-    Placed(Vec<Placed>),
+    Sequenced(Vec<Sequenced>),
     /// Endpoints of lanes have been read: those asked for, and those there are.
     Opened(Vec<EndpointId>, Vec<LaneTarget>),
-    Refilled(DueQuery, Vec<Waiting>),
+    Refilled(DueQuery, Vec<PendingDelivery>),
     Ended(Box<Ended>),
     /// An attempt that had to wait for its payload asks whether it may still start.
     MayStart(Box<Start>, oneshot::Sender<MayStart>),
     Recorded(Box<Written>),
     /// A delivery is to be attempted by hand; with how it waits, if it does.
-    Claim(EndpointId, AppId, Option<Waiting>, oneshot::Sender<Claim>),
+    Claim(EndpointId, AppId, Option<PendingDelivery>, oneshot::Sender<Claim>),
     /// What was claimed waits again, as it did.
-    PutBack(EndpointId, Waiting),
+    PutBack(EndpointId, PendingDelivery),
     /// Endpoints of an application were deleted.
     Removed(AppId, Vec<EndpointId>),
     /// An application was deleted, with all its endpoints.
@@ -160,7 +161,7 @@ pub(crate) struct Dispatcher {
     pub(crate) news: mpsc::UnboundedReceiver<Event>,
     pub(crate) sweep: Sweep,
     /// Records that the store had no room for.
-    pub(crate) unwritten: Vec<(Record, Option<Waiting>)>,
+    pub(crate) unwritten: Vec<(Record, Option<PendingDelivery>)>,
     /// Nothing more is started, for good.
     pub(crate) halting: bool,
     pub(crate) stopping: Option<oneshot::Sender<()>>,
@@ -246,8 +247,8 @@ impl Dispatcher {
                 }
             }
             Event::ForLater => self.for_later.notify_one(),
-            Event::Placed(placed) => {
-                for Placed { endpoint, app, waiting } in placed {
+            Event::Sequenced(placed) => {
+                for Sequenced { endpoint, app, waiting } in placed {
                     self.turns.offer(endpoint, app, Entry { waiting, content: None }, now);
                 }
             }
@@ -325,7 +326,13 @@ impl Dispatcher {
         }
     }
 
-    fn claim(&mut self, endpoint: EndpointId, app: AppId, read: Option<Waiting>, now: Timestamp) -> Claim {
+    fn claim(
+        &mut self,
+        endpoint: EndpointId,
+        app: AppId,
+        read: Option<PendingDelivery>,
+        now: Timestamp,
+    ) -> Claim {
         let Some(read) = read.filter(|_| !self.turns.halted) else {
             return if self.turns.halted { Claim::Paused } else { Claim::Yes(None) };
         };
@@ -432,7 +439,7 @@ impl Dispatcher {
 
     /// The store cannot hold what came back: the result is recorded without it. What is refused even then stays in flight until
     /// the next start, and the lane goes on with the others.
-    fn record_without_texts(&mut self, mut record: Record, again: Option<Waiting>, why: &str) {
+    fn record_without_texts(&mut self, mut record: Record, again: Option<PendingDelivery>, why: &str) {
         const NOT_STORED: &str = "What came back could not be stored";
         let (endpoint, message) = (record.endpoint, record.message);
         match &mut record.attempt {

@@ -3,8 +3,7 @@
 use super::scene::made;
 use super::{Scene, at};
 use crate::{
-    Application, Change, Changed, Endpoint, IdempotencyKey, Order, Page, RequestDigest, Store,
-    WhichApplication,
+    Application, ApplicationRef, Change, Changed, Endpoint, IdempotencyKey, Order, Page, RequestDigest, Store,
 };
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ pub async fn another_organization_finds_nothing(store: Arc<dyn Store>) {
     scene.create_application(&application).await;
     let other = scene.id();
     for key in [application.id.to_string(), "sol".into()] {
-        let which = WhichApplication { org: other, key };
+        let which = ApplicationRef { org: other, key };
         assert_eq!(scene.store.application(which.clone()).await.unwrap(), None);
         assert!(scene.store.tenant(which).await.unwrap().is_none());
     }

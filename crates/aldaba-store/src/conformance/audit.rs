@@ -5,8 +5,8 @@ use super::retention::remove_all;
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Actor, ActorFilter, ActorKind, Application, AuditEntry, AuditPage, AuditQuery, Change, Changed, Deed,
-    FieldChange, Order, Page, Record, Resent, Stale, Store, Who,
+    Actor, ActorFilter, ActorIdentity, ActorKind, Application, AuditAction, AuditEntry, AuditPage,
+    AuditQuery, Change, Changed, FieldChange, ManualRecord, Order, Page, Record, Stale, Store,
 };
 use aldaba_delivery::{AppId, AuditId, EndpointId, Reason, Timestamp};
 use serde_json::json;
@@ -47,22 +47,22 @@ pub async fn a_change_and_its_row_are_made_together(store: Arc<dyn Store>) {
     let application = scene.new_application();
     let create = |idempotency| Change::CreateApplication { application: application.clone(), idempotency };
     let key = Some(scene.key());
-    let first = scene.audit(create(key).deed());
+    let first = scene.audit(create(key).audit_action());
     assert_eq!(scene.change_by(create(key), Some(first.clone())).await, made());
-    assert_eq!(first.deed.resource, application.id.to_string());
+    assert_eq!(first.action.resource, application.id.to_string());
     // Neither a repeat nor a refusal is a change.
-    let repeat = scene.change_by(create(key), Some(scene.audit(create(key).deed()))).await;
+    let repeat = scene.change_by(create(key), Some(scene.audit(create(key).audit_action()))).await;
     assert_eq!(repeat, Changed::Repeated { resource: *application.id.as_bytes() });
     let gone =
         Change::DeleteEndpoint { app: application.id, endpoint: scene.id(), at: at(1), notices: Vec::new() };
-    let entry = scene.audit(gone.deed());
+    let entry = scene.audit(gone.audit_action());
     assert_eq!(scene.change_by(gone, Some(entry)).await, Changed::NotFound);
     let app = application.id;
     let endpoint = scene.new_endpoint(app);
     scene.create_endpoint(&endpoint).await;
     let resume =
         Change::ResumeEndpoint { app, endpoint: endpoint.id, at: at(2), recovery: None, notices: Vec::new() };
-    let entry = scene.audit(resume.deed());
+    let entry = scene.audit(resume.audit_action());
     assert_eq!(scene.change_by(resume, Some(entry)).await, Changed::Unchanged);
     // A change that nobody has asked for has no row.
     assert_eq!(log(&scene).await, [first.with_values_of(&create(None), None)]);
@@ -72,13 +72,13 @@ pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Stor
     let scene = Scene::new(store);
     let (app, endpoint): (AppId, EndpointId) = (scene.with_endpoints(0).await.application.id, scene.id());
     let actors = [
-        Who::Key { id: scene.id(), prefix: "abcd1234".into(), name: "la llave ñ".into() },
-        Who::OrganizationToken { name: Some("la ficha ñ".into()) },
-        Who::OrganizationToken { name: None },
-        Who::PortalToken { app, session: Some("user_1".into()) },
-        Who::PortalToken { app, session: None },
-        Who::CommandLine,
-        Who::Program,
+        ActorIdentity::Key { id: scene.id(), prefix: "abcd1234".into(), name: "la llave ñ".into() },
+        ActorIdentity::OrganizationToken { name: Some("la ficha ñ".into()) },
+        ActorIdentity::OrganizationToken { name: None },
+        ActorIdentity::PortalToken { app, session: Some("user_1".into()) },
+        ActorIdentity::PortalToken { app, session: None },
+        ActorIdentity::CommandLine,
+        ActorIdentity::Program,
     ];
     let mut entries = Vec::new();
     for who in actors {
@@ -86,10 +86,12 @@ pub async fn every_actor_and_deed_comes_back_as_it_was_given(store: Arc<dyn Stor
             FieldChange { field: "url".into(), before: json!("ñ"), after: json!(null), cut: true },
             FieldChange { field: "eventTypes".into(), before: json!([]), after: json!(["a"]), cut: false },
         ];
-        let deed =
-            Deed::new("endpoint.update", &endpoint).of_app(app).at_endpoint(endpoint).with_changes(changes);
-        let actor = Actor { org: scene.org, who };
-        let entry = AuditEntry { id: scene.id(), actor, deed, count: 3 };
+        let action = AuditAction::new("endpoint.update", &endpoint)
+            .of_app(app)
+            .at_endpoint(endpoint)
+            .with_changes(changes);
+        let actor = Actor { org: scene.org, identity: who };
+        let entry = AuditEntry { id: scene.id(), actor, action, count: 3 };
         let change = Change::GrantPortalAccess { app };
         assert_eq!(scene.change_by(change, Some(Arc::new(entry.clone()))).await, made());
         entries.push(entry);
@@ -111,16 +113,16 @@ pub async fn discarded_deliveries_are_counted_in_one_row(store: Arc<dyn Store>) 
     let discard = async |deliveries: Vec<_>, entry: &Arc<AuditEntry>| {
         ask(|done| scene.store.discard(app, deliveries, Some(entry.clone()), done)).await.unwrap()
     };
-    let entry = scene.audit(Deed::new("delivery.discard", "").of_app(app));
+    let entry = scene.audit(AuditAction::new("delivery.discard", "").of_app(app));
     assert_eq!(discard(dead[..2].to_vec(), &entry).await, 2);
-    assert_eq!(discard(dead[..2].to_vec(), &scene.audit(Deed::new("delivery.discard", ""))).await, 0);
+    assert_eq!(discard(dead[..2].to_vec(), &scene.audit(AuditAction::new("delivery.discard", ""))).await, 0);
     assert_eq!(log(&scene).await, [AuditEntry { count: 2, ..(*entry).clone() }]);
 }
 
 pub async fn records_that_share_an_entry_leave_one_row(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
-    let cancel = scene.audit(Deed::new("delivery.cancel", "").of_app(tenant.application.id));
+    let cancel = scene.audit(AuditAction::new("delivery.cancel", "").of_app(tenant.application.id));
     let mut records = Vec::new();
     for _ in 0..3 {
         let event = scene.event(&tenant);
@@ -130,20 +132,27 @@ pub async fn records_that_share_an_entry_leave_one_row(store: Arc<dyn Store>) {
     // It is not what the record was made for.
     records[1].attempts_before = 7;
     scene.record(records).await;
-    let fenced = scene.audit(Deed::new("delivery.cancel", ""));
+    let fenced = scene.audit(AuditAction::new("delivery.cancel", ""));
     let event = scene.event(&tenant);
     let seq = scene.accepted(&event).await;
     let record = Record { attempts_before: 7, ..scene.delivered(&event, seq) };
     scene.record(vec![Record { audit: Some(fenced), ..record }]).await;
     // An attempt by hand.
-    let resend = scene.audit(Deed::new("message.resend", &event.message.id));
+    let resend = scene.audit(AuditAction::new("message.resend", &event.message.id));
     let (endpoint, message, attempt) = (event.deliveries[0].endpoint, event.message.id, scene.attempt());
-    let resent =
-        Resent { endpoint, message, attempt, at: at(9), audit: Some(resend.clone()), idempotency: None };
-    ask(|done| scene.store.resent(resent.clone(), done)).await.unwrap();
-    let elsewhere = scene.audit(Deed::new("message.resend", &event.message.id));
-    let nowhere = Resent { endpoint: scene.id(), audit: Some(elsewhere), attempt: scene.attempt(), ..resent };
-    ask(|done| scene.store.resent(nowhere, done)).await.unwrap();
+    let resent = ManualRecord {
+        endpoint,
+        message,
+        attempt,
+        at: at(9),
+        audit: Some(resend.clone()),
+        idempotency: None,
+    };
+    ask(|done| scene.store.record_manual(resent.clone(), done)).await.unwrap();
+    let elsewhere = scene.audit(AuditAction::new("message.resend", &event.message.id));
+    let nowhere =
+        ManualRecord { endpoint: scene.id(), audit: Some(elsewhere), attempt: scene.attempt(), ..resent };
+    ask(|done| scene.store.record_manual(nowhere, done)).await.unwrap();
     let cancelled = AuditEntry { count: 2, ..(*cancel).clone() };
     assert_eq!(log(&scene).await, [cancelled, (*resend).clone()]);
 }
@@ -155,14 +164,14 @@ async fn ten(scene: &Scene) -> (Vec<AuditId>, [AppId; 2]) {
     for number in 0..10 {
         let app = apps[number % 2];
         let who = match number % 3 {
-            0 => Who::CommandLine,
-            1 => Who::PortalToken { app: apps[0], session: None },
-            _ => Who::OrganizationToken { name: None },
+            0 => ActorIdentity::CommandLine,
+            1 => ActorIdentity::PortalToken { app: apps[0], session: None },
+            _ => ActorIdentity::OrganizationToken { name: None },
         };
         let action = if number < 5 { "a.one" } else { "a.two" };
-        let actor = Actor { org: scene.org, who };
+        let actor = Actor { org: scene.org, identity: who };
         let id = scene.id_at(at(number as i64));
-        let entry = AuditEntry { id, actor, deed: Deed::new(action, &number).of_app(app), count: 1 };
+        let entry = AuditEntry { id, actor, action: AuditAction::new(action, &number).of_app(app), count: 1 };
         scene.change_by(Change::GrantPortalAccess { app }, Some(Arc::new(entry))).await;
         ids.push(id);
     }
@@ -197,20 +206,20 @@ pub async fn the_log_is_filtered_by_what_was_changed(store: Arc<dyn Store>) {
     let (app, endpoints) =
         (tenant.application.id, [&tenant.endpoints[0], &tenant.endpoints[1]].map(|one| one.id));
     let of_endpoint = |action, number: usize| {
-        Deed::new(action, &endpoints[number]).of_app(app).at_endpoint(endpoints[number])
+        AuditAction::new(action, &endpoints[number]).of_app(app).at_endpoint(endpoints[number])
     };
-    let deeds = [
+    let actions = [
         of_endpoint("endpoint.create", 0),
         of_endpoint("endpoint.create", 1),
         of_endpoint("endpoint.update", 0).with_fields(&["url"]),
         of_endpoint("endpoint.headers.update", 0).with_fields(&["headers.x-a"]),
-        Deed::new("message.resend", "msg").of_app(app).at_endpoint(endpoints[0]),
-        Deed::new("policy.update", "url").with_fields(&["schedule"]),
+        AuditAction::new("message.resend", "msg").of_app(app).at_endpoint(endpoints[0]),
+        AuditAction::new("policy.update", "url").with_fields(&["schedule"]),
     ];
     let mut all = Vec::new();
-    for (number, deed) in deeds.into_iter().enumerate() {
+    for (number, action) in actions.into_iter().enumerate() {
         let id = scene.id_at(at(number as i64));
-        let entry = AuditEntry { id, actor: Actor::program(scene.org), deed, count: 1 };
+        let entry = AuditEntry { id, actor: Actor::program(scene.org), action, count: 1 };
         scene.change_by(Change::GrantPortalAccess { app }, Some(Arc::new(entry))).await;
         all.push(id);
     }
@@ -260,7 +269,7 @@ pub async fn an_entry_has_the_values_that_its_change_has_found_and_left(store: A
     let scene = Scene::new(store);
     let application = scene.new_application();
     let make = Change::CreateApplication { application: application.clone(), idempotency: None };
-    scene.change_by(make.clone(), Some(scene.audit(make.deed()))).await;
+    scene.change_by(make.clone(), Some(scene.audit(make.audit_action()))).await;
     let renamed = |name: &str, millis: i64| {
         let updated_at = Timestamp::from_millis(application.updated_at.millis() + millis);
         Application { name: name.into(), updated_at, ..application.clone() }
@@ -268,36 +277,37 @@ pub async fn an_entry_has_the_values_that_its_change_has_found_and_left(store: A
     let update = |now: &Application, was| Change::UpdateApplication { application: now.clone(), was };
     let (second, third) = (renamed("second", 1), renamed("third", 2));
     let change = update(&second, application.updated_at);
-    assert_eq!(scene.change_by(change.clone(), Some(scene.audit(change.deed()))).await, made());
+    assert_eq!(scene.change_by(change.clone(), Some(scene.audit(change.audit_action()))).await, made());
     // It has read what is no longer there: it changes nothing, and says nothing.
     let late = update(&third, application.updated_at);
-    assert_eq!(scene.change_by(late.clone(), Some(scene.audit(late.deed()))).await, Changed::Stale);
+    assert_eq!(scene.change_by(late.clone(), Some(scene.audit(late.audit_action()))).await, Changed::Stale);
     let delete = Change::DeleteApplication { app: application.id, at: at(9) };
-    assert_eq!(scene.change_by(delete.clone(), Some(scene.audit(delete.deed()))).await, made());
+    assert_eq!(scene.change_by(delete.clone(), Some(scene.audit(delete.audit_action()))).await, made());
     // Nobody reads before it whom it takes the place of.
     let policy = |attempts| Change::ReplacePolicy { policy: policies::own(&scene, "mine", attempts) };
     let own = Change::CreatePolicy { policy: policies::own(&scene, "mine", 3) };
-    scene.change_by(own.clone(), Some(scene.audit(own.deed()))).await;
+    scene.change_by(own.clone(), Some(scene.audit(own.audit_action()))).await;
     for attempts in [4, 5] {
-        scene.change_by(policy(attempts), Some(scene.audit(policy(attempts).deed()))).await;
+        scene.change_by(policy(attempts), Some(scene.audit(policy(attempts).audit_action()))).await;
     }
     let delete = Change::DeletePolicy { org: scene.org, name: "mine".into() };
-    scene.change_by(delete.clone(), Some(scene.audit(delete.deed()))).await;
+    scene.change_by(delete.clone(), Some(scene.audit(delete.audit_action()))).await;
 
     let log = log(&scene).await;
-    let actions: Vec<_> = log.iter().map(|entry| &*entry.deed.action).collect();
+    let actions: Vec<_> = log.iter().map(|entry| &*entry.action.name).collect();
     let [create, update, delete] = ["application.create", "application.update", "application.delete"];
     let policies = ["policy.create", "policy.update", "policy.update", "policy.delete"];
     assert_eq!(actions, [&[create, update, delete][..], &policies].concat());
     let value = |number: usize, field: &str| {
-        let change = log[number].deed.changes.iter().find(|change| change.field == field).expect("the field");
-        assert!(log[number].deed.fields.iter().any(|name| name == field));
+        let change =
+            log[number].action.changes.iter().find(|change| change.field == field).expect("the field");
+        assert!(log[number].action.fields.iter().any(|name| name == field));
         (change.before.clone(), change.after.clone())
     };
     let name = serde_json::Value::from(application.name.clone());
     assert_eq!(value(0, "name"), (serde_json::Value::Null, name.clone()));
     assert_eq!(value(1, "name"), (name, "second".into()));
-    assert_eq!(log[1].deed.changes.len(), 1, "only what is another: {:?}", log[1].deed);
+    assert_eq!(log[1].action.changes.len(), 1, "only what is another: {:?}", log[1].action);
     assert_eq!(value(2, "name"), ("second".into(), serde_json::Value::Null));
     for (number, attempts) in [(4, [3, 4]), (5, [4, 5])] {
         let (before, after) = value(number, "limit");

@@ -4,8 +4,8 @@ use super::replays::one_of_each;
 use super::scene::ask;
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, DeliveryState, IdempotencyKey, NewAttempt, Order, Page, Record,
-    Resent, Store, Trigger,
+    Accept, AttemptScope, AttemptsQuery, DeliveryState, IdempotencyKey, ManualRecord, NewAttempt, Order,
+    Page, Record, Store, Trigger,
 };
 use aldaba_delivery::Reason;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(st
     for success in [false, true] {
         for (accept, _) in [&delivered, &dead, &missing] {
             let attempt = NewAttempt { trigger: Trigger::Manual, success, ..scene.attempt() };
-            let resent = Resent {
+            let resent = ManualRecord {
                 endpoint,
                 message: accept.message.id,
                 attempt: attempt.clone(),
@@ -26,7 +26,7 @@ pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(st
                 audit: None,
                 idempotency: None,
             };
-            ask(|done| scene.store.resent(resent, done)).await.unwrap();
+            ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
             let scope = AttemptScope::Message(accept.message.id);
             let page = Page { after: None, limit: 1 };
             let query = AttemptsQuery::all(scope, page, Order::Descending);
@@ -91,8 +91,8 @@ pub async fn the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all(store: 
     for (endpoint, digest, kept) in [(endpoint, 3, true), (scene.id(), 4, false)] {
         let (attempt, idempotency) = (by_hand(), used(digest));
         let id = attempt.id;
-        let resent = Resent { endpoint, message, attempt, at: at(9), audit: None, idempotency };
-        ask(|done| scene.store.resent(resent, done)).await.unwrap();
+        let resent = ManualRecord { endpoint, message, attempt, at: at(9), audit: None, idempotency };
+        ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
         assert_eq!(attempt_of(app, digest).await.unwrap(), kept.then_some(id));
     }
 }

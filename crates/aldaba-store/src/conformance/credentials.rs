@@ -3,7 +3,7 @@
 use super::retention::remove_all;
 use super::scene::made;
 use super::{Scene, at};
-use crate::{ApiKey, Change, Changed, PortalCut, RevokedToken, Scope, Stale, Store};
+use crate::{ApiKey, Change, Changed, KeyScope, PortalExpiry, RevokedToken, Stale, Store};
 use aldaba_delivery::{AppId, OrgId};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn key(scene: &Scene, prefix: &str, app: Option<AppId>) -> ApiKey {
         name: "la llave ñ".into(),
         prefix: prefix.into(),
         digest,
-        scope: Scope::Send,
+        scope: KeyScope::Send,
         created_at: at(1),
         expires_at: None,
         last_used_at: None,
@@ -36,7 +36,7 @@ pub async fn a_key_comes_back_as_it_was_given(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let app = scene.with_endpoints(0).await.application.id;
     let mut all = vec![key(&scene, "a", None), key(&scene, "b", Some(app)), key(&scene, "c", None)];
-    for (key, scope) in all.iter_mut().zip(Scope::ALL) {
+    for (key, scope) in all.iter_mut().zip(KeyScope::ALL) {
         key.scope = scope;
     }
     all[1].expires_at = Some(at(100));
@@ -74,10 +74,10 @@ pub async fn a_key_for_an_application_needs_it(store: Arc<dyn Store>) {
 pub async fn an_organization_has_so_many_keys_and_no_more(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let numbered = |number: usize| key(&scene, &format!("k{number}"), None);
-    for number in 0..ApiKey::MOST {
+    for number in 0..ApiKey::MAX_PER_ORGANIZATION {
         assert_eq!(create(&scene, &numbered(number)).await, made());
     }
-    let one_more = numbered(ApiKey::MOST);
+    let one_more = numbered(ApiKey::MAX_PER_ORGANIZATION);
     assert_eq!(create(&scene, &one_more).await, Changed::TooMany);
     let of_another = ApiKey { org: scene.id(), ..key(&scene, "other", None) };
     assert_eq!(create(&scene, &of_another).await, made(), "that is no concern of others");
@@ -150,17 +150,17 @@ pub async fn a_revoked_token_is_kept_until_it_would_have_ended(store: Arc<dyn St
 pub async fn a_cut_of_portal_tokens_takes_the_place_of_those_it_covers(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let app = scene.with_endpoints(0).await.application.id;
-    let cut = |session: &str, before, ends| PortalCut {
+    let cut = |session: &str, before, ends| PortalExpiry {
         app,
         session: Some(session.to_owned()).filter(|session| !session.is_empty()),
         issued_before: at(before),
         ends_at: at(ends),
         expires_at: (!session.is_empty()).then(|| at(before + 1000)),
     };
-    let end = async |cuts: Vec<PortalCut>, now| {
+    let end = async |cuts: Vec<PortalExpiry>, now| {
         scene.change(Change::EndPortalTokens { app, cuts, at: at(now) }).await
     };
-    let all = async || scene.store.portal_cuts().await.unwrap();
+    let all = async || scene.store.portal_expiries().await.unwrap();
     assert_eq!(end(vec![cut("", 10, 10), cut("ana", 12, 500)], 10).await, made());
     // Later ones are cut off too, but not yet; those of before have ended, and stay so.
     assert_eq!(end(vec![cut("", 20, 90)], 20).await, made());

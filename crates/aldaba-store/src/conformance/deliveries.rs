@@ -4,14 +4,15 @@ use super::scene::ask;
 use super::{Scene, at};
 use crate::{
     Accept, AttemptScope, AttemptsQuery, Change, DeliveriesQuery, DeliveryFilter, DeliveryList,
-    DeliveryState, DeliveryView, NewAttempt, Order, Page, Phase, Place, Record, Seq, Store, Tenant,
+    DeliveryPosition, DeliveryState, DeliveryView, NewAttempt, Order, Page, Phase, Record, Seq, Store,
+    Tenant,
 };
 use aldaba_delivery::{AppId, Ending, Reason, Timestamp, Transition};
 use std::sync::Arc;
 
 /// All pages of a list, each of two.
 async fn walk(scene: &Scene, list: DeliveryList, filter: DeliveryFilter, order: Order) -> Vec<Seq> {
-    let (mut from, mut seen) = (None::<Place>, Vec::new());
+    let (mut from, mut seen) = (None::<DeliveryPosition>, Vec::new());
     loop {
         let filter = filter.clone();
         let query = DeliveriesQuery { list, filter, from, order, limit: 2, walk: 1000 };

@@ -5,8 +5,9 @@ use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
     Accept, Accepted, Change, Changed, Content, Cut, DeliveriesQuery, DeliveryFilter, DeliveryList,
-    DeliveryState, Dispatch, DispatchState, Dispatched, DispatchesQuery, Endpoint, NewAttempt, NewDelivery,
-    Order, Page, Part, Phase, ReplayStep, Resent, Seq, Settled, Stale, Store, Tenant, Trigger, Within,
+    DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery, Endpoint, ListRange, ManualRecord,
+    NewAttempt, NewDelivery, Order, Page, Phase, ReplayStep, Seq, Settled, Stale, Store, Tenant, TimeRange,
+    Trigger,
 };
 use aldaba_delivery::{AppId, MessageId, Reason};
 use bytes::Bytes;
@@ -33,8 +34,8 @@ fn as_job(mut accept: Accept, job: &str) -> Accept {
     accept
 }
 
-fn query(app: AppId, how: Dispatched, order: Order) -> DispatchesQuery {
-    let part = Part::page(Page { after: None, limit: 100 }, order);
+fn query(app: AppId, how: DispatchKind, order: Order) -> DispatchesQuery {
+    let part = ListRange::page(Page { after: None, limit: 100 }, order);
     DispatchesQuery { app, how, job: None, state: None, part, bytes: usize::MAX }
 }
 
@@ -127,7 +128,7 @@ pub async fn what_was_dispatched_is_found_by_its_state(store: Arc<dyn Store>) {
     let last = crate::Record { attempts_before: 1, ..scene.dead(&dead, seqs[2], Reason::Exhausted) };
     scene.record(vec![last]).await;
     for order in [Order::Ascending, Order::Descending] {
-        let all = query(app, Dispatched::ByAddress, order);
+        let all = query(app, DispatchKind::ByAddress, order);
         let everything = found(&scene, all.clone()).await;
         assert_eq!(ids(&everything), sorted(&[&pending, &delivered, &dead], order));
         for (state, accept) in [
@@ -142,7 +143,7 @@ pub async fn what_was_dispatched_is_found_by_its_state(store: Arc<dyn Store>) {
         let mut paged = Vec::new();
         let mut after = None;
         loop {
-            let part = Part::page(Page { after, limit: 2 }, order);
+            let part = ListRange::page(Page { after, limit: 2 }, order);
             let page = found(&scene, DispatchesQuery { part, ..all.clone() }).await;
             let Some(last) = page.last() else { break };
             after = Some(last.message.id);
@@ -177,7 +178,7 @@ pub async fn a_job_is_found_by_its_id_with_the_newest_first(store: Arc<dyn Store
     let stranger = an_address(&scene, other.application.id);
     scene.accepted(&as_job(dispatch_to(&scene, &other, &stranger), "job 1")).await;
     scene.record(vec![scene.delivered(&first, seqs[0])]).await;
-    let all = query(app, Dispatched::AsJob, Order::Descending);
+    let all = query(app, DispatchKind::AsJob, Order::Descending);
     let of = |name: &str| DispatchesQuery { job: Some(name.into()), ..all.clone() };
     assert_eq!(ids(&found(&scene, of("job 1")).await), sorted(&[&first, &second], Order::Descending));
     let delivered = DispatchesQuery { state: Some(DispatchState::Delivered), ..of("job 1") };
@@ -185,7 +186,7 @@ pub async fn a_job_is_found_by_its_id_with_the_newest_first(store: Arc<dyn Store
     assert_eq!(found(&scene, of("job")).await, []);
     let everything = sorted(&[&first, &second, &neighbour], Order::Descending);
     assert_eq!(ids(&found(&scene, all.clone()).await), everything);
-    assert_eq!(found(&scene, query(app, Dispatched::ByAddress, Order::Descending)).await, []);
+    assert_eq!(found(&scene, query(app, DispatchKind::ByAddress, Order::Descending)).await, []);
 }
 
 pub async fn what_is_dispatched_again_stays_a_dispatch(store: Arc<dyn Store>) {
@@ -210,7 +211,7 @@ pub async fn what_is_dispatched_again_stays_a_dispatch(store: Arc<dyn Store>) {
         opened.iter().map(|waiting| waiting.message).collect::<Vec<_>>(),
         sorted(&[&plain, &job], Order::Ascending)
     );
-    for (how, accept) in [(Dispatched::ByAddress, &plain), (Dispatched::AsJob, &job)] {
+    for (how, accept) in [(DispatchKind::ByAddress, &plain), (DispatchKind::AsJob, &job)] {
         let pending =
             DispatchesQuery { state: Some(DispatchState::Pending), ..query(app, how, Order::Ascending) };
         assert_eq!(ids(&found(&scene, pending).await), [accept.message.id]);
@@ -234,8 +235,8 @@ pub async fn what_is_sent_elsewhere_by_hand_changes_no_record(store: Arc<dyn Sto
     // Somebody sends all of it to the other address, and the dispatches to the endpoint; then all of it once more.
     let by_hand = async |message: MessageId, endpoint| {
         let (attempt, audit) = (NewAttempt { trigger: Trigger::Manual, ..scene.attempt() }, None);
-        let resent = Resent { endpoint, message, attempt, at: at(10), audit, idempotency: None };
-        ask(|done| scene.store.resent(resent, done)).await.unwrap();
+        let resent = ManualRecord { endpoint, message, attempt, at: at(10), audit, idempotency: None };
+        ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     };
     let endpoint = tenant.endpoints[0].id;
     for (message, to) in [
@@ -247,7 +248,7 @@ pub async fn what_is_sent_elsewhere_by_hand_changes_no_record(store: Arc<dyn Sto
         by_hand(message, to).await;
     }
     let records = async || {
-        let all = found(&scene, query(app, Dispatched::ByAddress, Order::Ascending)).await;
+        let all = found(&scene, query(app, DispatchKind::ByAddress, Order::Ascending)).await;
         let told = |found: &Dispatch| {
             (found.message.id, found.delivery.status.endpoint, found.delivery.status.state)
         };
@@ -293,9 +294,9 @@ pub async fn a_list_says_that_it_goes_on_where_it_had_to_pass_over_many(store: A
     for order in [Order::Ascending, Order::Descending] {
         let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
         loop {
-            let within = Within { before: Some(at(50)), ..Within::default() };
-            let part = Part { within, walk: 1000, ..Part::page(Page { after, limit: 1 }, order) };
-            let query = DispatchesQuery { part, ..query(app, Dispatched::ByAddress, order) };
+            let within = TimeRange { before: Some(at(50)), ..TimeRange::default() };
+            let part = ListRange { within, walk: 1000, ..ListRange::page(Page { after, limit: 1 }, order) };
+            let query = DispatchesQuery { part, ..query(app, DispatchKind::ByAddress, order) };
             let page = scene.store.dispatches(query).await.unwrap();
             all.extend(ids(&page.items));
             pages += 1;
@@ -366,7 +367,8 @@ pub async fn an_address_goes_when_nothing_refers_to_it(store: Arc<dyn Store>) {
     assert_eq!(unused().await, [Stale::Endpoint(address.id)]);
     super::retention::remove_all(&scene, unused().await, at(60)).await;
     assert!(scene.store.lane_endpoints(vec![address.id]).await.unwrap().is_empty());
-    let of_job = DispatchesQuery { job: Some("j".into()), ..query(app, Dispatched::AsJob, Order::Ascending) };
+    let of_job =
+        DispatchesQuery { job: Some("j".into()), ..query(app, DispatchKind::AsJob, Order::Ascending) };
     assert_eq!(found(&scene, of_job).await, []);
     // It is made again for the next one.
     scene.accepted(&dispatch_to(&scene, &tenant, &address)).await;
@@ -386,7 +388,7 @@ pub async fn expunging_takes_the_headers_too(store: Arc<dyn Store>) {
     assert_eq!(read().await.content, *accept.message.content);
     // They count for the bytes of a page.
     scene.accepted(&dispatch_to(&scene, &tenant, &an_address(&scene, app))).await;
-    let all = query(app, Dispatched::ByAddress, Order::Ascending);
+    let all = query(app, DispatchKind::ByAddress, Order::Ascending);
     let bytes = accept.message.content.payload.len();
     let few = scene.store.dispatches(DispatchesQuery { bytes, ..all.clone() }).await.unwrap();
     assert_eq!((ids(&few.items), few.stopped), (vec![message], Some(message)));

@@ -1,7 +1,10 @@
 //! Due times that are found and corrected.
 
 use super::{Scene, at};
-use crate::{Accept, Change, NewDelivery, NotDue, Recorded, Rescheduled, Seq, Store, Tenant, Trigger, Turn};
+use crate::{
+    Accept, Change, FutureDelivery, LanePosition, NewDelivery, Recorded, Rescheduled, Seq, Store, Tenant,
+    Trigger,
+};
 use aldaba_delivery::Timestamp;
 use std::sync::Arc;
 
@@ -14,12 +17,12 @@ async fn event(scene: &Scene, tenant: &Tenant, due: i64, deliver_at: Option<i64>
     (event, seq)
 }
 
-fn after(seconds: i64) -> Turn {
-    Turn { due_at: at(seconds), seq: Seq(i64::MAX) }
+fn after(seconds: i64) -> LanePosition {
+    LanePosition { due_at: at(seconds), seq: Seq(i64::MAX) }
 }
 
-async fn not_due(scene: &Scene, seconds: i64, limit: usize) -> Vec<NotDue> {
-    scene.store.not_due(after(seconds), limit).await.unwrap()
+async fn not_due(scene: &Scene, seconds: i64, limit: usize) -> Vec<FutureDelivery> {
+    scene.store.future_deliveries(after(seconds), limit).await.unwrap()
 }
 
 pub async fn what_is_not_due_is_walked_by_turn_with_what_bounds_it(store: Arc<dyn Store>) {
@@ -33,10 +36,10 @@ pub async fn what_is_not_due_is_walked_by_turn_with_what_bounds_it(store: Arc<dy
     assert_eq!(seqs, [(at_once, None), (later, Some(at(300)))], "{due:?} is due");
     let endpoint = scene.endpoint(tenant.endpoints[0].id).await;
     let of_endpoint = (endpoint.id, endpoint.app, endpoint.org, endpoint.config.policy);
-    let NotDue { endpoint, app, org, policy, .. } = found[0].clone();
+    let FutureDelivery { endpoint, app, org, policy, .. } = found[0].clone();
     assert_eq!((endpoint, app, org, policy), of_endpoint);
     assert_eq!(not_due(&scene, 100, 1).await, found[..1]);
-    let next = scene.store.not_due(found[0].waiting.turn(), 10).await.unwrap();
+    let next = scene.store.future_deliveries(found[0].waiting.position(), 10).await.unwrap();
     assert_eq!(next, found[1..]);
     assert_eq!(not_due(&scene, 300, 10).await, []);
 }
@@ -49,7 +52,8 @@ pub async fn a_corrected_due_time_moves_the_turn_unless_the_delivery_has_changed
     let (tried, changed) = event(&scene, &tenant, 600, None).await;
     let read: Vec<_> = not_due(&scene, 0, 10).await.into_iter().map(|row| row.waiting).collect();
     assert_eq!(scene.record(vec![scene.failed(&tried, changed, at(700))]).await, [Recorded::Applied]);
-    let correct = |was: crate::Waiting| Rescheduled { endpoint, was, due_at: at(5), clock_start: at(4) };
+    let correct =
+        |was: crate::PendingDelivery| Rescheduled { endpoint, was, due_at: at(5), clock_start: at(4) };
     let deliveries = read.into_iter().map(correct).collect();
     scene.change(Change::Reschedule { deliveries }).await;
     let due = scene.due(endpoint).await;

@@ -1,7 +1,9 @@
 //! What the lanes read.
 
 use super::{Scene, at};
-use crate::{Content, DueQuery, LanesCursor, LanesQuery, NewDelivery, Record, Seq, Store, Tenant, Turn};
+use crate::{
+    Content, DueQuery, LanePosition, LanesCursor, LanesQuery, NewDelivery, Record, Seq, Store, Tenant,
+};
 use aldaba_delivery::{EndpointId, Reason, Timestamp};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -36,20 +38,20 @@ pub async fn due_is_ordered_by_turn_and_starts_after_the_cursor(store: Arc<dyn S
     let mut turns = Vec::new();
     for seconds in [30, -10, 20, 20, 10] {
         let due_at = at(seconds);
-        turns.push(Turn { due_at, seq: one(&scene, &tenant, endpoint, due_at).await });
+        turns.push(LanePosition { due_at, seq: one(&scene, &tenant, endpoint, due_at).await });
     }
     turns.sort();
     let due = async |after, limit| {
         let waiting = scene.store.due(DueQuery { endpoint, ordered: false, after, limit }).await.unwrap();
-        waiting.iter().map(|waiting| waiting.turn()).collect::<Vec<_>>()
+        waiting.iter().map(|waiting| waiting.position()).collect::<Vec<_>>()
     };
     assert_eq!(due(None, 10).await, turns);
     assert_eq!(due(None, 2).await, turns[..2]);
     for (place, turn) in turns.iter().enumerate() {
         assert_eq!(due(Some(*turn), 10).await, turns[place + 1..]);
     }
-    assert_eq!(due(Some(Turn { due_at: at(15), seq: Seq(0) }), 1).await, turns[2..3]);
-    assert_eq!(due(Some(Turn { due_at: at(20), seq: Seq(i64::MAX) }), 10).await, turns[4..]);
+    assert_eq!(due(Some(LanePosition { due_at: at(15), seq: Seq(0) }), 1).await, turns[2..3]);
+    assert_eq!(due(Some(LanePosition { due_at: at(20), seq: Seq(i64::MAX) }), 10).await, turns[4..]);
 }
 
 pub async fn due_names_only_its_own_endpoint(store: Arc<dyn Store>) {

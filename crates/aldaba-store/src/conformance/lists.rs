@@ -2,8 +2,9 @@
 
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptFilter, AttemptScope, AttemptsQuery, Content, Count, EndpointMessagesQuery, MessageFilter,
-    MessagesQuery, NewAttempt, Order, Page, Part, Payloads, Progress, Record, Seq, Store, Tenant, Within,
+    Accept, AttemptFilter, AttemptScope, AttemptsQuery, BoundedCount, Content, EndpointMessagesQuery,
+    ListRange, MessageFilter, MessageProgress, MessagesQuery, NewAttempt, Order, Page, Payloads, Record, Seq,
+    Store, Tenant, TimeRange,
 };
 use aldaba_delivery::{AttemptId, EndpointId, FailureKind, MessageId, Reason, Timestamp};
 use bytes::Bytes;
@@ -22,8 +23,8 @@ fn event_at(scene: &Scene, tenant: &Tenant, moment: Timestamp, kind: [&str; 3]) 
     event
 }
 
-fn part<Id>(page: Page<Id>, order: Order) -> Part<Id> {
-    Part { walk: 1000, ..Part::page(page, order) }
+fn part<Id>(page: Page<Id>, order: Order) -> ListRange<Id> {
+    ListRange { walk: 1000, ..ListRange::page(page, order) }
 }
 
 /// Nine messages, a second apart, of three types, channels and tags by turns.
@@ -84,8 +85,8 @@ pub async fn messages_are_listed_between_two_moments(store: Arc<dyn Store>) {
         events.push((event, seq));
     }
     let list = async |after, before, beside, order| {
-        let part = Part {
-            within: Within { after, before },
+        let part = ListRange {
+            within: TimeRange { after, before },
             page: Page { after: beside, limit: 3 },
             order,
             walk: 1000,
@@ -122,7 +123,7 @@ pub async fn a_walk_over_messages_is_given_up_and_can_go_on(store: Arc<dyn Store
     for (order, wanted) in [(Order::Descending, [7, 4, 1]), (Order::Ascending, [1, 4, 7])] {
         let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
         loop {
-            let part = Part { walk: 2, ..Part::page(Page { after, limit: 2 }, order) };
+            let part = ListRange { walk: 2, ..ListRange::page(Page { after, limit: 2 }, order) };
             let filter = MessageFilter { event_types: vec!["b".into()], ..Default::default() };
             let query =
                 MessagesQuery { app: tenant.application.id, filter, part, payloads: Payloads::UpTo(1000) };
@@ -200,19 +201,19 @@ pub async fn attempts_are_filtered_by_result_status_message_and_time(store: Arc<
     let events = nine(&scene, &tenant).await;
     let made = attempted(&scene, &events).await;
     let endpoint = tenant.endpoints[0].id;
-    let query = |filter: AttemptFilter, within: Within| {
-        let part = Part { within, ..part(Page { after: None, limit: 100 }, Order::Descending) };
+    let query = |filter: AttemptFilter, within: TimeRange| {
+        let part = ListRange { within, ..part(Page { after: None, limit: 100 }, Order::Descending) };
         AttemptsQuery { scope: AttemptScope::Endpoint(endpoint), filter, part, responses: true }
     };
-    let list = async |filter: AttemptFilter, within: Within, numbers: &[usize]| {
+    let list = async |filter: AttemptFilter, within: TimeRange, numbers: &[usize]| {
         let wanted: Vec<_> = numbers.iter().map(|number| made[*number]).collect();
         let found = scene.store.attempts(query(filter.clone(), within)).await.unwrap();
         assert_eq!(found.items.iter().map(|attempt| attempt.id).collect::<Vec<_>>(), wanted, "{filter:?}");
         assert_eq!(found.stopped, None);
         let count = scene.store.count_attempts(query(filter, within)).await.unwrap();
-        assert_eq!(count, Count { counted: numbers.len() as u64, more: false });
+        assert_eq!(count, BoundedCount { counted: numbers.len() as u64, more: false });
     };
-    let all = Within::default();
+    let all = TimeRange::default();
     let success = |success| AttemptFilter { success: Some(success), ..Default::default() };
     let class = |class| AttemptFilter { status_class: Some(class), ..Default::default() };
     list(AttemptFilter::default(), all, &[8, 7, 6, 5, 4, 3, 2, 1, 0]).await;
@@ -233,12 +234,12 @@ pub async fn attempts_are_filtered_by_result_status_message_and_time(store: Arc<
     list(message(MessageFilter { tag: Some("on-a".into()), ..Default::default() }), all, &[6, 3, 0]).await;
     list(AttemptFilter { success: Some(false), ..message(types("a")) }, all, &[6, 3]).await;
     list(AttemptFilter { success: Some(false), ..message(types("b")) }, all, &[]).await;
-    let within = Within { after: Some(at(101)), before: Some(at(104)) };
+    let within = TimeRange { after: Some(at(101)), before: Some(at(104)) };
     list(AttemptFilter::default(), within, &[3, 2]).await;
     list(success(false), within, &[3]).await;
     let just = |millis: i64| Some(Timestamp::from_millis(at(104).millis() + millis));
-    list(AttemptFilter::default(), Within { after: just(-1), before: just(1) }, &[4]).await;
-    list(AttemptFilter::default(), Within { after: just(0), before: just(3) }, &[]).await;
+    list(AttemptFilter::default(), TimeRange { after: just(-1), before: just(1) }, &[4]).await;
+    list(AttemptFilter::default(), TimeRange { after: just(0), before: just(3) }, &[]).await;
     list(AttemptFilter { endpoint: Some(endpoint), ..Default::default() }, all, &[8, 7, 6, 5, 4, 3, 2, 1, 0])
         .await;
     list(AttemptFilter { endpoint: Some(scene.id()), ..Default::default() }, all, &[]).await;
@@ -254,21 +255,24 @@ pub async fn a_walk_over_attempts_is_given_up_and_can_go_on(store: Arc<dyn Store
     for (order, wanted) in [(Order::Descending, [8, 5, 4, 2, 1, 0]), (Order::Ascending, [0, 1, 2, 4, 5, 8])] {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let part = Part { walk: 2, ..Part::page(Page { after, limit: 5 }, order) };
+            let part = ListRange { walk: 2, ..ListRange::page(Page { after, limit: 5 }, order) };
             let query = AttemptsQuery { scope, filter: filter.clone(), part, responses: false };
             let page = scene.store.attempts(query.clone()).await.unwrap();
             assert!(page.items.iter().all(|attempt| attempt.response.is_empty()));
             let count = scene.store.count_attempts(query).await.unwrap();
-            assert_eq!(count, Count { counted: page.items.len() as u64, more: page.stopped.is_some() });
+            assert_eq!(
+                count,
+                BoundedCount { counted: page.items.len() as u64, more: page.stopped.is_some() }
+            );
             found.extend(page.items.iter().map(|attempt| attempt.id));
             let Some(stopped) = page.stopped else { break };
             after = Some(stopped);
         }
         assert_eq!(found, wanted.map(|number| made[number]));
     }
-    let part = Part::page(Page { after: None, limit: 4 }, Order::Descending);
+    let part = ListRange::page(Page { after: None, limit: 4 }, Order::Descending);
     let query = AttemptsQuery { scope, filter: AttemptFilter::default(), part, responses: false };
-    assert_eq!(scene.store.count_attempts(query).await.unwrap(), Count { counted: 4, more: true });
+    assert_eq!(scene.store.count_attempts(query).await.unwrap(), BoundedCount { counted: 4, more: true });
 }
 
 pub async fn one_attempt_is_found_with_its_message_only(store: Arc<dyn Store>) {
@@ -337,13 +341,13 @@ pub async fn messages_of_an_endpoint_come_once_with_how_far_they_have_come(store
             scene.dead(cancelled.0, cancelled.1, Reason::Cancelled),
         ])
         .await;
-    let list = async |progress: &[Progress], filter: MessageFilter, walk, after| {
+    let list = async |progress: &[MessageProgress], filter: MessageFilter, walk, after| {
         let query = EndpointMessagesQuery {
             app: tenant.application.id,
             endpoint: tenant.endpoints[0].id,
             progress: progress.to_vec(),
             filter,
-            part: Part { walk, ..Part::page(Page { after, limit: 100 }, Order::Descending) },
+            part: ListRange { walk, ..ListRange::page(Page { after, limit: 100 }, Order::Descending) },
             payloads: Payloads::UpTo(1 << 20),
         };
         let found = scene.store.endpoint_messages(query).await.unwrap();
@@ -357,11 +361,14 @@ pub async fn messages_of_an_endpoint_come_once_with_how_far_they_have_come(store
     let all = MessageFilter::default;
     let whole = |which: &[usize]| (ids(&events, which), None);
     assert_eq!(list(&[], all(), 1000, None).await, whole(&[8, 7, 6, 5, 4, 3, 2, 1, 0]));
-    assert_eq!(list(&[Progress::Delivered], all(), 1000, None).await, whole(&[0]));
-    assert_eq!(list(&[Progress::Retrying], all(), 1000, None).await, whole(&[1]));
-    assert_eq!(list(&[Progress::Failed], all(), 1000, None).await, whole(&[2]));
-    assert_eq!(list(&[Progress::Failed, Progress::Cancelled], all(), 1000, None).await, whole(&[3, 2]));
-    assert_eq!(list(&[Progress::Pending], all(), 1000, None).await, whole(&[8, 7, 6, 5, 4]));
+    assert_eq!(list(&[MessageProgress::Delivered], all(), 1000, None).await, whole(&[0]));
+    assert_eq!(list(&[MessageProgress::Retrying], all(), 1000, None).await, whole(&[1]));
+    assert_eq!(list(&[MessageProgress::Failed], all(), 1000, None).await, whole(&[2]));
+    assert_eq!(
+        list(&[MessageProgress::Failed, MessageProgress::Cancelled], all(), 1000, None).await,
+        whole(&[3, 2])
+    );
+    assert_eq!(list(&[MessageProgress::Pending], all(), 1000, None).await, whole(&[8, 7, 6, 5, 4]));
     let typed = MessageFilter { event_types: vec!["b".into()], ..all() };
     assert_eq!(list(&[], typed, 1000, None).await, whole(&[7, 4, 1]));
     // However little a walk looks at, it comes forward, and goes on from there.

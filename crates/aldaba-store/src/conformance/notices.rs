@@ -103,7 +103,7 @@ pub async fn each_organization_has_its_own_notices(store: Arc<dyn Store>) {
 
 pub async fn so_many_notices_wait_and_one_says_how_many_were_left_out(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
-    let most = usize::try_from(Notice::MOST_WAITING).unwrap();
+    let most = usize::try_from(Notice::MAX_PENDING).unwrap();
     let other = Notice { org: scene.id(), ..notice(&scene, "another's") };
     let many = vec![notice(&scene, "a"); most + 2];
     keep(&scene, [many, vec![other.clone()]].concat()).await;

@@ -3,8 +3,8 @@
 use super::scene::made;
 use super::{Scene, at};
 use crate::{
-    Accept, Change, Changed, DueQuery, Endpoint, Fence, NewDelivery, Obstacle, Record, Seq, Store, Tenant,
-    Turn,
+    Accept, Change, Changed, DueQuery, Endpoint, Fence, LanePosition, NewDelivery, OrderingObstacle, Record,
+    Seq, Store, Tenant,
 };
 use aldaba_delivery::{AppId, EndpointId, Health, OnExhausted, Ordering, Reason, Timestamp};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub async fn an_ordered_read_goes_by_number_and_starts_after_one(store: Arc<dyn 
     scene.record(vec![scene.failed(&first, a, at(900))]).await;
     assert_eq!(scene.in_order(endpoint).await, [a, b, c]);
     let after = async |seq, limit| {
-        let after = Some(Turn { due_at: Timestamp::MAX, seq });
+        let after = Some(LanePosition { due_at: Timestamp::MAX, seq });
         let rows = scene.store.due(DueQuery { endpoint, ordered: true, after, limit }).await.unwrap();
         rows.iter().map(|row| row.seq).collect::<Vec<_>>()
     };
@@ -97,10 +97,10 @@ async fn send_later(scene: &Scene, app: AppId, deliver_at: Timestamp) -> (Accept
 }
 
 /// What is due at a moment takes its place: the numbers of those deliveries, and their places.
-async fn take_places(scene: &Scene, seconds: i64, limit: usize) -> Vec<(Seq, Seq)> {
-    match scene.change(Change::TakePlaces { now: at(seconds), limit }).await {
-        Changed::Placed(placed) => {
-            placed.iter().map(|row| (row.waiting.seq, row.waiting.place.expect("it has one"))).collect()
+async fn sequence_due(scene: &Scene, seconds: i64, limit: usize) -> Vec<(Seq, Seq)> {
+    match scene.change(Change::SequenceDue { now: at(seconds), limit }).await {
+        Changed::Sequenced(placed) => {
+            placed.iter().map(|row| (row.waiting.seq, row.waiting.sequence.expect("it has one"))).collect()
         }
         Changed::Unchanged => Vec::new(),
         other => panic!("{other:?}"),
@@ -117,29 +117,29 @@ pub async fn a_message_for_later_takes_its_place_behind_all_others_when_it_is_du
     assert_eq!(scene.in_order(endpoint).await, [a], "the others are outside of the order");
     let waiting = scene.due(endpoint).await;
     assert_eq!(waiting.len(), 4, "but they wait");
-    let places: Vec<_> = waiting.iter().map(|row| (row.seq, row.place)).collect();
+    let places: Vec<_> = waiting.iter().map(|row| (row.seq, row.sequence)).collect();
     assert_eq!(places, [(a, Some(a)), (early, None), (never, None), (late, None)]);
-    assert_eq!(scene.store.next_place_at().await.unwrap(), Some(at(50)));
-    assert_eq!(take_places(&scene, 49, 10).await, []);
+    assert_eq!(scene.store.next_sequencing_at().await.unwrap(), Some(at(50)));
+    assert_eq!(sequence_due(&scene, 49, 10).await, []);
 
     scene.record(vec![scene.dead(&cancelled, never, Reason::Cancelled)]).await;
     scene.record(vec![scene.failed(&first, a, at(900))]).await;
     let (_, b) = send(&scene, app, at(1)).await;
     // One at a time, then with the one that is due next.
-    let [(first_placed, its_place)] = take_places(&scene, 60, 1).await[..] else {
+    let [(first_placed, its_place)] = sequence_due(&scene, 60, 1).await[..] else {
         panic!("one takes its place")
     };
     assert_eq!(first_placed, early, "what is due first comes first");
     assert!(its_place > b);
     let (_, c) = send(&scene, app, at(1)).await;
     assert!(c > its_place, "a place is never given to a delivery as its number");
-    let [(second_placed, last_place)] = take_places(&scene, 60, 10).await[..] else { panic!("one is left") };
+    let [(second_placed, last_place)] = sequence_due(&scene, 60, 10).await[..] else { panic!("one is left") };
     assert_eq!((second_placed, last_place > c), (late, true));
     assert_eq!(scene.in_order(endpoint).await, [a, b, early, c, late]);
-    assert_eq!(scene.store.next_place_at().await.unwrap(), None);
-    assert_eq!(take_places(&scene, 100, 10).await, [], "a place is taken once");
+    assert_eq!(scene.store.next_sequencing_at().await.unwrap(), None);
+    assert_eq!(sequence_due(&scene, 100, 10).await, [], "a place is taken once");
 
-    let after = Some(Turn { due_at: Timestamp::MAX, seq: its_place });
+    let after = Some(LanePosition { due_at: Timestamp::MAX, seq: its_place });
     let rest = scene.store.due(DueQuery { endpoint, ordered: true, after, limit: 10 }).await.unwrap();
     assert_eq!(rest.iter().map(|row| row.seq).collect::<Vec<_>>(), [c, late], "a read starts after a place");
     let status = scene.store.deliveries(rest[1].message).await.unwrap().pop().expect("its delivery");
@@ -153,10 +153,10 @@ pub async fn what_is_for_later_is_left_outside_when_the_endpoint_becomes_ordered
     let (_, due) = send_later(&scene, app, at(5)).await;
     let (tried, retried) = send(&scene, app, at(0)).await;
     scene.record(vec![scene.failed(&tried, retried, at(900))]).await;
-    assert_eq!(scene.store.next_place_at().await.unwrap(), None, "there is no order");
+    assert_eq!(scene.store.next_sequencing_at().await.unwrap(), None, "there is no order");
     assert_eq!(change(&scene, endpoint, SKIPS, 5).await, made());
     assert_eq!(scene.in_order(endpoint).await, [due, retried]);
-    let [(placed, place)] = take_places(&scene, 60, 10).await[..] else { panic!("one takes its place") };
+    let [(placed, place)] = sequence_due(&scene, 60, 10).await[..] else { panic!("one takes its place") };
     assert_eq!((placed, place > retried), (later, true));
     // It keeps its place when the order is given up for a while.
     assert_eq!(change(&scene, endpoint, Ordering::None, 61).await, made());
@@ -171,10 +171,10 @@ pub async fn an_endpoint_for_which_too_many_wait_cannot_become_ordered(store: Ar
     let (app, endpoint) = one(&scene, Ordering::None).await;
     let mut event = scene.event(&tenant(&scene, app).await);
     let delivery = NewDelivery { endpoint, due_at: at(0), ordered: false, skipped: None };
-    event.deliveries = vec![delivery; Obstacle::MOST_WAITING];
+    event.deliveries = vec![delivery; OrderingObstacle::MAX_PENDING];
     scene.accepted(&event).await;
     let (_, last) = send(&scene, app, at(0)).await;
-    let refused = Changed::NotOrderable(Obstacle::TooManyWait);
+    let refused = Changed::NotOrderable(OrderingObstacle::TooManyPending);
     assert_eq!(change(&scene, endpoint, SKIPS, 5).await, refused);
     scene.record(vec![scene.delivered(&event, last)]).await;
     assert_eq!(change(&scene, endpoint, SKIPS, 6).await, made());

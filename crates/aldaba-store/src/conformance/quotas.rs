@@ -1,7 +1,7 @@
 //! How many messages may be sent on a day.
 
 use super::{Scene, at, audit};
-use crate::{Accept, Accepted, Application, Deed, InlineApplication, Quota, QuotaOf, Store, Tenant};
+use crate::{Accept, Accepted, Application, AuditAction, InlineApplication, Quota, QuotaOf, Store, Tenant};
 use aldaba_delivery::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub async fn an_application_is_made_with_its_first_message_or_not_at_all(store: 
     let first_of = |uid: &str, organization| {
         let application = Application { uid: Some(uid.into()), ..scene.new_application() };
         let tenant = Tenant::new(application.clone(), 1, Vec::new());
-        let audit = scene.audit(Deed::new("application.create", &application.id));
+        let audit = scene.audit(AuditAction::new("application.create", &application.id));
         let creates = Some(Box::new(InlineApplication { application, audit }));
         Accept { creates, ..event(&scene, &tenant, organization, None) }
     };

@@ -111,13 +111,13 @@ pub async fn a_resume_whose_recovery_cannot_be_started_changes_nothing(store: Ar
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
     died(&scene, &tenant, at(1), at(15), failed_since(10)).await;
-    for _ in 0..Replay::MOST_RUNNING {
+    for _ in 0..Replay::MAX_RUNNING {
         start(&scene, &everything(&scene, &tenant)).await;
     }
     let planned = recovery(&scene, &tenant);
     assert_eq!(resume(&scene, &planned).await, Changed::TooMany);
     assert_eq!(scene.endpoint(planned.replay.endpoint).await.health.status, HealthStatus::Failed);
-    assert_eq!(scene.store.running_replays().await.unwrap().len(), Replay::MOST_RUNNING);
+    assert_eq!(scene.store.running_replays().await.unwrap().len(), Replay::MAX_RUNNING);
 }
 
 pub async fn a_resume_recovers_nothing_where_nothing_has_died(store: Arc<dyn Store>) {

@@ -142,7 +142,8 @@ pub async fn what_is_to_be_delivered_later_is_opened_outside_of_the_order(store:
     assert_eq!(run(&scene, &replay).await, messages);
     assert_eq!(scene.in_order(replay.endpoint).await.len(), 2);
     // Its moment has come.
-    let Changed::Placed(placed) = scene.change(Change::TakePlaces { now: at(31), limit: 10 }).await else {
+    let Changed::Sequenced(placed) = scene.change(Change::SequenceDue { now: at(31), limit: 10 }).await
+    else {
         panic!("it takes its place");
     };
     assert_eq!(placed.iter().map(|row| row.waiting.message).collect::<Vec<_>>(), messages[..1]);
@@ -263,7 +264,7 @@ pub async fn an_application_has_so_many_running_replays_and_no_more(store: Arc<d
     };
     let first = everything(&scene, &tenant);
     assert_eq!(begin(&first, Some(key)).await, made());
-    for _ in 1..Replay::MOST_RUNNING {
+    for _ in 1..Replay::MAX_RUNNING {
         start(&scene, &everything(&scene, &tenant)).await;
     }
     let more = everything(&scene, &tenant);

@@ -3,8 +3,8 @@
 use super::scene::ask;
 use super::{Scene, at};
 use crate::{
-    Accept, AttemptScope, AttemptsQuery, Change, Cut, NewAttempt, Order, Page, Record, Removal, Removed,
-    RemovedCounts, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep, Resent, Seq, Settled, Stale,
+    Accept, AttemptScope, AttemptsQuery, Change, Cut, ManualRecord, NewAttempt, Order, Page, Record, Removal,
+    Removed, RemovedCounts, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep, Seq, Settled, Stale,
     Store, StoredKey, Tenant, Trigger,
 };
 use aldaba_delivery::{EndpointId, Gate, GateKey, GateScope, MessageId, Origin, Reason, Timestamp};
@@ -182,8 +182,8 @@ pub async fn a_discarded_one_that_is_delivered_by_hand_stays(store: Arc<dyn Stor
     ask(|done| scene.store.discard(app, vec![seq], None, done)).await.unwrap();
     let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
     let message = event.message.id;
-    let resent = Resent { endpoint, message, attempt, at: at(5), audit: None, idempotency: None };
-    ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    let resent = ManualRecord { endpoint, message, attempt, at: at(5), audit: None, idempotency: None };
+    ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     let cut = Cut { endpoint, delivered: None, dead: None, discarded: before(at(99)) };
     assert_eq!(scene.store.cut_off(vec![cut], 10).await.unwrap(), []);
 }
@@ -240,7 +240,7 @@ pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Ar
     let stranger = tenant.endpoints[2].id;
     let resend = async |success| {
         let attempt = NewAttempt { success, trigger: Trigger::Manual, ..scene.attempt() };
-        let resent = Resent {
+        let resent = ManualRecord {
             endpoint: stranger,
             message: event.message.id,
             attempt,
@@ -248,7 +248,7 @@ pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Ar
             audit: None,
             idempotency: None,
         };
-        ask(|done| scene.store.resent(resent, done)).await.unwrap();
+        ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     };
     resend(false).await;
     let item = |seq| vec![Stale::Delivery(Settled { at: at(2), seq })];

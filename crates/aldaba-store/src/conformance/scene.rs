@@ -1,9 +1,9 @@
 //! What the cases are told with. Ids are counted up, so they sort in the order they were made.
 
 use crate::{
-    Accept, Accepted, Actor, Application, AuditEntry, Change, Changed, Content, Deed, Done, DueQuery,
-    Endpoint, EndpointConfig, Error, IdempotencyKey, NewAttempt, NewDelivery, NewMessage, Record, Recorded,
-    Seq, Store, Subscription, Tenant, Trigger, Waiting, WhichApplication,
+    Accept, Accepted, Actor, Application, ApplicationRef, AuditAction, AuditEntry, Change, Changed, Content,
+    Done, DueQuery, Endpoint, EndpointConfig, Error, IdempotencyKey, NewAttempt, NewDelivery, NewMessage,
+    PendingDelivery, Record, Recorded, Seq, Store, Subscription, Tenant, Trigger,
 };
 use aldaba_delivery::{
     AppId, Ending, EndpointId, Filter, Health, Id, IdKind, OrgId, Reason, Timestamp, Transition,
@@ -92,9 +92,9 @@ impl Scene {
     }
 
     /// What somebody at the command line does.
-    pub fn audit(&self, deed: Deed) -> Arc<AuditEntry> {
+    pub fn audit(&self, action: AuditAction) -> Arc<AuditEntry> {
         let actor = Actor::command_line(self.org);
-        Arc::new(AuditEntry { id: self.id(), actor, deed, count: 1 })
+        Arc::new(AuditEntry { id: self.id(), actor, action, count: 1 })
     }
 
     pub async fn create_application(&self, application: &Application) -> Changed {
@@ -129,8 +129,8 @@ impl Scene {
         self.store.lane_endpoints(vec![id]).await.unwrap().pop().expect("an endpoint with this id")
     }
 
-    pub fn which(&self, key: &str) -> WhichApplication {
-        WhichApplication { org: self.org, key: key.into() }
+    pub fn which(&self, key: &str) -> ApplicationRef {
+        ApplicationRef { org: self.org, key: key.into() }
     }
 
     /// An event for all endpoints of the application, due at once.
@@ -234,7 +234,7 @@ impl Scene {
         Record { attempt: None, transition, ..self.delivered(accept, seq) }
     }
 
-    pub async fn due(&self, endpoint: EndpointId) -> Vec<Waiting> {
+    pub async fn due(&self, endpoint: EndpointId) -> Vec<PendingDelivery> {
         self.store.due(DueQuery { endpoint, ordered: false, after: None, limit: 1000 }).await.unwrap()
     }
 

@@ -4,9 +4,9 @@ use super::replays::{everything_to, run};
 use super::scene::{ask, made};
 use super::{Scene, at};
 use crate::{
-    Accept, Application, Change, Changed, Content, DeliveryState, EventState, Found, NewDelivery, Order,
-    Page, Part, Record, ReopenEvent, Seq, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken,
-    Store, Tenant, Waiting, Within,
+    Accept, Application, Change, Changed, Content, DeliveryState, EventState, ListPage, ListRange,
+    NewDelivery, Order, Page, PendingDelivery, Record, ReopenEvent, Seq, Source, SourceConfig, SourceEvent,
+    SourceEventsQuery, SourceToken, Store, Tenant, TimeRange,
 };
 use aldaba_delivery::{EndpointId, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
@@ -96,7 +96,7 @@ pub async fn a_taken_uid_makes_neither_source_nor_application(store: Arc<dyn Sto
 pub async fn an_organization_has_so_many_sources_and_no_more(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let mut last = None;
-    for number in 0..Source::MOST {
+    for number in 0..Source::MAX_PER_ORGANIZATION {
         let (mut source, application) = new(&scene, 0);
         source.tokens[0].digest[..8].copy_from_slice(&(number as u64).to_be_bytes());
         assert_eq!(create(&scene, &source, &application).await, made());
@@ -292,7 +292,11 @@ pub async fn an_event_that_is_replayed_is_processed_in_the_end(store: Arc<dyn St
     assert_eq!((found.state(), found.processed_at()), (EventState::Processed, at(40)));
 }
 
-async fn reopen(scene: &Scene, accept: &Accept, wanting: &[EndpointId]) -> Vec<(EndpointId, Waiting)> {
+async fn reopen(
+    scene: &Scene,
+    accept: &Accept,
+    wanting: &[EndpointId],
+) -> Vec<(EndpointId, PendingDelivery)> {
     let (app, message, wanting) = (accept.app, accept.message.id, wanting.to_vec());
     let reopen = ReopenEvent { app, message, wanting, now: at(50) };
     ask(|done| scene.store.reopen_event(reopen, done)).await.unwrap()
@@ -373,7 +377,7 @@ pub async fn an_event_whose_endpoints_are_deleted_goes_to_those_that_want_it_now
     scene.record(vec![Record { at: at(70), ..scene.delivered(&other, waiting.seq) }]).await;
     let found = event(&scene, &accept).await;
     assert_eq!((found.state(), found.processed_at()), (EventState::Processed, at(70)));
-    let part = Part::page(Page { after: None, limit: 9 }, Order::Descending);
+    let part = ListRange::page(Page { after: None, limit: 9 }, Order::Descending);
     let failed = SourceEventsQuery { app, state: Some(EventState::Failed), part };
     assert!(scene.store.source_events(failed).await.unwrap().items.is_empty(), "lists say the same");
 }
@@ -411,12 +415,12 @@ pub async fn events_are_found_by_their_states_page_by_page(store: Arc<dyn Store>
     accepted(&scene, &others).await;
     let list = |state, after: Option<MessageId>, limit, walk| {
         let (page, order) = (Page { after, limit }, Order::Descending);
-        let part = Part { within: Within::default(), page, order, walk };
+        let part = ListRange { within: TimeRange::default(), page, order, walk };
         let query = SourceEventsQuery { app: tenant.application.id, state, part };
         let read = scene.store.source_events(query);
         async { read.await.unwrap() }
     };
-    let ids = |found: &Found<SourceEvent, MessageId>| {
+    let ids = |found: &ListPage<SourceEvent, MessageId>| {
         found.items.iter().map(|item| item.message.id).collect::<Vec<_>>()
     };
     let of = |places: &[usize]| places.iter().map(|place| all[*place].0.message.id).collect::<Vec<_>>();

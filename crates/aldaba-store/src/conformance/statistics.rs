@@ -3,8 +3,8 @@
 use super::scene::ask;
 use super::{Scene, at};
 use crate::{
-    ApplicationAttemptsQuery, AttemptCounts, Hour, NewAttempt, Record, Removal, Resent, Store, SumUp, Tenant,
-    Trigger,
+    ApplicationAttemptsQuery, AttemptCounts, Hour, ManualRecord, NewAttempt, Record, Removal, Store, SumUp,
+    Tenant, Trigger,
 };
 use aldaba_delivery::{Reason, Timestamp};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub async fn attempts_by_hand_are_counted_too(store: Arc<dyn Store>) {
     let event = scene.event(&tenant);
     scene.accepted(&event).await;
     let attempt = NewAttempt { trigger: Trigger::Manual, event_type: "b".into(), ..scene.attempt() };
-    let resent = Resent {
+    let resent = ManualRecord {
         endpoint: tenant.endpoints[0].id,
         message: event.message.id,
         attempt,
@@ -90,7 +90,7 @@ pub async fn attempts_by_hand_are_counted_too(store: Arc<dyn Store>) {
         audit: None,
         idempotency: None,
     };
-    ask(|done| scene.store.resent(resent, done)).await.unwrap();
+    ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     assert_eq!(of_endpoint(&scene, &tenant, hour(0), hour(1)).await, counts(1, 0));
     let types = of_application(&scene, &tenant, 0, 0, &[], 10).await.expect("few");
     assert_eq!(types, [("b".to_owned(), counts(1, 0))]);

@@ -2,7 +2,7 @@
 
 mod values;
 
-pub use values::{FieldChange, MASK, Subject, Values};
+pub use values::{AuditSubject, FieldChange, FieldValues, MASK};
 
 use crate::{Change, Order, Page, Read};
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};
@@ -13,21 +13,21 @@ use std::fmt::Display;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub org: OrgId,
-    pub who: Who,
+    pub identity: ActorIdentity,
 }
 
 impl Actor {
     pub fn command_line(org: OrgId) -> Self {
-        Self { org, who: Who::CommandLine }
+        Self { org, identity: ActorIdentity::CommandLine }
     }
 
     pub fn program(org: OrgId) -> Self {
-        Self { org, who: Who::Program }
+        Self { org, identity: ActorIdentity::Program }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum ActorIdentity {
     /// As it was called when it was used.
     Key { id: ApiKeyId, prefix: String, name: String },
     /// A token that is signed with the server's secret, for the whole organization. It may have a name.
@@ -64,7 +64,7 @@ impl ActorKind {
     }
 }
 
-impl Who {
+impl ActorIdentity {
     pub fn kind(&self) -> ActorKind {
         match self {
             Self::Key { .. } => ActorKind::Key,
@@ -78,9 +78,9 @@ impl Who {
 
 /// What was done, without who did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AuditAction {
     /// What kind of thing, and what became of it: `endpoint.update`.
-    pub action: Cow<'static, str>,
+    pub name: Cow<'static, str>,
     pub app: Option<AppId>,
     pub endpoint: Option<EndpointId>,
     /// The id or the name of the thing. Empty: it was about several.
@@ -91,15 +91,15 @@ pub struct Deed {
     pub changes: Vec<FieldChange>,
 }
 
-impl Deed {
-    pub fn new(action: &'static str, resource: &(impl Display + ?Sized)) -> Self {
+impl AuditAction {
+    pub fn new(name: &'static str, resource: &(impl Display + ?Sized)) -> Self {
         let (app, endpoint, fields, changes) = (None, None, Vec::new(), Vec::new());
-        Self { action: action.into(), app, endpoint, resource: resource.to_string(), fields, changes }
+        Self { name: name.into(), app, endpoint, resource: resource.to_string(), fields, changes }
     }
 
     /// The kind of thing: what stands before the first point of an action.
     pub fn kind(&self) -> &str {
-        self.action.split('.').next().unwrap_or_default()
+        self.name.split('.').next().unwrap_or_default()
     }
 
     /// With changes that only whoever makes them can name: those of secrets.
@@ -130,14 +130,14 @@ pub struct AuditEntry {
     /// It has the time.
     pub id: AuditId,
     pub actor: Actor,
-    pub deed: Deed,
+    pub action: AuditAction,
     /// How many things it was about. The store counts, where it is a write that may leave some of them alone.
     pub count: u32,
 }
 
 impl AuditEntry {
-    pub fn new(now: Timestamp, random: [u8; 15], actor: &Actor, deed: Deed) -> Self {
-        Self { id: AuditId::new(now, random), actor: actor.clone(), deed, count: 1 }
+    pub fn new(now: Timestamp, random: [u8; 15], actor: &Actor, action: AuditAction) -> Self {
+        Self { id: AuditId::new(now, random), actor: actor.clone(), action, count: 1 }
     }
 
     pub fn at(&self) -> Timestamp {
@@ -155,11 +155,11 @@ pub enum ActorFilter {
 }
 
 impl ActorFilter {
-    pub fn takes(self, who: &Who) -> bool {
+    pub fn takes(self, who: &ActorIdentity) -> bool {
         match (self, who) {
             (Self::Kind(kind), who) => kind == who.kind(),
-            (Self::Key(key), Who::Key { id, .. }) => key == *id,
-            (Self::Portal(app), Who::PortalToken { app: of, .. }) => app == *of,
+            (Self::Key(key), ActorIdentity::Key { id, .. }) => key == *id,
+            (Self::Portal(app), ActorIdentity::PortalToken { app: of, .. }) => app == *of,
             (Self::Key(_) | Self::Portal(_), _) => false,
         }
     }
@@ -214,14 +214,14 @@ impl AuditQuery {
     }
 
     pub fn takes(&self, entry: &AuditEntry) -> bool {
-        let deed = &entry.deed;
-        self.app.is_none_or(|app| deed.app == Some(app))
-            && self.endpoint.is_none_or(|endpoint| deed.endpoint == Some(endpoint))
-            && self.resource.as_ref().is_none_or(|resource| *resource == deed.resource)
-            && self.kind.as_ref().is_none_or(|kind| kind == deed.kind())
-            && self.action.as_ref().is_none_or(|action| *action == deed.action)
-            && self.field.as_ref().is_none_or(|field| deed.fields.contains(field))
-            && self.actor.is_none_or(|actor| actor.takes(&entry.actor.who))
+        let action = &entry.action;
+        self.app.is_none_or(|app| action.app == Some(app))
+            && self.endpoint.is_none_or(|endpoint| action.endpoint == Some(endpoint))
+            && self.resource.as_ref().is_none_or(|resource| *resource == action.resource)
+            && self.kind.as_ref().is_none_or(|kind| kind == action.kind())
+            && self.action.as_ref().is_none_or(|name| *name == action.name)
+            && self.field.as_ref().is_none_or(|field| action.fields.contains(field))
+            && self.actor.is_none_or(|actor| actor.takes(&entry.actor.identity))
     }
 }
 
@@ -236,13 +236,13 @@ pub enum AuditWalk<'a> {
 }
 
 impl AuditWalk<'_> {
-    pub fn looks_at(self, deed: &Deed) -> bool {
+    pub fn looks_at(self, action: &AuditAction) -> bool {
         match self {
             Self::All => true,
-            Self::App(app) => deed.app == Some(app),
-            Self::Endpoint(endpoint) => deed.endpoint == Some(endpoint),
-            Self::Resource(resource) => deed.resource == resource,
-            Self::Kind(kind) => deed.kind() == kind,
+            Self::App(app) => action.app == Some(app),
+            Self::Endpoint(endpoint) => action.endpoint == Some(endpoint),
+            Self::Resource(resource) => action.resource == resource,
+            Self::Kind(kind) => action.kind() == kind,
         }
     }
 }
@@ -260,15 +260,15 @@ pub trait Audits {
 
 impl Change {
     /// How the change is called in the audit log, and what it is about.
-    pub fn deed(&self) -> Deed {
+    pub fn audit_action(&self) -> AuditAction {
         match self {
             Self::CreateApplication { application, .. } => {
-                Deed::new("application.create", &application.id).of_app(application.id)
+                AuditAction::new("application.create", &application.id).of_app(application.id)
             }
             Self::UpdateApplication { application, .. } => {
-                Deed::new("application.update", &application.id).of_app(application.id)
+                AuditAction::new("application.update", &application.id).of_app(application.id)
             }
-            Self::DeleteApplication { app, .. } => Deed::new("application.delete", app).of_app(*app),
+            Self::DeleteApplication { app, .. } => AuditAction::new("application.delete", app).of_app(*app),
             Self::CreateEndpoint { endpoint, .. } => {
                 of_endpoint("endpoint.create", endpoint.app, endpoint.id)
             }
@@ -284,42 +284,52 @@ impl Change {
                     GateScope::Host => None,
                     GateScope::Application(app) => Some(app),
                 });
-                Deed { app, ..Deed::new("host.release", origin) }
+                AuditAction { app, ..AuditAction::new("host.release", origin) }
             }
             Self::StartReplay { replay, .. } => {
-                Deed::new("replay.start", &replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
+                AuditAction::new("replay.start", &replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
             }
-            Self::CancelReplay { replay, .. } => Deed::new("replay.cancel", replay),
-            Self::ExpungeMessage { app, message } => Deed::new("message.expunge", message).of_app(*app),
-            Self::ExpungeAttempt { app, attempt, .. } => Deed::new("attempt.expunge", attempt).of_app(*app),
-            Self::ForgetNotices { .. } => Deed::new("notice.forget", ""),
-            Self::CreatePolicy { policy } => Deed::new("policy.create", &policy.policy.name),
-            Self::ReplacePolicy { policy } => Deed::new("policy.update", &policy.policy.name),
-            Self::DeletePolicy { name, .. } => Deed::new("policy.delete", name),
-            Self::CreateProfile { profile } => Deed::new("profile.create", &profile.name),
-            Self::ReplaceProfile { profile } => Deed::new("profile.update", &profile.name),
-            Self::DeleteProfile { name, .. } => Deed::new("profile.delete", name),
-            Self::WriteEventTypes(change) => change.deed(),
-            Self::CreateApiKey { key, .. } => Deed { app: key.app, ..Deed::new("api_key.create", &key.id) },
-            Self::RenameApiKey { id, .. } => Deed::new("api_key.update", id).with_fields(&["name"]),
-            Self::RevokeApiKey { id, .. } => Deed::new("api_key.revoke", id),
-            Self::NoteKeyUses { .. } => Deed::new("api_key.use", ""),
-            Self::PutSetting { .. } => Deed::new("setting.put", ""),
-            Self::Reschedule { .. } => Deed::new("delivery.reschedule", ""),
-            Self::TakePlaces { .. } => Deed::new("delivery.place", ""),
-            Self::GrantPortalAccess { app } => Deed::new("portal_access.create", app).of_app(*app),
-            Self::EndPortalTokens { app, .. } => Deed::new("portal_access.expire", app).of_app(*app),
-            Self::RevokeToken { .. } => Deed::new("token.revoke", ""),
-            Self::CreateSource { source, .. } => Deed::new("source.create", &source.id).of_app(source.app),
-            Self::UpdateSource { source, .. } => Deed::new("source.update", &source.id).of_app(source.app),
+            Self::CancelReplay { replay, .. } => AuditAction::new("replay.cancel", replay),
+            Self::ExpungeMessage { app, message } => {
+                AuditAction::new("message.expunge", message).of_app(*app)
+            }
+            Self::ExpungeAttempt { app, attempt, .. } => {
+                AuditAction::new("attempt.expunge", attempt).of_app(*app)
+            }
+            Self::ForgetNotices { .. } => AuditAction::new("notice.forget", ""),
+            Self::CreatePolicy { policy } => AuditAction::new("policy.create", &policy.policy.name),
+            Self::ReplacePolicy { policy } => AuditAction::new("policy.update", &policy.policy.name),
+            Self::DeletePolicy { name, .. } => AuditAction::new("policy.delete", name),
+            Self::CreateProfile { profile } => AuditAction::new("profile.create", &profile.name),
+            Self::ReplaceProfile { profile } => AuditAction::new("profile.update", &profile.name),
+            Self::DeleteProfile { name, .. } => AuditAction::new("profile.delete", name),
+            Self::WriteEventTypes(change) => change.audit_action(),
+            Self::CreateApiKey { key, .. } => {
+                AuditAction { app: key.app, ..AuditAction::new("api_key.create", &key.id) }
+            }
+            Self::RenameApiKey { id, .. } => AuditAction::new("api_key.update", id).with_fields(&["name"]),
+            Self::RevokeApiKey { id, .. } => AuditAction::new("api_key.revoke", id),
+            Self::NoteKeyUses { .. } => AuditAction::new("api_key.use", ""),
+            Self::PutSetting { .. } => AuditAction::new("setting.put", ""),
+            Self::Reschedule { .. } => AuditAction::new("delivery.reschedule", ""),
+            Self::SequenceDue { .. } => AuditAction::new("delivery.place", ""),
+            Self::GrantPortalAccess { app } => AuditAction::new("portal_access.create", app).of_app(*app),
+            Self::EndPortalTokens { app, .. } => AuditAction::new("portal_access.expire", app).of_app(*app),
+            Self::RevokeToken { .. } => AuditAction::new("token.revoke", ""),
+            Self::CreateSource { source, .. } => {
+                AuditAction::new("source.create", &source.id).of_app(source.app)
+            }
+            Self::UpdateSource { source, .. } => {
+                AuditAction::new("source.update", &source.id).of_app(source.app)
+            }
             Self::RotateSourceToken { source, .. } => {
-                Deed::new("source.token.rotate", &source.id).of_app(source.app)
+                AuditAction::new("source.token.rotate", &source.id).of_app(source.app)
             }
-            Self::DeleteSource { source, app, .. } => Deed::new("source.delete", source).of_app(*app),
+            Self::DeleteSource { source, app, .. } => AuditAction::new("source.delete", source).of_app(*app),
         }
     }
 }
 
-fn of_endpoint(action: &'static str, app: AppId, endpoint: EndpointId) -> Deed {
-    Deed::new(action, &endpoint).of_app(app).at_endpoint(endpoint)
+fn of_endpoint(action: &'static str, app: AppId, endpoint: EndpointId) -> AuditAction {
+    AuditAction::new(action, &endpoint).of_app(app).at_endpoint(endpoint)
 }

@@ -62,8 +62,8 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    pub const MOST_CHANNELS: usize = 10;
-    pub const MOST_TAGS: usize = 10;
+    pub const MAX_CHANNELS: usize = 10;
+    pub const MAX_TAGS: usize = 10;
     /// How long a sender may have a payload kept.
     pub const PAYLOAD_RETENTION: RangeInclusive<Duration> =
         Duration::from_secs(3600)..=Duration::from_secs(90 * 24 * 3600);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What a key may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum KeyScope {
     /// Everything.
     Admin,
     /// Sending messages, and nothing else.
@@ -15,7 +15,7 @@ pub enum Scope {
     Read,
 }
 
-impl Scope {
+impl KeyScope {
     pub const ALL: [Self; 3] = [Self::Admin, Self::Send, Self::Read];
 
     pub fn name(self) -> &'static str {
@@ -43,7 +43,7 @@ pub struct ApiKey {
     pub prefix: String,
     /// SHA-256 of the key's text.
     pub digest: [u8; 32],
-    pub scope: Scope,
+    pub scope: KeyScope,
     pub created_at: Timestamp,
     /// From then on it counts no longer.
     pub expires_at: Option<Timestamp>,
@@ -53,7 +53,7 @@ pub struct ApiKey {
 
 impl ApiKey {
     /// How many an organization may have. All of them are in memory.
-    pub const MOST: usize = 1000;
+    pub const MAX_PER_ORGANIZATION: usize = 1000;
 
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
@@ -72,7 +72,7 @@ pub struct RevokedToken {
 
 /// The end of portal tokens of an application: those of one session, or all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PortalCut {
+pub struct PortalExpiry {
     pub app: AppId,
     pub session: Option<String>,
     /// It is about those that were issued before this moment…
@@ -83,7 +83,7 @@ pub struct PortalCut {
     pub expires_at: Option<Timestamp>,
 }
 
-impl PortalCut {
+impl PortalExpiry {
     /// Whether it has no delay. Then only the time of issue counts: a clock that is set back revives nothing.
     pub fn is_immediate(&self) -> bool {
         self.ends_at == self.issued_before
@@ -118,7 +118,7 @@ pub trait Credentials {
 
     fn revoked_tokens(&self) -> Read<Vec<RevokedToken>>;
 
-    fn portal_cuts(&self) -> Read<Vec<PortalCut>>;
+    fn portal_expiries(&self) -> Read<Vec<PortalExpiry>>;
 }
 
 #[cfg(test)]
@@ -129,10 +129,10 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
-    fn cut(issued_before: i64, ends_at: i64) -> PortalCut {
+    fn cut(issued_before: i64, ends_at: i64) -> PortalExpiry {
         let (app, session) = (AppId::first_at(moment(0)), None);
         let (issued_before, ends_at) = (moment(issued_before), moment(ends_at));
-        PortalCut { app, session, issued_before, ends_at, expires_at: None }
+        PortalExpiry { app, session, issued_before, ends_at, expires_at: None }
     }
 
     #[test]
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn a_delayed_cut_that_lies_past_one_of_a_clock_that_was_ahead_is_delayed_all_the_same() {
         for ends_at in [20, 3600, 4000] {
-            let ends_at = PortalCut::delayed_end(moment(3600), moment(ends_at));
-            let cut = PortalCut { ends_at, ..cut(3600, 0) };
+            let ends_at = PortalExpiry::delayed_end(moment(3600), moment(ends_at));
+            let cut = PortalExpiry { ends_at, ..cut(3600, 0) };
             assert!(!cut.is_immediate() && !cut.ends(Some(moment(9)), moment(19)), "{ends_at:?}");
             assert!(cut.ends(Some(moment(9)), moment(4000)), "{ends_at:?}");
         }
@@ -161,10 +161,10 @@ mod tests {
         assert!(!cut(10, 10).covers(&cut(20, 20), now));
         assert!(!cut(20, 90).covers(&cut(10, 10), now), "what has ended would live again");
         assert!(cut(20, 90).covers(&cut(10, 91), now));
-        let of_session = PortalCut { session: Some("s".into()), ..cut(10, 10) };
+        let of_session = PortalExpiry { session: Some("s".into()), ..cut(10, 10) };
         assert!(cut(20, 20).covers(&of_session, now), "what is for all is for every session");
         assert!(!of_session.covers(&cut(10, 10), now));
-        let of_another = PortalCut { session: Some("t".into()), ..cut(20, 20) };
+        let of_another = PortalExpiry { session: Some("t".into()), ..cut(20, 20) };
         assert!(!of_another.covers(&of_session, now));
     }
 }

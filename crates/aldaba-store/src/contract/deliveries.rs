@@ -15,9 +15,9 @@ pub enum DeliveryList {
 
 impl DeliveryList {
     /// Whether the place can be one of this list.
-    pub fn has(self, place: Place) -> bool {
+    pub fn has(self, place: DeliveryPosition) -> bool {
         let by_message = matches!(self, Self::Of(_, phase) if phase.is_by_message());
-        by_message == matches!(place, Place::Message(..))
+        by_message == matches!(place, DeliveryPosition::Message(..))
     }
 }
 
@@ -75,7 +75,7 @@ impl DeliveryFilter {
 
 /// A place in a list. It stays one when its delivery is gone or has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum DeliveryPosition {
     /// Lists in the order of acceptance.
     Message(MessageId, Seq),
     /// Lists by the moment of the next attempt, or of the end.
@@ -87,7 +87,7 @@ pub struct DeliveriesQuery {
     pub list: DeliveryList,
     pub filter: DeliveryFilter,
     /// Only what lies beyond this place. One of another kind of list counts as none.
-    pub from: Option<Place>,
+    pub from: Option<DeliveryPosition>,
     pub order: Order,
     pub limit: usize,
     /// How many deliveries to look at, at most: a filter that finds little must not walk for ever.
@@ -96,9 +96,9 @@ pub struct DeliveriesQuery {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveriesPage {
-    pub found: Vec<(Place, DeliveryView)>,
+    pub found: Vec<(DeliveryPosition, DeliveryView)>,
     /// Where the walk was given up before the limit was reached. Others may follow.
-    pub stopped: Option<Place>,
+    pub stopped: Option<DeliveryPosition>,
 }
 
 /// One delivery with what is shown of it.

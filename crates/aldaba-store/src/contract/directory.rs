@@ -9,7 +9,7 @@ mod tenant;
 
 pub use application::Application;
 pub use change::{Change, Recovery, Rescheduled};
-pub use changed::{Changed, Obstacle};
+pub use changed::{Changed, OrderingObstacle};
 pub use endpoint::{Endpoint, EndpointConfig, Fence};
 pub use own::{OwnPolicy, OwnProfile};
 pub use tenant::{Subscription, Tenant};
@@ -21,21 +21,21 @@ use aldaba_delivery::{AppId, EndpointId, OrgId};
 use std::sync::Arc;
 
 /// How a caller names an application, an endpoint or a message: by id or by its own name for it.
-pub type Key = String;
+pub type ResourceKey = String;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct WhichApplication {
+pub struct ApplicationRef {
     pub org: OrgId,
-    pub key: Key,
+    pub key: ResourceKey,
 }
 
 pub trait Directory {
     /// One change, one transaction. If anything is different afterwards, the entry is in the audit log too.
     fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>);
 
-    fn tenant(&self, which: WhichApplication) -> Read<Option<Tenant>>;
+    fn tenant(&self, which: ApplicationRef) -> Read<Option<Tenant>>;
 
-    fn application(&self, which: WhichApplication) -> Read<Option<Application>>;
+    fn application(&self, which: ApplicationRef) -> Read<Option<Application>>;
 
     /// The version of its configuration, which every change of it or of its endpoints raises; `None`: there is no
     /// such application in any organization.
@@ -44,7 +44,7 @@ pub trait Directory {
     fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>>;
 
     /// By id or uid; deleted ones are not found.
-    fn endpoint(&self, app: AppId, key: Key) -> Read<Option<Endpoint>>;
+    fn endpoint(&self, app: AppId, key: ResourceKey) -> Read<Option<Endpoint>>;
 
     fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>>;
 

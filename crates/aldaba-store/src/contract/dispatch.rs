@@ -1,11 +1,11 @@
 //! What was sent to an address, and to no endpoint that somebody has made.
 
-use crate::{DeliveryState, DeliveryView, Found, Message, Part, Read};
+use crate::{DeliveryState, DeliveryView, ListPage, ListRange, Message, Read};
 use aldaba_delivery::{AppId, MessageId};
 
 /// Why something was dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dispatched {
+pub enum DispatchKind {
     /// Somebody gave the address.
     ByAddress,
     /// A job has ended.
@@ -36,12 +36,12 @@ impl DispatchState {
 #[derive(Clone, Debug)]
 pub struct DispatchesQuery {
     pub app: AppId,
-    pub how: Dispatched,
+    pub how: DispatchKind,
     /// Only of this job.
     pub job: Option<String>,
     /// `None`: all.
     pub state: Option<DispatchState>,
-    pub part: Part<MessageId>,
+    pub part: ListRange<MessageId>,
     /// The page ends early when its payloads and headers have more bytes than this.
     pub bytes: usize,
 }
@@ -63,7 +63,7 @@ pub struct Dispatch {
 }
 
 pub trait Dispatches {
-    fn dispatches(&self, query: DispatchesQuery) -> Read<Found<Dispatch, MessageId>>;
+    fn dispatches(&self, query: DispatchesQuery) -> Read<ListPage<Dispatch, MessageId>>;
 
     /// `None`: there is no such message, or it was not dispatched.
     fn dispatch(&self, app: AppId, message: MessageId) -> Read<Option<Dispatch>>;

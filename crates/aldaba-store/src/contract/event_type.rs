@@ -1,6 +1,6 @@
 //! Event types: what an organization says about the kinds of events that it sends.
 
-use crate::{Deed, IdempotencyKey};
+use crate::{AuditAction, IdempotencyKey};
 use aldaba_delivery::{EventTypeId, OrgId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,13 +52,13 @@ pub struct EventTypeChange {
 
 impl EventTypeChange {
     /// What the audit log says about it.
-    pub fn deed(&self) -> Deed {
+    pub fn audit_action(&self) -> AuditAction {
         match &self.writes[..] {
-            [EventTypeWrite { name, now: None, .. }] => Deed::new("event_type.delete", name),
-            [EventTypeWrite { name, was: None, .. }] => Deed::new("event_type.create", name),
-            [EventTypeWrite { name, .. }] => Deed::new("event_type.update", name),
+            [EventTypeWrite { name, now: None, .. }] => AuditAction::new("event_type.delete", name),
+            [EventTypeWrite { name, was: None, .. }] => AuditAction::new("event_type.create", name),
+            [EventTypeWrite { name, .. }] => AuditAction::new("event_type.update", name),
             // Whoever writes several at once says so in words of their own.
-            _ => Deed::new("event_type.import", ""),
+            _ => AuditAction::new("event_type.import", ""),
         }
     }
 

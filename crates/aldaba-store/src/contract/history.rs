@@ -1,8 +1,8 @@
 //! What is read about the past.
 
 use crate::{
-    AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, Key, Message, MessagesQuery, Part,
-    Read, Seq, Waiting,
+    AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, Message,
+    MessagesQuery, PendingDelivery, Read, ResourceKey, Seq,
 };
 use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
@@ -66,7 +66,7 @@ pub enum AttemptScope {
 pub struct AttemptsQuery {
     pub scope: AttemptScope,
     pub filter: AttemptFilter,
-    pub part: Part<AttemptId>,
+    pub part: ListRange<AttemptId>,
     /// Whether what came back is wanted; else it is empty.
     pub responses: bool,
 }
@@ -74,7 +74,7 @@ pub struct AttemptsQuery {
 impl AttemptsQuery {
     /// A page of all attempts, with what came back.
     pub fn all(scope: AttemptScope, page: Page<AttemptId>, order: Order) -> Self {
-        let (filter, part) = (AttemptFilter::default(), Part::page(page, order));
+        let (filter, part) = (AttemptFilter::default(), ListRange::page(page, order));
         Self { scope, filter, part, responses: true }
     }
 }
@@ -127,8 +127,8 @@ pub struct DeliveryStatus {
     pub replayed: bool,
     /// How many retries were planned.
     pub retries: u32,
-    /// As in [`Waiting`].
-    pub place: Option<Seq>,
+    /// As in [`PendingDelivery`].
+    pub sequence: Option<Seq>,
     pub state: DeliveryState,
 }
 
@@ -143,33 +143,33 @@ impl DeliveryStatus {
     }
 
     /// How it waits, if it does.
-    pub fn waiting(&self) -> Option<Waiting> {
+    pub fn waiting(&self) -> Option<PendingDelivery> {
         let DeliveryState::Waiting { due_at } = self.state else { return None };
-        let Self { seq, message, attempts, clock_start, replayed, place, .. } = *self;
-        Some(Waiting { seq, message, due_at, attempts, clock_start, replayed, place })
+        let Self { seq, message, attempts, clock_start, replayed, sequence, .. } = *self;
+        Some(PendingDelivery { seq, message, due_at, attempts, clock_start, replayed, sequence })
     }
 }
 
 pub trait History {
     /// By id or event id.
-    fn message(&self, app: AppId, key: Key) -> Read<Option<Message>>;
+    fn message(&self, app: AppId, key: ResourceKey) -> Read<Option<Message>>;
 
     /// Newest first when descending.
-    fn messages(&self, query: MessagesQuery) -> Read<Found<Message, MessageId>>;
+    fn messages(&self, query: MessagesQuery) -> Read<ListPage<Message, MessageId>>;
 
     /// Those of these messages that are there, without their payloads.
     fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>>;
 
-    fn attempts(&self, query: AttemptsQuery) -> Read<Found<Attempt, AttemptId>>;
+    fn attempts(&self, query: AttemptsQuery) -> Read<ListPage<Attempt, AttemptId>>;
 
     /// How many attempts a query is about, up to the limit of its page.
-    fn count_attempts(&self, query: AttemptsQuery) -> Read<Count>;
+    fn count_attempts(&self, query: AttemptsQuery) -> Read<BoundedCount>;
 
     /// One attempt of a message.
     fn attempt(&self, message: MessageId, attempt: AttemptId) -> Read<Option<Attempt>>;
 
     /// In the order of the messages.
-    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<Found<EndpointMessage, MessageId>>;
+    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<ListPage<EndpointMessage, MessageId>>;
 
     /// The deliveries of one message, in the order of their numbers.
     fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>>;

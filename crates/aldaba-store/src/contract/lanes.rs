@@ -10,14 +10,14 @@ pub struct Seq(pub i64);
 
 /// The place of a waiting delivery in its lane. Two deliveries never share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Turn {
+pub struct LanePosition {
     pub due_at: Timestamp,
     pub seq: Seq,
 }
 
 /// A delivery that is not settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PendingDelivery {
     pub seq: Seq,
     pub message: MessageId,
     pub due_at: Timestamp,
@@ -27,12 +27,12 @@ pub struct Waiting {
     pub replayed: bool,
     /// Where it stands if its endpoint is an ordered one: its own number, or the one that it got when its message's
     /// `deliverAt` had come. `None`: that is still to come.
-    pub place: Option<Seq>,
+    pub sequence: Option<Seq>,
 }
 
-impl Waiting {
-    pub fn turn(&self) -> Turn {
-        Turn { due_at: self.due_at, seq: self.seq }
+impl PendingDelivery {
+    pub fn position(&self) -> LanePosition {
+        LanePosition { due_at: self.due_at, seq: self.seq }
     }
 }
 
@@ -44,7 +44,7 @@ pub struct DueQuery {
     /// left out.
     pub ordered: bool,
     /// Only turns after this one; where the read is ordered, its number is a place, and counts alone.
-    pub after: Option<Turn>,
+    pub after: Option<LanePosition>,
     pub limit: usize,
 }
 
@@ -59,7 +59,7 @@ pub struct LanesQuery {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LanesCursor(pub Turn);
+pub struct LanesCursor(pub LanePosition);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LanesPage {
@@ -91,12 +91,12 @@ pub struct OrphansQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrphansCursor {
     pub endpoint: EndpointId,
-    pub turn: Turn,
+    pub turn: LanePosition,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrphansPage {
-    pub waiting: Vec<(EndpointId, Waiting)>,
+    pub waiting: Vec<(EndpointId, PendingDelivery)>,
     /// Where to go on; `None`: that is all.
     pub next: Option<OrphansCursor>,
 }
@@ -115,13 +115,13 @@ pub struct StartedQuery {
 /// than that, because it was tried, by its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartedCursor {
-    Untried(Turn),
+    Untried(LanePosition),
     Tried { clock_start: Timestamp, seq: Seq },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StartedPage {
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingDelivery>,
     /// Where to go on; `None`: that is all.
     pub next: Option<StartedCursor>,
     /// Of what else waits, nothing has a clock that started before this. `None`: nothing else was met.
@@ -130,8 +130,8 @@ pub struct StartedPage {
 
 /// A delivery that waits for its due time, with what bounds that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotDue {
-    pub waiting: Waiting,
+pub struct FutureDelivery {
+    pub waiting: PendingDelivery,
     pub endpoint: EndpointId,
     pub app: AppId,
     pub org: OrgId,
@@ -145,10 +145,10 @@ pub struct NotDue {
 
 /// A delivery of an ordered endpoint that has just got its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct Sequenced {
     pub endpoint: EndpointId,
     pub app: AppId,
-    pub waiting: Waiting,
+    pub waiting: PendingDelivery,
 }
 
 /// What a lane reads before it sends.
@@ -170,7 +170,7 @@ pub struct GateRecord {
 
 pub trait Lanes {
     /// Waiting deliveries of one endpoint, in the order of their turns or of their places.
-    fn due(&self, query: DueQuery) -> Read<Vec<Waiting>>;
+    fn due(&self, query: DueQuery) -> Read<Vec<PendingDelivery>>;
 
     fn lanes(&self, query: LanesQuery) -> Read<LanesPage>;
 
@@ -206,10 +206,10 @@ pub trait Lanes {
     fn gates(&self) -> Read<Vec<GateRecord>>;
 
     /// Waiting deliveries whose turns come after this one, by turn. `limit`: how many to look at.
-    fn not_due(&self, after: Turn, limit: usize) -> Read<Vec<NotDue>>;
+    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Read<Vec<FutureDelivery>>;
 
-    /// When the next delivery of an ordered endpoint is to take its place ([`Change::TakePlaces`](crate::Change)).
-    fn next_place_at(&self) -> Read<Option<Timestamp>>;
+    /// When the next delivery of an ordered endpoint is to take its place ([`Change::SequenceDue`](crate::Change)).
+    fn next_sequencing_at(&self) -> Read<Option<Timestamp>>;
 
     /// When something last happened, by the rows that were written last; `None`: nothing has.
     fn newest_moment(&self) -> Read<Option<Timestamp>>;

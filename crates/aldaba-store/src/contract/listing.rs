@@ -9,12 +9,12 @@ use std::time::Duration;
 
 /// Moments between two bounds. Neither of them is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Within {
+pub struct TimeRange {
     pub after: Option<Timestamp>,
     pub before: Option<Timestamp>,
 }
 
-impl Within {
+impl TimeRange {
     pub fn includes(self, at: Timestamp) -> bool {
         self.after.is_none_or(|after| at > after) && self.before.is_none_or(|before| at < before)
     }
@@ -22,25 +22,25 @@ impl Within {
 
 /// Which part of a list to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<Id> {
-    pub within: Within,
+pub struct ListRange<Id> {
+    pub within: TimeRange,
     pub page: Page<Id>,
     pub order: Order,
     /// How many items to look at, at most, counting what else has to be read to tell whether they fit.
     pub walk: usize,
 }
 
-impl<Id> Part<Id> {
+impl<Id> ListRange<Id> {
     /// A page of everything there is.
     pub fn page(page: Page<Id>, order: Order) -> Self {
-        Self { within: Within::default(), page, order, walk: usize::MAX }
+        Self { within: TimeRange::default(), page, order, walk: usize::MAX }
     }
 }
 
 /// Ids know the moment they were made at to so many milliseconds.
 const STEP: Duration = Duration::from_millis(4);
 
-impl<K: IdKind> Part<Id<K>> {
+impl<K: IdKind> ListRange<Id<K>> {
     /// The ids between which everything lies that is to be read, and perhaps a little more: ids know their
     /// moments roughly. Neither bound is one of them.
     pub fn bounds(&self) -> (Id<K>, Id<K>) {
@@ -58,13 +58,13 @@ impl<K: IdKind> Part<Id<K>> {
 
 /// What was found of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<T, Id> {
+pub struct ListPage<T, Id> {
     pub items: Vec<T>,
     /// Where the walk was given up before the page was full. Others may follow.
     pub stopped: Option<Id>,
 }
 
-impl<T, Id> Default for Found<T, Id> {
+impl<T, Id> Default for ListPage<T, Id> {
     fn default() -> Self {
         Self { items: Vec::new(), stopped: None }
     }
@@ -107,14 +107,14 @@ pub enum Payloads {
 pub struct MessagesQuery {
     pub app: AppId,
     pub filter: MessageFilter,
-    pub part: Part<MessageId>,
+    pub part: ListRange<MessageId>,
     pub payloads: Payloads,
 }
 
 impl MessagesQuery {
     /// A page of all messages, with their payloads.
     pub fn all(app: AppId, page: Page<MessageId>, order: Order) -> Self {
-        let part = Part::page(page, order);
+        let part = ListRange::page(page, order);
         Self { app, filter: MessageFilter::default(), part, payloads: Payloads::UpTo(usize::MAX) }
     }
 }
@@ -157,7 +157,7 @@ pub struct EndpointMessage {
 
 /// How far a message has come with an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum MessageProgress {
     /// It was not tried yet.
     Pending,
     /// It was tried, and will be again.
@@ -171,13 +171,13 @@ pub enum Progress {
 
 impl DeliveryStatus {
     /// `None`: it was never to be sent.
-    pub fn progress(&self) -> Option<Progress> {
+    pub fn progress(&self) -> Option<MessageProgress> {
         Some(match self.state {
-            DeliveryState::Waiting { .. } if self.attempts == 0 => Progress::Pending,
-            DeliveryState::Waiting { .. } => Progress::Retrying,
-            DeliveryState::Delivered { .. } => Progress::Delivered,
-            DeliveryState::Dead { reason: Reason::Cancelled, .. } => Progress::Cancelled,
-            DeliveryState::Dead { .. } => Progress::Failed,
+            DeliveryState::Waiting { .. } if self.attempts == 0 => MessageProgress::Pending,
+            DeliveryState::Waiting { .. } => MessageProgress::Retrying,
+            DeliveryState::Delivered { .. } => MessageProgress::Delivered,
+            DeliveryState::Dead { reason: Reason::Cancelled, .. } => MessageProgress::Cancelled,
+            DeliveryState::Dead { .. } => MessageProgress::Failed,
             DeliveryState::Skipped { .. } => return None,
         })
     }
@@ -189,9 +189,9 @@ pub struct EndpointMessagesQuery {
     pub app: AppId,
     pub endpoint: EndpointId,
     /// One of these; empty: any.
-    pub progress: Vec<Progress>,
+    pub progress: Vec<MessageProgress>,
     pub filter: MessageFilter,
-    pub part: Part<MessageId>,
+    pub part: ListRange<MessageId>,
     pub payloads: Payloads,
 }
 
@@ -205,7 +205,7 @@ impl EndpointMessagesQuery {
 
 /// How many attempts a list has, as far as they were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct BoundedCount {
     pub counted: u64,
     /// Counting was given up; there may be more.
     pub more: bool,
@@ -234,8 +234,8 @@ mod tests {
         beside: Option<MessageId>,
         order: Order,
     ) -> Vec<MessageId> {
-        let within = Within { after: after.map(at), before: before.map(at) };
-        let part = Part { within, page: Page { after: beside, limit: 1 }, order, walk: 1 };
+        let within = TimeRange { after: after.map(at), before: before.map(at) };
+        let part = ListRange { within, page: Page { after: beside, limit: 1 }, order, walk: 1 };
         let (lowest, highest) = part.bounds();
         let all = (0..40).flat_map(|millis| [id(millis, 0), id(millis, 255)]);
         let mut all: Vec<_> = all.filter(|id| lowest < *id && *id < highest).collect();

@@ -20,20 +20,20 @@ mod statistics;
 mod write;
 
 pub use audit::{
-    Actor, ActorFilter, ActorKind, AuditEntry, AuditPage, AuditQuery, AuditWalk, Audits, Deed, FieldChange,
-    MASK, Subject, Values, Who,
+    Actor, ActorFilter, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery,
+    AuditSubject, AuditWalk, Audits, FieldChange, FieldValues, MASK,
 };
 pub use content::{Content, Message, NewMessage};
-pub use credentials::{ApiKey, Credentials, PortalCut, RevokedToken, Scope};
+pub use credentials::{ApiKey, Credentials, KeyScope, PortalExpiry, RevokedToken};
 pub use deliveries::{
-    Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryView, LastAttempt,
-    Phase, Place,
+    Deliveries, DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryPosition,
+    DeliveryView, LastAttempt, Phase,
 };
 pub use directory::{
-    Application, Change, Changed, Directory, Endpoint, EndpointConfig, Fence, Key, Obstacle, OwnPolicy,
-    OwnProfile, Recovery, Rescheduled, Subscription, Tenant, WhichApplication,
+    Application, ApplicationRef, Change, Changed, Directory, Endpoint, EndpointConfig, Fence,
+    OrderingObstacle, OwnPolicy, OwnProfile, Recovery, Rescheduled, ResourceKey, Subscription, Tenant,
 };
-pub use dispatch::{Dispatch, DispatchState, Dispatched, Dispatches, DispatchesQuery};
+pub use dispatch::{Dispatch, DispatchKind, DispatchState, Dispatches, DispatchesQuery};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeChange, EventTypeWrite};
 pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};
@@ -41,13 +41,13 @@ pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
 };
 pub use lanes::{
-    DueQuery, FoundLane, GateRecord, LaneTarget, Lanes, LanesCursor, LanesPage, LanesQuery, NotDue,
-    OrphansCursor, OrphansPage, OrphansQuery, Placed, Seq, StartedCursor, StartedPage, StartedQuery, Turn,
-    Waiting,
+    DueQuery, FoundLane, FutureDelivery, GateRecord, LanePosition, LaneTarget, Lanes, LanesCursor, LanesPage,
+    LanesQuery, OrphansCursor, OrphansPage, OrphansQuery, PendingDelivery, Seq, Sequenced, StartedCursor,
+    StartedPage, StartedQuery,
 };
 pub use listing::{
-    AttemptFilter, Count, EndpointMessage, EndpointMessagesQuery, Found, MessageFilter, MessagesQuery, Part,
-    Payloads, Progress, Within,
+    AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, MessageFilter,
+    MessageProgress, MessagesQuery, Payloads, TimeRange,
 };
 pub use notices::{Notice, NoticeNumber};
 pub use replay::{
@@ -59,13 +59,13 @@ pub use retention::{
     Stale, StoredKey, Walked,
 };
 pub use source::{
-    EventState, ReopenEvent, Round, Source, SourceConfig, SourceEvent, SourceEventsQuery, SourceToken,
-    Sources,
+    DeliveryRound, EventState, ReopenEvent, Source, SourceConfig, SourceEvent, SourceEventsQuery,
+    SourceToken, Sources,
 };
 pub use statistics::{ApplicationAttemptsQuery, AttemptCounts, Hour, Statistics, SumUp};
 pub use write::{
-    Accept, Accepted, Accepts, Done, IdempotencyKey, InlineApplication, NewAttempt, NewDelivery, Quota,
-    QuotaOf, Record, Recorded, Records, RequestDigest, Resent,
+    Accept, Accepted, Accepts, Done, IdempotencyKey, InlineApplication, ManualRecord, NewAttempt,
+    NewDelivery, Quota, QuotaOf, Record, Recorded, Records, RequestDigest,
 };
 
 use crate::RestartedTask;

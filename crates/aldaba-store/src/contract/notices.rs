@@ -14,7 +14,7 @@ pub struct Notice {
 impl Notice {
     /// How many of one organization wait at most. What comes while so many wait is left out and counted, and as
     /// soon as there is room again one notice stands in its place.
-    pub const MOST_WAITING: u32 = 10_000;
+    pub const MAX_PENDING: u32 = 10_000;
     /// The event type of the notice that says how many were left out.
     pub const LEFT_OUT: &str = "operational.left_out";
 

@@ -4,7 +4,7 @@
 //! opens deliveries for those that it wants, and keeps how far it has come: all in one commit. So
 //! a replay that a crash has cut off goes on where it was, and opens nothing twice.
 
-use crate::{Done, Order, Page, Read, Waiting};
+use crate::{Done, Order, Page, PendingDelivery, Read};
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, ReplayId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Replay {
 
 impl Replay {
     /// How many replays of one application may be running.
-    pub const MOST_RUNNING: usize = 100;
+    pub const MAX_RUNNING: usize = 100;
 }
 
 /// What it was asked for as.
@@ -96,7 +96,7 @@ pub struct ReplayStep {
 pub struct ReplayStepped {
     /// As it is now; `None`: there is no such replay.
     pub replay: Option<Replay>,
-    pub opened: Vec<Waiting>,
+    pub opened: Vec<PendingDelivery>,
 }
 
 /// How many messages a replay would be about, as far as the read got.

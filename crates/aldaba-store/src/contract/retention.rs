@@ -4,7 +4,7 @@
 //! not feel. Who decides what is kept is the engine; the store makes sure that what is removed still is what
 //! was found, and that nothing goes that waits or is referred to.
 
-use crate::{Done, Hour, PortalCut, Read, Seq};
+use crate::{Done, Hour, PortalExpiry, Read, Seq};
 use aldaba_delivery::{AppId, AuditId, EndpointId, GateKey, MessageId, OrgId, ReplayId, Timestamp};
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub enum Stale {
     /// What says of a token that it counts no longer, if the token would have ended before this moment.
     RevokedToken([u8; 32], Timestamp),
     /// The same of portal tokens.
-    PortalCut(PortalCut),
+    PortalCut(PortalExpiry),
 }
 
 /// What must not happen twice, as it is kept. Only a store looks inside.

@@ -1,8 +1,8 @@
 //! Inbound doors: each takes in the webhooks of one sender, for the application that it owns.
 
 use crate::{
-    DeliveryState, DeliveryStatus, DeliveryView, Done, Found, Key, Message, Order, Page, Part, Read, Seq,
-    Waiting,
+    DeliveryState, DeliveryStatus, DeliveryView, Done, ListPage, ListRange, Message, Order, Page,
+    PendingDelivery, Read, ResourceKey, Seq,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, SourceId, Timestamp};
 use std::collections::BTreeMap;
@@ -54,15 +54,15 @@ impl SourceToken {
 
 impl Source {
     /// How many an organization may have.
-    pub const MOST: usize = 1000;
+    pub const MAX_PER_ORGANIZATION: usize = 1000;
     /// How many former tokens count beside the newest.
-    pub const MOST_OLD_TOKENS: usize = 3;
+    pub const MAX_OLD_TOKENS: usize = 3;
     /// For how long a former token still counts.
-    pub const OLD_TOKEN_KEPT: Duration = Duration::from_secs(48 * 3600);
+    pub const OLD_TOKEN_RETENTION: Duration = Duration::from_secs(48 * 3600);
     /// Characters.
-    pub const LONGEST_NAME: usize = 256;
+    pub const MAX_NAME_CHARS: usize = 256;
     /// Bytes of what may be shown of it, and of what may not.
-    pub const LONGEST_SETTINGS: usize = 16 << 10;
+    pub const MAX_SETTINGS_BYTES: usize = 16 << 10;
 
     /// The names, as callers know them, of what is not as it was `before`.
     pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
@@ -184,7 +184,7 @@ pub struct ReopenEvent {
 
 /// What a delivery of an event to be reopened looks like.
 #[derive(Clone, Debug)]
-pub struct Round {
+pub struct DeliveryRound {
     pub status: DeliveryStatus,
     /// Its endpoint is not deleted.
     pub is_there: bool,
@@ -196,7 +196,7 @@ impl ReopenEvent {
     /// failed: then those that have failed, but for what somebody has cancelled or discarded.
     pub fn targets(
         &self,
-        rounds: &[Round],
+        rounds: &[DeliveryRound],
         mut is_there: impl FnMut(EndpointId) -> bool,
     ) -> Vec<(EndpointId, Option<Seq>)> {
         let statuses = || rounds.iter().map(|round| round.status.clone()).collect();
@@ -207,7 +207,7 @@ impl ReopenEvent {
             return Vec::new();
         }
         let newest = newest_of_each(statuses());
-        let is_newest = |round: &&Round| {
+        let is_newest = |round: &&DeliveryRound| {
             newest.get(&round.status.endpoint).is_some_and(|one| one.seq == round.status.seq)
         };
         let of_those_there: Vec<_> = rounds
@@ -216,7 +216,7 @@ impl ReopenEvent {
             .filter(|round| round.is_there && round.status.was_to_be_sent())
             .collect();
         if !of_those_there.is_empty() {
-            let by_hand = |round: &Round| round.status.state.reason().is_some_and(Reason::is_manual);
+            let by_hand = |round: &DeliveryRound| round.status.state.reason().is_some_and(Reason::is_manual);
             let failed = of_those_there.into_iter().filter(|round| round.in_dead_letter && !by_hand(round));
             return failed.map(|round| (round.status.endpoint, Some(round.status.seq))).collect();
         }
@@ -232,7 +232,7 @@ pub struct SourceEventsQuery {
     pub app: AppId,
     /// `None`: all.
     pub state: Option<EventState>,
-    pub part: Part<MessageId>,
+    pub part: ListRange<MessageId>,
 }
 
 impl SourceEventsQuery {
@@ -243,7 +243,7 @@ impl SourceEventsQuery {
 
 pub trait Sources {
     /// By id or uid.
-    fn source(&self, org: OrgId, key: Key) -> Read<Option<Source>>;
+    fn source(&self, org: OrgId, key: ResourceKey) -> Read<Option<Source>>;
 
     /// Whose token this is the digest of, though it may count no longer.
     fn source_of_token(&self, digest: [u8; 32]) -> Read<Option<Source>>;
@@ -254,11 +254,11 @@ pub trait Sources {
     fn sources(&self, org: OrgId, page: Page<SourceId>, order: Order) -> Read<Vec<Source>>;
 
     /// In the order of the messages.
-    fn source_events(&self, query: SourceEventsQuery) -> Read<Found<SourceEvent, MessageId>>;
+    fn source_events(&self, query: SourceEventsQuery) -> Read<ListPage<SourceEvent, MessageId>>;
 
     /// Opens the rounds that [`ReopenEvent::targets`] names, in one commit. Empty: there was nothing to open.
-    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, Waiting)>>);
+    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, PendingDelivery)>>);
 
     /// By event id or by the message's id.
-    fn source_event(&self, app: AppId, key: Key) -> Read<Option<SourceEvent>>;
+    fn source_event(&self, app: AppId, key: ResourceKey) -> Read<Option<SourceEvent>>;
 }

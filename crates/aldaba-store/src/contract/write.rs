@@ -1,8 +1,8 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
 use crate::{
-    Application, Attempt, AuditEntry, Dispatched, Endpoint, Error, GateRecord, NewMessage, Notice, Read, Seq,
-    Trigger,
+    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMessage, Notice, Read,
+    Seq, Trigger,
 };
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
@@ -65,12 +65,12 @@ pub struct InlineApplication {
 
 impl Accept {
     /// Whether a delivery is to take its place in the order of its endpoint later, when it is due.
-    pub fn takes_place_later(&self, delivery: &NewDelivery) -> bool {
+    pub fn is_sequenced_later(&self, delivery: &NewDelivery) -> bool {
         delivery.ordered && self.message.deliver_at.is_some()
     }
 
-    pub fn dispatched(&self) -> Option<Dispatched> {
-        let how = if self.message.job.is_some() { Dispatched::AsJob } else { Dispatched::ByAddress };
+    pub fn dispatched(&self) -> Option<DispatchKind> {
+        let how = if self.message.job.is_some() { DispatchKind::AsJob } else { DispatchKind::ByAddress };
         self.direct.as_ref().map(|_| how)
     }
 }
@@ -176,14 +176,14 @@ pub trait Records {
 
     /// An attempt that was made by hand for a delivery that does not wait, or for a message that the endpoint
     /// was never sent. It is kept in the history, and a success settles the delivery.
-    fn resent(&self, resent: Resent, done: Done<()>);
+    fn record_manual(&self, resent: ManualRecord, done: Done<()>);
 
     /// The attempt by hand that was recorded with this key.
     fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>>;
 }
 
 #[derive(Clone, Debug)]
-pub struct Resent {
+pub struct ManualRecord {
     pub endpoint: EndpointId,
     pub message: MessageId,
     pub attempt: NewAttempt,

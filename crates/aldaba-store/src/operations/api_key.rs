@@ -39,7 +39,7 @@ pub(crate) fn create(tx: &dyn Transaction, key: &ApiKey) -> Result<Changed> {
     {
         return Ok(Changed::NotFound);
     }
-    if tx.number(&COUNT, values![key.org])? >= count(ApiKey::MOST) {
+    if tx.number(&COUNT, values![key.org])? >= count(ApiKey::MAX_PER_ORGANIZATION) {
         return Ok(Changed::TooMany);
     }
     let made = tx.execute(&INSERT, &parameters(key))?;

@@ -3,7 +3,7 @@
 use super::stored::{assignments, columns, insert_with, parameters, stored};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Transaction, api_key, endpoint, lists, source};
-use crate::{Application, Changed, Order, Page, Tenant, WhichApplication};
+use crate::{Application, ApplicationRef, Changed, Order, Page, Tenant};
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 
 stored!(Application {
@@ -108,12 +108,12 @@ pub(crate) fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> 
     reading.one(&VERSION, values![app])
 }
 
-pub(crate) fn find(reading: &dyn Reading, which: &WhichApplication) -> Result<Option<Application>> {
+pub(crate) fn find(reading: &dyn Reading, which: &ApplicationRef) -> Result<Option<Application>> {
     Ok(find_with_version(reading, which)?.map(|(application, _)| application))
 }
 
 /// By id first: a uid that looks like the id of another application must not hide it.
-fn find_with_version(reading: &dyn Reading, which: &WhichApplication) -> Result<Option<(Application, u64)>> {
+fn find_with_version(reading: &dyn Reading, which: &ApplicationRef) -> Result<Option<(Application, u64)>> {
     if let Ok(id) = which.key.parse::<AppId>()
         && let Some(found) = reading.one(&BY_ID, values![which.org, id])?
     {
@@ -137,7 +137,7 @@ pub(crate) fn list(
     reading.all(PAGE.by(order), values![org, low, high, page.limit])
 }
 
-pub(crate) fn tenant(reading: &dyn Reading, which: &WhichApplication) -> Result<Option<Tenant>> {
+pub(crate) fn tenant(reading: &dyn Reading, which: &ApplicationRef) -> Result<Option<Tenant>> {
     let Some((application, version)) = find_with_version(reading, which)? else { return Ok(None) };
     let endpoints = endpoint::subscriptions(reading, application.id)?;
     let source = source::of_application(reading, application.id)?;

@@ -5,7 +5,9 @@ use super::lists::{self, Looked};
 use super::stored::{columns, columns_without, stored};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Slice, Transaction, keys, message};
-use crate::{Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Changed, Count, Found, RequestDigest, Seq};
+use crate::{
+    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, BoundedCount, Changed, ListPage, RequestDigest, Seq,
+};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Timestamp};
 
 stored!(Attempt {
@@ -67,17 +69,20 @@ pub(crate) fn list(
     reading: &dyn Reading,
     slice: &Slice<'_>,
     query: &AttemptsQuery,
-) -> Result<Found<Attempt, AttemptId>> {
+) -> Result<ListPage<Attempt, AttemptId>> {
     let statement = if query.responses { &WHOLE } else { &BARE };
     walk(reading, slice, query, |facts| {
         reading.one::<Attempt>(statement, values![facts.message, facts.seq, facts.id])
     })
 }
 
-pub(crate) fn count(reading: &dyn Reading, slice: &Slice<'_>, query: &AttemptsQuery) -> Result<Count> {
+pub(crate) fn count(reading: &dyn Reading, slice: &Slice<'_>, query: &AttemptsQuery) -> Result<BoundedCount> {
     let found = walk(reading, slice, query, |_| Ok(Some(())))?;
     let counted = found.items.len();
-    Ok(Count { counted: counted as u64, more: found.stopped.is_some() || counted >= query.part.page.limit })
+    Ok(BoundedCount {
+        counted: counted as u64,
+        more: found.stopped.is_some() || counted >= query.part.page.limit,
+    })
 }
 
 fn walk<T>(
@@ -85,7 +90,7 @@ fn walk<T>(
     slice: &Slice<'_>,
     query: &AttemptsQuery,
     mut read: impl FnMut(&Facts) -> Result<Option<T>>,
-) -> Result<Found<T, AttemptId>> {
+) -> Result<ListPage<T, AttemptId>> {
     let (part, filter) = (&query.part, &query.filter);
     let order = part.order;
     let page = |low: AttemptId, high: AttemptId, rows: usize| match query.scope {

@@ -8,8 +8,8 @@ use super::{
     Reading, Result, Slice, Transaction, api_key, application, endpoint, event_type, policy, profile, source,
 };
 use crate::{
-    Actor, ActorKind, AuditEntry, AuditPage, AuditQuery, AuditWalk, Deed, FieldChange, Stale, Subject,
-    Values, Who,
+    Actor, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery, AuditSubject, AuditWalk,
+    FieldChange, FieldValues, Stale,
 };
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, Timestamp};
 
@@ -47,18 +47,19 @@ fn walk_one(column: &str, beyond: &str, direction: &str) -> String {
 
 /// Writes an entry that is about so many things.
 pub(crate) fn note(tx: &dyn Transaction, entry: &AuditEntry, things: u32) -> Result<()> {
-    let AuditEntry { id, actor, deed, .. } = entry;
-    let (subject, prefix, name): (Option<&[u8]>, Option<&str>, Option<&str>) = match &actor.who {
-        Who::Key { id, prefix, name } => (Some(id.as_bytes()), Some(prefix), Some(name)),
-        Who::PortalToken { app, session } => (Some(app.as_bytes()), None, session.as_deref()),
-        Who::OrganizationToken { name } => (None, None, name.as_deref()),
-        Who::CommandLine | Who::Program => (None, None, None),
+    let AuditEntry { id, actor, action, .. } = entry;
+    let (subject, prefix, actor_name): (Option<&[u8]>, Option<&str>, Option<&str>) = match &actor.identity {
+        ActorIdentity::Key { id, prefix, name } => (Some(id.as_bytes()), Some(prefix), Some(name)),
+        ActorIdentity::PortalToken { app, session } => (Some(app.as_bytes()), None, session.as_deref()),
+        ActorIdentity::OrganizationToken { name } => (None, None, name.as_deref()),
+        ActorIdentity::CommandLine | ActorIdentity::Program => (None, None, None),
     };
-    let changes = (!deed.changes.is_empty()).then(|| FieldChange::write(&deed.changes));
-    let kind = actor.who.kind();
-    let Deed { action, app, endpoint, resource, fields, .. } = deed;
+    let changes = (!action.changes.is_empty()).then(|| FieldChange::write(&action.changes));
+    let kind = actor.identity.kind();
+    let AuditAction { name, app, endpoint, resource, fields, .. } = action;
     let values = values![
-        id, actor.org, app, endpoint, kind, subject, prefix, name, action, resource, fields, things, changes
+        id, actor.org, app, endpoint, kind, subject, prefix, actor_name, name, resource, fields, things,
+        changes
     ];
     tx.execute(&INSERT, values).map(drop)
 }
@@ -70,24 +71,26 @@ impl FromRow for AuditEntry {
         let (prefix, name): (Option<String>, Option<String>) = columns.take()?;
         let subject = || subject.ok_or_else(|| unknown("actor without an id", kind.code()));
         let who = match kind {
-            ActorKind::Key => Who::Key {
+            ActorKind::Key => ActorIdentity::Key {
                 id: ApiKeyId::from_bytes(subject()?),
                 prefix: prefix.unwrap_or_default(),
                 name: name.unwrap_or_default(),
             },
-            ActorKind::OrganizationToken => Who::OrganizationToken { name },
-            ActorKind::PortalToken => Who::PortalToken { app: AppId::from_bytes(subject()?), session: name },
-            ActorKind::CommandLine => Who::CommandLine,
-            ActorKind::Program => Who::Program,
+            ActorKind::OrganizationToken => ActorIdentity::OrganizationToken { name },
+            ActorKind::PortalToken => {
+                ActorIdentity::PortalToken { app: AppId::from_bytes(subject()?), session: name }
+            }
+            ActorKind::CommandLine => ActorIdentity::CommandLine,
+            ActorKind::Program => ActorIdentity::Program,
         };
-        let (action, resource, fields) = columns.take()?;
+        let (action_name, resource, fields) = columns.take()?;
         let (count, changes): (_, Option<String>) = columns.take()?;
         let changes = match changes {
             Some(text) => FieldChange::read(&text).ok_or_else(|| unknown("list of changes", &text))?,
             None => Vec::new(),
         };
-        let deed = Deed { action, app, endpoint, resource, fields, changes };
-        Ok(Self { id, actor: Actor { org, who }, deed, count })
+        let action = AuditAction { name: action_name, app, endpoint, resource, fields, changes };
+        Ok(Self { id, actor: Actor { org, identity: who }, action, count })
     }
 }
 
@@ -125,16 +128,20 @@ pub(crate) fn remove(tx: &dyn Transaction, id: AuditId) -> Result<usize> {
 }
 
 /// What a thing is before a change of it. `None`: it is not there.
-pub(crate) fn values_of(reading: &dyn Reading, subject: Subject<'_>) -> Result<Option<Values>> {
+pub(crate) fn values_of(reading: &dyn Reading, subject: AuditSubject<'_>) -> Result<Option<FieldValues>> {
     Ok(match subject {
-        Subject::Application(app) => application::with_deleted(reading, app)?.as_ref().map(Values::from),
-        Subject::Endpoint(app, id) => {
-            endpoint::with_deleted(reading, app, id)?.map(|endpoint| Values::from(&endpoint.config))
+        AuditSubject::Application(app) => {
+            application::with_deleted(reading, app)?.as_ref().map(FieldValues::from)
         }
-        Subject::EventType(org, name) => event_type::one(reading, org, name)?.as_ref().map(Values::from),
-        Subject::Policy(org, name) => policy::one(reading, org, name)?.as_ref().map(Values::from),
-        Subject::Profile(org, name) => profile::one(reading, org, name)?.as_ref().map(Values::from),
-        Subject::ApiKey(org, id) => api_key::one(reading, org, id)?.as_ref().map(Values::from),
-        Subject::Source(id) => source::by_id(reading, id)?.as_ref().map(Values::from),
+        AuditSubject::Endpoint(app, id) => {
+            endpoint::with_deleted(reading, app, id)?.map(|endpoint| FieldValues::from(&endpoint.config))
+        }
+        AuditSubject::EventType(org, name) => {
+            event_type::one(reading, org, name)?.as_ref().map(FieldValues::from)
+        }
+        AuditSubject::Policy(org, name) => policy::one(reading, org, name)?.as_ref().map(FieldValues::from),
+        AuditSubject::Profile(org, name) => profile::one(reading, org, name)?.as_ref().map(FieldValues::from),
+        AuditSubject::ApiKey(org, id) => api_key::one(reading, org, id)?.as_ref().map(FieldValues::from),
+        AuditSubject::Source(id) => source::by_id(reading, id)?.as_ref().map(FieldValues::from),
     })
 }

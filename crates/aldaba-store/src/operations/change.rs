@@ -78,7 +78,7 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         Change::NoteKeyUses { uses } => api_key::note_uses(tx, uses),
         Change::PutSetting { name, value } => setting::put(tx, name, value),
         Change::Reschedule { deliveries } => delivery::reschedule(tx, deliveries),
-        Change::TakePlaces { now, limit } => delivery::take_places(tx, batch.numbers, *now, *limit),
+        Change::SequenceDue { now, limit } => delivery::sequence_due(tx, batch.numbers, *now, *limit),
         Change::GrantPortalAccess { app } => token::grant_portal_access(tx, *app),
         Change::EndPortalTokens { app, cuts, at } => token::end_portal_tokens(tx, *app, cuts, *at),
         Change::RevokeToken { token } => token::revoke(tx, token),

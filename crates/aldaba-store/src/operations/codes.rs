@@ -2,7 +2,7 @@
 
 use super::column::{Column, Parameter, unknown};
 use super::transaction::{Result, Value};
-use crate::{ActorKind, Dispatched, ReplayKind, ReplayState, Scope, Trigger};
+use crate::{ActorKind, DispatchKind, KeyScope, ReplayKind, ReplayState, Trigger};
 use aldaba_delivery::{
     Condition, ConditionCause, FailureKind, HealthStatus, OnExhausted, Ordering, Reason, SkipReason,
     WhenDisabled,
@@ -82,7 +82,7 @@ codes!(
 
 codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2, Blocked = 3);
 
-codes!(Dispatched, "kind of a dispatched delivery", ByAddress = 1, AsJob = 2);
+codes!(DispatchKind, "kind of a dispatched delivery", ByAddress = 1, AsJob = 2);
 
 codes!(ReplayKind, "kind of a replay", Recover = 0, Missing = 1, Bulk = 2);
 
@@ -123,7 +123,7 @@ codes!(WhenDisabled, "rule for disabled endpoints", Skip = 0, Hold = 1);
 
 codes!(SkipReason, "reason of a skipped delivery", EndpointDisabled = 1);
 
-codes!(Scope, "scope of a key", Admin = 0, Send = 1, Read = 2);
+codes!(KeyScope, "scope of a key", Admin = 0, Send = 1, Read = 2);
 
 codes!(
     ActorKind,

@@ -6,7 +6,7 @@ use super::column::{Parameter, count};
 use super::quota::Counts;
 use super::transaction::{statements, values};
 use super::{Result, Statement, Transaction, statistics};
-use crate::{Accept, Hour, NewAttempt, Record, Resent};
+use crate::{Accept, Hour, ManualRecord, NewAttempt, Record};
 use aldaba_delivery::{AppId, Ending, EndpointId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Counters {
         self.waiting += count(deliveries);
     }
 
-    pub fn resent(&mut self, app: AppId, resent: &Resent) {
+    pub fn resent(&mut self, app: AppId, resent: &ManualRecord) {
         let minute = resent.at.millis().div_euclid(60_000);
         self.minutes.entry((resent.endpoint, minute)).or_default().attempted(&resent.attempt);
         self.types.attempted(app, resent.at, &resent.attempt);

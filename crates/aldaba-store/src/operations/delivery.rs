@@ -6,8 +6,8 @@ use super::column::{Columns, FromRow, unknown};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Transaction, endpoint, message};
 use crate::{
-    Changed, DeliveryState, DeliveryStatus, DeliveryView, LastAttempt, Phase, Placed, Rescheduled, Seq,
-    Waiting,
+    Changed, DeliveryState, DeliveryStatus, DeliveryView, LastAttempt, PendingDelivery, Phase, Rescheduled,
+    Seq, Sequenced,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 
@@ -28,18 +28,18 @@ pub(crate) const COLUMNS: &str = concat!(
 pub(crate) const WAITING_COLUMNS: &str =
     concat!("seq, message, due_at, attempts, clock_start, replayed, ", place!());
 
-impl FromRow for Waiting {
+impl FromRow for PendingDelivery {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
         let (seq, message, due_at) = columns.take()?;
-        let (attempts, clock_start, replayed, place) = columns.take()?;
-        Ok(Self { seq, message, due_at, attempts, clock_start, replayed, place })
+        let (attempts, clock_start, replayed, sequence) = columns.take()?;
+        Ok(Self { seq, message, due_at, attempts, clock_start, replayed, sequence })
     }
 }
 
 impl FromRow for DeliveryStatus {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
         let (seq, endpoint, message) = columns.take()?;
-        let (attempts, clock_start, replayed, retries, place) = columns.take()?;
+        let (attempts, clock_start, replayed, retries, sequence) = columns.take()?;
         let (state, due_at, settled_at, reason): (State, _, Option<Timestamp>, Option<i64>) =
             columns.take()?;
         let at = || settled_at.ok_or_else(|| unknown("settled delivery without its moment", seq));
@@ -54,7 +54,7 @@ impl FromRow for DeliveryStatus {
                 DeliveryState::Skipped { at: at()?, reason: super::codes::Code::from_code(reason()?)? }
             }
         };
-        Ok(Self { seq, endpoint, message, attempts, clock_start, replayed, retries, place, state })
+        Ok(Self { seq, endpoint, message, attempts, clock_start, replayed, retries, sequence, state })
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn of_message(reading: &dyn Reading, message: MessageId) -> Result<Ve
     reading.all(&OF_MESSAGE, values![message])
 }
 
-pub(crate) fn waiting(reading: &dyn Reading, seq: Seq) -> Result<Option<Waiting>> {
+pub(crate) fn waiting(reading: &dyn Reading, seq: Seq) -> Result<Option<PendingDelivery>> {
     reading.one(&WAITING, values![seq])
 }
 
@@ -162,13 +162,13 @@ pub(crate) fn reschedule(tx: &dyn Transaction, deliveries: &[Rescheduled]) -> Re
 }
 
 /// When the next delivery of an ordered endpoint is to take its place.
-pub(crate) fn next_place_at(reading: &dyn Reading) -> Result<Option<Timestamp>> {
+pub(crate) fn next_sequencing_at(reading: &dyn Reading) -> Result<Option<Timestamp>> {
     reading.one(&NEXT_PLACE, values![Timestamp::MIN])
 }
 
 /// Deliveries of ordered endpoints that are due take their places. A place is a number of the same count as deliveries have:
 /// behind everything that was accepted before, and before everything that is accepted later.
-pub(crate) fn take_places(
+pub(crate) fn sequence_due(
     tx: &dyn Transaction,
     numbers: &mut Numbers,
     now: Timestamp,
@@ -180,9 +180,9 @@ pub(crate) fn take_places(
         let place = numbers.draw(tx, 1)?;
         tx.execute(&TAKE_PLACE, values![seq, place])?;
         match (waiting(tx, seq)?, endpoint::owner(tx, endpoint)?) {
-            (Some(waiting), Some(app)) => placed.push(Placed { endpoint, app, waiting }),
+            (Some(waiting), Some(app)) => placed.push(Sequenced { endpoint, app, waiting }),
             _ => tracing::error!(%endpoint, "deliveries wait for an endpoint that has no row"),
         }
     }
-    Ok(if placed.is_empty() { Changed::Unchanged } else { Changed::Placed(placed) })
+    Ok(if placed.is_empty() { Changed::Unchanged } else { Changed::Sequenced(placed) })
 }

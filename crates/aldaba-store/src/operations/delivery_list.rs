@@ -5,8 +5,8 @@ use super::delivery::{self, one, view};
 use super::transaction::{InOrder, ReadingExt, statements, values};
 use super::{Reading, Result, application, endpoint, message};
 use crate::{
-    DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState, DeliveryStatus, Order,
-    Phase, Place, Seq,
+    DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryPosition, DeliveryState,
+    DeliveryStatus, Order, Phase, Seq,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, Timestamp};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Walk<'_> {
     }
 
     /// Counts one that is about to be looked at. `false`: enough were.
-    fn goes_on(&mut self, last: Option<Place>) -> bool {
+    fn goes_on(&mut self, last: Option<DeliveryPosition>) -> bool {
         if self.left == 0 {
             self.page.stopped = last;
             return false;
@@ -105,7 +105,7 @@ impl Walk<'_> {
         true
     }
 
-    fn find(&mut self, place: Place, app: AppId, status: DeliveryStatus) -> Result<()> {
+    fn find(&mut self, place: DeliveryPosition, app: AppId, status: DeliveryStatus) -> Result<()> {
         self.page.found.push((place, view(self.reading, app, status)?));
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Walk<'_> {
     /// Where a list by moments begins: only what lies beyond it is on the page.
     fn first_moment(&self) -> (Timestamp, Seq) {
         let from = match self.query.from {
-            Some(Place::Moment(at, seq)) => Some((at, seq)),
+            Some(DeliveryPosition::Moment(at, seq)) => Some((at, seq)),
             _ => None,
         };
         match self.query.order {
@@ -160,7 +160,7 @@ impl Walk<'_> {
                     return Ok(self.page);
                 }
                 (at, seq) = (moment, number);
-                let place = Place::Moment(at, seq);
+                let place = DeliveryPosition::Moment(at, seq);
                 last = Some(place);
                 let owned = match owner {
                     Owner::Application(owner) => app == owner,
@@ -192,7 +192,7 @@ impl Walk<'_> {
             }
         };
         let from = match (self.query.from, order) {
-            (Some(Place::Moment(at, seq)), _) => (at, seq),
+            (Some(DeliveryPosition::Moment(at, seq)), _) => (at, seq),
             (_, Order::Ascending) => (Timestamp::MIN, Seq(i64::MIN)),
             (_, Order::Descending) => (Timestamp::MAX, Seq(i64::MAX)),
         };
@@ -215,7 +215,7 @@ impl Walk<'_> {
             if let Some(follower) = next(lane, (at, seq))? {
                 heads.insert(turn(&follower), (lane, follower));
             }
-            let place = Place::Moment(at, seq);
+            let place = DeliveryPosition::Moment(at, seq);
             last = Some(place);
             if self.filter().includes(head.message.created_at())
                 && self.reason_fits(None)
@@ -266,7 +266,7 @@ impl Walk<'_> {
                         if self.is_full() || !self.goes_on(last) {
                             return Ok(self.page);
                         }
-                        let place = Place::Message(message, status.seq);
+                        let place = DeliveryPosition::Message(message, status.seq);
                         last = Some(place);
                         let at_it = self.filter().endpoint.is_none_or(|endpoint| endpoint == status.endpoint);
                         if at_it && phase.has(status.state) && self.reason_fits(status.state.reason()) {
@@ -274,7 +274,7 @@ impl Walk<'_> {
                         }
                     }
                 }
-                last = Some(Place::Message(message, far));
+                last = Some(DeliveryPosition::Message(message, far));
             }
             if is_last {
                 return Ok(self.page);
@@ -286,7 +286,7 @@ impl Walk<'_> {
     /// last one. `None`: from the beginning.
     fn first_message(&self) -> Option<(MessageId, Seq)> {
         let from = match self.query.from {
-            Some(Place::Message(message, seq)) => Some((message, seq)),
+            Some(DeliveryPosition::Message(message, seq)) => Some((message, seq)),
             _ => None,
         };
         match self.query.order {

@@ -3,7 +3,7 @@
 use super::codes::State;
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, delivery, message};
-use crate::{DeliveryStatus, Dispatch, DispatchState, DispatchesQuery, Found, Order};
+use crate::{DeliveryStatus, Dispatch, DispatchState, DispatchesQuery, ListPage, Order};
 use aldaba_delivery::{AppId, MessageId};
 
 /// Bounds know their moments roughly: so many rows more than a page are read that those beside it do not empty it.
@@ -27,12 +27,12 @@ statements! {
     ADDRESS = "SELECT url, policy FROM endpoint WHERE id = ?1";
 }
 
-pub(crate) fn list(reading: &dyn Reading, query: &DispatchesQuery) -> Result<Found<Dispatch, MessageId>> {
+pub(crate) fn list(reading: &dyn Reading, query: &DispatchesQuery) -> Result<ListPage<Dispatch, MessageId>> {
     let (messages, stopped) = match &query.job {
         Some(job) => of_job(reading, query, job)?,
         None => by_state(reading, query)?,
     };
-    let (mut found, mut bytes) = (Found { stopped, ..Found::default() }, 0);
+    let (mut found, mut bytes) = (ListPage { stopped, ..ListPage::default() }, 0);
     for message in messages {
         if found.items.len() >= query.part.page.limit {
             break;

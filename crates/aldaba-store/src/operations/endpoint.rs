@@ -4,7 +4,10 @@ use super::column::{Columns, FromRow, Parameter, Row, count};
 use super::stored::{ColumnName, Stored, assignments, columns, insert, parameters, stored, width};
 use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Reading, Result, Rules, Transaction, application, health, lists, policy, profile};
-use crate::{Changed, Endpoint, EndpointConfig, Fence, Key, LastError, Obstacle, Order, Page, Subscription};
+use crate::{
+    Changed, Endpoint, EndpointConfig, Fence, LastError, Order, OrderingObstacle, Page, ResourceKey,
+    Subscription,
+};
 use aldaba_delivery::{AppId, EndpointId, Filter, Health, Ordering, OrgId, Timestamp, WhenDisabled};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -212,12 +215,16 @@ pub(crate) fn update(
 
 /// Prepares the waiting deliveries for another ordering. An endpoint that ceases to be ordered leaves the marks: nothing
 /// looks at them.
-fn change_ordering(tx: &dyn Transaction, endpoint: &Endpoint, before: Ordering) -> Result<Option<Obstacle>> {
+fn change_ordering(
+    tx: &dyn Transaction,
+    endpoint: &Endpoint,
+    before: Ordering,
+) -> Result<Option<OrderingObstacle>> {
     let Endpoint { id, updated_at: now, .. } = endpoint;
     let after = endpoint.config.ordering;
     if after.is_fifo() && !before.is_fifo() {
-        if tx.exists(&MANY_WAIT, values![id, Obstacle::MOST_WAITING])? {
-            return Ok(Some(Obstacle::TooManyWait));
+        if tx.exists(&MANY_WAIT, values![id, OrderingObstacle::MAX_PENDING])? {
+            return Ok(Some(OrderingObstacle::TooManyPending));
         }
         tx.execute(&MARK_ORDERED, values![id, now])?;
     }
@@ -253,7 +260,7 @@ pub(crate) fn replace_secrets(
 }
 
 /// By id first, then by uid. An address is found too.
-pub(crate) fn find(reading: &dyn Reading, app: AppId, key: &Key) -> Result<Option<Endpoint>> {
+pub(crate) fn find(reading: &dyn Reading, app: AppId, key: &ResourceKey) -> Result<Option<Endpoint>> {
     if let Ok(id) = key.parse::<EndpointId>()
         && let Some(found) = by_id(reading, app, id)?
     {

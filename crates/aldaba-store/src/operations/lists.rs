@@ -2,7 +2,7 @@
 //! read goes on.
 
 use super::{Result, Slice};
-use crate::{Found, Order, Part};
+use crate::{ListPage, ListRange, Order};
 use aldaba_delivery::{Id, IdKind};
 
 /// Rows that one statement reads.
@@ -32,8 +32,8 @@ pub(crate) struct Range<K> {
     pub most: usize,
 }
 
-impl<K: IdKind> From<&Part<Id<K>>> for Range<K> {
-    fn from(part: &Part<Id<K>>) -> Self {
+impl<K: IdKind> From<&ListRange<Id<K>>> for Range<K> {
+    fn from(part: &ListRange<Id<K>>) -> Self {
         let (low, high) = part.bounds();
         Self { low, high, order: part.order, limit: part.page.limit, most: part.walk }
     }
@@ -56,7 +56,7 @@ pub(crate) fn walk<K: IdKind, I, T>(
     mut page: impl FnMut(Id<K>, Id<K>, usize) -> Result<Vec<I>>,
     id: impl Fn(&I) -> Id<K>,
     mut look: impl FnMut(I, &mut Looked) -> Result<Option<T>>,
-) -> Result<Found<T, Id<K>>> {
+) -> Result<ListPage<T, Id<K>>> {
     let mut found = Vec::new();
     let (mut looked_at, mut at_last_look, mut stopped) = (0, 0, None);
     'pages: while found.len() < range.limit {
@@ -97,5 +97,5 @@ pub(crate) fn walk<K: IdKind, I, T>(
     }
     // A full page says nothing about where it ended.
     let stopped = stopped.filter(|_| found.len() < range.limit);
-    Ok(Found { items: found, stopped })
+    Ok(ListPage { items: found, stopped })
 }

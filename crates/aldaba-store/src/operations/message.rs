@@ -7,8 +7,8 @@ use super::stored::{columns, columns_without, stored};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Slice, Transaction, delivery, endpoint, source, source_states};
 use crate::{
-    Changed, Content, DeliveryStatus, EndpointMessage, EndpointMessagesQuery, Found, Key, Message,
-    MessageFilter, MessagesQuery, Part, Payloads, SourceEvent, SourceEventsQuery,
+    Changed, Content, DeliveryStatus, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, Message,
+    MessageFilter, MessagesQuery, Payloads, ResourceKey, SourceEvent, SourceEventsQuery,
 };
 use aldaba_delivery::filter::FilterSet;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
@@ -84,19 +84,19 @@ statements! {
 }
 
 /// By id first, then by event id.
-pub(crate) fn find(reading: &dyn Reading, app: AppId, key: &Key) -> Result<Option<Message>> {
+pub(crate) fn find(reading: &dyn Reading, app: AppId, key: &ResourceKey) -> Result<Option<Message>> {
     find_by(reading, app, key, |id| reading.one(&WHOLE, values![app, id]))
 }
 
 /// The same without its payload.
-pub(crate) fn find_bare(reading: &dyn Reading, app: AppId, key: &Key) -> Result<Option<Message>> {
+pub(crate) fn find_bare(reading: &dyn Reading, app: AppId, key: &ResourceKey) -> Result<Option<Message>> {
     find_by(reading, app, key, |id| bare(reading, app, id))
 }
 
 fn find_by(
     reading: &dyn Reading,
     app: AppId,
-    key: &Key,
+    key: &ResourceKey,
     by_id: impl Fn(MessageId) -> Result<Option<Message>>,
 ) -> Result<Option<Message>> {
     if let Ok(id) = key.parse()
@@ -183,7 +183,7 @@ pub(crate) fn list(
     reading: &dyn Reading,
     slice: &Slice<'_>,
     query: &MessagesQuery,
-) -> Result<Found<Message, MessageId>> {
+) -> Result<ListPage<Message, MessageId>> {
     let list = List { reading, slice, app: query.app, filter: &query.filter, payloads: query.payloads };
     list.walk(&query.part, |_, _| Ok(Some(())), |message, ()| message)
 }
@@ -193,7 +193,7 @@ pub(crate) fn of_endpoint(
     reading: &dyn Reading,
     slice: &Slice<'_>,
     query: &EndpointMessagesQuery,
-) -> Result<Found<EndpointMessage, MessageId>> {
+) -> Result<ListPage<EndpointMessage, MessageId>> {
     let list = List { reading, slice, app: query.app, filter: &query.filter, payloads: query.payloads };
     let newest = |message: MessageId, looked: &mut Looked| {
         let rounds: Vec<DeliveryStatus> = reading.all(&ROUNDS, values![message])?;
@@ -208,7 +208,7 @@ pub(crate) fn of_source(
     reading: &dyn Reading,
     slice: &Slice<'_>,
     query: &SourceEventsQuery,
-) -> Result<Found<SourceEvent, MessageId>> {
+) -> Result<ListPage<SourceEvent, MessageId>> {
     let filter = MessageFilter::default();
     let list = List { reading, slice, app: query.app, filter: &filter, payloads: Payloads::Without };
     let wanted = |message: MessageId, looked: &mut Looked| {
@@ -240,10 +240,10 @@ impl List<'_> {
     /// The messages for which `look` finds something, with that.
     fn walk<L, T>(
         &self,
-        part: &Part<MessageId>,
+        part: &ListRange<MessageId>,
         look: impl FnMut(MessageId, &mut Looked) -> Result<Option<L>>,
         item: impl Fn(Message, L) -> T,
-    ) -> Result<Found<T, MessageId>> {
+    ) -> Result<ListPage<T, MessageId>> {
         let (app, filter) = (self.app, self.filter);
         if filter.wants_all() {
             let page = |low, high, rows| self.reading.all(IDS.by(part.order), values![app, low, high, rows]);
@@ -261,10 +261,10 @@ impl List<'_> {
     fn walk_along<L, T>(
         &self,
         messages: &[MessageId],
-        part: &Part<MessageId>,
+        part: &ListRange<MessageId>,
         look: impl FnMut(MessageId, &mut Looked) -> Result<Option<L>>,
         item: impl Fn(Message, L) -> T,
-    ) -> Result<Found<T, MessageId>> {
+    ) -> Result<ListPage<T, MessageId>> {
         let page = |low: MessageId, high: MessageId, rows: usize| {
             let inside = messages.iter().copied().filter(|message| low < *message && *message < high);
             Ok(inside.take(rows).collect())
@@ -274,13 +274,13 @@ impl List<'_> {
 
     fn look_at<I, L, T>(
         &self,
-        part: &Part<MessageId>,
+        part: &ListRange<MessageId>,
         page: impl FnMut(MessageId, MessageId, usize) -> Result<Vec<I>>,
         id: impl Fn(&I) -> MessageId,
         fits: impl Fn(&I) -> bool,
         mut look: impl FnMut(MessageId, &mut Looked) -> Result<Option<L>>,
         item: impl Fn(Message, L) -> T,
-    ) -> Result<Found<T, MessageId>> {
+    ) -> Result<ListPage<T, MessageId>> {
         let whole = match self.payloads {
             Payloads::Without => &BARE,
             Payloads::UpTo(_) => &WHOLE,

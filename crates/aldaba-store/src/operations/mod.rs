@@ -140,7 +140,7 @@ fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result
         Op::Reopen(reopen) => {
             Outcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
         }
-        Op::Resent(resent) => Outcome::Resent(result::resent(batch, resent)?),
+        Op::RecordManual(resent) => Outcome::RecordManual(result::resent(batch, resent)?),
         Op::Change(change, entry) => {
             hot.forget_versions();
             Outcome::Change(change::change(batch, change, entry.as_deref())?)

@@ -40,7 +40,7 @@ pub(crate) fn keep(tx: &dyn Transaction, numbers: &mut Numbers, notices: &[Notic
         let org = of_one[0].org;
         let (mut waiting, mut left_out) = counts(tx, org)?;
         for notice in of_one {
-            if waiting < Notice::MOST_WAITING {
+            if waiting < Notice::MAX_PENDING {
                 insert(tx, numbers, notice)?;
                 waiting += 1;
             } else {
@@ -64,7 +64,7 @@ pub(crate) fn forget(
     }
     let (waiting, mut left_out) = counts(tx, org)?;
     let mut waiting = waiting.saturating_sub(forgotten);
-    if left_out > 0 && waiting < Notice::MOST_WAITING {
+    if left_out > 0 && waiting < Notice::MAX_PENDING {
         insert(tx, numbers, &Notice::left_out(org, left_out))?;
         (waiting, left_out) = (waiting + 1, 0);
     }

@@ -1,8 +1,8 @@
 //! What the writer is asked to do, what comes of it, and who waits for it.
 
 use crate::{
-    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, Record, Recorded, Removal, Removed,
-    ReopenEvent, ReplayStep, ReplayStepped, Resent, Seq, SumUp, Waiting,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, ManualRecord, PendingDelivery, Record,
+    Recorded, Removal, Removed, ReopenEvent, ReplayStep, ReplayStepped, Seq, SumUp,
 };
 use aldaba_delivery::{AppId, EndpointId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,9 +43,9 @@ macro_rules! operations {
 
 operations! {
     Accept(Vec<Accept>) -> Vec<Accepted>;
-    Reopen(ReopenEvent) -> Vec<(EndpointId, Waiting)>;
+    Reopen(ReopenEvent) -> Vec<(EndpointId, PendingDelivery)>;
     Record(Vec<Record>) -> Vec<Recorded>;
-    Resent(Box<Resent>) -> ();
+    RecordManual(Box<ManualRecord>) -> ();
     Change(Box<Change>, Option<Arc<AuditEntry>>) -> Changed;
     StepReplay(ReplayStep) -> ReplayStepped;
     SettleSetting(&'static str, Vec<u8>) -> Vec<u8>;
@@ -77,7 +77,7 @@ impl Class {
 impl Op {
     pub fn class(&self) -> Class {
         match self {
-            Self::Record(_) | Self::Resent(_) => Class::Result,
+            Self::Record(_) | Self::RecordManual(_) => Class::Result,
             // A sender waits for it, as for an event that is new.
             Self::Accept(_) | Self::Reopen(_) => Class::Accept,
             Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) => Class::Command,
@@ -102,10 +102,10 @@ impl Op {
             Self::Change(change, _) => match &**change {
                 Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
                 Change::Reschedule { deliveries } => deliveries.len().max(1),
-                Change::TakePlaces { limit, .. } => (*limit).max(1),
+                Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,
             },
-            Self::Resent(_) | Self::SettleSetting(..) => 1,
+            Self::RecordManual(_) | Self::SettleSetting(..) => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }
@@ -129,7 +129,7 @@ impl Op {
             Self::Record(batch) => {
                 batch.iter().filter_map(|record| record.attempt.as_ref()).map(|a| a.response.len()).sum()
             }
-            Self::Resent(resent) => resent.attempt.response.len(),
+            Self::RecordManual(resent) => resent.attempt.response.len(),
             Self::Change(change, _) => match &**change {
                 Change::ReplaceSecrets { was, sealed, .. } => was.len() + sealed.len(),
                 Change::WriteEventTypes(change) => change.bytes(),

@@ -55,7 +55,7 @@ pub(crate) fn create(tx: &dyn Transaction, replay: &Replay) -> Result<Changed> {
 
 /// Whether an application may have one more that runs.
 pub(crate) fn has_room(reading: &dyn Reading, app: AppId) -> Result<bool> {
-    Ok(reading.number(&RUNNING_OF, values![app])? < count(Replay::MOST_RUNNING))
+    Ok(reading.number(&RUNNING_OF, values![app])? < count(Replay::MAX_RUNNING))
 }
 
 fn insert(tx: &dyn Transaction, replay: &Replay) -> Result<()> {

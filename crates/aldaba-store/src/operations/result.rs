@@ -4,7 +4,7 @@ use super::codes::State;
 use super::endpoint::NOT_DELETED;
 use super::transaction::{ReadingExt, statements, values};
 use super::{Batch, Result, Transaction, audit, gate, health, keys, notice};
-use crate::{IdempotencyKey, NewAttempt, Record, Resent, Seq};
+use crate::{IdempotencyKey, ManualRecord, NewAttempt, Record, Seq};
 use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason};
 
 statements! {
@@ -72,9 +72,9 @@ fn keep_key(tx: &dyn Transaction, app: AppId, used: &IdempotencyKey, attempt: &N
 
 /// A manual attempt of a delivery that does not wait. Where its endpoint or its message has been removed meanwhile, nothing is
 /// written: it would stay for ever.
-pub(crate) fn resent(batch: &mut Batch<'_>, resent: &Resent) -> Result<()> {
+pub(crate) fn resent(batch: &mut Batch<'_>, resent: &ManualRecord) -> Result<()> {
     let tx = batch.tx;
-    let Resent { endpoint, message, attempt, at, .. } = resent;
+    let ManualRecord { endpoint, message, attempt, at, .. } = resent;
     let Some(app) = tx.one::<AppId>(&OWNER, values![message, endpoint])? else { return Ok(()) };
     let newest: Option<(Seq, State)> = tx.one(&NEWEST, values![message, endpoint])?;
     let seq = match newest {

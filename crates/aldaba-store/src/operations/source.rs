@@ -6,8 +6,8 @@ use super::stored::{ColumnName, Stored, assignments, columns, insert, parameters
 use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Counters, Numbers, Reading, Result, Transaction, application, endpoint, lists, message, replay};
 use crate::{
-    Application, Changed, DeliveryStatus, DeliveryView, Key, Order, Page, ReopenEvent, Round, Source,
-    SourceConfig, SourceEvent, SourceToken, Waiting,
+    Application, Changed, DeliveryRound, DeliveryStatus, DeliveryView, Order, Page, PendingDelivery,
+    ReopenEvent, ResourceKey, Source, SourceConfig, SourceEvent, SourceToken,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId, Timestamp};
 
@@ -70,7 +70,7 @@ pub(crate) fn create(tx: &dyn Transaction, source: &Source, application: &Applic
     if has_taken_uid(tx, source)? {
         return Ok(Changed::UidTaken);
     }
-    if tx.number(&COUNT, values![source.org])? >= count(Source::MOST) {
+    if tx.number(&COUNT, values![source.org])? >= count(Source::MAX_PER_ORGANIZATION) {
         return Ok(Changed::TooMany);
     }
     match application::create(tx, application)? {
@@ -122,7 +122,7 @@ fn with_tokens(reading: &dyn Reading, source: Source) -> Result<Source> {
 }
 
 /// By id first: a uid that looks like the id of another source must not hide it.
-pub(crate) fn find(reading: &dyn Reading, org: OrgId, key: &Key) -> Result<Option<Source>> {
+pub(crate) fn find(reading: &dyn Reading, org: OrgId, key: &ResourceKey) -> Result<Option<Source>> {
     let found = match key.parse() {
         Ok(id) => by_id(reading, id)?.filter(|source| source.org == org),
         Err(_) => None,
@@ -159,7 +159,7 @@ pub(crate) fn list(
     found.into_iter().map(|source| with_tokens(reading, source)).collect()
 }
 
-pub(crate) fn event(reading: &dyn Reading, app: AppId, key: &Key) -> Result<Option<SourceEvent>> {
+pub(crate) fn event(reading: &dyn Reading, app: AppId, key: &ResourceKey) -> Result<Option<SourceEvent>> {
     let Some(message) = message::find_bare(reading, app, key)? else { return Ok(None) };
     let rounds = delivery::of_message(reading, message.id)?;
     let rounds = SourceEvent::newest(rounds, |endpoint| endpoint::is_there(reading, endpoint))?;
@@ -183,12 +183,12 @@ pub(crate) fn views(
     Ok((views, deleted))
 }
 
-pub(crate) fn rounds(reading: &dyn Reading, message: MessageId) -> Result<Vec<Round>> {
+pub(crate) fn rounds(reading: &dyn Reading, message: MessageId) -> Result<Vec<DeliveryRound>> {
     let mut rounds = Vec::new();
     for status in delivery::of_message(reading, message)? {
         let is_there = endpoint::is_there(reading, status.endpoint)?;
         let in_dead_letter = delivery::is_in_dead_letter(reading, status.seq)?;
-        rounds.push(Round { status, is_there, in_dead_letter });
+        rounds.push(DeliveryRound { status, is_there, in_dead_letter });
     }
     Ok(rounds)
 }
@@ -199,7 +199,7 @@ pub(crate) fn reopen(
     numbers: &mut Numbers,
     counters: &mut Counters,
     reopen: &ReopenEvent,
-) -> Result<Vec<(EndpointId, Waiting)>> {
+) -> Result<Vec<(EndpointId, PendingDelivery)>> {
     // Without its payload there is nothing to send.
     if !message::has_content(tx, reopen.app, reopen.message)? {
         return Ok(Vec::new());

@@ -4,7 +4,7 @@ use super::column::{Columns, FromRow};
 use super::stored::{columns, insert, parameters, stored};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Transaction};
-use crate::{Changed, PortalCut, RevokedToken, Stale};
+use crate::{Changed, PortalExpiry, RevokedToken, Stale};
 use aldaba_delivery::{AppId, Timestamp};
 
 stored!(RevokedToken { org: "org", mark: "mark", expires_at: "expires_at" });
@@ -32,7 +32,7 @@ statements! {
 }
 
 /// An empty session stands for all of them.
-impl FromRow for PortalCut {
+impl FromRow for PortalExpiry {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
         let (app, session): (_, String) = columns.take()?;
         let (issued_before, ends_at, expires_at) = columns.take()?;
@@ -41,7 +41,7 @@ impl FromRow for PortalCut {
     }
 }
 
-fn session(cut: &PortalCut) -> &str {
+fn session(cut: &PortalExpiry) -> &str {
     cut.session.as_deref().unwrap_or_default()
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn revoked(reading: &dyn Reading) -> Result<Vec<RevokedToken>> {
 pub(crate) fn end_portal_tokens(
     tx: &dyn Transaction,
     app: AppId,
-    cuts: &[PortalCut],
+    cuts: &[PortalExpiry],
     now: Timestamp,
 ) -> Result<Changed> {
     if !tx.exists(&IS_THERE, values![app])? {
@@ -70,7 +70,7 @@ pub(crate) fn end_portal_tokens(
     }
     for new in cuts {
         // A cut for all may cover those of any session; a cut of a session may be covered by one for all.
-        let there: Vec<PortalCut> = match &new.session {
+        let there: Vec<PortalExpiry> = match &new.session {
             None => tx.all(&CUTS_OF_APPLICATION, values![app])?,
             Some(session) => tx.all(&CUTS_OF_SESSION, values![app, session])?,
         };
@@ -80,20 +80,20 @@ pub(crate) fn end_portal_tokens(
         for old in there.iter().filter(|old| new.covers(old, now)) {
             remove_cut(tx, old)?;
         }
-        let PortalCut { issued_before, ends_at, expires_at, .. } = new;
+        let PortalExpiry { issued_before, ends_at, expires_at, .. } = new;
         tx.execute(&INSERT_CUT, values![app, session(new), issued_before, ends_at, expires_at])?;
     }
     Ok(Changed::done())
 }
 
-pub(crate) fn cuts(reading: &dyn Reading) -> Result<Vec<PortalCut>> {
+pub(crate) fn cuts(reading: &dyn Reading) -> Result<Vec<PortalExpiry>> {
     reading.all(&CUTS, values![])
 }
 
 /// Revocations and cuts of tokens that would have ended before a moment anyway.
 pub(crate) fn needless(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<Stale>> {
     let revoked: Vec<[u8; 32]> = reading.all(&OLD_REVOKED, values![before, limit])?;
-    let cuts: Vec<PortalCut> = reading.all(&OLD_CUTS, values![before, limit - revoked.len()])?;
+    let cuts: Vec<PortalExpiry> = reading.all(&OLD_CUTS, values![before, limit - revoked.len()])?;
     let revoked = revoked.into_iter().map(|mark| Stale::RevokedToken(mark, before));
     Ok(revoked.chain(cuts.into_iter().map(Stale::PortalCut)).collect())
 }
@@ -102,7 +102,7 @@ pub(crate) fn remove_revoked(tx: &dyn Transaction, mark: &[u8; 32], before: Time
     tx.execute(&REMOVE_REVOKED, values![mark, before])
 }
 
-pub(crate) fn remove_cut(tx: &dyn Transaction, cut: &PortalCut) -> Result<usize> {
+pub(crate) fn remove_cut(tx: &dyn Transaction, cut: &PortalExpiry) -> Result<usize> {
     tx.execute(&REMOVE_CUT, values![cut.app, session(cut), cut.issued_before])
 }
 

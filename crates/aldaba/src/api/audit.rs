@@ -8,7 +8,7 @@ use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AuditId, EndpointId, Timestamp};
-use aldaba_store::{ActorFilter, ActorKind, AuditEntry, AuditQuery, FieldChange, Order, Who};
+use aldaba_store::{ActorFilter, ActorIdentity, ActorKind, AuditEntry, AuditQuery, FieldChange, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -133,30 +133,30 @@ struct ActorOut<'a> {
 }
 
 fn render(entry: &AuditEntry) -> AuditOut<'_> {
-    let (kind, org) = (entry.actor.who.kind().name(), entry.actor.org.to_string());
+    let (kind, org) = (entry.actor.identity.kind().name(), entry.actor.org.to_string());
     let nobody = |id| ActorOut { kind, id, prefix: None, name: None, session_id: None };
-    let actor = match &entry.actor.who {
-        Who::Key { id, prefix, name } => {
+    let actor = match &entry.actor.identity {
+        ActorIdentity::Key { id, prefix, name } => {
             ActorOut { prefix: Some(prefix), name: Some(name), ..nobody(id.to_string()) }
         }
-        Who::PortalToken { app, session } => {
+        ActorIdentity::PortalToken { app, session } => {
             ActorOut { session_id: session.as_deref(), ..nobody(app.to_string()) }
         }
-        Who::OrganizationToken { name } => ActorOut { name: name.as_deref(), ..nobody(org) },
-        Who::CommandLine | Who::Program => nobody(org),
+        ActorIdentity::OrganizationToken { name } => ActorOut { name: name.as_deref(), ..nobody(org) },
+        ActorIdentity::CommandLine | ActorIdentity::Program => nobody(org),
     };
-    let deed = &entry.deed;
+    let action = &entry.action;
     AuditOut {
         id: entry.id,
         timestamp: entry.at(),
         actor,
-        action: &deed.action,
-        resource_type: deed.kind(),
-        app_id: deed.app,
-        endpoint_id: deed.endpoint,
-        resource_id: Some(deed.resource.as_str()).filter(|resource| !resource.is_empty()),
-        fields: &deed.fields,
-        changes: deed.changes.iter().map(Into::into).collect(),
+        action: &action.name,
+        resource_type: action.kind(),
+        app_id: action.app,
+        endpoint_id: action.endpoint,
+        resource_id: Some(action.resource.as_str()).filter(|resource| !resource.is_empty()),
+        fields: &action.fields,
+        changes: action.changes.iter().map(Into::into).collect(),
         count: entry.count,
     }
 }

@@ -40,7 +40,7 @@ use crate::token::{Caller, Tokens};
 use aldaba_delivery::AppId;
 use aldaba_engine::wire::Guard;
 use aldaba_engine::{Directory, Engine};
-use aldaba_store::{Application, Endpoint, Message, WhichApplication};
+use aldaba_store::{Application, ApplicationRef, Endpoint, Message};
 use axum::Router;
 use axum::extract::MatchedPath;
 use http::{Method, Uri};
@@ -89,21 +89,21 @@ impl Api {
 
     /// Another tenant's application is not there, as far as the caller can tell.
     async fn application(&self, caller: &Caller, key: String) -> Result<Application, Error> {
-        let found = self.engine.store().application(WhichApplication { org: caller.org(), key }).await?;
+        let found = self.engine.store().application(ApplicationRef { org: caller.org(), key }).await?;
         let reached = found.filter(|application| caller.speaks_for(application.org, application.id));
         reached.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))
     }
 
     /// How to find the application that a message is for. Whoever is for one application alone finds no other.
-    async fn which(&self, caller: &Caller, key: String) -> Result<WhichApplication, Error> {
-        let which = WhichApplication { org: caller.org(), key };
+    async fn which(&self, caller: &Caller, key: String) -> Result<ApplicationRef, Error> {
+        let which = ApplicationRef { org: caller.org(), key };
         let Some(only) = caller.app() else { return Ok(which) };
         if which.key == only.to_string() {
             return Ok(which);
         }
         // A name is looked up: what memory knows of it may be old.
         let application = self.application(caller, which.key).await?;
-        Ok(WhichApplication { org: application.org, key: application.id.to_string() })
+        Ok(ApplicationRef { org: application.org, key: application.id.to_string() })
     }
 
     /// The directory, in the caller's hands.

@@ -14,7 +14,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -93,7 +93,7 @@ fn path(caller: &Caller, endpoint: String) -> Ids<(String, String)> {
 /// The application is made with the first endpoint.
 async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
     let org = caller.org();
-    let which = WhichApplication { org: management(), key: org.to_string() };
+    let which = ApplicationRef { org: management(), key: org.to_string() };
     if api.engine.store().application(which).await?.is_some() {
         return Ok(());
     }
@@ -116,7 +116,7 @@ async fn list(
     query: PageQuery<EndpointId>,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let which = WhichApplication { org: management(), key: caller.org().to_string() };
+    let which = ApplicationRef { org: management(), key: caller.org().to_string() };
     if api.engine.store().application(which).await?.is_none() {
         return Ok(Listed::<()>::nothing().render(|()| ()));
     }

@@ -14,7 +14,9 @@ use crate::api::{Api, Error, endpoint};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{ByHand, MOST_OPENED, NewReplay, NewResend};
-use aldaba_store::{Deed, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery};
+use aldaba_store::{
+    AuditAction, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery,
+};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -398,8 +400,9 @@ pub(crate) async fn resend(
     let application = api.application(&caller, app).await?;
     let message = api.message(application.id, message).await?;
     let endpoint = api.endpoint(application.id, endpoint).await?;
-    let deed = Deed::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
-    let audit = api.engine.entry(caller.actor(), deed);
+    let action =
+        AuditAction::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
+    let audit = api.engine.entry(caller.actor(), action);
     let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
     let asked = NewResend { endpoint: endpoint.clone(), message: message.clone(), audit, once };
     let attempt = match tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {

@@ -4,7 +4,7 @@ use super::capability::{Capabilities, Capability};
 use crate::api::Access;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_engine::{HeldKey, management};
-use aldaba_store::{Actor, EventType, Scope};
+use aldaba_store::{Actor, EventType, KeyScope};
 use std::sync::Arc;
 
 /// Whom a token or a key speaks for.
@@ -21,7 +21,7 @@ pub(crate) struct Caller {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
-    Scope(Scope),
+    Scope(KeyScope),
     /// What people in an application's portal may do.
     Portal(Capabilities),
 }
@@ -42,7 +42,7 @@ pub(crate) enum CallerCredential {
 
 impl Caller {
     pub(super) fn of_organization(actor: Actor, shown: CallerCredential) -> Self {
-        let (org, rights) = (actor.org, Rights::Scope(Scope::Admin));
+        let (org, rights) = (actor.org, Rights::Scope(KeyScope::Admin));
         Self { org, app: None, rights, feature_flags: None, actor: Arc::new(actor), shown }
     }
 
@@ -123,16 +123,16 @@ impl Caller {
         }
     }
 
-    fn in_scope(&self, scope: Scope, access: Access) -> Result<(), String> {
+    fn in_scope(&self, scope: KeyScope, access: Access) -> Result<(), String> {
         let allowed = match scope {
-            Scope::Admin => true,
-            Scope::Send => matches!(access, Access::Send | Access::Precheck),
-            Scope::Read => matches!(access, Access::Read | Access::ReadOrganization | Access::Precheck),
+            KeyScope::Admin => true,
+            KeyScope::Send => matches!(access, Access::Send | Access::Precheck),
+            KeyScope::Read => matches!(access, Access::Read | Access::ReadOrganization | Access::Precheck),
         };
         if !allowed {
             let may = match scope {
-                Scope::Send => "may send messages and nothing else",
-                Scope::Read | Scope::Admin => "may look at things, secrets apart, and nothing else",
+                KeyScope::Send => "may send messages and nothing else",
+                KeyScope::Read | KeyScope::Admin => "may look at things, secrets apart, and nothing else",
             };
             return Err(format!("The key that was sent {may}: its scope is `{}`", scope.name()));
         }

@@ -7,7 +7,7 @@ use super::issue::COMMAND_LINE;
 use super::{LEEWAY_SECONDS, TokenError};
 use aldaba_delivery::{AppId, Timestamp};
 use aldaba_engine::{LONGEST_SESSION, Revocations, check_key_name};
-use aldaba_store::{Actor, Who};
+use aldaba_store::{Actor, ActorIdentity};
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
@@ -52,13 +52,13 @@ impl Claims {
         let sub = self.sub.ok_or(TokenError::Invalid)?;
         let Some(org) = self.org else {
             let org = sub.parse().map_err(|_| TokenError::NoOrganization)?;
-            let who = match self.by {
-                Some(Value::String(by)) if by == COMMAND_LINE => Who::CommandLine,
-                _ => Who::OrganizationToken { name: self.name.as_ref().and_then(token_name) },
+            let identity = match self.by {
+                Some(Value::String(by)) if by == COMMAND_LINE => ActorIdentity::CommandLine,
+                _ => ActorIdentity::OrganizationToken { name: self.name.as_ref().and_then(token_name) },
             };
             let issued_at = self.iat.as_ref().and_then(Value::as_f64).and_then(moment);
             let shown = CallerCredential::Token { mark, expires_at: moment(until) };
-            let caller = Caller::of_organization(Actor { org, who }, shown);
+            let caller = Caller::of_organization(Actor { org, identity }, shown);
             return Ok(CheckedToken { caller, from, until, mark, issued_at, portal: None });
         };
         let (Ok(org), Ok(app)) = (org.parse(), sub.parse::<AppId>()) else {
@@ -75,7 +75,7 @@ impl Claims {
             texts(&names).filter_map(Capability::from_name).collect()
         });
         let flags = self.feature_flags.iter().flat_map(texts).map(str::to_owned).collect();
-        let actor = Actor { org, who: Who::PortalToken { app, session: session.clone() } };
+        let actor = Actor { org, identity: ActorIdentity::PortalToken { app, session: session.clone() } };
         let shown = CallerCredential::Token { mark, expires_at: moment(until) };
         let caller = Caller::of_portal(actor, app, capabilities, flags, shown);
         let issued_at = issued.and_then(moment);

@@ -1,7 +1,7 @@
 //! Tokens and API keys that are in use and expire soon: a warning in the log once a day, and a count for `/health`.
 
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Actor, Who};
+use aldaba_store::{Actor, ActorIdentity};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -82,15 +82,17 @@ impl ExpiringTokens {
 }
 
 fn warn(actor: &Actor, expires_at: Timestamp) {
-    let (prefix, name) = match &actor.who {
-        Who::Key { prefix, name, .. } => (Some(prefix.as_str()), Some(name.as_str())),
-        Who::OrganizationToken { name } => (None, name.as_deref()),
-        Who::PortalToken { .. } | Who::CommandLine | Who::Program => (None, None),
+    let (prefix, name) = match &actor.identity {
+        ActorIdentity::Key { prefix, name, .. } => (Some(prefix.as_str()), Some(name.as_str())),
+        ActorIdentity::OrganizationToken { name } => (None, name.as_deref()),
+        ActorIdentity::PortalToken { .. } | ActorIdentity::CommandLine | ActorIdentity::Program => {
+            (None, None)
+        }
     };
     let expires_at = jiff::Timestamp::from_millisecond(expires_at.millis()).unwrap_or(jiff::Timestamp::MAX);
     tracing::warn!(
         organization = %actor.org,
-        kind = actor.who.kind().name(),
+        kind = actor.identity.kind().name(),
         prefix,
         name,
         %expires_at,
@@ -106,7 +108,10 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
     fn actor() -> Actor {
-        Actor { org: default_organization(), who: Who::OrganizationToken { name: Some("ci".into()) } }
+        Actor {
+            org: default_organization(),
+            identity: ActorIdentity::OrganizationToken { name: Some("ci".into()) },
+        }
     }
 
     /// Issued and ending so many days from now.

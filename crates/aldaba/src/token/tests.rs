@@ -2,7 +2,7 @@ use super::*;
 use crate::api::Access;
 use aldaba_delivery::{AppId, OrgId};
 use aldaba_engine::{NewKey, SystemEntropy, make_key};
-use aldaba_store::{PortalCut, RevokedToken, Scope, Who};
+use aldaba_store::{ActorIdentity, KeyScope, PortalExpiry, RevokedToken};
 use jsonwebtoken::Header;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -50,15 +50,15 @@ fn refusal(claims: &Value) -> Option<TokenError> {
 fn an_issued_token_speaks_for_its_organization() {
     let caller = tokens().check(issue_token(&secret(), org(), NOW).as_bytes(), NOW).unwrap();
     assert_eq!((caller.org(), caller.app()), (org(), None));
-    assert_eq!(caller.rights(), Rights::Scope(Scope::Admin));
-    assert_eq!(caller.actor().who, Who::OrganizationToken { name: None });
+    assert_eq!(caller.rights(), Rights::Scope(KeyScope::Admin));
+    assert_eq!(caller.actor().identity, ActorIdentity::OrganizationToken { name: None });
 }
 
 #[test]
 fn a_command_that_has_the_secret_is_told_apart_and_its_token_ends_soon() {
     let (tokens, token) = (tokens(), issue_command_token(&secret(), org(), NOW));
     let caller = tokens.check(token.as_bytes(), NOW).unwrap();
-    assert_eq!(caller.actor().who, Who::CommandLine);
+    assert_eq!(caller.actor().identity, ActorIdentity::CommandLine);
     assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 26).err(), Some(TokenError::Invalid));
 }
 
@@ -132,7 +132,7 @@ fn other_keys_other_algorithms_and_garbage_are_refused() {
     assert_eq!(tokens.check(SECRET, NOW).err(), Some(TokenError::IsTheSecret));
 }
 
-fn key(scope: Scope, app: Option<AppId>) -> (Tokens, String) {
+fn key(scope: KeyScope, app: Option<AppId>) -> (Tokens, String) {
     let expires_at = Some(NOW + MINUTE);
     let new = NewKey { org: org(), app, name: "a key".into(), scope, expires_at };
     let (key, text) = make_key(new, NOW, &SystemEntropy::new());
@@ -143,10 +143,10 @@ fn key(scope: Scope, app: Option<AppId>) -> (Tokens, String) {
 
 #[test]
 fn a_key_counts_until_it_expires_or_is_revoked() {
-    let (tokens, text) = key(Scope::Admin, None);
+    let (tokens, text) = key(KeyScope::Admin, None);
     let caller = tokens.check(text.as_bytes(), NOW).unwrap();
     assert_eq!((caller.org(), caller.app()), (org(), None));
-    assert!(matches!(&caller.actor().who, Who::Key { name, .. } if name == "a key"));
+    assert!(matches!(&caller.actor().identity, ActorIdentity::Key { name, .. } if name == "a key"));
     let last = NOW + (MINUTE - Duration::from_millis(1));
     assert!(tokens.check(text.as_bytes(), last).is_ok());
     assert_eq!(tokens.check(text.as_bytes(), NOW + MINUTE).err(), Some(TokenError::Expired));
@@ -180,14 +180,14 @@ fn a_scope_decides_what_a_key_may_do() {
         let (tokens, text) = key(scope, app);
         allowed(&tokens.check(text.as_bytes(), NOW).unwrap())
     };
-    assert_eq!(of(Scope::Admin, None), EVERY);
-    assert_eq!(of(Scope::Send, None), [Access::Known, Access::Send]);
-    assert_eq!(of(Scope::Read, None), [Access::Known, Access::Read, Access::ReadOrganization]);
+    assert_eq!(of(KeyScope::Admin, None), EVERY);
+    assert_eq!(of(KeyScope::Send, None), [Access::Known, Access::Send]);
+    assert_eq!(of(KeyScope::Read, None), [Access::Known, Access::Read, Access::ReadOrganization]);
     let organizations = [Access::ReadOrganization, Access::Administer, Access::Govern];
     let rest: Vec<_> = EVERY.into_iter().filter(|access| !organizations.contains(access)).collect();
-    assert_eq!(of(Scope::Admin, Some(app())), rest);
-    assert_eq!(of(Scope::Send, Some(app())), [Access::Known, Access::Send]);
-    assert_eq!(of(Scope::Read, Some(app())), [Access::Known, Access::Read]);
+    assert_eq!(of(KeyScope::Admin, Some(app())), rest);
+    assert_eq!(of(KeyScope::Send, Some(app())), [Access::Known, Access::Send]);
+    assert_eq!(of(KeyScope::Read, Some(app())), [Access::Known, Access::Read]);
 }
 
 fn portal(capabilities: Option<&[Capability]>, session: Option<&str>) -> NewPortalToken {
@@ -238,8 +238,8 @@ fn a_portal_token_says_what_it_was_given_and_ends_with_its_lifetime() {
     let token = tokens.issue_portal(&portal(None, Some("ana@1")));
     let caller = tokens.check(token.as_bytes(), NOW).unwrap();
     assert_eq!(caller.feature_flags(), Some(&["beta".to_owned()][..]));
-    let who = Who::PortalToken { app: app(), session: Some("ana@1".into()) };
-    assert_eq!(caller.actor().who, who);
+    let who = ActorIdentity::PortalToken { app: app(), session: Some("ana@1".into()) };
+    assert_eq!(caller.actor().identity, who);
     assert!(tokens.check(token.as_bytes(), NOW + MINUTE * 75).is_ok());
     assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 76).err(), Some(TokenError::Invalid));
 }
@@ -275,7 +275,7 @@ fn portal_tokens_issued_before_a_cut_end_with_it() {
     for token in [&before, &later, &undated] {
         assert!(tokens.check(token.as_bytes(), now).is_ok());
     }
-    let cut = PortalCut {
+    let cut = PortalExpiry {
         app: app(),
         session: None,
         issued_before: NOW + Duration::from_millis(1),

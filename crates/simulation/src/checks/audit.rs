@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn every_change_has_its_row(disk: &Everything, log: &Log, found: &mut Findings) {
     let mut rows: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for entry in &disk.audit {
-        *rows.entry((&entry.deed.action, &entry.deed.resource)).or_default() += entry.count;
+        *rows.entry((&entry.action.name, &entry.action.resource)).or_default() += entry.count;
     }
     let counted = |action: &str, resource: &str| rows.get(&(action, resource)).copied().unwrap_or(0);
     // An address is nobody's deed.

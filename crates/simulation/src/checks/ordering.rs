@@ -82,7 +82,7 @@ pub(super) fn nothing_overtakes(stories: &Stories<'_>, log: &Log, found: &mut Fi
                 let commit = orderings.at(endpoint, request.step);
                 commit.is_some_and(|commit| commit.ordering.is_fifo() && binds(commit, request.at))
             };
-            let placed = match (story.delivery.place, log.places.get(&story.delivery.seq)) {
+            let placed = match (story.delivery.sequence, log.places.get(&story.delivery.seq)) {
                 (Some(_), Some(commit)) => Some(commit.step),
                 (Some(_), None) => Some(0),
                 (None, _) => None,

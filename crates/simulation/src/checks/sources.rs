@@ -189,12 +189,12 @@ pub(super) fn answers_fit(disk: &Everything, inlets: &[Inlet<'_>], notes: &Notes
             Said::Ignored => any(&|version| knows(version) && !version.wants(&knock.event_type)),
             Said::NotVerified => any(&|version| !knows(version)),
             Said::NoSource => {
-                let ended = url_has_ended && heard.at + SLOW_CHANGE >= rotated + Source::OLD_TOKEN_KEPT;
+                let ended = url_has_ended && heard.at + SLOW_CHANGE >= rotated + Source::OLD_TOKEN_RETENTION;
                 versions.contains(&None) || ended
             }
             Said::NotNow | Said::TookLong | Said::Nothing => true,
         };
-        let is_late = url_has_ended && knock.at >= rotated + Source::OLD_TOKEN_KEPT;
+        let is_late = url_has_ended && knock.at >= rotated + Source::OLD_TOKEN_RETENTION;
         found.require(fits && !(is_late && heard.said.is_taken()), "answer", || {
             format!("{knock:?}; the source was {versions:?}")
         });

@@ -43,14 +43,14 @@ impl Whose {
             (Op::Record(batch), _) => batch.iter().map(|record| record.app).collect(),
             (Op::Reopen(reopen), _) => BTreeSet::from([reopen.app]),
             (Op::Discard(app, ..), _) => BTreeSet::from([*app]),
-            (Op::Resent(resent), _) => {
+            (Op::RecordManual(resent), _) => {
                 let found = disk.look(|reading| endpoint(reading, resent.endpoint));
                 found.iter().map(|endpoint| endpoint.app).collect()
             }
             (Op::StepReplay(_), Some(Outcome::StepReplay(stepped))) if stepped.replay.is_some() => {
                 stepped.replay.iter().map(|replay| replay.app).collect()
             }
-            (Op::Change(..), Some(Outcome::Change(Changed::Placed(placed)))) => {
+            (Op::Change(..), Some(Outcome::Change(Changed::Sequenced(placed)))) => {
                 placed.iter().map(|placed| placed.app).collect()
             }
             (Op::Change(change, _), _) => match &**change {

@@ -9,8 +9,8 @@ use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId
 use aldaba_store::operations::{Op, Outcome, Reading, Result, Row, Statement, Value, everything};
 use aldaba_store::{
     Accept, Accepted, ApplicationAttemptsQuery, AttemptCounts, Change, Changed, Content, DueQuery, Endpoint,
-    HotReads, LaneTarget, LanesPage, LanesQuery, NotDue, OrphansPage, OrphansQuery, Record, Recorded,
-    StartedPage, StartedQuery, Turn, Waiting,
+    FutureDelivery, HotReads, LanePosition, LaneTarget, LanesPage, LanesQuery, OrphansPage, OrphansQuery,
+    PendingDelivery, Record, Recorded, StartedPage, StartedQuery,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -165,20 +165,20 @@ impl<'r> SpoiledReads<'r> {
     }
 
     /// A settled delivery that looks as if it waited.
-    fn dead_row(&self, query: DueQuery, rows: &[Waiting]) -> Result<Option<Waiting>> {
-        let last = rows.last().map(Waiting::turn).or(query.after);
+    fn dead_row(&self, query: DueQuery, rows: &[PendingDelivery]) -> Result<Option<PendingDelivery>> {
+        let last = rows.last().map(PendingDelivery::position).or(query.after);
         let Some(row) = everything::last_settled(self.reading, query.endpoint)? else { return Ok(None) };
-        let due_at = last.map_or(row.clock_start, |turn: Turn| turn.due_at);
-        let waiting = Waiting {
+        let due_at = last.map_or(row.clock_start, |turn: LanePosition| turn.due_at);
+        let waiting = PendingDelivery {
             seq: row.seq,
             message: row.message,
             due_at,
             attempts: row.attempts,
             clock_start: row.clock_start,
             replayed: row.replayed,
-            place: row.place,
+            sequence: row.sequence,
         };
-        let fits = rows.len() < query.limit && last.is_none_or(|last| waiting.turn() > last);
+        let fits = rows.len() < query.limit && last.is_none_or(|last| waiting.position() > last);
         Ok(fits.then_some(waiting))
     }
 
@@ -209,7 +209,7 @@ impl Reading for SpoiledReads<'_> {
 }
 
 impl HotReads for SpoiledReads<'_> {
-    fn due(&self, query: DueQuery) -> Result<Vec<Waiting>> {
+    fn due(&self, query: DueQuery) -> Result<Vec<PendingDelivery>> {
         let mut rows = self.reading.due(query)?;
         let mut dice = self.dice.lock();
         match self.kind {
@@ -258,10 +258,10 @@ impl HotReads for SpoiledReads<'_> {
         self.reading.orphans(query)
     }
 
-    fn not_due(&self, after: Turn, limit: usize) -> Result<Vec<NotDue>> {
+    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Result<Vec<FutureDelivery>> {
         match self.is(Sabotage::HideNotDue) {
             true => Ok(Vec::new()),
-            false => self.reading.not_due(after, limit),
+            false => self.reading.future_deliveries(after, limit),
         }
     }
 

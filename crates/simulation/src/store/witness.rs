@@ -10,8 +10,8 @@ use aldaba_delivery::{EndpointId, MessageId, Timestamp, WhenDisabled};
 use aldaba_store::operations::{Op, Outcome, Result, everything};
 use aldaba_store::sqlite::Observer;
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, DeliveryStatus, Endpoint, GateRecord, HotReads, Placed, Record,
-    Recorded, Removal, Removed, RemovedCounts, Seq, Settled, Stale, Waiting,
+    Accept, Accepted, Change, Changed, DeliveryStatus, Endpoint, GateRecord, HotReads, PendingDelivery,
+    Record, Recorded, Removal, Removed, RemovedCounts, Seq, Sequenced, Settled, Stale,
 };
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ impl<'a> Witness<'a> {
                     self.accept(accept, accepted, wanted);
                 }
             }
-            (Op::Resent(resent), ..) => {
+            (Op::RecordManual(resent), ..) => {
                 self.log.note(at, || format!("resent {} {}", resent.message, resent.attempt.success));
             }
             (Op::Reopen(reopen), Outcome::Reopen(opened), Before::Reopen(before)) => {
@@ -194,7 +194,7 @@ impl<'a> Witness<'a> {
         }
     }
 
-    fn open_rounds<'w>(&mut self, opened: impl Iterator<Item = &'w Waiting>) {
+    fn open_rounds<'w>(&mut self, opened: impl Iterator<Item = &'w PendingDelivery>) {
         let begins = self.log.step();
         for waiting in opened {
             self.log.last_seq = self.log.last_seq.max(waiting.seq.0);
@@ -210,7 +210,7 @@ impl<'a> Witness<'a> {
         epoch: Option<u64>,
     ) -> Result<()> {
         let at = self.at;
-        if let Changed::Placed(placed) = changed {
+        if let Changed::Sequenced(placed) = changed {
             self.place(placed);
         }
         let row = row_of(reading, change)?.filter(|row| Some(u64::from(row.health.epoch)) != epoch);
@@ -243,12 +243,12 @@ impl<'a> Witness<'a> {
     }
 
     /// They stand behind all that has a number, in their order.
-    fn place(&mut self, placed: &[Placed]) {
+    fn place(&mut self, placed: &[Sequenced]) {
         self.log.note(self.at, || format!("places {placed:?}"));
         let step = self.log.step();
         for (after, row) in (self.log.last_seq..).zip(placed) {
             self.log.places.insert(row.waiting.seq, PlaceCommit { step, after: Seq(after) });
-            let place = row.waiting.place.map_or(after, |place| place.0);
+            let place = row.waiting.sequence.map_or(after, |place| place.0);
             self.log.last_seq = self.log.last_seq.max(place);
         }
     }

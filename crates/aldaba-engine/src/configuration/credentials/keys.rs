@@ -1,5 +1,5 @@
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_store::{Actor, ApiKey, Who};
+use aldaba_store::{Actor, ActorIdentity, ApiKey};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct HeldKey {
 impl HeldKey {
     fn new(key: ApiKey, used: i64) -> Self {
         let written = key.last_used_at.map_or(NEVER, Timestamp::millis);
-        let who = Who::Key { id: key.id, prefix: key.prefix.clone(), name: key.name.clone() };
-        let actor = Arc::new(Actor { org: key.org, who });
+        let who = ActorIdentity::Key { id: key.id, prefix: key.prefix.clone(), name: key.name.clone() };
+        let actor = Arc::new(Actor { org: key.org, identity: who });
         Self { key, actor, used: AtomicI64::new(used.max(written)), written: AtomicI64::new(written) }
     }
 
@@ -132,7 +132,7 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aldaba_store::Scope;
+    use aldaba_store::KeyScope;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(1_780_000_000_000 + seconds * 1000)
@@ -146,7 +146,7 @@ mod tests {
             name: format!("key {number}"),
             prefix: format!("prefix{number}"),
             digest: [number; 32],
-            scope: Scope::Admin,
+            scope: KeyScope::Admin,
             created_at: at(0),
             expires_at: None,
             last_used_at: None,
@@ -165,7 +165,7 @@ mod tests {
         keys.rename(one.id, "new".into());
         let found = keys.find(&[1; 32]).unwrap();
         assert_eq!(found.key().name, "new");
-        assert!(matches!(&found.actor().who, Who::Key { name, .. } if name == "new"));
+        assert!(matches!(&found.actor().identity, ActorIdentity::Key { name, .. } if name == "new"));
         keys.remove(one.id);
         assert!(keys.find(&[1; 32]).is_none());
     }

@@ -2,7 +2,7 @@
 
 use crate::Entropy;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_store::{ApiKey, Scope};
+use aldaba_store::{ApiKey, KeyScope};
 use sha2::{Digest, Sha256};
 
 /// What every key begins with. A key holds no dot: SDKs take what follows the last one for a region.
@@ -21,7 +21,7 @@ pub struct NewKey {
     pub org: OrgId,
     pub app: Option<AppId>,
     pub name: String,
-    pub scope: Scope,
+    pub scope: KeyScope,
     pub expires_at: Option<Timestamp>,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     fn a_key_has_a_shown_part_a_long_secret_and_no_dot() {
         let (now, entropy) = (Timestamp::from_millis(1_780_000_000_000), SystemEntropy::new());
         let org = OrgId::first_at(now);
-        let new = NewKey { org, app: None, name: "n".into(), scope: Scope::Read, expires_at: None };
+        let new = NewKey { org, app: None, name: "n".into(), scope: KeyScope::Read, expires_at: None };
         let (key, text) = make_key(new.clone(), now, &entropy);
         let parts: Vec<_> = text.split('_').collect();
         assert_eq!((parts[0], parts[1], parts[2].len()), ("aldaba", key.prefix.as_str(), 40));

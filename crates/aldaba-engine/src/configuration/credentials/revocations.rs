@@ -1,5 +1,5 @@
 use aldaba_delivery::{AppId, OrgId, Timestamp};
-use aldaba_store::{PortalCut, RevokedToken};
+use aldaba_store::{PortalExpiry, RevokedToken};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Memory {
 }
 
 /// Those of an application, by session; `None`: those for all.
-type Cuts = HashMap<Option<String>, Vec<PortalCut>>;
+type Cuts = HashMap<Option<String>, Vec<PortalExpiry>>;
 
 impl Revocations {
     /// How many revoked tokens of one organization are remembered at once.
@@ -105,7 +105,7 @@ impl Revocations {
     }
 
     /// As the store does it. Without a moment: as it was read.
-    pub fn add_cut(&self, new: PortalCut, now: Option<Timestamp>) {
+    pub fn add_cut(&self, new: PortalExpiry, now: Option<Timestamp>) {
         let mut memory = self.0.write();
         let sessions = memory.cuts.entry(new.app).or_default();
         if let Some(now) = now {
@@ -131,7 +131,7 @@ impl Revocations {
         self.0.write().tokens.remove(mark);
     }
 
-    pub(super) fn forget_cut(&self, gone: &PortalCut) {
+    pub(super) fn forget_cut(&self, gone: &PortalExpiry) {
         let mut memory = self.0.write();
         let Some(sessions) = memory.cuts.get_mut(&gone.app) else { return };
         if let Some(cuts) = sessions.get_mut(&gone.session) {
@@ -150,7 +150,7 @@ impl Revocations {
 
 impl Memory {
     /// Those that a token of an application is subject to.
-    fn concerning(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalCut> {
+    fn concerning(&self, app: AppId, session: Option<&str>) -> impl Iterator<Item = &PortalExpiry> {
         let cuts = self.cuts.get(&app);
         let of =
             move |session: Option<String>| cuts.and_then(|cuts| cuts.get(&session)).into_iter().flatten();
@@ -167,8 +167,8 @@ mod tests {
         Timestamp::from_millis(1_780_000_000_000 + seconds * 1000)
     }
 
-    fn cut(session: Option<&str>, issued_before: i64, ends_at: i64) -> PortalCut {
-        PortalCut {
+    fn cut(session: Option<&str>, issued_before: i64, ends_at: i64) -> PortalExpiry {
+        PortalExpiry {
             app: AppId::first_at(at(0)),
             session: session.map(Into::into),
             issued_before: at(issued_before),
@@ -229,7 +229,7 @@ mod tests {
             for ended in [Some("ana"), None] {
                 let before = revocations.end_before(app, ended, at(6));
                 assert!(issued < before, "{ahead:?}, {ended:?}");
-                let next = PortalCut { issued_before: before, ends_at: before, ..cut(ended, 0, 0) };
+                let next = PortalExpiry { issued_before: before, ends_at: before, ..cut(ended, 0, 0) };
                 revocations.add_cut(next, Some(at(6)));
                 assert!(revocations.has_ended(app, Some("ana"), Some(issued), at(7)), "{ahead:?}, {ended:?}");
                 let fresh = revocations.issue_at(app, Some("ana"), at(7));

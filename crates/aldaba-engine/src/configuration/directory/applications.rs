@@ -2,7 +2,7 @@
 
 use super::{ChangeError, Core, Directory, Made, Once, Repeat};
 use aldaba_delivery::{AppId, OrgId};
-use aldaba_store::{Application, Change, WhichApplication};
+use aldaba_store::{Application, ApplicationRef, Change};
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Directory {
             Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged => Ok(Made::New(application)),
             Repeat::Of(bytes) => {
                 let id = AppId::from_bytes(bytes).to_string();
-                let which = WhichApplication { org: application.org, key: id.clone() };
+                let which = ApplicationRef { org: application.org, key: id.clone() };
                 let before = self.store.application(which).await?;
                 before.map(Made::Before).ok_or(ChangeError::MadeAndGone(id))
             }
@@ -88,12 +88,12 @@ impl Directory {
         // Two changes never have the same moment: it tells one from the other.
         application.updated_at = self.clock.now().max(current.updated_at + Duration::from_millis(1));
         let change = Change::UpdateApplication { application: application.clone(), was: current.updated_at };
-        let deed = change.deed().with_fields(&fields);
-        self.change_as(deed, change).await?;
+        let action = change.audit_action().with_fields(&fields);
+        self.change_as(action, change).await?;
         Ok(application)
     }
 
-    pub async fn delete_application(&self, which: WhichApplication) -> Result<(), ChangeError> {
+    pub async fn delete_application(&self, which: ApplicationRef) -> Result<(), ChangeError> {
         let application = self.store.application(which).await?.ok_or(ChangeError::NotFound)?;
         let app = application.id;
         let change = Change::DeleteApplication { app, at: self.clock.now() };

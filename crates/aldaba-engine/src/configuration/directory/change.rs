@@ -4,7 +4,7 @@ use super::news::News;
 use super::{ChangeError, Directory, Once, loads};
 use crate::scheduling::Event;
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Change, Changed, Deed, Done, Error, IdempotencyKey, Replay};
+use aldaba_store::{AuditAction, Change, Changed, Done, Error, IdempotencyKey, Replay};
 use tokio::sync::oneshot;
 
 /// What came of a change that was not refused.
@@ -26,34 +26,34 @@ impl Directory {
     }
 
     pub(super) async fn change(&self, change: Change) -> Result<Repeat, ChangeError> {
-        let deed = change.deed();
-        self.change_as(deed, change).await
+        let action = change.audit_action();
+        self.change_as(action, change).await
     }
 
     /// The same, where the audit log should say more than the change itself can.
-    pub(super) async fn change_as(&self, deed: Deed, change: Change) -> Result<Repeat, ChangeError> {
-        self.change_with(1, deed, change, None).await
+    pub(super) async fn change_as(&self, action: AuditAction, change: Change) -> Result<Repeat, ChangeError> {
+        self.change_with(1, action, change, None).await
     }
 
     /// The same for one that is about several things at once.
     pub(super) async fn change_about(
         &self,
         count: u32,
-        deed: Deed,
+        action: AuditAction,
         change: Change,
     ) -> Result<Repeat, ChangeError> {
-        self.change_with(count, deed, change, None).await
+        self.change_with(count, action, change, None).await
     }
 
     /// The same, with what it means for the filters of an application. Others who change those wait until it is on disk.
     pub(super) async fn change_with(
         &self,
         count: u32,
-        deed: Deed,
+        action: AuditAction,
         change: Change,
         loads: Option<loads::Change>,
     ) -> Result<Repeat, ChangeError> {
-        let entry = self.entries.entry_about(&self.actor, deed, count);
+        let entry = self.entries.entry_about(&self.actor, action, count);
         let (answer, answered) = oneshot::channel();
         let news = News::of(&change, &self.core);
         let concerns_lanes = news.concerns_lanes();
@@ -85,7 +85,7 @@ impl Directory {
             Changed::Resumed { failing_since, recovery } => {
                 Ok(Repeat::Resumed { failing_since, recovery: recovery.map(|replay| *replay) })
             }
-            Changed::Placed(_) | Changed::Unchanged => Ok(Repeat::Unchanged),
+            Changed::Sequenced(_) | Changed::Unchanged => Ok(Repeat::Unchanged),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{ChangeError, Directory, Once, Repeat};
 use crate::configuration::credentials::{LONGEST_SESSION, NewKey, Revocations, make_key};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_store::{ApiKey, Change, Deed, PortalCut, RevokedToken, Who};
+use aldaba_store::{ActorIdentity, ApiKey, AuditAction, Change, PortalExpiry, RevokedToken};
 use std::time::Duration;
 
 /// How often another prefix is tried because a key has it already.
@@ -66,9 +66,9 @@ impl Directory {
             let ends_at = if delay.is_zero() {
                 issued_before
             } else {
-                PortalCut::delayed_end(issued_before, now + delay)
+                PortalExpiry::delayed_end(issued_before, now + delay)
             };
-            PortalCut { app, session, issued_before, ends_at, expires_at }
+            PortalExpiry { app, session, issued_before, ends_at, expires_at }
         };
         let cuts: Vec<_> = match sessions.is_empty() {
             true => vec![cut(None)],
@@ -99,10 +99,13 @@ impl Directory {
         }
         let expires_at = ends_at.map(|ends_at| ends_at + LEEWAY);
         let change = Change::RevokeToken { token: RevokedToken { org, mark, expires_at } };
-        let app = match &self.actor.who {
-            Who::PortalToken { app, .. } => Some(*app),
-            Who::Key { .. } | Who::OrganizationToken { .. } | Who::CommandLine | Who::Program => None,
+        let app = match &self.actor.identity {
+            ActorIdentity::PortalToken { app, .. } => Some(*app),
+            ActorIdentity::Key { .. }
+            | ActorIdentity::OrganizationToken { .. }
+            | ActorIdentity::CommandLine
+            | ActorIdentity::Program => None,
         };
-        self.change_as(Deed { app, ..change.deed() }, change).await.map(drop)
+        self.change_as(AuditAction { app, ..change.audit_action() }, change).await.map(drop)
     }
 }

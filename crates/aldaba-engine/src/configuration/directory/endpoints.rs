@@ -5,7 +5,7 @@ use crate::EndpointHeaders;
 use crate::configuration::vault::Secrets;
 use aldaba_delivery::{ConditionCause, EndpointId, Health};
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Endpoint, EndpointConfig, Fence, Notice, WhichApplication};
+use aldaba_store::{ApplicationRef, Change, Endpoint, EndpointConfig, Fence, Notice};
 use serde_json::json;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl From<EndpointConfig> for NewEndpoint {
 impl Directory {
     pub async fn create_endpoint(
         &self,
-        which: WhichApplication,
+        which: ApplicationRef,
         new: NewEndpoint,
         once: Once,
     ) -> Result<Made<Endpoint>, ChangeError> {
@@ -64,7 +64,7 @@ impl Directory {
             notices: self.listeners.of_endpoint(&endpoint, "endpoint.created", json!({})),
         };
         let loads = self.filter_change(&endpoint, None).await?;
-        match self.change_with(1, change.deed(), change, loads).await {
+        match self.change_with(1, change.audit_action(), change, loads).await {
             Err(error) => Err(name_missing(error, endpoint)),
             Ok(Repeat::No | Repeat::Resumed { .. } | Repeat::Unchanged) => Ok(Made::New(endpoint)),
             Ok(Repeat::Of(bytes)) => {
@@ -111,9 +111,9 @@ impl Directory {
             resume,
             notices: self.notices_of_update(current, &endpoint, resume),
         };
-        let deed = change.deed().with_fields(&fields);
+        let action = change.audit_action().with_fields(&fields);
         let loads = self.filter_change(&endpoint, Some(current)).await?;
-        match self.change_with(1, deed, change, loads).await {
+        match self.change_with(1, action, change, loads).await {
             Ok(_) => {
                 if let Some((health, _)) = endpoint.after_controls_change(current, resume) {
                     endpoint.health = health;
@@ -130,7 +130,7 @@ impl Directory {
         let (app, endpoint, at) = (endpoint.app, endpoint.id, self.clock.now());
         let change = Change::DeleteEndpoint { app, endpoint, at, notices };
         let loads = if filtered { Some(self.loads.remove(app).await) } else { None };
-        self.change_with(1, change.deed(), change, loads).await.map(drop)
+        self.change_with(1, change.audit_action(), change, loads).await.map(drop)
     }
 
     /// What a change of an endpoint means for the filters of its application. Refused where they would be too much.
@@ -140,7 +140,7 @@ impl Directory {
         before: Option<&Endpoint>,
     ) -> Result<Option<loads::Change>, ChangeError> {
         let filters = (now.config.filter.clone(), before.and_then(|before| before.config.filter.clone()));
-        let which = WhichApplication { org: now.org, key: now.app.to_string() };
+        let which = ApplicationRef { org: now.org, key: now.app.to_string() };
         self.loads.replace(now.app, filters, async { self.store.tenant(which).await }).await
     }
 

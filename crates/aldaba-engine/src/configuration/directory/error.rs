@@ -2,7 +2,7 @@
 
 use crate::configuration::vault::VaultError;
 use aldaba_delivery::{ApiKeyId, EndpointId, SourceId, Timestamp};
-use aldaba_store::{Error, Obstacle};
+use aldaba_store::{Error, OrderingObstacle};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
@@ -44,7 +44,7 @@ pub enum ChangeError {
     #[error("an endpoint uses it")]
     InUse(Option<EndpointId>),
     #[error("what waits for the endpoint cannot be put in order now")]
-    NotOrderable(Obstacle),
+    NotOrderable(OrderingObstacle),
     #[error("`{0}` is no policy")]
     UnknownPolicy(String),
     #[error("`{0}` is no wire profile")]

@@ -4,7 +4,7 @@
 use super::{ChangeError, Directory, Once, Repeat};
 use crate::EventTypes;
 use aldaba_delivery::{EventTypeId, OrgId};
-use aldaba_store::{Change, Deed, EventType, EventTypeChange, EventTypeWrite};
+use aldaba_store::{AuditAction, Change, EventType, EventTypeChange, EventTypeWrite};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,7 +146,7 @@ impl Directory {
             let resource = EventTypeId::new(self.clock.now(), self.entropy.bytes());
             let (idempotency, at) = (self.idempotency(once), self.clock.now());
             let change = Change::WriteEventTypes(EventTypeChange { org, writes, resource, idempotency, at });
-            match self.change_about(count, Deed::new("event_type.import", ""), change).await {
+            match self.change_about(count, AuditAction::new("event_type.import", ""), change).await {
                 Err(ChangeError::Unsettled) => tries.again().await?,
                 changed => return changed.map(|_| archived),
             }
@@ -227,8 +227,8 @@ impl Directory {
             _ => None,
         };
         let change = EventTypeChange { org, writes, resource, idempotency, at };
-        let deed = change.deed().with_fields(&changed.unwrap_or_default());
-        self.change_as(deed, Change::WriteEventTypes(change)).await
+        let action = change.audit_action().with_fields(&changed.unwrap_or_default());
+        self.change_as(action, Change::WriteEventTypes(change)).await
     }
 
     fn there_is_room(&self, org: OrgId, writes: &[EventTypeWrite]) -> Result<(), ChangeError> {

@@ -6,7 +6,7 @@ use crate::wire::Identity;
 use crate::{EndpointHeaders, HeaderProblem};
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
-use aldaba_store::{Change, Deed, Endpoint, FieldChange};
+use aldaba_store::{AuditAction, Change, Endpoint, FieldChange};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -150,9 +150,9 @@ impl Directory {
             };
             let was = found.sealed;
             let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
-            let deed =
-                Deed { action: action.into(), ..change.deed() }.with_changes(changes(&before, &secrets));
-            match self.change_as(deed, change).await {
+            let action = AuditAction { name: action.into(), ..change.audit_action() }
+                .with_changes(changes(&before, &secrets));
+            match self.change_as(action, change).await {
                 // Somebody else was first: what they wrote must stay.
                 Err(ChangeError::Unsettled) => tries.again().await?,
                 Ok(Repeat::Of(_)) => {

@@ -72,8 +72,8 @@ impl Directory {
         }
         let source = self.touched(source);
         let change = Change::UpdateSource { source: source.clone(), was: current.updated_at };
-        let deed = change.deed().with_fields(&fields);
-        self.change_as(deed, change).await?;
+        let action = change.audit_action().with_fields(&fields);
+        self.change_as(action, change).await?;
         Ok(source)
     }
 
@@ -81,13 +81,13 @@ impl Directory {
     pub async fn rotate_source_token(&self, current: &Source, once: Once) -> Result<Source, ChangeError> {
         let (now, secrets) = (self.trust.believed(self.clock.now()), self.source_secrets(current)?);
         let (token, newest) = self.token();
-        let until = now + Source::OLD_TOKEN_KEPT;
+        let until = now + Source::OLD_TOKEN_RETENTION;
         let ends = |token: &SourceToken| SourceToken {
             expires_at: Some(token.expires_at.unwrap_or(until)),
             ..*token
         };
         let old: Vec<_> = current.tokens.iter().map(ends).filter(|token| token.counts(now)).collect();
-        if old.len() > Source::MOST_OLD_TOKENS {
+        if old.len() > Source::MAX_OLD_TOKENS {
             let until = old.iter().filter_map(|token| token.expires_at).min().unwrap_or(until);
             return Err(ChangeError::TooManyTokens { now, until });
         }
@@ -101,8 +101,8 @@ impl Directory {
         let source = self.touched(Source { tokens, sealed, ..current.clone() });
         let (was, idempotency) = (current.updated_at, self.idempotency(once));
         let change = Change::RotateSourceToken { source: source.clone(), was, idempotency };
-        let deed = change.deed().with_changes(vec![FieldChange::secret("token", true, true)]);
-        match self.change_as(deed, change).await? {
+        let action = change.audit_action().with_changes(vec![FieldChange::secret("token", true, true)]);
+        match self.change_as(action, change).await? {
             // The one before has rotated it; the newest is the same by now, or a later one.
             Repeat::Of(_) => {
                 let found = self.store.source(source.org, source.id.to_string()).await?;

@@ -4,7 +4,7 @@
 //! under load costs one read, not one for each message on its way.
 
 use aldaba_delivery::AppId;
-use aldaba_store::{Error, Read, Tenant, WhichApplication};
+use aldaba_store::{ApplicationRef, Error, Read, Tenant};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,13 +28,13 @@ struct Most {
 
 #[derive(Default)]
 struct Memory {
-    kept: HashMap<WhichApplication, Arc<Tenant>>,
+    kept: HashMap<ApplicationRef, Arc<Tenant>>,
     /// By which names each of these is kept: its id, its uid, or both.
-    names: HashMap<AppId, Vec<WhichApplication>>,
+    names: HashMap<AppId, Vec<ApplicationRef>>,
     /// The weight of all that is kept, in endpoints.
     endpoints: usize,
     /// One for each read under way, so no more than there are requests.
-    reads: HashMap<WhichApplication, Arc<Underway>>,
+    reads: HashMap<ApplicationRef, Arc<Underway>>,
 }
 
 /// A read that others wait for. They are woken in the order in which they came (a `watch` channel
@@ -84,11 +84,7 @@ impl Tenants {
     }
 
     /// From memory where possible, else by `read`, which is shared with all who ask meanwhile.
-    pub(super) async fn get(
-        &self,
-        which: &WhichApplication,
-        read: impl Fn() -> Read<Option<Tenant>>,
-    ) -> Found {
+    pub(super) async fn get(&self, which: &ApplicationRef, read: impl Fn() -> Read<Option<Tenant>>) -> Found {
         let mut asked_before_the_read = true;
         loop {
             let underway = match self.turn(which) {
@@ -106,7 +102,7 @@ impl Tenants {
         }
     }
 
-    fn turn(&self, which: &WhichApplication) -> Turn<'_> {
+    fn turn(&self, which: &ApplicationRef) -> Turn<'_> {
         let mut memory = self.memory.lock();
         if let Some(tenant) = memory.kept.get(which) {
             return Turn::Kept(tenant.clone());
@@ -121,7 +117,7 @@ impl Tenants {
 
     /// `old` is not what the store has now. What was read after it stays: others may have been told
     /// the same before.
-    pub(super) fn forget(&self, which: &WhichApplication, old: &Arc<Tenant>) {
+    pub(super) fn forget(&self, which: &ApplicationRef, old: &Arc<Tenant>) {
         let mut memory = self.memory.lock();
         if memory.kept.get(which).is_some_and(|kept| Arc::ptr_eq(kept, old)) {
             memory.forget(which);
@@ -145,7 +141,7 @@ impl Tenants {
 }
 
 impl Memory {
-    fn keep(&mut self, which: WhichApplication, tenant: Arc<Tenant>, most: Most) {
+    fn keep(&mut self, which: ApplicationRef, tenant: Arc<Tenant>, most: Most) {
         let more = tenant.weight();
         if self.kept.len() >= most.applications || self.endpoints.saturating_add(more) > most.endpoints {
             // Rare, and cheap to fill again: one read an application.
@@ -160,7 +156,7 @@ impl Memory {
         self.kept.insert(which, tenant);
     }
 
-    fn forget(&mut self, which: &WhichApplication) {
+    fn forget(&mut self, which: &ApplicationRef) {
         let Some(tenant) = self.kept.remove(which) else { return };
         self.endpoints -= tenant.weight();
         if let Entry::Occupied(mut names) = self.names.entry(tenant.application.id) {
@@ -175,7 +171,7 @@ impl Memory {
 /// A read under way. When it is over, or called off, those who wait hear of it.
 struct Reading<'a> {
     tenants: &'a Tenants,
-    which: WhichApplication,
+    which: ApplicationRef,
     found: Option<Found>,
     underway: Arc<Underway>,
 }

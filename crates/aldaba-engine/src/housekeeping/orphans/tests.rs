@@ -11,8 +11,8 @@ use crate::{
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{AttemptFailure, FailureKind, MessageId, OrgId, Outcome, Reason};
 use aldaba_store::{
-    Actor, DeliveryState, EndpointConfig, Order, Page, Part, Source, SourceEvent, SourceEventsQuery, Store,
-    StoreOptions, WhichApplication,
+    Actor, ApplicationRef, DeliveryState, EndpointConfig, ListRange, Order, Page, Source, SourceEvent,
+    SourceEventsQuery, Store, StoreOptions,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
     };
     let (Made::New(source) | Made::Before(source)) = directory.create_source(new, None).await.unwrap();
     for number in 0..endpoints {
-        let which = WhichApplication { org: ORG, key: source.app.to_string() };
+        let which = ApplicationRef { org: ORG, key: source.app.to_string() };
         let config = EndpointConfig::new(format!("https://{number}.example/"), "standard");
         directory.create_endpoint(which, config.into(), None).await.unwrap();
     }
@@ -86,7 +86,7 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
 
 async fn events_of(engine: &Engine, source: &Source) -> Vec<SourceEvent> {
     let page: Page<MessageId> = Page { after: None, limit: 1000 };
-    let part = Part::page(page, Order::Ascending);
+    let part = ListRange::page(page, Order::Ascending);
     let query = SourceEventsQuery { app: source.app, state: None, part };
     engine.store().source_events(query).await.unwrap().items
 }
@@ -171,7 +171,7 @@ async fn nothing_in_memory_remembers_applications_that_were_made_and_deleted() {
                 directory.create_application(new, None).await.unwrap();
             // By both of its names, and with a lane.
             for key in [made.id.to_string(), uid] {
-                let which = WhichApplication { org: ORG, key };
+                let which = ApplicationRef { org: ORG, key };
                 let config = EndpointConfig::new("https://a.example/", "standard");
                 directory.create_endpoint(which.clone(), config.into(), None).await.unwrap();
                 let event = NewEvent::new("a", Bytes::from_static(b"{}"));
@@ -183,7 +183,7 @@ async fn nothing_in_memory_remembers_applications_that_were_made_and_deleted() {
         assert_eq!(engine.directory().tenants.size().0, 100);
         assert_eq!(engine.credentials().applications.len(), 100);
         for app in applications {
-            let which = WhichApplication { org: ORG, key: app.to_string() };
+            let which = ApplicationRef { org: ORG, key: app.to_string() };
             directory.delete_application(which).await.unwrap();
         }
         assert_eq!(engine.directory().tenants.size(), (0, 0, 0));

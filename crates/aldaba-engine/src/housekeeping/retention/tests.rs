@@ -261,7 +261,8 @@ fn the_audit_log_is_kept_a_year_and_ended_tokens_until_they_have_surely_ended() 
         }
         for moment in [at(0), at(HOUR)] {
             let change = Change::GrantPortalAccess { app };
-            let entry = AuditEntry { id: scene.id_at(moment), ..(*scene.audit(change.deed())).clone() };
+            let entry =
+                AuditEntry { id: scene.id_at(moment), ..(*scene.audit(change.audit_action())).clone() };
             scene.change_by(change, Some(Arc::new(entry))).await;
         }
         let mut keeper = keeper(store.clone());

@@ -4,7 +4,7 @@ use super::{Door, DoorError, InboundEvent, Looking, Opened, Tally};
 use crate::intake::{FromSource, NewEvent, SendError, Sent};
 use crate::{Doors, Engine};
 use aldaba_delivery::MessageId;
-use aldaba_store::{Error, WhichApplication};
+use aldaba_store::{ApplicationRef, Error};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Engine {
             source: Some(FromSource { sealed_headers, event_id_kept: door.duplicate_window() }),
             ..NewEvent::new(&event_type, body)
         };
-        let which = WhichApplication { org: door.org, key: door.app.to_string() };
+        let which = ApplicationRef { org: door.org, key: door.app.to_string() };
         // Whoever waits for it does so no longer than it wants; an event that comes late is counted all the same.
         match self.intake().send(&which, new.clone(), None).await {
             Ok(Sent::New { message, .. }) => Ok(Reception::New(message)),
@@ -143,7 +143,7 @@ impl Engine {
     async fn repeated(
         &self,
         door: &Door,
-        which: &WhichApplication,
+        which: &ApplicationRef,
         first: MessageId,
         event: &NewEvent,
     ) -> Result<Reception, ReceiveError> {

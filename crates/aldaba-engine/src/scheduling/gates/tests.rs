@@ -3,7 +3,7 @@ use crate::Options;
 use crate::scheduling::lane::Standing;
 use aldaba_delivery::policy::{GateRule, PolicySpec};
 use aldaba_delivery::{AttemptFailure, Ending, FailureKind, MessageId, Outcome, Policy, ResponseHead};
-use aldaba_store::Waiting;
+use aldaba_store::PendingDelivery;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -27,14 +27,14 @@ impl Gates {
 
 fn start(seq: i64) -> Start {
     let message = MessageId::from_bytes([3; 20]);
-    let waiting = Waiting {
+    let waiting = PendingDelivery {
         seq: Seq(seq),
         message,
         due_at: NOW,
         attempts: 0,
         clock_start: NOW,
         replayed: false,
-        place: Some(Seq(seq)),
+        sequence: Some(Seq(seq)),
     };
     Start {
         endpoint: EndpointId::from_bytes([1; 20]),

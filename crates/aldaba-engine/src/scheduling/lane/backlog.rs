@@ -6,13 +6,13 @@
 //! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
 //! over its result.
 //!
-//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by place alone ([`Waiting::place`]). Their due times
+//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by place alone ([`PendingDelivery::place`]). Their due times
 //! decide nothing but when the head may go, and with it the lane. What has no place yet is in the store only.
 
 use super::room::Room;
 use crate::delivering::HeldContent;
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Seq, Turn, Waiting};
+use aldaba_store::{LanePosition, PendingDelivery, Seq};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const FEW: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: PendingDelivery,
     /// Absent: it is read from the store at its turn.
     pub(crate) content: Option<Arc<HeldContent>>,
 }
@@ -51,7 +51,7 @@ struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     /// Rows from this turn on may be missing. None of them is worth a look before its due time.
-    Below(Turn),
+    Below(LanePosition),
     /// No row is missing.
     All,
 }
@@ -66,7 +66,7 @@ struct Refill {
     overtaken: bool,
 }
 
-const FIRST: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
+const FIRST: LanePosition = LanePosition { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
 impl Backlog {
     /// Of a lane that has heard nothing yet: all its rows may be in the store.
@@ -122,7 +122,7 @@ impl Backlog {
     }
 
     /// The head, if it is due.
-    pub(crate) fn head(&self, now: Timestamp) -> Option<&Waiting> {
+    pub(crate) fn head(&self, now: Timestamp) -> Option<&PendingDelivery> {
         let head = &self.buffer.front()?.waiting;
         (head.due_at <= now).then_some(head)
     }
@@ -134,7 +134,7 @@ impl Backlog {
 
     /// Takes a row out of its turn, to be ended unsent: as the lane knows it, else as whoever asks has
     /// read it. It is in flight until [`Backlog::landed`]. `None`: it is in flight already.
-    pub(crate) fn withdraw(&mut self, read: Waiting) -> Option<Waiting> {
+    pub(crate) fn withdraw(&mut self, read: PendingDelivery) -> Option<PendingDelivery> {
         if self.is_in_flight(read.seq) {
             return None;
         }
@@ -165,7 +165,7 @@ impl Backlog {
     }
 
     /// A delivery's change is committed: it is settled, or waits again.
-    pub(crate) fn landed(&mut self, seq: Seq, again: Option<Waiting>) {
+    pub(crate) fn landed(&mut self, seq: Seq, again: Option<PendingDelivery>) {
         let is_outdated = self.in_flight.iter().any(|flying| flying.seq == seq && flying.is_outdated);
         self.in_flight.retain(|flying| flying.seq != seq);
         if self.in_flight.is_empty() {
@@ -189,7 +189,7 @@ impl Backlog {
     }
 
     /// Begins a refill if one is wanted: what to read after, and how many rows.
-    pub(crate) fn begin_refill(&mut self, now: Timestamp) -> Option<(Option<Turn>, usize)> {
+    pub(crate) fn begin_refill(&mut self, now: Timestamp) -> Option<(Option<LanePosition>, usize)> {
         match self.bound {
             Bound::Below(bound) if self.wants_refill(now) => {
                 self.refill = Some(Box::default());
@@ -204,7 +204,7 @@ impl Backlog {
     }
 
     /// The rows read by a refill of at most `limit`.
-    pub(crate) fn refilled(&mut self, rows: &[Waiting], limit: usize) {
+    pub(crate) fn refilled(&mut self, rows: &[PendingDelivery], limit: usize) {
         let Some(refill) = self.refill.take() else {
             return;
         };
@@ -279,7 +279,7 @@ impl Backlog {
     fn note(&mut self, seq: Seq, entry: Option<&Entry>) {
         if let Bound::Below(bound) = &mut self.bound
             && self.fifo
-            && entry.is_none_or(|entry| entry.waiting.place == Some(bound.seq))
+            && entry.is_none_or(|entry| entry.waiting.sequence == Some(bound.seq))
         {
             bound.due_at = FIRST.due_at;
         }
@@ -306,25 +306,25 @@ impl Backlog {
     }
 
     /// Whether it has no place in the order of the lane yet. It is the store's alone then, whatever is heard of it.
-    fn is_outside(&self, waiting: &Waiting) -> bool {
-        self.fifo && waiting.place.is_none()
+    fn is_outside(&self, waiting: &PendingDelivery) -> bool {
+        self.fifo && waiting.sequence.is_none()
     }
 
     /// A row's turn in this lane. In an ordered one its number is its place.
-    fn turn(&self, waiting: &Waiting) -> Turn {
-        let seq = waiting.place.filter(|_| self.fifo).unwrap_or(waiting.seq);
-        Turn { due_at: waiting.due_at, seq }
+    fn turn(&self, waiting: &PendingDelivery) -> LanePosition {
+        let seq = waiting.sequence.filter(|_| self.fifo).unwrap_or(waiting.seq);
+        LanePosition { due_at: waiting.due_at, seq }
     }
 
     /// By what turns are compared.
-    fn rank(&self, turn: Turn) -> Turn {
-        if self.fifo { Turn { due_at: FIRST.due_at, ..turn } } else { turn }
+    fn rank(&self, turn: LanePosition) -> LanePosition {
+        if self.fifo { LanePosition { due_at: FIRST.due_at, ..turn } } else { turn }
     }
 
     /// Just after a row. Of those there, an ordered lane cannot know when they are due.
-    fn after(&self, waiting: &Waiting) -> Turn {
-        let Turn { due_at, seq } = self.rank(self.turn(waiting));
-        Turn { due_at, seq: Seq(seq.0.saturating_add(1)) }
+    fn after(&self, waiting: &PendingDelivery) -> LanePosition {
+        let LanePosition { due_at, seq } = self.rank(self.turn(waiting));
+        LanePosition { due_at, seq: Seq(seq.0.saturating_add(1)) }
     }
 
     /// How many deliveries the buffer may hold now.
@@ -337,7 +337,7 @@ impl Backlog {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let rank = |waiting: &Waiting| self.rank(self.turn(waiting));
+        let rank = |waiting: &PendingDelivery| self.rank(self.turn(waiting));
         let turn = rank(&entry.waiting);
         if self.is_outside(&entry.waiting)
             || matches!(self.bound, Bound::Below(bound) if turn >= self.rank(bound))
@@ -376,9 +376,9 @@ impl Drop for Backlog {
 }
 
 /// The turn just before this one, for reads that start after a turn.
-fn before(turn: Turn) -> Option<Turn> {
+fn before(turn: LanePosition) -> Option<LanePosition> {
     let seq = turn.seq.0.checked_sub(1)?;
-    Some(Turn { seq: Seq(seq), ..turn })
+    Some(LanePosition { seq: Seq(seq), ..turn })
 }
 
 #[cfg(test)]

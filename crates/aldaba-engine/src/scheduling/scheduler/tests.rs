@@ -41,7 +41,7 @@ fn own_origin(endpoint: EndpointId) -> Origin {
 struct World {
     turns: Turns,
     /// What waits, by lane.
-    rows: BTreeMap<EndpointId, Vec<Waiting>>,
+    rows: BTreeMap<EndpointId, Vec<PendingDelivery>>,
     apps: BTreeMap<EndpointId, AppId>,
     /// Whose the applications are.
     org: fn(AppId) -> OrgId,
@@ -118,13 +118,13 @@ impl World {
         self.turns.opened(endpoint, target, Health::default(), self.now);
     }
 
-    fn due(&self, query: &DueQuery) -> Vec<Waiting> {
+    fn due(&self, query: &DueQuery) -> Vec<PendingDelivery> {
         let mut rows = self.rows[&query.endpoint].clone();
-        let place = |turn: aldaba_store::Turn| {
+        let place = |turn: aldaba_store::LanePosition| {
             if query.ordered { (Timestamp::MIN, turn.seq) } else { (turn.due_at, turn.seq) }
         };
-        rows.sort_by_key(|row| place(row.turn()));
-        rows.retain(|row| query.after.is_none_or(|after| place(row.turn()) > place(after)));
+        rows.sort_by_key(|row| place(row.position()));
+        rows.retain(|row| query.after.is_none_or(|after| place(row.position()) > place(after)));
         rows.truncate(query.limit);
         rows
     }
@@ -146,9 +146,17 @@ fn lane_id(lane: u8) -> EndpointId {
     EndpointId::from_bytes([lane; 20])
 }
 
-fn row_of(lane: u8, row: i64) -> Waiting {
+fn row_of(lane: u8, row: i64) -> PendingDelivery {
     let now = Timestamp::from_millis(0);
     let message = MessageId::from_bytes([3; 20]);
     let seq = Seq(i64::from(lane) * 1000 + row);
-    Waiting { seq, message, due_at: now, attempts: 0, clock_start: now, replayed: false, place: Some(seq) }
+    PendingDelivery {
+        seq,
+        message,
+        due_at: now,
+        attempts: 0,
+        clock_start: now,
+        replayed: false,
+        sequence: Some(seq),
+    }
 }

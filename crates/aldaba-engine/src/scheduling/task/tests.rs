@@ -7,7 +7,7 @@ use crate::{
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
-use aldaba_store::{Actor, DeliveryState, EndpointConfig, StoreOptions, WhichApplication};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig, StoreOptions};
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ async fn start(folder: &Path, answers: bool) -> Engine {
 }
 
 /// An application with an endpoint.
-async fn with_endpoint(engine: &Engine) -> WhichApplication {
+async fn with_endpoint(engine: &Engine) -> ApplicationRef {
     let directory = engine.directory().by(&Arc::new(Actor::program(ORG)));
     let application = NewApplication {
         org: ORG,
@@ -57,7 +57,7 @@ async fn with_endpoint(engine: &Engine) -> WhichApplication {
         metadata: "{}".into(),
     };
     directory.create_application(application, None).await.unwrap();
-    let which = WhichApplication { org: ORG, key: "a".into() };
+    let which = ApplicationRef { org: ORG, key: "a".into() };
     let endpoint = EndpointConfig::new("https://a.example/", "standard");
     directory.create_endpoint(which.clone(), endpoint.into(), None).await.unwrap();
     which

@@ -51,9 +51,9 @@ impl FieldChange {
 
 /// The fields of a thing, as callers know them, with their values. None of them is a secret, but a URL may hold one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values(Vec<(Cow<'static, str>, Value)>);
+pub struct FieldValues(Vec<(Cow<'static, str>, Value)>);
 
-impl Values {
+impl FieldValues {
     fn new<const N: usize>(fields: [(&'static str, Value); N]) -> Self {
         Self(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
@@ -98,7 +98,7 @@ fn stored(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-impl From<&Application> for Values {
+impl From<&Application> for FieldValues {
     fn from(application: &Application) -> Self {
         // All of them are named, so that a new one cannot be forgotten here.
         let Application {
@@ -122,7 +122,7 @@ impl From<&Application> for Values {
     }
 }
 
-impl From<&EndpointConfig> for Values {
+impl From<&EndpointConfig> for FieldValues {
     fn from(config: &EndpointConfig) -> Self {
         // All of them are named, so that a new one cannot be forgotten here.
         let EndpointConfig {
@@ -162,7 +162,7 @@ impl From<&EndpointConfig> for Values {
     }
 }
 
-impl From<&EventType> for Values {
+impl From<&EventType> for FieldValues {
     fn from(event_type: &EventType) -> Self {
         Self::new([
             ("description", json!(event_type.description)),
@@ -176,7 +176,7 @@ impl From<&EventType> for Values {
     }
 }
 
-impl From<&Source> for Values {
+impl From<&Source> for FieldValues {
     fn from(source: &Source) -> Self {
         let config = &source.config;
         Self::new([
@@ -189,7 +189,7 @@ impl From<&Source> for Values {
     }
 }
 
-impl From<&ApiKey> for Values {
+impl From<&ApiKey> for FieldValues {
     fn from(key: &ApiKey) -> Self {
         Self::new([
             ("name", json!(key.name)),
@@ -201,13 +201,13 @@ impl From<&ApiKey> for Values {
     }
 }
 
-impl From<&OwnPolicy> for Values {
+impl From<&OwnPolicy> for FieldValues {
     fn from(own: &OwnPolicy) -> Self {
         Self::members(own.policy.to_json())
     }
 }
 
-impl From<&OwnProfile> for Values {
+impl From<&OwnProfile> for FieldValues {
     fn from(own: &OwnProfile) -> Self {
         Self::members(stored(&own.body))
     }
@@ -215,7 +215,7 @@ impl From<&OwnProfile> for Values {
 
 /// A thing that a change is about, which the store reads before it makes the change.
 #[derive(Clone, Copy, Debug)]
-pub enum Subject<'a> {
+pub enum AuditSubject<'a> {
     Application(AppId),
     Endpoint(AppId, EndpointId),
     EventType(OrgId, &'a str),
@@ -227,21 +227,23 @@ pub enum Subject<'a> {
 
 impl Change {
     /// What was there before, if the change is about a thing that may have been there.
-    pub fn subject(&self) -> Option<Subject<'_>> {
+    pub fn subject(&self) -> Option<AuditSubject<'_>> {
         Some(match self {
-            Self::UpdateApplication { application, .. } => Subject::Application(application.id),
-            Self::DeleteApplication { app, .. } => Subject::Application(*app),
-            Self::UpdateEndpoint { endpoint, .. } => Subject::Endpoint(endpoint.app, endpoint.id),
-            Self::DeleteEndpoint { app, endpoint, .. } => Subject::Endpoint(*app, *endpoint),
-            Self::ReplacePolicy { policy } => Subject::Policy(policy.org, &policy.policy.name),
-            Self::DeletePolicy { org, name } => Subject::Policy(*org, name),
-            Self::ReplaceProfile { profile } => Subject::Profile(profile.org, &profile.name),
-            Self::DeleteProfile { org, name } => Subject::Profile(*org, name),
-            Self::RenameApiKey { org, id, .. } | Self::RevokeApiKey { org, id } => Subject::ApiKey(*org, *id),
-            Self::UpdateSource { source, .. } => Subject::Source(source.id),
-            Self::DeleteSource { source, .. } => Subject::Source(*source),
+            Self::UpdateApplication { application, .. } => AuditSubject::Application(application.id),
+            Self::DeleteApplication { app, .. } => AuditSubject::Application(*app),
+            Self::UpdateEndpoint { endpoint, .. } => AuditSubject::Endpoint(endpoint.app, endpoint.id),
+            Self::DeleteEndpoint { app, endpoint, .. } => AuditSubject::Endpoint(*app, *endpoint),
+            Self::ReplacePolicy { policy } => AuditSubject::Policy(policy.org, &policy.policy.name),
+            Self::DeletePolicy { org, name } => AuditSubject::Policy(*org, name),
+            Self::ReplaceProfile { profile } => AuditSubject::Profile(profile.org, &profile.name),
+            Self::DeleteProfile { org, name } => AuditSubject::Profile(*org, name),
+            Self::RenameApiKey { org, id, .. } | Self::RevokeApiKey { org, id } => {
+                AuditSubject::ApiKey(*org, *id)
+            }
+            Self::UpdateSource { source, .. } => AuditSubject::Source(source.id),
+            Self::DeleteSource { source, .. } => AuditSubject::Source(*source),
             Self::WriteEventTypes(change) => match &change.writes[..] {
-                [EventTypeWrite { name, .. }] => Subject::EventType(change.org, name),
+                [EventTypeWrite { name, .. }] => AuditSubject::EventType(change.org, name),
                 _ => return None,
             },
             _ => return None,
@@ -249,7 +251,7 @@ impl Change {
     }
 
     /// What the fields of its thing are after it, where it says so.
-    fn after(&self, before: Option<&Values>) -> Option<Values> {
+    fn after(&self, before: Option<&FieldValues>) -> Option<FieldValues> {
         Some(match self {
             Self::CreateApplication { application, .. } | Self::UpdateApplication { application, .. } => {
                 application.into()
@@ -283,7 +285,7 @@ impl AuditEntry {
     /// The same, with the values of the fields before and after the change. `before` is what the store has found of
     /// [`Change::subject`].
     #[must_use]
-    pub fn with_values_of(&self, change: &Change, before: Option<&Values>) -> Self {
+    pub fn with_values_of(&self, change: &Change, before: Option<&FieldValues>) -> Self {
         let mut entry = self.clone();
         let after = change.after(before);
         entry.say(before, after.as_ref());
@@ -298,21 +300,21 @@ impl AuditEntry {
         entry
     }
 
-    fn say(&mut self, before: Option<&Values>, after: Option<&Values>) {
-        let (nothing, deed) = (Values::default(), &mut self.deed);
+    fn say(&mut self, before: Option<&FieldValues>, after: Option<&FieldValues>) {
+        let (nothing, action) = (FieldValues::default(), &mut self.action);
         let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
         for field in after.changed_since(before) {
-            if !deed.fields.iter().any(|known| known == field) {
-                deed.fields.push(field.to_owned());
+            if !action.fields.iter().any(|known| known == field) {
+                action.fields.push(field.to_owned());
             }
         }
         let mut room = FieldChange::MAX_ENTRY_BYTES;
-        for field in &deed.fields {
-            if deed.changes.iter().any(|change| change.field == *field) {
+        for field in &action.fields {
+            if action.changes.iter().any(|change| change.field == *field) {
                 continue;
             }
             let values = (before.get(field), after.get(field));
-            deed.changes.push(match values {
+            action.changes.push(match values {
                 // It is known by its name alone: a secret.
                 (None, None) => FieldChange::secret(field, true, true),
                 (before, after) => {
@@ -380,7 +382,7 @@ fn bounded(value: Value, room: &mut usize) -> (Value, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Actor, Deed};
+    use crate::{Actor, AuditAction};
     use aldaba_delivery::Timestamp;
 
     fn entry() -> AuditEntry {
@@ -389,22 +391,22 @@ mod tests {
             Timestamp::from_millis(1),
             [0; 15],
             &Actor::program(org),
-            Deed::new("endpoint.update", "ep"),
+            AuditAction::new("endpoint.update", "ep"),
         )
     }
 
     fn said(before: Option<&EndpointConfig>, after: Option<&EndpointConfig>) -> Vec<FieldChange> {
         let mut entry = entry();
-        entry.say(before.map(Values::from).as_ref(), after.map(Values::from).as_ref());
+        entry.say(before.map(FieldValues::from).as_ref(), after.map(FieldValues::from).as_ref());
         assert_eq!(
-            entry.deed.fields,
-            entry.deed.changes.iter().map(|change| change.field.clone()).collect::<Vec<_>>()
+            entry.action.fields,
+            entry.action.changes.iter().map(|change| change.field.clone()).collect::<Vec<_>>()
         );
         assert_eq!(
-            FieldChange::read(&FieldChange::write(&entry.deed.changes)).as_ref(),
-            Some(&entry.deed.changes)
+            FieldChange::read(&FieldChange::write(&entry.action.changes)).as_ref(),
+            Some(&entry.action.changes)
         );
-        entry.deed.changes
+        entry.action.changes
     }
 
     fn change(field: &str, before: Value, after: Value) -> FieldChange {
@@ -456,9 +458,9 @@ mod tests {
     #[test]
     fn a_field_that_is_known_by_its_name_alone_is_a_secret() {
         let mut entry = entry();
-        entry.deed.fields.push("config".into());
+        entry.action.fields.push("config".into());
         entry.say(None, None);
-        assert_eq!(entry.deed.changes, [change("config", json!(MASK), json!(MASK))]);
+        assert_eq!(entry.action.changes, [change("config", json!(MASK), json!(MASK))]);
     }
 
     #[test]
@@ -473,12 +475,12 @@ mod tests {
         };
         assert_eq!((before, after.len()), (&json!("ñ"), FieldChange::MAX_VALUE_BYTES + "…".len()));
         let many = |sign: &str| {
-            Values((0..100).map(|n| (format!("f{n}").into(), json!(sign.repeat(4000)))).collect())
+            FieldValues((0..100).map(|n| (format!("f{n}").into(), json!(sign.repeat(4000)))).collect())
         };
         let mut entry = entry();
         entry.say(Some(&many("a")), Some(&many("b")));
-        let kept = FieldChange::write(&entry.deed.changes);
+        let kept = FieldChange::write(&entry.action.changes);
         assert!(kept.len() < FieldChange::MAX_ENTRY_BYTES + 100 * 64, "{}", kept.len());
-        assert!(!entry.deed.changes[0].cut && entry.deed.changes[99].cut);
+        assert!(!entry.action.changes[0].cut && entry.action.changes[99].cut);
     }
 }

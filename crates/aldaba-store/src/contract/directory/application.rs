@@ -19,7 +19,7 @@ pub struct Application {
 
 impl Application {
     /// Bytes.
-    pub const LONGEST_NAME: usize = 4096;
+    pub const MAX_NAME_BYTES: usize = 4096;
 
     /// The names, as callers know them, of what is not as it was `before`.
     pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {

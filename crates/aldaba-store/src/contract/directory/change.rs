@@ -2,7 +2,7 @@
 
 use crate::{
     ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, Notice, NoticeNumber, OwnPolicy,
-    OwnProfile, PortalCut, Replay, RevokedToken, Source, Waiting,
+    OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
 };
 use aldaba_delivery::{
     ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
@@ -71,7 +71,7 @@ pub enum Change {
         idempotency: Option<IdempotencyKey>,
         notices: Vec<Notice>,
     },
-    /// Its steps follow, until it is over. An application has [`Replay::MOST_RUNNING`] at most.
+    /// Its steps follow, until it is over. An application has [`Replay::MAX_RUNNING`] at most.
     StartReplay {
         replay: Replay,
         idempotency: Option<IdempotencyKey>,
@@ -145,7 +145,7 @@ pub enum Change {
     /// All of them are the application's. Each takes the place of those that it covers.
     EndPortalTokens {
         app: AppId,
-        cuts: Vec<PortalCut>,
+        cuts: Vec<PortalExpiry>,
         at: Timestamp,
     },
     RevokeToken {
@@ -187,7 +187,7 @@ pub enum Change {
     },
     /// Deliveries of ordered endpoints whose messages were for later, and that are due at `now`, take their places in
     /// the order: behind all that have one. Those that are due first come first.
-    TakePlaces {
+    SequenceDue {
         now: Timestamp,
         limit: usize,
     },
@@ -198,7 +198,7 @@ pub enum Change {
 pub struct Rescheduled {
     pub endpoint: EndpointId,
     /// As it was read: the fence.
-    pub was: Waiting,
+    pub was: PendingDelivery,
     pub due_at: Timestamp,
     /// What its stop date counts from, from now on.
     pub clock_start: Timestamp,

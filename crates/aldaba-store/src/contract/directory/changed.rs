@@ -1,6 +1,6 @@
 //! What came of a change.
 
-use crate::{Placed, Replay};
+use crate::{Replay, Sequenced};
 use aldaba_delivery::{EndpointId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Changed {
     /// The endpoint names a wire profile that is not there.
     NoSuchProfile,
     /// The endpoint cannot become an ordered one now. Nothing was changed.
-    NotOrderable(Obstacle),
+    NotOrderable(OrderingObstacle),
     /// This endpoint names the policy or the profile; without one, a source owns the application.
     InUse {
         endpoint: Option<EndpointId>,
@@ -40,7 +40,7 @@ pub enum Changed {
         recovery: Option<Box<Replay>>,
     },
     /// These have taken their places, in this order.
-    Placed(Vec<Placed>),
+    Sequenced(Vec<Sequenced>),
     /// There was nothing to change.
     Unchanged,
 }
@@ -74,12 +74,12 @@ impl Changed {
 
 /// Why an endpoint cannot become an ordered one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum OrderingObstacle {
     /// More deliveries wait for it than one commit can put in order.
-    TooManyWait,
+    TooManyPending,
 }
 
-impl Obstacle {
+impl OrderingObstacle {
     /// How many waiting deliveries one commit puts in order.
-    pub const MOST_WAITING: usize = 10_000;
+    pub const MAX_PENDING: usize = 10_000;
 }

@@ -38,11 +38,11 @@ pub struct EndpointConfig {
 
 impl EndpointConfig {
     /// Bytes.
-    pub const LONGEST_URL: usize = 8192;
+    pub const MAX_URL_BYTES: usize = 8192;
     /// Bytes.
-    pub const LONGEST_DESCRIPTION: usize = 4096;
-    pub const MOST_EVENT_TYPES: usize = 1000;
-    pub const MOST_CHANNELS: usize = 10;
+    pub const MAX_DESCRIPTION_BYTES: usize = 4096;
+    pub const MAX_EVENT_TYPES: usize = 1000;
+    pub const MAX_CHANNELS: usize = 10;
 
     /// One that takes everything, at this URL.
     pub fn new(url: impl Into<String>, policy: impl Into<String>) -> Self {

@@ -6,7 +6,9 @@ use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
     BULK_SLICE, Counters, Monotonic, Numbers, Reading, Result, Slice, Transaction, delivery, endpoint,
 };
-use crate::{Dispatched, Error, Replay, ReplayCount, ReplayState, ReplayStep, ReplayStepped, Seq, Waiting};
+use crate::{
+    DispatchKind, Error, PendingDelivery, Replay, ReplayCount, ReplayState, ReplayStep, ReplayStepped, Seq,
+};
 use aldaba_delivery::{EndpointId, MessageId, Timestamp};
 
 statements! {
@@ -94,13 +96,13 @@ pub(crate) fn open_round(
     (endpoint, message): (EndpointId, MessageId),
     settled: Option<Seq>,
     (now, due_at): (Timestamp, Timestamp),
-) -> Result<Waiting> {
+) -> Result<PendingDelivery> {
     if let Some(seq) = settled {
         tx.execute(&REMOVE, values![seq])?;
         tx.execute(&REMOVE_DEAD, values![seq])?;
     }
     let seq = numbers.draw(tx, 1)?;
-    let (by_address, as_job) = (Dispatched::ByAddress, Dispatched::AsJob);
+    let (by_address, as_job) = (DispatchKind::ByAddress, DispatchKind::AsJob);
     tx.execute(&OPEN, values![endpoint, message, due_at, by_address, as_job, now, seq])?;
     delivery::waiting(tx, seq)?
         .ok_or_else(|| Error::Failed(format!("a round for {endpoint}, which has no row")))

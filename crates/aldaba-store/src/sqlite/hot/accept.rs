@@ -178,7 +178,7 @@ impl<'c> Accepting<'c> {
                 message.id.as_bytes(),
                 delivery.due_at.millis(),
                 clock_start.millis(),
-                if accept.takes_place_later(delivery) { 2 } else { i64::from(delivery.ordered) },
+                if accept.is_sequenced_later(delivery) { 2 } else { i64::from(delivery.ordered) },
                 dispatched,
                 app,
             ))?;

@@ -4,7 +4,7 @@ use crate::operations::codes::Code;
 use crate::operations::column::count;
 use crate::operations::{Result, delivery, message};
 use crate::sqlite::transaction::{SqliteTransaction, all, one};
-use crate::{NotDue, Seq, Trigger, Turn};
+use crate::{FutureDelivery, LanePosition, Seq, Trigger};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use rusqlite::Connection;
 use std::collections::HashMap;
@@ -25,7 +25,11 @@ const LAST_TRIED: &str = "
 
 type Owner = (AppId, OrgId, String);
 
-pub(super) fn not_due(connection: &Connection, after: Turn, limit: usize) -> Result<Vec<NotDue>> {
+pub(super) fn not_due(
+    connection: &Connection,
+    after: LanePosition,
+    limit: usize,
+) -> Result<Vec<FutureDelivery>> {
     let tx = &SqliteTransaction(connection);
     let mut walk = connection.prepare_cached(NOT_DUE)?;
     let mut owner = connection.prepare_cached("SELECT app, org, policy FROM endpoint WHERE id = ?1")?;
@@ -52,7 +56,7 @@ pub(super) fn not_due(connection: &Connection, after: Turn, limit: usize) -> Res
             let of = (waiting.message.as_bytes(), seq.0, Trigger::Manual.code());
             tried_at = one(&mut attempt, of)?;
         }
-        found.push(NotDue { waiting, endpoint, app, org, policy, deliver_at, tried_at });
+        found.push(FutureDelivery { waiting, endpoint, app, org, policy, deliver_at, tried_at });
     }
     Ok(found)
 }

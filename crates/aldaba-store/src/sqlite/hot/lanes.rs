@@ -6,8 +6,8 @@ use crate::operations::stored::columns;
 use crate::operations::{Result, application};
 use crate::sqlite::transaction::{SqliteTransaction, all, one, prepare};
 use crate::{
-    Content, DueQuery, Endpoint, FoundLane, LaneTarget, LanesCursor, LanesPage, LanesQuery, OrphansCursor,
-    OrphansPage, OrphansQuery, Seq, Turn, Waiting,
+    Content, DueQuery, Endpoint, FoundLane, LanePosition, LaneTarget, LanesCursor, LanesPage, LanesQuery,
+    OrphansCursor, OrphansPage, OrphansQuery, PendingDelivery, Seq,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Before every turn there is.
-const START: Turn = Turn { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
+const START: LanePosition = LanePosition { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
 /// Two searches, because SQLite uses only the first part of `(due_at, seq) > (?, ?)` for a search,
 /// and thousands of deliveries can share one due time. Neither reads more than the limit.
@@ -39,7 +39,7 @@ static ORDERED: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-pub(super) fn due(connection: &Connection, query: DueQuery) -> Result<Vec<Waiting>> {
+pub(super) fn due(connection: &Connection, query: DueQuery) -> Result<Vec<PendingDelivery>> {
     let after = query.after.unwrap_or(START);
     let (endpoint, limit) = (query.endpoint.as_bytes(), count(query.limit));
     if query.ordered {
@@ -72,7 +72,7 @@ pub(super) fn lanes(connection: &Connection, query: LanesQuery) -> Result<LanesP
     let mut last = after;
     while let Some(row) = rows.next()? {
         walked += 1;
-        last = Turn { due_at: Timestamp::from_millis(row.get(0)?), seq: Seq(row.get(1)?) };
+        last = LanePosition { due_at: Timestamp::from_millis(row.get(0)?), seq: Seq(row.get(1)?) };
         let endpoint = EndpointId::from_bytes(row.get(2)?);
         if seen.insert(endpoint) {
             match one(&mut app, (endpoint.as_bytes(),))? {
@@ -154,7 +154,7 @@ pub(super) fn orphans(connection: &Connection, query: OrphansQuery) -> Result<Or
     for (endpoint, after) in lanes.into_iter().chain(others.into_iter().map(|endpoint| (endpoint, None))) {
         let room = limit - looked_at;
         let found = due(connection, DueQuery { endpoint, ordered: false, after, limit: room })?;
-        let last = found.last().map(Waiting::turn).or(after).unwrap_or(START);
+        let last = found.last().map(PendingDelivery::position).or(after).unwrap_or(START);
         page.waiting.extend(found.iter().map(|waiting| (endpoint, *waiting)));
         // One that the last page has come to the end of is no step forward.
         looked_at += found.len().max(usize::from(after.is_none()));

@@ -15,9 +15,9 @@ use super::transaction::SqliteTransaction;
 use crate::backend::HotReads;
 use crate::operations::{Batch, HotWrites, Reading, Result, Row, Statement, Value};
 use crate::{
-    Accept, Accepted, ApplicationAttemptsQuery, AttemptCounts, Content, DueQuery, LaneTarget, LanesPage,
-    LanesQuery, NotDue, OrphansPage, OrphansQuery, Record, Recorded, StartedPage, StartedQuery, Turn,
-    Waiting,
+    Accept, Accepted, ApplicationAttemptsQuery, AttemptCounts, Content, DueQuery, FutureDelivery,
+    LanePosition, LaneTarget, LanesPage, LanesQuery, OrphansPage, OrphansQuery, PendingDelivery, Record,
+    Recorded, StartedPage, StartedQuery,
 };
 use accept::Accepting;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
@@ -116,7 +116,7 @@ impl Reading for Reader<'_> {
 }
 
 impl HotReads for Reader<'_> {
-    fn due(&self, query: DueQuery) -> Result<Vec<Waiting>> {
+    fn due(&self, query: DueQuery) -> Result<Vec<PendingDelivery>> {
         lanes::due(self.connection, query)
     }
 
@@ -148,7 +148,7 @@ impl HotReads for Reader<'_> {
         lanes::orphans(self.connection, query)
     }
 
-    fn not_due(&self, after: Turn, limit: usize) -> Result<Vec<NotDue>> {
+    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Result<Vec<FutureDelivery>> {
         due_times::not_due(self.connection, after, limit)
     }
 

@@ -8,7 +8,7 @@ use crate::operations::Result;
 use crate::operations::column::count;
 use crate::operations::delivery::WAITING_COLUMNS;
 use crate::sqlite::transaction::all;
-use crate::{Seq, StartedCursor, StartedPage, StartedQuery, Turn, Waiting};
+use crate::{LanePosition, PendingDelivery, Seq, StartedCursor, StartedPage, StartedQuery};
 use aldaba_delivery::{EndpointId, Timestamp};
 use rusqlite::Connection;
 use std::sync::LazyLock;
@@ -36,11 +36,11 @@ const START: Seq = Seq(i64::MIN);
 pub(super) fn started_before(connection: &Connection, query: StartedQuery) -> Result<StartedPage> {
     let StartedQuery { endpoint, before, .. } = query;
     let limit = query.limit.max(1);
-    let first = Turn { due_at: Timestamp::MIN, seq: START };
+    let first = LanePosition { due_at: Timestamp::MIN, seq: START };
     let (mut page, mut looked_at) = (StartedPage::default(), 0);
     let walk = |statement: &str, (from, seq): (Timestamp, Seq), limit: usize| {
         let from = (endpoint.as_bytes(), from.millis(), seq.0, count(limit));
-        all::<Waiting>(&mut *connection.prepare_cached(statement)?, from)
+        all::<PendingDelivery>(&mut *connection.prepare_cached(statement)?, from)
     };
     let tried_from = match query.after.unwrap_or(StartedCursor::Untried(first)) {
         StartedCursor::Untried(after) => {
@@ -52,7 +52,7 @@ pub(super) fn started_before(connection: &Connection, query: StartedQuery) -> Re
                     break;
                 }
                 looked_at += 1;
-                reached = row.turn();
+                reached = row.position();
                 if row.clock_start < row.due_at {
                     continue;
                 }

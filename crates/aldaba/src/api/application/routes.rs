@@ -13,7 +13,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp, names};
 use aldaba_engine::{ChangeError, Made, NewApplication};
-use aldaba_store::{Application, Order, WhichApplication};
+use aldaba_store::{Application, ApplicationRef, Order};
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -172,7 +172,7 @@ fn read_fields(org: OrgId, mut fields: Fields) -> Result<NewApplication, Error> 
     let name = fields.required_string("name");
     let name = fields.checked("name", name, |name| match name {
         name if name.is_empty() => Err("must have at least one character".into()),
-        name => names::text(name, Application::LONGEST_NAME),
+        name => names::text(name, Application::MAX_NAME_BYTES),
     });
     let uid = fields.string("uid");
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "app_"));
@@ -255,7 +255,7 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let which = WhichApplication { org, key };
+    let which = ApplicationRef { org, key };
     let may_be_made =
         || ids::may_be_made("app_", &which.key, "There is no such application; GET /api/v1/app lists them");
     if api.engine.store().application(which.clone()).await?.is_none() {
@@ -366,6 +366,6 @@ pub(crate) async fn delete(
     Ids(key): Ids<String>,
 ) -> Result<StatusCode, Error> {
     let org = caller.org();
-    api.directory(&caller).delete_application(WhichApplication { org, key }).await?;
+    api.directory(&caller).delete_application(ApplicationRef { org, key }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

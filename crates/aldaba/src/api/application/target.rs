@@ -6,7 +6,7 @@ use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::{ChangeError, Made, NewApplication};
-use aldaba_store::{Application, WhichApplication};
+use aldaba_store::{Application, ApplicationRef};
 use serde_json::Value;
 
 /// The application that a path names, or the one that the body describes for the case that there is none.
@@ -28,7 +28,7 @@ impl Inline {
         key: &str,
         inline: Option<Value>,
     ) -> Result<Self, Error> {
-        let which = WhichApplication { org: caller.org(), key: key.to_owned() };
+        let which = ApplicationRef { org: caller.org(), key: key.to_owned() };
         // It is held to what it should be where it is not needed, too.
         let inline = inline.map(|inline| read(caller.org(), inline.to_string().as_bytes()));
         let inline = inline.transpose().map_err(|error| error.in_field("application"))?;

@@ -12,7 +12,7 @@ use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error, message};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId};
-use aldaba_store::{Attempt, AttemptFilter, AttemptScope, AttemptsQuery, Found, Page, Part};
+use aldaba_store::{Attempt, AttemptFilter, AttemptScope, AttemptsQuery, ListPage, ListRange, Page};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -142,7 +142,7 @@ async fn list(
     let part = query.part(query.query.within()?, api.engine.clock().now());
     let _turn = api.turns.next_if(content.0).await?;
     let found = match filter(&query.query, app)? {
-        None => Found::default(),
+        None => ListPage::default(),
         Some(filter) => {
             let filter = AttemptFilter { endpoint, ..filter };
             api.engine.store().attempts(AttemptsQuery { scope, filter, part, responses: content.0 }).await?
@@ -199,9 +199,10 @@ async fn count(
     // All of them, whatever page somebody asks for.
     query.beside = None;
     let part = query.part(query.query.within()?, api.engine.clock().now());
-    let part = Part { page: Page { after: None, limit: MOST_COUNTED }, walk: MOST_COUNTED.max(WALK), ..part };
+    let part =
+        ListRange { page: Page { after: None, limit: MOST_COUNTED }, walk: MOST_COUNTED.max(WALK), ..part };
     let counted = match filter(&query.query, app)? {
-        None => aldaba_store::Count::default(),
+        None => aldaba_store::BoundedCount::default(),
         Some(filter) => {
             let scope = AttemptScope::Endpoint(endpoint.id);
             let ask = AttemptsQuery { scope, filter, part, responses: false };

@@ -10,7 +10,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{ApiKeyId, AppId, Timestamp};
 use aldaba_engine::{ChangeError, NewKey, check_key_name};
-use aldaba_store::{ApiKey, Order, Scope};
+use aldaba_store::{ApiKey, KeyScope, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -153,7 +153,7 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
     }
     let scope = fields.string("scope");
     let scope = scope.and_then(|scope| {
-        let known = Scope::from_name(&scope);
+        let known = KeyScope::from_name(&scope);
         if known.is_none() {
             fields.problem("scope", format!("expected {SCOPES}; it is `{scope}`"));
         }

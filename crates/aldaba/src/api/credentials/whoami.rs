@@ -6,7 +6,7 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::{Caller, CallerCredential, Rights};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
-use aldaba_store::{Scope, Who};
+use aldaba_store::{ActorIdentity, KeyScope};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -55,17 +55,19 @@ struct WhoamiOut<'a> {
 
 async fn whoami(caller: Caller) -> Response {
     let (scope, capabilities) = match caller.rights() {
-        Rights::Scope(scope) => (Some(Scope::name(scope)), None),
+        Rights::Scope(scope) => (Some(KeyScope::name(scope)), None),
         Rights::Portal(capabilities) => (None, Some(capabilities.names())),
     };
     let (permission_source, key_id, expires_at) = match caller.shown() {
         CallerCredential::Key { id, expires_at } => ("RegionalAuthToken", Some(id), expires_at),
         CallerCredential::Token { expires_at, .. } => ("SvixJwt", None, expires_at),
     };
-    let (key_name, session_id) = match &caller.actor().who {
-        Who::Key { name, .. } => (Some(name.as_str()), None),
-        Who::PortalToken { session, .. } => (None, session.as_deref()),
-        Who::OrganizationToken { .. } | Who::CommandLine | Who::Program => (None, None),
+    let (key_name, session_id) = match &caller.actor().identity {
+        ActorIdentity::Key { name, .. } => (Some(name.as_str()), None),
+        ActorIdentity::PortalToken { session, .. } => (None, session.as_deref()),
+        ActorIdentity::OrganizationToken { .. } | ActorIdentity::CommandLine | ActorIdentity::Program => {
+            (None, None)
+        }
     };
     let out = WhoamiOut {
         env_id: caller.org(),

@@ -15,7 +15,7 @@ use crate::token::Caller;
 use aldaba_delivery::AppId;
 use aldaba_engine::{Cancel, Cancelled};
 use aldaba_store::{
-    Deed, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryStatus, DeliveryView, Order, Phase,
+    AuditAction, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryStatus, DeliveryView, Order, Phase,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -91,7 +91,7 @@ pub(crate) async fn one(
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let app = api.application(&caller, app).await?.id;
-    let entry = |action| api.engine.entry(caller.actor(), Deed::new(action, &id).of_app(app));
+    let entry = |action| api.engine.entry(caller.actor(), AuditAction::new(action, &id).of_app(app));
     let mut tries = api.engine.directory().tries();
     loop {
         let DeliveryView { status, .. } = find(&api, app, &id).await?;
@@ -166,8 +166,8 @@ pub(crate) async fn many(
     let mut out = DiscardOut::default();
     // One row for all slices.
     let action = if phase == Phase::Dead { "delivery.discard" } else { "delivery.cancel" };
-    let deed = Deed { endpoint: filter.endpoint, ..Deed::new(action, "").of_app(app) };
-    let entry = api.engine.entry(caller.actor(), deed);
+    let action = AuditAction { endpoint: filter.endpoint, ..AuditAction::new(action, "").of_app(app) };
+    let entry = api.engine.entry(caller.actor(), action);
     for _ in 0..SLICES {
         let query = DeliveriesQuery {
             list,
@@ -218,8 +218,8 @@ pub(crate) async fn messages(
     fields.finish()?;
     let filter = DeliveryFilter { endpoint: Some(endpoint.id), before, ..DeliveryFilter::default() };
     let (mut from, mut left) = (None, false);
-    let deed = Deed::new("delivery.cancel", "").of_app(endpoint.app).at_endpoint(endpoint.id);
-    let entry = api.engine.entry(caller.actor(), deed);
+    let action = AuditAction::new("delivery.cancel", "").of_app(endpoint.app).at_endpoint(endpoint.id);
+    let entry = api.engine.entry(caller.actor(), action);
     for _ in 0..MOST_SLICES {
         let query = DeliveriesQuery {
             list: DeliveryList::Of(endpoint.app, Phase::Pending),

@@ -5,7 +5,7 @@
 use crate::api::Error;
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_engine::Entropy;
-use aldaba_store::{Done, Error as StoreError, Place, Seq, Store};
+use aldaba_store::{DeliveryPosition, Done, Error as StoreError, Seq, Store};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
@@ -80,20 +80,20 @@ impl DeliveryIds {
         Ok(self.seq(DeliveryId(id)))
     }
 
-    pub(crate) fn cursor(&self, place: Place) -> Cursor {
+    pub(crate) fn cursor(&self, place: DeliveryPosition) -> Cursor {
         let (at, seq) = match place {
-            Place::Message(message, seq) => (At::Message(message), seq),
-            Place::Moment(at, seq) => (At::Moment(u64::try_from(at.millis()).unwrap_or(0)), seq),
+            DeliveryPosition::Message(message, seq) => (At::Message(message), seq),
+            DeliveryPosition::Moment(at, seq) => (At::Moment(u64::try_from(at.millis()).unwrap_or(0)), seq),
         };
         Cursor { at, id: self.id(seq) }
     }
 
-    pub(crate) fn place(&self, Cursor { at, id }: Cursor) -> Place {
+    pub(crate) fn place(&self, Cursor { at, id }: Cursor) -> DeliveryPosition {
         let seq = self.seq(id);
         match at {
-            At::Message(message) => Place::Message(message, seq),
+            At::Message(message) => DeliveryPosition::Message(message, seq),
             At::Moment(at) => {
-                Place::Moment(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)), seq)
+                DeliveryPosition::Moment(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)), seq)
             }
         }
     }
@@ -204,7 +204,9 @@ mod tests {
     fn a_cursor_leads_back_to_its_place() {
         let message = MessageId::from_bytes([7; 20]);
         let moment = Timestamp::from_millis(1_780_000_000_123);
-        for place in [Place::Message(message, Seq(5)), Place::Moment(moment, Seq(i64::MAX))] {
+        for place in
+            [DeliveryPosition::Message(message, Seq(5)), DeliveryPosition::Moment(moment, Seq(i64::MAX))]
+        {
             let text = ids().cursor(place).to_string();
             assert_eq!(ids().place(text.parse().unwrap()), place);
         }

@@ -16,8 +16,8 @@ use crate::token::Caller;
 use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Reason, Timestamp, split_timeout};
 use aldaba_engine::Outlook;
 use aldaba_store::{
-    AttemptScope, DeliveriesQuery, DeliveryList, DeliveryState, DeliveryView, DueQuery, Endpoint, Order,
-    Phase, Place, Seq,
+    AttemptScope, DeliveriesQuery, DeliveryList, DeliveryPosition, DeliveryState, DeliveryView, DueQuery,
+    Endpoint, Order, Phase, Seq,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -318,7 +318,7 @@ async fn pages(
     }
     let ask = DeliveriesQuery { list, filter, from, order, limit: page.limit, walk: WALK };
     let found = api.engine.store().delivery_list(ask).await?;
-    let (places, views): (Vec<Place>, Vec<_>) = found.found.into_iter().unzip();
+    let (places, views): (Vec<DeliveryPosition>, Vec<_>) = found.found.into_iter().unzip();
     let items: Vec<_> = places.into_iter().zip(tell(api, views).await?).collect();
     let stopped = found.stopped.map(|place| api.delivery_ids.cursor(place));
     let listed = query.list_walked(items, stopped, |(place, _)| api.delivery_ids.cursor(*place));

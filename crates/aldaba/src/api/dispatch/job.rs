@@ -15,7 +15,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, OrgId};
 use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
-use aldaba_store::{Dispatch, Dispatched, DispatchesQuery, Order, Page, Part, WhichApplication};
+use aldaba_store::{ApplicationRef, Dispatch, DispatchKind, DispatchesQuery, ListRange, Order, Page};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -227,7 +227,7 @@ async fn create(
         job: Some(job_id.clone()),
         event: NewEvent { once, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
     };
-    let which = WhichApplication { org: caller.org(), key: application.id.to_string() };
+    let which = ApplicationRef { org: caller.org(), key: application.id.to_string() };
     let (sent, _) = api.engine.dispatch(&which, new).await.map_err(|error| match error {
         // What the schema is about is made of the fields of the request, and they have the same names.
         DispatchError::Send(SendError::Unfit(unfit)) => {
@@ -269,10 +269,10 @@ async fn show(
     Ids((app, job)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
-    let newest = Part::page(Page { after: None, limit: 1 }, Order::Descending);
+    let newest = ListRange::page(Page { after: None, limit: 1 }, Order::Descending);
     let ask = DispatchesQuery {
         app: application.id,
-        how: Dispatched::AsJob,
+        how: DispatchKind::AsJob,
         job: Some(job),
         state: None,
         part: newest,
@@ -290,7 +290,7 @@ async fn list(
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
     let job = query.query.get("jobId").map(Cow::into_owned);
-    let ask = dispatch::ask(&api, &mut query, Dispatched::AsJob)?;
+    let ask = dispatch::ask(&api, &mut query, DispatchKind::AsJob)?;
     let app: AppId = api.application(&caller, app).await?.id;
     let _turn = api.turns.next().await?;
     let found = api.engine.store().dispatches(DispatchesQuery { app, job, ..ask }).await?;

@@ -4,7 +4,7 @@ use crate::api::endpoint::body;
 use crate::api::endpoint::headers;
 use crate::api::endpoint::secret::SecretOut;
 use crate::api::message::PAGE_BYTES;
-use crate::api::message::body::{DEEPEST, MOST_TAGS, too_deep};
+use crate::api::message::body::{DEEPEST, MAX_TAGS, too_deep};
 use crate::api::request::body::{Pending, Received};
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Fields};
@@ -18,7 +18,7 @@ use crate::token::Caller;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
 use aldaba_engine::wire::{Credentials, TargetUrl};
 use aldaba_engine::{NewDispatch, NewEvent, Sent};
-use aldaba_store::{DeliveryState, Dispatch, DispatchState, Dispatched, DispatchesQuery, WhichApplication};
+use aldaba_store::{ApplicationRef, DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -242,7 +242,7 @@ fn read(
     let event_id = fields.string("eventId");
     let event_id = fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
     let deliver_at = fields.moment("deliverAt");
-    let tags = fields.set("tags", MOST_TAGS, ids::tag);
+    let tags = fields.set("tags", MAX_TAGS, ids::tag);
     fields.finish()?;
     let (url, credentials) = parts(target)?;
     let event = NewEvent {
@@ -286,7 +286,7 @@ async fn create(
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let (dispatch, payload) = read(&api, caller.org(), &body, once)?;
-    let which = WhichApplication { org: caller.org(), key: application.id.to_string() };
+    let which = ApplicationRef { org: caller.org(), key: application.id.to_string() };
     let (sent, endpoint_id) = api.engine.dispatch(&which, dispatch.clone()).await?;
     if let Sent::Before { message } = sent
         && let Some(before) = api.engine.store().dispatch(application.id, message).await?
@@ -336,7 +336,7 @@ async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let ask = ask(&api, &mut query, Dispatched::ByAddress)?;
+    let ask = ask(&api, &mut query, DispatchKind::ByAddress)?;
     let application = api.application(&caller, app).await?;
     let _turn = api.turns.next().await?;
     let found = api.engine.store().dispatches(DispatchesQuery { app: application.id, ..ask }).await?;
@@ -348,7 +348,7 @@ async fn list(
 pub(crate) fn ask(
     api: &Api,
     query: &mut PageQuery<MessageId>,
-    how: Dispatched,
+    how: DispatchKind,
 ) -> Result<DispatchesQuery, Error> {
     let (state, within) = (state(&query.query)?, query.query.within()?);
     let part = query.part(within, api.engine.clock().now());

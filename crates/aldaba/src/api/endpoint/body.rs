@@ -45,7 +45,7 @@ const FIELDS: &[&str] = &[
 /// What only the server sets. Whoever changes an endpoint may send back all that they have read.
 const READ_ONLY_FIELDS: [&str; 7] =
     ["id", "blocked", "status", "failureCount", "health", "createdAt", "updatedAt"];
-const LONGEST_URL: usize = EndpointConfig::LONGEST_URL;
+const LONGEST_URL: usize = EndpointConfig::MAX_URL_BYTES;
 
 /// An endpoint: a URL that wants messages.
 #[derive(ToSchema)]
@@ -190,7 +190,7 @@ pub(crate) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
     let target = target(api, &mut fields, "url", url);
     let description = fields.string_or("description", "");
     let description = fields.checked("description", Some(description), |text| {
-        names::text(text, EndpointConfig::LONGEST_DESCRIPTION)
+        names::text(text, EndpointConfig::MAX_DESCRIPTION_BYTES)
     });
     let uid = fields.string("uid");
     let uid = fields.checked("uid", uid, |uid| ids::uid(uid, "ep_"));
@@ -201,11 +201,11 @@ pub(crate) fn read(api: &Api, offer: &Offer<'_>, body: &[u8]) -> Result<NewEndpo
     if fields.has("eventTypes") && fields.has("filterTypes") {
         fields.problem("eventTypes", "is given twice: `filterTypes` is another name for it");
     }
-    let event_types = fields.set("eventTypes", EndpointConfig::MOST_EVENT_TYPES, ids::name);
-    let filter_types = fields.set("filterTypes", EndpointConfig::MOST_EVENT_TYPES, ids::name);
+    let event_types = fields.set("eventTypes", EndpointConfig::MAX_EVENT_TYPES, ids::name);
+    let filter_types = fields.set("filterTypes", EndpointConfig::MAX_EVENT_TYPES, ids::name);
     offer.check(api, &mut fields, "eventTypes", &event_types);
     offer.check(api, &mut fields, "filterTypes", &filter_types);
-    let channels = fields.set("channels", EndpointConfig::MOST_CHANNELS, ids::channel);
+    let channels = fields.set("channels", EndpointConfig::MAX_CHANNELS, ids::channel);
     let filter = filter::read(&mut fields, body);
     let metadata = fields.metadata();
     let key = fields.signing_key("secret");

@@ -13,7 +13,9 @@ use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_store::{DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, Progress, Seq};
+use aldaba_store::{
+    DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, MessageProgress, Seq,
+};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -66,11 +68,11 @@ fn render<'a>(
     expanded: bool,
 ) -> EndpointMessageOut<'a> {
     let status = match item.delivery.progress() {
-        Some(Progress::Delivered) => Status::SUCCESS,
-        Some(Progress::Pending) => Status::PENDING,
-        Some(Progress::Retrying) => Status::SENDING,
-        Some(Progress::Cancelled) if expanded => Status::CANCELED,
-        Some(Progress::Failed | Progress::Cancelled) | None => Status::FAIL,
+        Some(MessageProgress::Delivered) => Status::SUCCESS,
+        Some(MessageProgress::Pending) => Status::PENDING,
+        Some(MessageProgress::Retrying) => Status::SENDING,
+        Some(MessageProgress::Cancelled) if expanded => Status::CANCELED,
+        Some(MessageProgress::Failed | MessageProgress::Cancelled) | None => Status::FAIL,
     };
     let next_attempt = match item.delivery.state {
         DeliveryState::Waiting { due_at } => Some(due_at),
@@ -81,14 +83,14 @@ fn render<'a>(
 }
 
 /// What a status stands for; nothing: for everything.
-fn progress(status: Option<i64>, expanded: bool) -> Vec<Progress> {
+fn progress(status: Option<i64>, expanded: bool) -> Vec<MessageProgress> {
     match status {
-        Some(0) => vec![Progress::Delivered],
-        Some(1) => vec![Progress::Pending],
-        Some(2) if expanded => vec![Progress::Failed],
-        Some(2) => vec![Progress::Failed, Progress::Cancelled],
-        Some(3) => vec![Progress::Retrying],
-        Some(4) => vec![Progress::Cancelled],
+        Some(0) => vec![MessageProgress::Delivered],
+        Some(1) => vec![MessageProgress::Pending],
+        Some(2) if expanded => vec![MessageProgress::Failed],
+        Some(2) => vec![MessageProgress::Failed, MessageProgress::Cancelled],
+        Some(3) => vec![MessageProgress::Retrying],
+        Some(4) => vec![MessageProgress::Cancelled],
         _ => Vec::new(),
     }
 }

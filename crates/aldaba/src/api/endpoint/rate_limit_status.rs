@@ -8,7 +8,7 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::Timestamp;
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -49,7 +49,7 @@ async fn show(
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let which = WhichApplication { org: endpoint.org, key: endpoint.app.to_string() };
+    let which = ApplicationRef { org: endpoint.org, key: endpoint.app.to_string() };
     let application = api.engine.store().application(which).await?;
     let throttled_since = api.engine.throttled_since(endpoint.id).await;
     let out = EndpointThrottleRateStatusOut {

@@ -11,7 +11,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
 use aldaba_engine::{ChangeError, Made};
-use aldaba_store::{Application, Endpoint, Order, WhichApplication};
+use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -156,7 +156,7 @@ pub(crate) async fn create(
     let offer = Offer { caller: &caller, asked_before: &[], is_change: false };
     let new = read(&api, &offer, &pending.read().await?.bytes)?;
     let Application { org, id, .. } = application;
-    let which = WhichApplication { org, key: id.to_string() };
+    let which = ApplicationRef { org, key: id.to_string() };
     let uid = new.config.uid.clone();
     match api.directory(&caller).create_endpoint(which, new, once).await {
         Ok(Made::New(made) | Made::Before(made)) => Ok(json::answer(StatusCode::CREATED, &render(&made))),
@@ -253,7 +253,7 @@ pub(crate) async fn put(
             may_be_made()?;
             let uid = new.config.uid.get_or_insert_with(|| key.clone());
             let is_named_so = *uid == key;
-            let which = WhichApplication { org: application.org, key: application.id.to_string() };
+            let which = ApplicationRef { org: application.org, key: application.id.to_string() };
             let (uid, subject) =
                 (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
             match api.directory(&caller).create_endpoint(which, new, once).await {

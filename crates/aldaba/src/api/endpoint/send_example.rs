@@ -12,7 +12,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::OrgId;
 use aldaba_engine::{NewEvent, Schemas, SendError, Sent};
-use aldaba_store::{Content, Message, WhichApplication};
+use aldaba_store::{ApplicationRef, Content, Message};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -105,7 +105,7 @@ async fn send(
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
     let content = Content::new(&event.event_type, event.payload.clone());
-    let which = WhichApplication { org, key: application.id.to_string() };
+    let which = ApplicationRef { org, key: application.id.to_string() };
     let sent = api.engine.send(&which, event).await.map_err(|error| match error {
         SendError::Unfit(_) => no_example(format!(
             "Example {index} of `{event_type}` does not fit its own schema; mend one of the two"

@@ -5,7 +5,7 @@ use crate::api::{Api, Error};
 use crate::config::RequestRates;
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, SourceId};
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use http::{Method, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
@@ -181,7 +181,7 @@ async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<Own
         return Ok(Some(Owner::Application(org, app)));
     }
     let key = percent_decode_str(key).decode_utf8_lossy().into_owned();
-    let found = api.engine.application_id(&WhichApplication { org, key }).await?;
+    let found = api.engine.application_id(&ApplicationRef { org, key }).await?;
     Ok(found.map(|app| Owner::Application(org, app)))
 }
 

@@ -14,7 +14,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
 use aldaba_engine::{NewEvent, Once, Sent};
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -126,7 +126,7 @@ async fn create(
     }
     // Each payload is a copy, so that one that waits long does not keep all of the body.
     let room = body.into_room();
-    let which = WhichApplication { org: application.org, key: application.id.to_string() };
+    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
         results[place] = Some(match sent {
             Ok(Sent::New { message, .. } | Sent::Before { message }) => MessageBatchResult::accepted(message),

@@ -70,8 +70,8 @@ struct ParametersDocument {
     raw_payload: Option<String>,
 }
 
-pub(crate) const MOST_CHANNELS: usize = NewMessage::MOST_CHANNELS;
-pub(crate) const MOST_TAGS: usize = NewMessage::MOST_TAGS;
+pub(crate) const MAX_CHANNELS: usize = NewMessage::MAX_CHANNELS;
+pub(crate) const MAX_TAGS: usize = NewMessage::MAX_TAGS;
 const PARAMETERS: &str = "transformationsParams";
 const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
 const RETENTION_DAYS: &str = "payloadRetentionPeriod";
@@ -106,7 +106,7 @@ struct Body<'a> {
     #[serde(default)]
     event_id: Option<String>,
     #[serde(default)]
-    channels: Option<AtMost<String, MOST_CHANNELS>>,
+    channels: Option<AtMost<String, MAX_CHANNELS>>,
     #[serde(default)]
     #[serde(borrow)]
     version: Option<&'a RawValue>,
@@ -117,7 +117,7 @@ struct Body<'a> {
     #[serde(borrow)]
     deliver_at: Option<Cow<'a, str>>,
     #[serde(default)]
-    tags: Option<AtMost<String, MOST_TAGS>>,
+    tags: Option<AtMost<String, MAX_TAGS>>,
     #[serde(default)]
     #[serde(borrow)]
     headers: Option<&'a RawValue>,
@@ -235,10 +235,10 @@ fn acceptable(body: &Body<'_>) -> bool {
         && body.version.is_none_or(|given| version(given).is_some())
         && body.event_id.as_ref().is_none_or(|id| ids::uid(id, "msg_").is_ok())
         && body.channels.as_ref().is_none_or(|AtMost(First { items, count })| {
-            (1..=MOST_CHANNELS).contains(count) && items.iter().all(|channel| ids::channel(channel).is_ok())
+            (1..=MAX_CHANNELS).contains(count) && items.iter().all(|channel| ids::channel(channel).is_ok())
         })
         && body.tags.as_ref().is_none_or(|AtMost(First { items, count })| {
-            (1..=MOST_TAGS).contains(count) && items.iter().all(|tag| ids::tag(tag).is_ok())
+            (1..=MAX_TAGS).contains(count) && items.iter().all(|tag| ids::tag(tag).is_ok())
         })
 }
 
@@ -307,8 +307,8 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
     fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
     let version = fields.string_or_number("version");
     fields.checked("version", version, |version| ids::version(version));
-    fields.set("channels", MOST_CHANNELS, ids::channel);
-    fields.set("tags", MOST_TAGS, ids::tag);
+    fields.set("channels", MAX_CHANNELS, ids::channel);
+    fields.set("tags", MAX_TAGS, ids::tag);
     headers::read(&mut fields);
     let deliver_at = fields.string("deliverAt");
     fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));

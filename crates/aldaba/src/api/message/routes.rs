@@ -15,7 +15,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use aldaba_engine::{NewEvent, Sent};
-use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, Within};
+use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
@@ -238,7 +238,7 @@ pub(crate) async fn page(
     api: &Api,
     app: AppId,
     filter: MessageFilter,
-    within: Within,
+    within: TimeRange,
     query: &mut PageQuery<MessageId>,
     content: WithContent,
 ) -> Result<Response, Error> {

@@ -13,7 +13,7 @@ use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
-use aldaba_store::{MessageFilter, Within};
+use aldaba_store::{MessageFilter, TimeRange};
 use axum::extract::State;
 use axum::response::Response;
 use http::Uri;
@@ -64,7 +64,7 @@ async fn search(
     };
     let (channel, tag) = (named(&mut fields, "channel", ids::channel), named(&mut fields, "tag", ids::tag));
     let event_types = fields.set_or_empty("event_types", MOST_TYPES, ids::name);
-    let within = Within { before: fields.moment("before"), after: fields.moment("after") };
+    let within = TimeRange { before: fields.moment("before"), after: fields.moment("after") };
     let content = WithContent(fields.boolean_or("with_content", false));
     fields.finish()?;
     let (beside, backwards) = page::iterator::<MessageId>(iterator.as_deref(), "body")?;

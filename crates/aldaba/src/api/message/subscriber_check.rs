@@ -1,6 +1,6 @@
 //! Whether anybody would get a message, before it is sent.
 
-use super::body::MOST_CHANNELS;
+use super::body::MAX_CHANNELS;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Fields};
@@ -8,7 +8,7 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_store::WhichApplication;
+use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -52,9 +52,9 @@ async fn active(
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let event_type = fields.required_string("eventType");
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
-    let channels = fields.set("channels", MOST_CHANNELS, ids::channel);
+    let channels = fields.set("channels", MAX_CHANNELS, ids::channel);
     fields.finish()?;
-    let which = WhichApplication { org: application.org, key: application.id.to_string() };
+    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     let found = api.engine.has_subscriber(&which, &event_type.unwrap_or_default(), &channels).await?;
     let active =
         found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;

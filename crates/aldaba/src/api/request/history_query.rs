@@ -7,7 +7,7 @@ use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::route::{Form, Route};
 use aldaba_delivery::{Id, IdKind, Timestamp};
-use aldaba_store::{MessageFilter, Order, Part, Within};
+use aldaba_store::{ListRange, MessageFilter, Order, TimeRange};
 use std::time::Duration;
 
 /// How many items one read looks at. A filter that finds little ends its page early.
@@ -65,19 +65,19 @@ pub(crate) fn wrong_types(event_types: &[String], place: &str) -> Option<Problem
 impl<K: IdKind> PageQuery<Id<K>> {
     /// The part of a list that runs from the newest to the oldest. It reaches [`WINDOW`] from where it is read. With
     /// nothing but `after` the page is the one next to that moment, as if one had come there backwards.
-    pub(crate) fn part(&mut self, within: Within, now: Timestamp) -> Part<Id<K>> {
-        let Within { before, after } = within;
+    pub(crate) fn part(&mut self, within: TimeRange, now: Timestamp) -> ListRange<Id<K>> {
+        let TimeRange { before, after } = within;
         self.backwards |= self.beside.is_none() && before.is_none() && after.is_some();
         let beside = self.beside.map(|id| id.created_at());
         let within = if self.backwards {
             let start = after.max(beside).unwrap_or(now);
-            Within { after, before: before.or(Some(start + WINDOW + Duration::from_millis(1))) }
+            TimeRange { after, before: before.or(Some(start + WINDOW + Duration::from_millis(1))) }
         } else {
             let start = before.into_iter().chain(beside).min().unwrap_or(now);
-            Within { before, after: after.or(Some(start.before(WINDOW + Duration::from_millis(1)))) }
+            TimeRange { before, after: after.or(Some(start.before(WINDOW + Duration::from_millis(1)))) }
         };
         let (page, order) = self.ask(Order::Descending);
-        Part { within, page, order, walk: WALK }
+        ListRange { within, page, order, walk: WALK }
     }
 }
 
@@ -106,8 +106,8 @@ mod tests {
             order: None,
             query: Query::of_uri(&Uri::from_static("/")),
         };
-        let within = Within { before: before.map(at), after: after.map(at) };
-        let Part { within, order, .. } = query.part(within, at(0));
+        let within = TimeRange { before: before.map(at), after: after.map(at) };
+        let ListRange { within, order, .. } = query.part(within, at(0));
         let days = |moment: Timestamp| (moment.millis() - at(0).millis() + DAY / 2).div_euclid(DAY);
         (within.after.map(days), within.before.map(days), order)
     }

@@ -7,7 +7,7 @@ use crate::api::response::error::{Problem, Problems};
 use crate::api::{Api, Error};
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::nearest::nearest;
-use aldaba_store::Within;
+use aldaba_store::TimeRange;
 use axum::extract::FromRequestParts;
 use http::Uri;
 use http::request::Parts;
@@ -96,8 +96,8 @@ impl Query {
     }
 
     /// `before` and `after`.
-    pub(crate) fn within(&self) -> Result<Within, Error> {
-        Ok(Within { before: self.moment("before")?, after: self.moment("after")? })
+    pub(crate) fn within(&self) -> Result<TimeRange, Error> {
+        Ok(TimeRange { before: self.moment("before")?, after: self.moment("after")? })
     }
 
     /// One of these numbers.

@@ -5,7 +5,7 @@ use super::error::{Error, not_orderable};
 use crate::api::Api;
 use aldaba_delivery::{AppId, EndpointId, OrgId};
 use aldaba_engine::{ChangeError, ResendError};
-use aldaba_store::{Endpoint, Message, WhichApplication};
+use aldaba_store::{ApplicationRef, Endpoint, Message};
 use http::StatusCode;
 
 /// What a refused change was about.
@@ -48,7 +48,7 @@ impl Api {
         let (key, store) = (uid.to_owned(), self.engine.store());
         let (word, id) = match subject {
             Subject::Application(org) => {
-                let found = store.application(WhichApplication { org, key }).await?;
+                let found = store.application(ApplicationRef { org, key }).await?;
                 ("application", found.map(|application| application.id.to_string()))
             }
             Subject::Endpoint { app, .. } => {

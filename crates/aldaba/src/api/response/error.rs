@@ -4,7 +4,7 @@ use super::code::Code;
 use crate::api::request::json;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, DispatchError, EventTypes, Rotation, SendError, Unfit};
-use aldaba_store::{ApiKey, Error as StoreError, Obstacle, QuotaOf, Replay, Source};
+use aldaba_store::{ApiKey, Error as StoreError, OrderingObstacle, QuotaOf, Replay, Source};
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};
@@ -280,18 +280,18 @@ impl From<ChangeError> for Error {
             ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
             ChangeError::TooManyApiKeys => Self::conflict(format!(
                 "The organization has {} API keys, as many as it may have; revoke those that nobody uses",
-                ApiKey::MOST
+                ApiKey::MAX_PER_ORGANIZATION
             )),
             ChangeError::TooManySources => Self::conflict(format!(
                 "The organization has {} sources, as many as it may have; delete those that nobody uses",
-                Source::MOST
+                Source::MAX_PER_ORGANIZATION
             )),
             ChangeError::TooManyTokens { now, until } => Self::too_many(
                 Code::TooManyTokens,
                 format!(
                     "{} former tokens of this source still count, as many as there may be. The token was not changed; the first \
                      of them ends at {}",
-                    Source::MOST_OLD_TOKENS,
+                    Source::MAX_OLD_TOKENS,
                     json::shown_time(until)
                 ),
                 u32::try_from(until.since(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1),
@@ -436,16 +436,16 @@ fn too_many_replays() -> String {
     format!(
         "The application has {} replays running, as many as it may have. None was started; wait until one is \
          over, or cancel one",
-        Replay::MOST_RUNNING
+        Replay::MAX_RUNNING
     )
 }
 
-pub(crate) fn not_orderable(obstacle: Obstacle, endpoint: impl Display) -> Error {
+pub(crate) fn not_orderable(obstacle: OrderingObstacle, endpoint: impl Display) -> Error {
     Error::conflict(match obstacle {
-        Obstacle::TooManyWait => format!(
+        OrderingObstacle::TooManyPending => format!(
             "More than {} deliveries wait for {endpoint}, too many to put them in order. Nothing was changed; try again when \
              fewer wait",
-            Obstacle::MOST_WAITING
+            OrderingObstacle::MAX_PENDING
         ),
     })
 }

@@ -202,10 +202,10 @@ fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Re
         None if is_known => config::read(&mut fields, &kind, &mut settings, tolerance),
         None => SourceSecrets::default(),
     };
-    if serde_json::to_string(&settings).is_ok_and(|text| text.len() > Source::LONGEST_SETTINGS) {
+    if serde_json::to_string(&settings).is_ok_and(|text| text.len() > Source::MAX_SETTINGS_BYTES) {
         fields.problem(
             "type",
-            format!("all settings together may be {} bytes at most", Source::LONGEST_SETTINGS),
+            format!("all settings together may be {} bytes at most", Source::MAX_SETTINGS_BYTES),
         );
     }
     let had_problem = fields.has_problem();
@@ -243,8 +243,8 @@ pub(crate) fn may_change(body: &[u8], before: &NewSource, new: &NewSource) -> Re
 fn source_name(name: &str) -> Result<(), String> {
     match name.chars().count() {
         0 => Err("must have at least one character".into()),
-        count if count > Source::LONGEST_NAME => {
-            Err(format!("may have {} characters at most; it has {count}", Source::LONGEST_NAME))
+        count if count > Source::MAX_NAME_CHARS => {
+            Err(format!("may have {} characters at most; it has {count}", Source::MAX_NAME_CHARS))
         }
         _ => names::text(name, usize::MAX),
     }

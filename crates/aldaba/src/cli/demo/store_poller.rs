@@ -7,7 +7,7 @@ use super::scenario::{ENDPOINT_COUNT, ENDPOINTS};
 use aldaba_delivery::{AttemptId, EndpointId, FailureKind, MessageId, Timestamp};
 use aldaba_engine::Engine;
 use aldaba_store::{
-    Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, Error, Found, Order, Page,
+    Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, Error, ListPage, Order, Page,
 };
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -89,7 +89,8 @@ impl StorePoller {
         loop {
             let page = Page { after: Some(after), limit: PAGE };
             let query = AttemptsQuery::all(scope, page, Order::Ascending);
-            let Found { items: attempts, stopped } = self.store_reader.engine.store().attempts(query).await?;
+            let ListPage { items: attempts, stopped } =
+                self.store_reader.engine.store().attempts(query).await?;
             for attempt in &attempts {
                 if self.seen[lane].insert(attempt.id) {
                     self.tell(lane, attempt, &mut asked).await?;

@@ -8,7 +8,7 @@ use crate::config::Config;
 use aldaba_client::NewApiKey;
 use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_engine::{Clock, Entropy, NewKey, SystemClock, SystemEntropy, make_key};
-use aldaba_store::{Actor, ApiKey, AuditEntry, Change, Changed, Done, Scope, Store, WhichApplication};
+use aldaba_store::{Actor, ApiKey, ApplicationRef, AuditEntry, Change, Changed, Done, KeyScope, Store};
 use futures_util::TryStreamExt;
 use http::StatusCode;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 /// What a key is to be.
 pub(super) struct KeyRequest {
     pub(super) name: String,
-    pub(super) scope: Scope,
+    pub(super) scope: KeyScope,
     pub(super) app: Option<String>,
     pub(super) expires: Option<Duration>,
 }
@@ -122,16 +122,18 @@ async fn create_in_store(
     wanted: &KeyRequest,
     expires_at: Option<Timestamp>,
 ) -> Result<(ApiKey, String), Error> {
-    if of_organization(store, org).await?.len() >= ApiKey::MOST {
-        let what =
-            format!("the organization has {} API keys, as many as it may have: revoke some", ApiKey::MOST);
+    if of_organization(store, org).await?.len() >= ApiKey::MAX_PER_ORGANIZATION {
+        let what = format!(
+            "the organization has {} API keys, as many as it may have: revoke some",
+            ApiKey::MAX_PER_ORGANIZATION
+        );
         return Err(Error::Rejected(what));
     }
     let missing = |app: &str| Error::Rejected(format!("there is no application `{app}`"));
     let app = match &wanted.app {
         None => None,
         Some(key) => {
-            let found = store.application(WhichApplication { org, key: key.clone() }).await?;
+            let found = store.application(ApplicationRef { org, key: key.clone() }).await?;
             Some(found.ok_or_else(|| missing(key))?.id)
         }
     };
@@ -146,7 +148,7 @@ async fn create_in_store(
 
 async fn change(store: &Arc<dyn Store>, org: OrgId, change: Change) -> Result<Changed, Error> {
     let (now, entropy): (_, &dyn Entropy) = (SystemClock::new().now(), &SystemEntropy::new());
-    let entry = AuditEntry::new(now, entropy.bytes(), &Actor::command_line(org), change.deed());
+    let entry = AuditEntry::new(now, entropy.bytes(), &Actor::command_line(org), change.audit_action());
     let (answer, answered) = oneshot::channel();
     let done = Done::new(move |result| drop(answer.send(result)));
     store.change(change, Some(Arc::new(entry)), done);

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::token::{NewOrganizationToken, issue_organization_token};
 use aldaba_delivery::parse_duration;
 use aldaba_engine::{Clock, SystemClock, check_key_name};
-use aldaba_store::Scope;
+use aldaba_store::KeyScope;
 use clap::{Args, Subcommand};
 use keys::{KeyBackend, KeyRequest};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub(crate) struct KeyOptions {
     name: Option<String>,
     /// Make an API key for everything (admin), for messages alone (send), or for looking (read) [default: admin]
     #[arg(long, value_name = "SCOPE", value_parser = scope)]
-    scope: Option<Scope>,
+    scope: Option<KeyScope>,
     /// Make an API key for one application: its id or uid
     #[arg(long, value_name = "APP")]
     app: Option<String>,
@@ -96,7 +96,7 @@ impl KeyOptions {
         if signed || (name.is_none() && scope.is_none() && app.is_none() && expires.is_none()) {
             return CreateRequest::Signed { name, lifetime: expires.map_or(Some(LIFETIME), Expiry::span) };
         }
-        let (name, scope) = (name.unwrap_or_else(|| UNNAMED.into()), scope.unwrap_or(Scope::Admin));
+        let (name, scope) = (name.unwrap_or_else(|| UNNAMED.into()), scope.unwrap_or(KeyScope::Admin));
         CreateRequest::Key(KeyRequest { name, scope, app, expires: expires.and_then(Expiry::span) })
     }
 }
@@ -132,8 +132,8 @@ fn name(text: &str) -> Result<String, String> {
     check_key_name(text).map(|()| text.to_owned())
 }
 
-fn scope(text: &str) -> Result<Scope, String> {
-    Scope::from_name(text).ok_or_else(|| "expected admin, send or read".into())
+fn scope(text: &str) -> Result<KeyScope, String> {
+    KeyScope::from_name(text).ok_or_else(|| "expected admin, send or read".into())
 }
 
 fn expiry(text: &str) -> Result<Expiry, String> {

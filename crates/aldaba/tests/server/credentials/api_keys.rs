@@ -377,7 +377,7 @@ async fn keys_and_revocations_survive_a_restart_and_no_file_holds_a_key() {
 #[tokio::test]
 async fn an_organization_has_so_many_keys_however_many_are_asked_for_at_once() {
     let server = Running::start().await;
-    let most = aldaba_store::ApiKey::MOST;
+    let most = aldaba_store::ApiKey::MAX_PER_ORGANIZATION;
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let client = server.client.clone();

@@ -14,7 +14,7 @@ async fn old_tokens_count_beside_the_newest_and_only_so_many() {
     let mut urls = vec![door.source["ingestUrl"].clone()];
     let path = door.path("/token/rotate");
     let rotate = || server.client.post(&path, "");
-    for _ in 0..Source::MOST_OLD_TOKENS {
+    for _ in 0..Source::MAX_OLD_TOKENS {
         urls.push(rotate().await.expect(200)["ingestUrl"].clone());
         assert_eq!(server.client.get(&door.path("")).await.expect(200)["ingestUrl"], *urls.last().unwrap());
     }

@@ -8,8 +8,8 @@ const ORG: OrgId = OrgId::from_bytes([1; 20]);
 const APP: AppId = AppId::from_bytes([2; 20]);
 const NOW: Timestamp = Timestamp::from_millis(0);
 
-fn which(key: &str) -> WhichApplication {
-    WhichApplication { org: ORG, key: key.into() }
+fn which(key: &str) -> ApplicationRef {
+    ApplicationRef { org: ORG, key: key.into() }
 }
 
 fn tenant(endpoints: usize) -> Tenant {

@@ -63,15 +63,15 @@ fn step_or_order() -> impl Strategy<Value = Step> {
 struct Model {
     now: i64,
     next_seq: i64,
-    store: BTreeMap<Seq, Waiting>,
+    store: BTreeMap<Seq, PendingDelivery>,
     /// Commits that the lane has not heard of, in their order.
     feed: VecDeque<(Seq, Heard)>,
-    in_flight: Vec<Waiting>,
+    in_flight: Vec<PendingDelivery>,
     /// Every row as it ever was.
-    known: Vec<Waiting>,
+    known: Vec<PendingDelivery>,
     /// Whether by number, after what, and how many.
-    reading: Option<(bool, Option<Turn>, usize)>,
-    snapshot: Option<Vec<Waiting>>,
+    reading: Option<(bool, Option<LanePosition>, usize)>,
+    snapshot: Option<Vec<PendingDelivery>>,
     lane: Backlog,
     room: Room,
     crowded: bool,
@@ -79,8 +79,8 @@ struct Model {
 
 #[derive(Clone, Copy)]
 enum Heard {
-    Accepted(Waiting),
-    Landed(Option<Waiting>),
+    Accepted(PendingDelivery),
+    Landed(Option<PendingDelivery>),
     /// A row was to be ended that was not as it was thought to be.
     Refused,
 }
@@ -160,14 +160,14 @@ impl Model {
     fn accept_as(&mut self, delay: i64, placed: bool) {
         let seq = Seq(self.next_seq);
         self.next_seq += 1;
-        let waiting = Waiting {
+        let waiting = PendingDelivery {
             seq,
             message: MessageId::from_bytes([0; 20]),
             due_at: Timestamp::from_millis(self.now + delay),
             attempts: 0,
             clock_start: Timestamp::from_millis(self.now),
             replayed: false,
-            place: placed.then_some(seq),
+            sequence: placed.then_some(seq),
         };
         self.store.insert(seq, waiting);
         self.known.push(waiting);
@@ -175,19 +175,19 @@ impl Model {
     }
 
     fn place(&mut self, which: usize) {
-        let mut outside: Vec<_> = self.store.values_mut().filter(|row| row.place.is_none()).collect();
+        let mut outside: Vec<_> = self.store.values_mut().filter(|row| row.sequence.is_none()).collect();
         let which = which % outside.len().max(1);
         let Some(row) = outside.get_mut(which) else { return };
-        row.place = Some(Seq(self.next_seq));
+        row.sequence = Some(Seq(self.next_seq));
         self.next_seq += 1;
         self.known.push(**row);
         self.feed.push_back((row.seq, Heard::Accepted(**row)));
     }
 
     /// What is in the order, in its order.
-    fn in_order(&self) -> Vec<Waiting> {
-        let mut rows: Vec<_> = self.store.values().filter(|row| row.place.is_some()).copied().collect();
-        rows.sort_by_key(|row| row.place);
+    fn in_order(&self) -> Vec<PendingDelivery> {
+        let mut rows: Vec<_> = self.store.values().filter(|row| row.sequence.is_some()).copied().collect();
+        rows.sort_by_key(|row| row.sequence);
         rows
     }
 
@@ -215,7 +215,7 @@ impl Model {
         let mut stored = self.store.get(&taken.seq).copied();
         if let Some(stored) = stored.as_mut().filter(|_| !self.lane.is_fifo()) {
             // Nothing depends on it here, and it may not have been heard of yet.
-            stored.place = taken.place;
+            stored.sequence = taken.sequence;
         }
         assert_eq!(stored, Some(taken), "a row was taken that does not wait like that");
         if self.lane.is_fifo() {
@@ -232,7 +232,7 @@ impl Model {
             return;
         }
         let waiting = self.in_flight.remove(which % self.in_flight.len());
-        let again = again.map(|delay| Waiting {
+        let again = again.map(|delay| PendingDelivery {
             due_at: Timestamp::from_millis(self.now + delay),
             attempts: waiting.attempts + 1,
             ..waiting
@@ -240,8 +240,8 @@ impl Model {
         match again {
             Some(again) => {
                 // It may have got its place meanwhile.
-                let place = self.store[&waiting.seq].place;
-                self.store.insert(waiting.seq, Waiting { place, ..again });
+                let sequence = self.store[&waiting.seq].sequence;
+                self.store.insert(waiting.seq, PendingDelivery { sequence, ..again });
                 self.known.push(again);
             }
             None => drop(self.store.remove(&waiting.seq)),
@@ -256,7 +256,7 @@ impl Model {
         let flying = self.in_flight.iter().any(|row| row.seq == read.seq);
         let Some(taken) = self.lane.withdraw(read) else { return };
         assert!(!flying, "{taken:?} was ended while it was being sent");
-        let as_thought = |row: &Waiting| row.attempts == taken.attempts;
+        let as_thought = |row: &PendingDelivery| row.attempts == taken.attempts;
         if self.store.get(&taken.seq).is_some_and(as_thought) {
             self.store.remove(&taken.seq);
             self.feed.push_back((taken.seq, Heard::Landed(None)));
@@ -271,12 +271,12 @@ impl Model {
         };
         let mut rows = if fifo { self.in_order() } else { self.store.values().copied().collect() };
         rows.retain(|row| match after {
-            Some(after) if fifo => row.place > Some(after.seq),
-            Some(after) => row.turn() > after,
+            Some(after) if fifo => row.sequence > Some(after.seq),
+            Some(after) => row.position() > after,
             None => true,
         });
         if !fifo {
-            rows.sort_by_key(Waiting::turn);
+            rows.sort_by_key(PendingDelivery::position);
         }
         rows.truncate(limit);
         self.snapshot = Some(rows);
@@ -391,7 +391,7 @@ fn a_row_whose_due_time_is_corrected_in_the_store_while_it_is_taken_is_read_agai
         model.run(&step);
     }
     let taken = model.lane.take(Timestamp::from_millis(0)).unwrap().waiting;
-    let as_claimed = Waiting { due_at: Timestamp::from_millis(400 * 24 * 3_600_000), ..taken };
+    let as_claimed = PendingDelivery { due_at: Timestamp::from_millis(400 * 24 * 3_600_000), ..taken };
     model.lane.rescheduled();
     model.lane.landed(taken.seq, Some(as_claimed));
     assert!(

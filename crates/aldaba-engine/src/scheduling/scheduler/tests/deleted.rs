@@ -11,14 +11,14 @@ fn an_older_read_does_not_bring_a_deleted_endpoint_back() {
     turns.removed(endpoint, old_target().app, now);
     turns.opened(endpoint, old_target(), Health::default(), now);
     let message = MessageId::from_bytes([3; 20]);
-    let waiting = Waiting {
+    let waiting = PendingDelivery {
         seq: Seq(1),
         message,
         due_at: now,
         attempts: 0,
         clock_start: now,
         replayed: false,
-        place: Some(Seq(1)),
+        sequence: Some(Seq(1)),
     };
     turns.refilled(endpoint, &[waiting], Options::default().lane_buffer);
     assert!(matches!(turns.run_once(now)[..], [Action::End(_, Reason::Cancelled)]));

@@ -65,7 +65,7 @@ fn what_is_due_does_not_wait_for_a_head_that_only_an_older_ordering_put_there() 
     // It is no ordered one any more, so that a message for later is taken.
     world.ordering = Ordering::None;
     world.turns.altered(endpoint);
-    let later = Waiting { due_at: Timestamp::from_millis(3_600_000), ..row_of(0, 1) };
+    let later = PendingDelivery { due_at: Timestamp::from_millis(3_600_000), ..row_of(0, 1) };
     let rows = [later, row_of(0, 2)];
     world.rows.insert(endpoint, rows.to_vec());
     for waiting in rows {

@@ -105,7 +105,7 @@ fn what_a_person_has_resumed_is_sent_however_late() {
 fn what_somebody_has_replayed_is_sent_however_late_once() {
     for (attempts, sent) in [(0, 1), (1, 0)] {
         let mut world = persistent(1000, 1, 0);
-        world.rows.insert(lane_id(0), vec![Waiting { replayed: true, attempts, ..row_of(0, 0) }]);
+        world.rows.insert(lane_id(0), vec![PendingDelivery { replayed: true, attempts, ..row_of(0, 0) }]);
         assert_eq!(world.at(START + WEEK * 3).1, sent);
     }
 }
@@ -175,7 +175,8 @@ fn b4_a_stop_date_that_becomes_an_earlier_one_is_searched_for_though_the_retry_i
             // It was tried, and its retry is due in five minutes.
             world.add(0, 1, 0);
             world.rows.clear();
-            let retry = Waiting { due_at: START + Duration::from_secs(300), attempts: 1, ..row_of(0, 0) };
+            let retry =
+                PendingDelivery { due_at: START + Duration::from_secs(300), attempts: 1, ..row_of(0, 0) };
             world.rows.insert(endpoint, vec![retry]);
             assert_eq!(world.at(START + MILLI).1, 0);
         }

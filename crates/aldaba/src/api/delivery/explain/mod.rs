@@ -4,7 +4,7 @@ use crate::api::request::json::shown_time;
 use aldaba_delivery::filter::UnmetCondition;
 use aldaba_delivery::{Availability, GateScope, HealthStatus, Policy, Timestamp};
 use aldaba_engine::{HostHold, Mismatch, Outlook};
-use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, Subscription, Waiting};
+use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, PendingDelivery, Subscription};
 
 /// What is said about one delivery, or about its absence.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Known<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) outlook: Outlook,
     /// The first that waits for an ordered endpoint, if it is another one.
-    pub(crate) ahead: Option<Waiting>,
+    pub(crate) ahead: Option<PendingDelivery>,
     /// Which attempt has delivered it, if that is kept.
     pub(crate) delivered_by: Option<u32>,
     /// Of the newest attempt.
@@ -73,7 +73,7 @@ fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     if let Some(why) = longest.max_by_key(|why| why.next_attempt.unwrap_or(Timestamp::MIN)) {
         return why;
     }
-    let is_outside = known.endpoint.config.ordering.is_fifo() && known.delivery.place.is_none();
+    let is_outside = known.endpoint.config.ordering.is_fifo() && known.delivery.sequence.is_none();
     if is_outside && due_at > now {
         let text =
             format!("Is for later: it takes its place in the endpoint's order at {}", shown_time(due_at));

@@ -30,7 +30,7 @@ fn endpoint() -> Endpoint {
 
 fn delivery_that(state: DeliveryState, attempts: u32) -> DeliveryStatus {
     let (endpoint, message) = (EndpointId::from_bytes([1; 20]), MessageId::from_bytes([4; 20]));
-    let (replayed, retries, place) = (false, attempts.saturating_sub(1), Some(Seq(1)));
+    let (replayed, retries, sequence) = (false, attempts.saturating_sub(1), Some(Seq(1)));
     DeliveryStatus {
         seq: Seq(1),
         endpoint,
@@ -39,7 +39,7 @@ fn delivery_that(state: DeliveryState, attempts: u32) -> DeliveryStatus {
         clock_start: NOW,
         replayed,
         retries,
-        place,
+        sequence,
         state,
     }
 }
@@ -126,7 +126,7 @@ fn what_waits_says_what_for() {
 fn what_is_for_later_says_that_it_takes_its_place_then() {
     let mut case = Case::waiting(60, 0);
     case.endpoint.config.ordering = Ordering::Fifo(OnExhausted::Skip);
-    case.delivery.place = None;
+    case.delivery.sequence = None;
     case.says("scheduled", Some(60));
     assert!(case.why().explanation.contains("takes its place"), "{:?}", case.why());
 }
