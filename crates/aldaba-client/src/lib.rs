@@ -43,6 +43,8 @@
 //! It runs on tokio, speaks HTTP/1.1 with connections that are kept, and trusts the roots of the web with rustls. It
 //! has no global state and reads no variables of the environment.
 
+#![warn(missing_docs)]
+
 #[cfg(feature = "apalis")]
 pub mod apalis;
 mod api;

@@ -33,6 +33,8 @@
 //!
 //! The repository's `docs/ledgers.md` has what both do about copies, isolation, timeouts and lost connections.
 
+#![warn(missing_docs)]
+
 mod lent;
 #[cfg(feature = "postgres")]
 mod postgres;

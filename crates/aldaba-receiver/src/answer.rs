@@ -40,6 +40,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its name, as metrics and answers show it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -89,10 +90,12 @@ struct Said {
 }
 
 impl Answer {
+    /// What became of the request.
     pub const fn outcome(&self) -> Outcome {
         self.outcome
     }
 
+    /// The HTTP status of the answer.
     pub const fn status(&self) -> StatusCode {
         self.status
     }

@@ -67,8 +67,10 @@ pub struct EventJson<T>(pub T);
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NoEventJson {
+    /// The handler runs outside of a receiver.
     #[error(transparent)]
     Misplaced(#[from] Misplaced),
+    /// The body is not JSON of the type that the handler reads.
     #[error("the event's body is not what the handler reads: {0}")]
     Unreadable(#[source] serde_json::Error),
 }

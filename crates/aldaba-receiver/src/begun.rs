@@ -37,6 +37,7 @@ impl<L: Ledger> Begun<L> {
         Self { task, work }
     }
 
+    /// The event that is handled.
     pub fn event(&self) -> &Event {
         &self.task.event
     }

@@ -143,6 +143,7 @@ impl<L: Ledger> Builder<L> {
         self
     }
 
+    /// Builds the receiver.
     pub fn build(self) -> Receiver<L> {
         Receiver(Arc::new(Shared {
             inspector: self.inspector,

@@ -18,6 +18,7 @@ pub enum Challenge {
 }
 
 impl Challenge {
+    /// Answers the challenge of Meta's platforms for the given verify token.
     pub fn meta(verify_token: impl Into<String>) -> Self {
         Self::Meta { verify_token: verify_token.into() }
     }

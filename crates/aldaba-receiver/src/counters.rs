@@ -18,6 +18,7 @@ const CLEANUPS: &str = "aldaba_receiver_cleanups_total";
 pub struct DuplicateRate {
     /// Events that were answered as new or as duplicate since the receiver was made.
     pub total: u64,
+    /// How many of these were duplicates.
     pub duplicates: u64,
 }
 

@@ -14,6 +14,7 @@ pub struct Event {
     pub event_type: String,
     /// The exact bytes that came.
     pub body: Bytes,
+    /// All headers of the request.
     pub headers: HeaderMap,
     pub(crate) actions: Actions,
 }

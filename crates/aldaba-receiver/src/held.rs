@@ -12,16 +12,20 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misplaced {
+    /// No receiver is around the handler's route.
     #[error(
         "this handler takes a webhook, but its route has no receiver around it: add `.layer(receiver.layer())` to the route"
     )]
     NoLayer,
+    /// The receiver around the route has another type of ledger.
     #[error(
         "the receiver around this route has another ledger than the handler asks for: both must name the same type"
     )]
     OtherLedger,
+    /// The work of the event was taken before; it can be taken once.
     #[error("the work of this event is taken already: a handler can take it once")]
     Taken,
+    /// Two receivers are around the route.
     #[error(
         "two receivers are around this route, and one would wait for the other: leave `.layer(receiver.layer())` in one place, at the route or around the router"
     )]

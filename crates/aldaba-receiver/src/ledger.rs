@@ -44,6 +44,7 @@ pub enum LedgerError {
     Lost(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Remembers which events were handled, so that each has its effect once.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no ledger",
     note = "name the type of the ledger that the receiver was made with"
@@ -52,6 +53,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// What the handler works in while the event is its own: a transaction, or a lease.
     type Work: Work;
 
+    /// What the ledger promises about repeated events.
     const GUARANTEE: Guarantee;
 
     /// Takes an event for whoever asks first. While another one is at it, this waits for the end of that work, as
@@ -94,6 +96,7 @@ pub trait Ledger: Send + Sync + 'static {
 /// An event whose handler has failed, and that was not handled since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedEvent {
+    /// The type of the event.
     pub event_type: String,
     /// What the handler failed with the last time, up to [`FailedEvent::LONGEST_ERROR`] bytes of it.
     pub error: String,
@@ -102,6 +105,7 @@ pub struct FailedEvent {
 }
 
 impl FailedEvent {
+    /// How many bytes of an error are kept.
     pub const LONGEST_ERROR: usize = 4096;
 
     /// As much of an error as is kept.

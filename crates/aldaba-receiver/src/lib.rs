@@ -29,6 +29,8 @@
 //!
 //! The repository's `docs/receiving.md` has a whole program, and says what a crash does with each ledger.
 
+#![warn(missing_docs)]
+
 mod after_commit;
 mod answer;
 #[cfg(feature = "axum")]

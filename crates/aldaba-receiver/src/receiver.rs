@@ -39,6 +39,7 @@ impl<L: Ledger> Receiver<L> {
         Self::builder(inspector, ledger).build()
     }
 
+    /// Begins to build a receiver that checks requests with `inspector` and remembers events in `ledger`.
     pub fn builder(inspector: Inspector, ledger: L) -> Builder<L> {
         Builder::new(inspector, ledger)
     }
@@ -48,6 +49,7 @@ impl<L: Ledger> Receiver<L> {
         L::GUARANTEE
     }
 
+    /// The ledger that it was built with.
     pub fn ledger(&self) -> &L {
         &self.0.ledger
     }

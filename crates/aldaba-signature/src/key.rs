@@ -28,18 +28,25 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
+    /// The text has another prefix than the ones named here.
     #[error("the key must begin with {0}")]
     Prefix(&'static str),
+    /// The text after the prefix is not standard base64 with padding.
     #[error("what follows the key's prefix must be standard base64 with padding")]
     Base64,
+    /// A shared secret has the wrong length: its bytes.
     #[error("a `whsec_` secret must be {MIN_SECRET} to {MAX_SECRET} bytes long, this one is {0}")]
     SecretLength(usize),
+    /// A key pair has the wrong length: its bytes.
     #[error("a `whsk_` key must be 64 bytes long (seed, then public key), this one is {0}")]
     PairLength(usize),
+    /// The public half of a key pair does not belong to its seed.
     #[error("the two halves of the `whsk_` key do not belong together")]
     PairMismatch,
+    /// A public key has the wrong length: its bytes.
     #[error("a public key (`whpk_`, Ed25519) must be 32 bytes long, this one is {0}")]
     PublicLength(usize),
+    /// A public key is no valid point, or a weak one.
     #[error("the public key (`whpk_`, Ed25519) is no point on the curve, or a weak one")]
     PublicInvalid,
 }
@@ -56,10 +63,12 @@ impl SigningKey {
         }
     }
 
+    /// A shared secret of the given random bytes.
     pub fn generate_hmac(random: [u8; MIN_SECRET]) -> Self {
         Self(Kind::Hmac(Zeroizing::new(random.to_vec())))
     }
 
+    /// A key pair of the given random seed.
     pub fn generate_ed25519(seed: [u8; 32]) -> Self {
         Self(Kind::Ed25519(Box::new(ed25519_dalek::SigningKey::from_bytes(&seed))))
     }
@@ -89,6 +98,7 @@ impl SigningKey {
         }
     }
 
+    /// Whether receivers check its signatures with a public key.
     pub fn is_asymmetric(&self) -> bool {
         matches!(self.0, Kind::Ed25519(_))
     }

@@ -4,6 +4,8 @@
 //!
 //! Nothing here reads a clock or draws a random number: time and key material are arguments.
 
+#![warn(missing_docs)]
+
 mod given;
 mod hex;
 pub mod inbound;

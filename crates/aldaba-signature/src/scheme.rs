@@ -13,8 +13,10 @@ pub(crate) const TIME: &str = "t";
 /// What an HMAC is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HashKind {
+    /// SHA-256.
     #[default]
     Sha256,
+    /// SHA-512.
     Sha512,
 }
 

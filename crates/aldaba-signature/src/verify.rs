@@ -27,8 +27,10 @@ enum Known {
 /// What a timestamp counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
+    /// Whole seconds since 1970.
     #[default]
     Seconds,
+    /// Whole milliseconds since 1970.
     Milliseconds,
 }
 
@@ -44,14 +46,19 @@ pub struct Verifier {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
+    /// The timestamp is no whole number.
     #[error("the timestamp is no whole number")]
     TimestampInvalid,
+    /// The timestamp is further in the past than the tolerance.
     #[error("the timestamp lies too far in the past: the message is old, or a clock is wrong")]
     TooOld,
+    /// The timestamp is further in the future than the tolerance.
     #[error("the timestamp lies too far in the future: a clock is wrong")]
     TooNew,
+    /// The header has no signature that the keys could check.
     #[error("the header holds no signature of a kind that the keys can check")]
     NoUsableSignature,
+    /// No signature fits the message and the keys.
     #[error("no signature fits the message and the keys")]
     Mismatch,
 }
@@ -119,10 +126,12 @@ impl fmt::Debug for VerifyingKey {
 }
 
 impl Verifier {
+    /// A verifier that accepts a signature of any of these keys, with the default tolerance.
     pub fn new(keys: impl IntoIterator<Item = VerifyingKey>) -> Self {
         Self { keys: keys.into_iter().collect(), tolerance: DEFAULT_TOLERANCE }
     }
 
+    /// The same verifier with another tolerance for timestamps, in both directions.
     pub fn with_tolerance(self, tolerance: Duration) -> Self {
         Self { tolerance, ..self }
     }

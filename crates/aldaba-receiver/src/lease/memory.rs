@@ -77,6 +77,7 @@ pub struct MemoryLease {
 }
 
 impl MemoryLeases {
+    /// An empty ledger with the default times.
     pub fn new() -> Self {
         Self::with_lease(DEFAULT_LEASE)
     }

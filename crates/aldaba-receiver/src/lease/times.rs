@@ -20,8 +20,11 @@ pub struct LeaseTimes {
 }
 
 impl LeaseTimes {
+    /// The default of `life`: 30 seconds.
     pub const LIFE: Duration = Duration::from_secs(30);
+    /// The default of `marks`: 30 days.
     pub const MARKS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+    /// The default of `answer`: 2 seconds.
     pub const ANSWER: Duration = Duration::from_secs(2);
 
     const LIFE_BOUNDS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60 * 60);
@@ -77,18 +80,31 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), LeaseOptionError> {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LeaseOptionError {
+    /// A time is out of its bounds.
     #[error("{what} is {given:?}: make it at least {shortest:?} and at most {longest:?}")]
-    OutOfBounds { what: &'static str, given: Duration, shortest: Duration, longest: Duration },
+    OutOfBounds {
+        /// Which time.
+        what: &'static str,
+        /// Its value.
+        given: Duration,
+        /// The lower bound.
+        shortest: Duration,
+        /// The upper bound.
+        longest: Duration,
+    },
+    /// Marks would expire before leases.
     #[error(
         "marks live for {:?} and leases for {:?}: let marks live at least as long, or an event that was handled is handled again",
         .0.marks, .0.life
     )]
     MarksTooShort(LeaseTimes),
+    /// One question to the store may take more than a third of a lease's life.
     #[error(
         "an answer may take {:?}, which is more than a third of a lease's life of {:?}: make it shorter, or the life longer",
         .0.answer, .0.life
     )]
     AnswerTooLong(LeaseTimes),
+    /// The prefix of the keys is empty, too long, or has characters that are not allowed.
     #[error("a prefix of keys has 1 to {LONGEST_PREFIX} visible ASCII characters, and no braces")]
     Prefix,
     /// What came of the address is not shown with it: it may hold a password.

@@ -28,6 +28,7 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// The part of a body that is to be kept.
     pub fn new(body: &Bytes, keep: Keep) -> Self {
         Self { body: body.clone(), keep }
     }

@@ -57,6 +57,7 @@ const CHECK: &str = "EXPLAIN INSERT INTO webhook_events (event_id, event_type, p
     VALUES ('', '', '{}'::jsonb, timezone('utc', now())) ON CONFLICT (event_id) DO NOTHING";
 
 impl PostgresStatements {
+    /// The statements for a table.
     pub fn of(table: &Table) -> Self {
         let migrate = format!("BEGIN READ WRITE; {ONE_AT_A_TIME}; {POSTGRES_MIGRATION}; COMMIT");
         Self {
@@ -130,6 +131,7 @@ const SQLITE_CLEAN: &str = "DELETE FROM webhook_events WHERE event_id IN (
     WHERE processed_at >= '' AND processed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?1) ORDER BY processed_at LIMIT ?2)";
 
 impl SqliteStatements {
+    /// The statements for a table.
     pub fn of(table: &Table) -> Self {
         Self {
             find: table.statement(SQLITE_FIND),

@@ -24,7 +24,9 @@ const JSON: &str = "application/json";
 pub struct Answer {
     /// The status of HTTP: 200, or 403 where the challenge was not for us.
     pub status: u16,
+    /// The value of the header `content-type`.
     pub content_type: &'static str,
+    /// The body of the answer.
     pub body: String,
 }
 

@@ -17,7 +17,9 @@ pub trait Headers<'h>: Copy {
 /// What came of a look for a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'h> {
+    /// The request does not have it.
     Absent,
+    /// Its value, in visible ASCII.
     Text(&'h str),
     /// It came more than once. Which one is meant would be a matter of opinion, and of two programs in a row each
     /// may have its own.

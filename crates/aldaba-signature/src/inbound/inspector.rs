@@ -28,6 +28,7 @@ pub struct Inspector {
 /// What a request turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
+    /// An event whose signature, if the recipe has one, is valid.
     Event(Inspected),
     /// The sender asks whether this receiver is one. It is no event: it gets this answer and nothing else.
     Challenge(Answer),
@@ -37,18 +38,25 @@ pub enum Arrival {
 #[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupError {
+    /// The recipe checks a signature, and there is no secret.
     #[error("the recipe checks a signature, so it needs at least one secret")]
     NoSecret,
+    /// There are more secrets than an inspector takes.
     #[error("an inspector takes at most {MAX_SECRETS} secrets")]
     TooManySecrets,
+    /// The recipe checks no signature, and there are secrets.
     #[error("the recipe checks no signature: leave the secrets out, or choose another recipe")]
     SecretUnused,
+    /// The recipe names a header that cannot exist.
     #[error("the recipe reads a header of an impossible name: {0}")]
     HeaderName(#[from] PlaceError),
+    /// The signature covers the id, and the recipe does not name exactly one header for it.
     #[error("the signature covers `{{id}}`, so the recipe must name one header for it, and no other place")]
     SignedIdPlace,
+    /// The signature covers a timestamp, and the recipe names no header for it.
     #[error("the signature covers `{{timestamp}}`, so the recipe must say in which header that is")]
     TimestampPlace,
+    /// The recipe names a header for a timestamp that the signature does not cover.
     #[error(
         "the recipe names a header for a timestamp that the signature does not cover: it would protect nothing"
     )]
@@ -63,6 +71,10 @@ impl fmt::Debug for SetupError {
 }
 
 impl Inspector {
+    /// An inspector of a recipe, with the secrets that are valid now.
+    ///
+    /// # Errors
+    /// If the recipe and the secrets do not go together.
     pub fn new(recipe: Recipe, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, SetupError> {
         let keys: Vec<VerifyingKey> = secrets.into_iter().map(|secret| secret.0).collect();
         check_names(&recipe)?;
@@ -79,6 +91,7 @@ impl Inspector {
         Self { verifier: self.verifier.with_tolerance(tolerance), ..self }
     }
 
+    /// The recipe that it follows.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
     }

@@ -23,19 +23,28 @@ enum Step {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
+    /// The text does not begin with `$` and a step.
     #[error("a path begins with `$`, and a step must follow: `$.data.id`")]
     Start,
+    /// The text has too many bytes or steps.
     #[error("a path has at most {MAX_PATH} bytes and {MAX_STEPS} steps")]
     TooLong,
+    /// No step begins at this byte.
     #[error("at byte {0} of the path a step must begin: `.name`, `[0]` or `['a name']`")]
     Step(usize),
+    /// A name after `.` has characters that need brackets.
     #[error("a name after `.` holds letters, digits, `_` and `-`; write others as `['a name']`")]
     Name,
+    /// The text between brackets is neither a number nor a quoted name.
     #[error("what is in `[…]` must be a number or a name between `'`, and `]` must follow")]
     Bracket,
 }
 
 impl JsonPath {
+    /// Reads a path such as `$.data.id` or `$.items[0]['an id']`.
+    ///
+    /// # Errors
+    /// If the text is no path.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.len() > MAX_PATH {
             return Err(PathError::TooLong);

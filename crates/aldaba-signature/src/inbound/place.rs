@@ -26,12 +26,15 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceError {
+    /// The text is none of the forms of a place.
     #[error("a place is `header:x-event-id`, a path like `$.data.id`, or `body-digest`")]
     Form,
+    /// The name of the header is too long or has characters that are not allowed.
     #[error(
         "the name of a header has 1 to {MAX_HEADER_NAME} letters, digits and signs that HTTP allows there"
     )]
     HeaderName,
+    /// The path in the body cannot be read.
     #[error(transparent)]
     Path(#[from] PathError),
 }

@@ -46,7 +46,9 @@ pub struct Hmac {
     pub header: String,
     /// What stands before each signature, as `sha256=`.
     pub prefix: String,
+    /// The hash function.
     pub hash: HashKind,
+    /// How the bytes of the signature are written.
     pub encoding: Encoding,
     /// What is signed. `{id}` needs an id in a header, `{timestamp}` a timestamp.
     pub signed: Template,
@@ -69,7 +71,9 @@ pub enum Encoding {
 /// The header that says when a message was sent, and what it counts since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timestamp {
+    /// The name of the header.
     pub header: String,
+    /// What its number counts.
     pub unit: TimeUnit,
 }
 

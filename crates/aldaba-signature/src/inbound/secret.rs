@@ -50,18 +50,25 @@ pub enum SecretForm {
 #[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecretError {
+    /// The text is empty.
     #[error("the secret is empty: with it, everybody could sign")]
     Empty,
+    /// The text is too long.
     #[error("the secret is longer than {MAX_SECRET_TEXT} bytes")]
     TooLong,
+    /// The text begins or ends with white space.
     #[error("the secret begins or ends with a space or a line break: copy it without")]
     Spaces,
+    /// The text has characters beyond ASCII, which this sender changes.
     #[error("the secret must be ASCII: this sender changes other characters before it signs")]
     NotAscii,
+    /// The text is not standard base64.
     #[error("the secret must be standard base64")]
     Base64,
+    /// The text is not hexadecimal.
     #[error("the secret must be hexadecimal")]
     Hex,
+    /// The text is no key of Standard Webhooks.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
@@ -89,6 +96,10 @@ impl Secret {
         Self::read(recipe.secret_form(), text)
     }
 
+    /// Reads a secret in the given form.
+    ///
+    /// # Errors
+    /// If the text has another form.
     pub fn read(form: SecretForm, text: &str) -> Result<Self, SecretError> {
         if text.is_empty() {
             return Err(SecretError::Empty);

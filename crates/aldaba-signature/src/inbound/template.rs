@@ -25,12 +25,16 @@ enum Part {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateError {
+    /// The text is too long.
     #[error("a template has at most {MAX_TEMPLATE} bytes")]
     TooLong,
+    /// The text does not have `{body}` exactly once.
     #[error("a template must hold `{{body}}` once")]
     Body,
+    /// The text has `{id}` or `{timestamp}` more than once.
     #[error("`{{id}}` and `{{timestamp}}` may be in a template once each")]
     Twice,
+    /// The text has an unknown placeholder or a single brace.
     #[error(
         "a template knows `{{id}}`, `{{timestamp}}` and `{{body}}`; write single braces as `{{{{` and `}}}}`"
     )]
@@ -43,6 +47,10 @@ impl Template {
         Self(vec![Part::Body])
     }
 
+    /// Reads a template such as `{timestamp}.{body}`.
+    ///
+    /// # Errors
+    /// If the text is no template.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         if text.len() > MAX_TEMPLATE {
             return Err(TemplateError::TooLong);
@@ -80,10 +88,12 @@ impl Template {
         }
     }
 
+    /// Whether the signature covers the event's id.
     pub fn has_id(&self) -> bool {
         self.count(&Part::Id) > 0
     }
 
+    /// Whether the signature covers a timestamp.
     pub fn has_timestamp(&self) -> bool {
         self.count(&Part::Timestamp) > 0
     }

@@ -55,6 +55,10 @@ impl<S: KeyValueStore> KeyValueLeases<S> {
     /// reasons for an event to have its effect again.
     pub const ATOMICITY: Atomicity = S::ATOMICITY;
 
+    /// Keeps leases in a store.
+    ///
+    /// # Errors
+    /// If an option is out of bounds.
     pub fn new(store: S, options: KeyValueOptions) -> Result<Self, LeaseOptionError> {
         check_prefix(&options.prefix)?;
         options.times.check()?;

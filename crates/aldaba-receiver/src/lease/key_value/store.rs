@@ -75,6 +75,7 @@ pub enum Atomicity {
 /// # });
 /// ```
 pub trait KeyValueStore: Send + Sync + 'static {
+    /// Why the store did not do what it was asked.
     type Error: Error + Send + Sync + 'static;
 
     /// What the steps below are worth.
@@ -104,8 +105,10 @@ pub trait KeyValueStore: Send + Sync + 'static {
 
 /// A store that can only read and write, such as a key-value store at the edge of a network.
 pub trait PlainStore: Send + Sync + 'static {
+    /// Why the store did not do what it was asked.
     type Error: Error + Send + Sync + 'static;
 
+    /// Reads a value; `None` where there is none.
     fn get(&self, key: &str) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send;
 
     /// Puts a value, whatever was there, for as long as `life`.
@@ -119,6 +122,7 @@ pub trait PlainStore: Send + Sync + 'static {
 
 /// A store that can read, write, and put a value where there is none in one step; but not compare and swap.
 pub trait PutIfAbsentStore: PlainStore {
+    /// Puts a value for `life` where there is none, in one step. `false`: there was one, and it stays.
     fn put_if_absent(
         &self,
         key: &str,

@@ -68,6 +68,7 @@ pub struct RedisLeases {
 /// How leases are kept in Redis.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
+    /// How long leases and marks live.
     pub times: LeaseTimes,
     /// What the keys begin with. Receivers whose senders may use the same ids for different events need one each.
     pub prefix: String,
