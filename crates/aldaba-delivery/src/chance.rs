@@ -1,4 +1,4 @@
-/// One uniformly random number, drawn by the caller.
+/// A uniformly distributed random number, drawn by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chance(pub u64);
 

@@ -1,39 +1,39 @@
 use crate::policy::{Policy, Redirects};
 use crate::{FailureKind, Outcome, Reason, ResponseHead, RetryAfter};
 
-/// What an outcome means under a policy. It is computed once per attempt and consumed by retry,
-/// endpoint health, gate, lane and metrics.
+/// What an outcome means under a policy. It is computed once per attempt; retry, endpoint health, gate, lane
+/// and metrics consume it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
     pub verdict: Verdict,
     pub fault: Fault,
-    /// The receiver's wish, where the policy listens to it for this answer.
+    /// The receiver's `Retry-After`, if the policy honours it for this status.
     pub retry_after: Option<RetryAfter>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Delivered,
-    /// Failed, and worth another attempt while the policy has any left.
+    /// A failure that the policy retries while it has attempts left.
     Retriable,
-    /// Failed for good: another attempt would not help.
+    /// A permanent failure: another attempt would not help.
     Final(Reason),
 }
 
-/// Whose doing a failure was. It decides how far a hold reaches.
+/// Who caused a failure. It decides which lanes a hold binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// The receiver's application: its answer, or how it broke off.
+    /// The receiver's application: its response, or a connection broken during it.
     Response,
-    /// The connection stood, and no answer came in time.
+    /// The connection was established, and no response came in time.
     NoResponse,
-    /// The host itself: name, connection, TLS.
+    /// The host: DNS, connection or TLS.
     Host,
-    /// The guard refused the address. A name may point elsewhere the next time; if it never does, that
-    /// is the reason the delivery ends with.
+    /// The guard refused the address. The name may resolve elsewhere next time; if it never does, the delivery
+    /// ends with this reason.
     Forbidden,
-    /// Ours; it says nothing about the receiver.
+    /// A fault on our side; it says nothing about the receiver.
     Local,
 }
 
@@ -45,7 +45,7 @@ impl Class {
         }
     }
 
-    /// The receiver spoke: whatever it said, host and path are alive.
+    /// Whether the receiver responded: then its host and path are alive, whatever the status.
     pub fn answered(&self) -> bool {
         matches!(self.fault, Fault::None | Fault::Response)
     }

@@ -6,39 +6,39 @@ pub enum Condition {
     Active,
     /// Active, with failures since the last success.
     Degraded,
-    /// Given up by its policy.
+    /// Failed according to its policy.
     Failed,
-    /// A delivery has died, and the others may not overtake it.
+    /// A delivery ended without success, and later ones may not overtake it.
     Blocked,
-    /// Turned off by its operator, or gone (410).
+    /// Turned off by an operator, or gone (410).
     Disabled,
 }
 
 /// Why a condition changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionCause {
-    /// The policy gave it up after a failed attempt.
+    /// The policy declared it failed after an attempt.
     Failures,
-    /// The receiver said that it is gone.
+    /// The receiver responded with 410.
     Gone,
-    /// A delivery of an ordered endpoint has died.
+    /// A delivery of an ordered endpoint ended without success.
     Blocked,
-    /// A probe was answered well.
+    /// A probe succeeded.
     Recovered,
-    /// Someone resumed it.
+    /// An operator resumed it.
     Resumed,
-    /// Its operator turned it off, or on again.
+    /// An operator turned it off, or on again.
     TurnedOff,
     TurnedOn,
 }
 
-/// What becomes of messages for an endpoint that its operator has turned off.
+/// What happens to messages for an endpoint that is turned off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WhenDisabled {
-    /// They are written down as skipped, and not sent.
+    /// They are recorded as skipped and never sent.
     #[default]
     Skip,
-    /// They wait until it is turned on again.
+    /// They wait until the endpoint is turned on again.
     Hold,
 }
 
@@ -77,7 +77,7 @@ impl ConditionCause {
         }
     }
 
-    /// Why an attempt has led to this status.
+    /// The cause of a status that follows from an attempt.
     pub const fn of_attempt(status: HealthStatus) -> Self {
         match status {
             HealthStatus::Active => Self::Recovered,
@@ -98,7 +98,7 @@ impl WhenDisabled {
 }
 
 impl Health {
-    /// `off`: its operator has turned the endpoint off.
+    /// `off`: the endpoint is turned off.
     pub fn condition(&self, off: bool) -> Condition {
         match self.status {
             _ if off => Condition::Disabled,
@@ -110,7 +110,7 @@ impl Health {
         }
     }
 
-    /// The condition in a change that is kept: whether there are failures is no change of it.
+    /// The condition that the change history stores. It does not distinguish degraded from active.
     pub fn lasting_condition(&self, off: bool) -> Condition {
         match self.condition(off) {
             Condition::Degraded => Condition::Active,
@@ -118,7 +118,7 @@ impl Health {
         }
     }
 
-    /// The condition in words.
+    /// The condition as text.
     pub fn text(&self, off: bool) -> &'static str {
         match (self.condition(off), self.next_probe_at) {
             (Condition::Active, _) => "Active",
@@ -126,7 +126,7 @@ impl Health {
             (Condition::Failed, None) => "Webhook failed (requires manual intervention)",
             (Condition::Failed, Some(_)) => "Webhook failed (waiting for a probe to succeed)",
             (Condition::Blocked, _) => {
-                "A message has died, and the others must not overtake it (requires manual intervention)"
+                "A delivery has failed for good, and later ones wait behind it (requires manual intervention)"
             }
             (Condition::Disabled, _) if off => "Turned off",
             (Condition::Disabled, _) => "Gone (the receiver answered 410)",

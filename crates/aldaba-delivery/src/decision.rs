@@ -1,21 +1,21 @@
-//! What the end of an attempt means for its delivery and its endpoint.
+//! Decides what an attempt means for its delivery and its endpoint.
 
 use crate::{
     Chance, Class, Delivery, Ending, Health, Ordering, Outcome, Policy, Timestamp, Transition, Verdict,
 };
 
-/// An attempt that was judged: outcome → class → transition.
+/// The decision on an attempt: outcome → class → transition.
 #[derive(Clone, Debug)]
 pub struct Decision {
     pub class: Class,
     pub transition: Transition,
-    /// The policy that the endpoint's health is judged by.
+    /// The policy that updates the endpoint's health.
     health_policy: Policy,
 }
 
 impl Decision {
-    /// Of an attempt that was due. `delivery.attempts` counts it already. While the clock is not trusted, no delivery
-    /// ends and no endpoint fails because time has passed.
+    /// Decides on a scheduled attempt. `delivery.attempts` already counts it. While the clock is not trusted,
+    /// no delivery expires and no endpoint fails because of elapsed time.
     pub fn of(
         policy: &Policy,
         delivery: &Delivery,
@@ -37,7 +37,7 @@ impl Decision {
         self.transition == Transition::Settle(Ending::Delivered)
     }
 
-    /// The endpoint's health after it.
+    /// The endpoint's health after the attempt.
     pub fn health(&self, known: &Health, ordering: Ordering, now: Timestamp) -> Health {
         let Self { class, transition, health_policy } = self;
         let health = known.after_attempt(health_policy, class, transition, now);
@@ -46,8 +46,8 @@ impl Decision {
 }
 
 impl Transition {
-    /// What follows an attempt that a person has made of a delivery that waits until `due_at`: a success settles it, and
-    /// a failure leaves it as it was.
+    /// The transition after a manual attempt of a delivery that is due at `due_at`: a success settles it, and a
+    /// failure leaves it unchanged.
     pub fn after_manual_attempt(verdict: Verdict, due_at: Timestamp) -> Self {
         match verdict {
             Verdict::Delivered => Self::Settle(Ending::Delivered),
@@ -57,7 +57,7 @@ impl Transition {
 }
 
 impl Health {
-    /// The health after a delivery has ended so, where the ordering asks for a block. `None`: it stays as it is.
+    /// The health after this ending, if the ordering asks for a block. `None`: unchanged.
     pub fn after_ending(&self, ordering: Ordering, ending: Option<Ending>, now: Timestamp) -> Option<Self> {
         ordering.blocks_after(ending?).then(|| self.blocked(now))
     }
@@ -73,7 +73,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-    fn conclusion(policy: &str, attempts: u32, may_end_by_time: bool) -> Decision {
+    fn decision(policy: &str, attempts: u32, may_end_by_time: bool) -> Decision {
         let policy = builtin(policy, &Overrides::default()).expect("it is built in").expect("it is valid");
         let delivery = Delivery { attempts, clock_start: NOW.before(YEAR) };
         let outcome = Outcome::failed(FailureKind::Timeout, "reading the head");
@@ -81,20 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn no_delivery_ends_and_no_endpoint_fails_by_a_clock_that_is_not_trusted() {
-        let stopped = conclusion("persistent", 1, true).transition.ending();
+    fn an_untrusted_clock_ends_no_delivery_and_fails_no_endpoint() {
+        let stopped = decision("persistent", 1, true).transition.ending();
         assert_eq!(stopped, Some(Ending::Dead(Reason::StopDate)));
-        assert_eq!(conclusion("persistent", 1, false).transition.ending(), None);
+        assert_eq!(decision("persistent", 1, false).transition.ending(), None);
         let failing = Health { failing_since: Some(NOW.before(YEAR)), ..Health::default() };
-        let status =
-            |trusted| conclusion("standard", 1, trusted).health(&failing, Ordering::None, NOW).status;
+        let status = |trusted| decision("standard", 1, trusted).health(&failing, Ordering::None, NOW).status;
         assert_eq!((status(true), status(false)), (HealthStatus::Failed, HealthStatus::Active));
     }
 
     #[test]
-    fn a_delivery_that_dies_blocks_an_endpoint_whose_ordering_asks_for_it() {
+    fn a_dead_delivery_blocks_an_endpoint_with_blocking_ordering() {
         let health = |attempts, ordering| {
-            conclusion("quick", attempts, true).health(&Health::default(), ordering, NOW).status
+            decision("quick", attempts, true).health(&Health::default(), ordering, NOW).status
         };
         let (skip, block) = (Ordering::Fifo(OnExhausted::Skip), Ordering::Fifo(OnExhausted::Block));
         assert_eq!(health(1, block), HealthStatus::Active, "it is retried");
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_attempt_settles_its_delivery_or_leaves_it_as_it_was() {
+    fn a_manual_attempt_settles_its_delivery_or_leaves_it_unchanged() {
         let waits = Transition::Retry { due_at: NOW };
         assert_eq!(Transition::after_manual_attempt(Verdict::Retriable, NOW), waits);
         assert_eq!(Transition::after_manual_attempt(Verdict::Final(Reason::Rejected), NOW), waits);

@@ -1,11 +1,11 @@
-//! Spans of time as people write them: `500ms`, `5s`, `15m`, `2h`, `7d`.
+//! Durations as text: `500ms`, `5s`, `15m`, `2h`, `7d`.
 
 use std::time::Duration;
 
 /// From the largest unit to the smallest, in milliseconds.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Reads a whole number with its unit.
+/// Parses a whole number with its unit.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let unit = text.find(|c: char| !c.is_ascii_digit())?;
@@ -14,14 +14,14 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     number.parse::<u64>().ok()?.checked_mul(*millis).map(Duration::from_millis)
 }
 
-/// Whether a text is written as a span, however long that would be.
+/// Whether a text has the form of a duration, even if it is too long to represent.
 pub(crate) fn is_duration(text: &str) -> bool {
     let text = text.trim();
     let Some(unit) = text.find(|c: char| !c.is_ascii_digit()) else { return false };
     unit > 0 && UNITS.iter().any(|(name, _)| *name == text[unit..].trim())
 }
 
-/// Writes a span in the largest unit that divides it; what is below a millisecond is dropped.
+/// Formats a duration in the largest unit that divides it; fractions of a millisecond are dropped.
 pub fn format_duration(span: Duration) -> String {
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let whole = |(_, unit): &&(&str, u64)| millis >= *unit && millis.is_multiple_of(*unit);
@@ -37,7 +37,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn spans_are_read_with_their_units() {
+    fn durations_are_parsed_with_their_units() {
         for (text, millis) in
             [("500ms", 500), ("5s", 5000), ("15m", 900_000), (" 2 h", 7_200_000), ("7d", 604_800_000)]
         {
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_span_is_not_read() {
+    fn other_texts_are_not_durations() {
         for text in
             ["", "5", "s", "-5s", "1.5s", "5 weeks", "5S", "99999999999999999999s", "18446744073709551615d"]
         {
@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(millis in 0..u64::MAX / 2) {
+        fn formatted_durations_parse_back(millis in 0..u64::MAX / 2) {
             let span = Duration::from_millis(millis);
             prop_assert_eq!(parse_duration(&format_duration(span)), Some(span));
         }

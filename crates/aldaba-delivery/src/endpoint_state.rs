@@ -1,48 +1,48 @@
-//! Whether an endpoint takes a delivery now, and what becomes of one that it does not take.
+//! Decides whether an endpoint takes a delivery now, and what happens to one that it does not take.
 
 use crate::{Availability, Condition, Health, Ordering, Policy, Reason, StopRule, Timestamp};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// What an endpoint's operator has set that decides whether deliveries go to it.
+/// The operator's settings that decide whether deliveries go to an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controls {
-    /// Turned off.
+    /// The endpoint is turned off.
     pub disabled: bool,
     pub ordering: Ordering,
 }
 
-/// The state that an endpoint's deliveries are judged by.
+/// The endpoint state that decides on deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointState<'a> {
     health: Cow<'a, Health>,
     disabled: bool,
 }
 
-/// What an endpoint's state says about a delivery that is due.
+/// The decision on a delivery that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may go.
+    /// It may be sent.
     Open,
-    /// It may go, as the endpoint's probe.
+    /// It may be sent, as the endpoint's probe.
     Probe,
-    /// Not before this moment; `None`: not until the endpoint has changed.
+    /// It waits until this moment; `None`: until the endpoint changes.
     Held(Option<Timestamp>),
-    /// It ends without being sent.
+    /// It ends unsent.
     Ends(Reason),
 }
 
-/// How soon a delivery that is held for too long is judged again while the clock is not trusted.
+/// How soon an overlong hold is checked again while the clock is not trusted.
 const UNTRUSTED_RECHECK: Duration = Duration::from_secs(60);
 
 impl<'a> EndpointState<'a> {
-    /// A block counts only as long as the ordering asks for it: an attempt that began under another ordering may
-    /// still have set one. Such a block counts as let go when it was set, so that the moment stays the same.
+    /// A block counts only while the ordering asks for it: an attempt that began under another ordering may
+    /// have set one. Such a block counts as released when it was set, so that the moment stays the same.
     pub fn of(health: &'a Health, controls: Controls) -> Self {
         let Controls { disabled, ordering } = controls;
-        let let_go_at = health.changed_at.unwrap_or(Timestamp::MIN);
+        let released_at = health.changed_at.unwrap_or(Timestamp::MIN);
         let health = health
-            .after_ordering_change(ordering, ordering, let_go_at)
+            .after_ordering_change(ordering, ordering, released_at)
             .map_or(Cow::Borrowed(health), Cow::Owned);
         Self { health, disabled }
     }
@@ -55,7 +55,7 @@ impl<'a> EndpointState<'a> {
         self.health.status == crate::HealthStatus::Blocked
     }
 
-    /// Nothing is sent but probes, and what waits is held.
+    /// Whether deliveries are held: only probes are sent.
     pub fn holds(&self) -> bool {
         self.health.holds(self.disabled)
     }
@@ -64,7 +64,7 @@ impl<'a> EndpointState<'a> {
         self.health.condition(self.disabled)
     }
 
-    /// The condition in words.
+    /// The condition as text.
     pub fn text(&self) -> &'static str {
         self.health.text(self.disabled)
     }
@@ -73,9 +73,9 @@ impl<'a> EndpointState<'a> {
         if self.disabled { Availability::Held(None) } else { self.health.availability(now) }
     }
 
-    /// Judges a delivery that is due. `longest_held`: how long one may be held. `probing`: a probe is on its way.
-    /// `may_end_by_time`: whether the clock is trusted; asked only where it matters. While it is not, nothing has been
-    /// held for too long.
+    /// Decides on a delivery that is due. `longest_held`: how long a delivery may be held. `probing`: a probe
+    /// is in flight. `may_end_by_time`: whether the clock is trusted, called only when needed; without trust
+    /// nothing expires.
     pub fn admission(
         &self,
         due_at: Timestamp,
@@ -99,7 +99,7 @@ impl<'a> EndpointState<'a> {
         }
     }
 
-    /// By what deliveries end that have waited too long.
+    /// The rule that ends deliveries that have waited too long.
     pub fn stop_rule(self, policy: Policy) -> StopRule {
         StopRule { policy, health: self.health.into_owned(), off: self.disabled }
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_healthy_endpoint_takes_what_is_due_however_late_without_asking_for_the_clock() {
+    fn a_healthy_endpoint_takes_late_deliveries_without_a_clock_check() {
         let health = Health::default();
         let state = EndpointState::of(&health, Controls::default());
         let admission = state.admission(NOW, HOUR, false, NOW + HOUR * 9, || panic!("nothing is held"));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_for_too_long_expires() {
+    fn deliveries_held_for_too_long_expire() {
         let off = Controls { disabled: true, ..Controls::default() };
         for (health, controls) in
             [(of(HealthStatus::Failed), Controls::default()), (of(HealthStatus::Active), off)]
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_expires_while_the_clock_is_not_trusted_and_it_is_judged_again_after_a_minute() {
+    fn an_untrusted_clock_expires_nothing_and_is_checked_again_after_a_minute() {
         let again = Admission::Held(Some(NOW + HOUR * 9 + UNTRUSTED_RECHECK));
         assert_eq!(admission(&of(HealthStatus::Gone), Controls::default(), HOUR * 9, false), again);
     }
@@ -157,11 +157,11 @@ mod tests {
         assert_eq!(admission(false), Admission::Probe);
         assert_eq!(admission(true), Admission::Held(None));
         let off = EndpointState::of(&health, Controls { disabled: true, ..Controls::default() });
-        assert_eq!(off.availability(NOW), Availability::Held(None), "one that is turned off is not probed");
+        assert_eq!(off.availability(NOW), Availability::Held(None), "a disabled endpoint is not probed");
     }
 
     #[test]
-    fn a_block_counts_only_as_long_as_the_ordering_asks_for_it() {
+    fn a_block_counts_only_while_the_ordering_asks_for_it() {
         let blocked = of(HealthStatus::Blocked);
         let under = |ordering| EndpointState::of(&blocked, Controls { disabled: false, ordering });
         assert!(under(BLOCKING).is_blocked() && under(BLOCKING).holds());

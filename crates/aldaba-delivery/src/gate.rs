@@ -1,4 +1,4 @@
-//! Host control: what holds back the lanes of an origin that looks down.
+//! Host control: gates hold back the lanes of an origin that looks down.
 
 use crate::policy::{GateRule, Policy};
 use crate::{AppId, Class, Fault, OrgId, Timestamp, Transition, Verdict};
@@ -11,12 +11,12 @@ use std::time::Duration;
 pub struct Origin(Arc<str>);
 
 impl Origin {
-    /// `host` as a parsed URL shows it, brackets around an IPv6 address included.
+    /// `host` as a parsed URL writes it, with brackets around an IPv6 address.
     pub fn new(scheme: &str, host: &str, port: u16) -> Self {
         Self(format!("{scheme}://{host}:{port}").into())
     }
 
-    /// An origin that was written by [`Origin::as_str`].
+    /// Reads an origin written by [`Origin::as_str`].
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
     }
@@ -32,17 +32,17 @@ impl fmt::Debug for Origin {
     }
 }
 
-/// Whose lanes a hold binds, within the organization that the gate belongs to.
+/// Which lanes a hold binds, within the gate's organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GateScope {
-    /// Every lane of the organization at the origin whose policy takes part: the host itself failed.
+    /// Every lane of the organization at the origin whose policy uses gates: the host failed.
     Host,
-    /// Only this application's lanes: its path answered badly or not at all, which says nothing
-    /// about other tenants.
+    /// Only this application's lanes: its path failed or did not respond, which says nothing about other
+    /// tenants.
     Application(AppId),
 }
 
-/// Names a gate. It belongs to one organization: the failures of one never hold the lanes of another.
+/// Identifies a gate. It belongs to one organization: failures of one organization never hold another's lanes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GateKey {
     pub org: OrgId,
@@ -53,48 +53,48 @@ pub struct GateKey {
 /// The state of one gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// Failures in a row that count here.
+    /// Consecutive failures that count for this gate.
     pub failures: u32,
-    /// No request before this moment, then one probe.
+    /// No request before this moment; then one probe.
     pub held_until: Option<Timestamp>,
-    /// How long the present hold is.
+    /// The length of the current hold.
     pub hold: Duration,
-    /// The failure that a lane counts its own policy's longest hold from: the one that set the present hold, or the
-    /// newest probe that failed during it.
+    /// The failure that a lane counts its policy's longest hold from: it set the current hold, or is its newest
+    /// failed probe.
     pub failed_at: Option<Timestamp>,
-    /// When the first of the holds began that have followed each other since.
+    /// When the current series of holds began.
     pub since: Option<Timestamp>,
-    /// A probe is on its way. It is never taken back from disk: with the process that sent the probe
-    /// its answer is lost, and a gate that waited for it would never open.
+    /// A probe is in flight. This is never loaded from disk: the probe's result is lost with its process, and a
+    /// gate that waited for it would never open.
     pub probing: bool,
 }
 
-/// What a gate says to a lane whose turn has come.
+/// The decision of a gate on a lane that the scheduler selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateAdmission {
     Open,
-    /// The hold is over and nobody has probed yet.
+    /// The hold is over, and no probe is in flight.
     Probe,
     Held(Timestamp),
-    /// A probe is on its way; its end will open or hold.
+    /// A probe is in flight; its result opens the gate or holds again.
     Probing,
 }
 
 impl GateAdmission {
-    /// Which of several gates binds a lane, and what it says: the latest end of a hold, else a probe that is on its way.
-    /// Of equals the last. `None`: the lane may go, as their probe where there is one to send.
+    /// Finds the gate that binds a lane: the latest end of a hold, else a probe in flight; of equals the last.
+    /// `None`: the lane may send, as their probe if one is needed.
     pub fn strictest<T>(all: impl IntoIterator<Item = (T, Self)>) -> Option<(T, Self)> {
-        let rank = |passage: &Self| match passage {
+        let rank = |admission: &Self| match admission {
             Self::Held(until) => Some(Some(*until)),
             Self::Probing => Some(None),
             Self::Open | Self::Probe => None,
         };
         all.into_iter()
-            .filter(|(_, passage)| rank(passage).is_some())
-            .max_by_key(|(_, passage)| rank(passage))
+            .filter(|(_, admission)| rank(admission).is_some())
+            .max_by_key(|(_, admission)| rank(admission))
     }
 
-    /// Whether a request may start that was let through before. `is_probe`: it is the gate's probe.
+    /// Whether an admitted request may still start. `is_probe`: it is the gate's probe.
     pub fn admits_start(self, is_probe: bool) -> bool {
         match self {
             Self::Open => true,
@@ -105,20 +105,20 @@ impl GateAdmission {
 }
 
 impl Gate {
-    /// The gate without its probe, which ended unsent or with the process that had sent it: the next lane may claim it.
+    /// The gate without its probe, which ended unsent or with its process. The next lane may probe.
     #[must_use]
     pub fn without_probe(self) -> Self {
         Self { probing: false, ..self }
     }
 
-    /// What of it has to survive a restart: a hold. A count of failures that led to none is not kept.
+    /// The part that survives a restart: a hold. A failure count without a hold is dropped.
     #[must_use]
     pub fn persisted(&self) -> Self {
         if self.held_until.is_some() { self.clone() } else { Self::default() }
     }
 
-    /// What the gate says to lanes under a policy. Where another policy has set a longer hold than theirs could
-    /// ever be, they go as its probe, one at a time.
+    /// Decides for lanes under a policy. If another policy set a longer hold than theirs allows, they probe,
+    /// one at a time.
     pub fn admission(&self, policy: &Policy, now: Timestamp) -> GateAdmission {
         match (self.held_until, self.hold_for(policy, now)) {
             (None, _) => GateAdmission::Open,
@@ -128,32 +128,32 @@ impl Gate {
         }
     }
 
-    /// The end of the hold for lanes under a policy, while it binds them: no longer than the policy's longest one,
-    /// counted from the failure.
+    /// The end of the hold for lanes under a policy, while it binds them: at most the policy's longest hold
+    /// after the failure.
     fn hold_for(&self, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
         let until = self.hold_at(now)?.min(self.failed_at? + policy.longest_hold());
         (until > now).then_some(until)
     }
 
-    /// The end of the hold, while it lasts. One that ends later than a hold of its length could, or comes from a
-    /// failure in the future, is from before the clock was set back, and counts as over.
+    /// The end of the hold, while it lasts. A hold that ends later than its length allows, or began in the
+    /// future, predates a clock change and counts as over.
     fn hold_at(&self, now: Timestamp) -> Option<Timestamp> {
         let failed = self.failed_at.is_some_and(|at| at <= now);
         self.held_until.filter(|until| failed && *until > now && *until <= now + self.hold)
     }
 
-    /// Nothing to remember: the gate can be forgotten.
+    /// Whether the gate holds no state and can be dropped.
     pub fn is_clear(&self) -> bool {
         self.held_until.is_none() && self.failures == 0
     }
 
-    /// The scopes that can concern a lane; [`Policy::uses_gate`] says which of them do.
+    /// The scopes that may apply to a lane; [`Policy::uses_gate`] says which do.
     pub fn scopes(app: AppId) -> [GateScope; 2] {
         [GateScope::Host, GateScope::Application(app)]
     }
 
-    /// The gate after an attempt. `probe`: this attempt was its probe. A lane whose policy takes no
-    /// part in this scope leaves it as it is.
+    /// The gate after an attempt. `probe`: the attempt was its probe. A policy that does not use this scope
+    /// changes nothing.
     #[must_use]
     pub fn after_attempt(
         &self,
@@ -164,17 +164,16 @@ impl Gate {
         probe: bool,
         now: Timestamp,
     ) -> Self {
-        let takes_part = policy.uses_gate(scope);
-        if takes_part && opens(scope, class) {
+        let applies = policy.uses_gate(scope);
+        if applies && opens(scope, class) {
             return Self::default();
         }
         let mut next = self.clone();
         next.probing &= !probe;
-        // A success that came between has opened the gate; what is left of the probe is an attempt
-        // like any other.
+        // A success in between has opened the gate, so this probe counts as an ordinary attempt.
         let probe = probe && self.held_until.is_some();
-        if !takes_part || !concerns(scope, class, probe) {
-            // Nothing was learnt. A probe that learnt nothing leaves the gate to the next one.
+        if !applies || !concerns(scope, class, probe) {
+            // The attempt says nothing about the host. Such a probe leaves the gate to the next one.
             return next;
         }
         next.failures = self.failures.saturating_add(1);
@@ -186,7 +185,8 @@ impl Gate {
                 next.since = self.since.or(Some(now));
                 next.failed_at = Some(now);
             } else if probe {
-                // A longer policy's hold goes on; those who need not wait for its end wait for theirs anew.
+                // Another policy's longer hold continues; lanes with shorter holds count theirs from this
+                // failure.
                 next.failed_at = Some(now);
             }
         }
@@ -205,7 +205,7 @@ fn concerns(scope: GateScope, class: &Class, probe: bool) -> bool {
     match (scope, class.fault) {
         (_, Fault::None | Fault::Forbidden | Fault::Local) => false,
         (GateScope::Host, fault) => fault == Fault::Host,
-        // The host's failures have their own gate, but a probe that met one has failed.
+        // Host failures have a gate of their own, but a probe that met one has failed.
         (GateScope::Application(_), Fault::Host) => probe,
         (GateScope::Application(_), Fault::Response | Fault::NoResponse) => true,
     }
@@ -224,7 +224,7 @@ fn hold(
             match gate.held_until {
                 None => (gate.failures >= in_a_row).then_some(first),
                 Some(_) if probe => Some(gate.hold.saturating_mul(2).clamp(first, longest)),
-                // It was on its way already when the gate closed: that must not lengthen the hold.
+                // It was in flight when the gate closed, so it must not lengthen the hold.
                 Some(_) => None,
             }
         }
@@ -234,8 +234,8 @@ fn hold(
                 Transition::Stop { delay, .. } => *delay,
                 Transition::Settle(_) => Duration::ZERO,
             };
-            // A probe may be a fresh delivery with a short delay of its own; the host is no healthier
-            // for that, so the hold grows as if the one before had been repeated.
+            // A probe may be a new delivery with a short delay. The host is no healthier for that, so the hold
+            // grows as if the last one were repeated.
             let again = if probe { gate.hold.saturating_mul(2).min(longest) } else { Duration::ZERO };
             let hold = own.max(again).min(longest);
             (probe || hold > threshold).then_some(hold)
@@ -250,24 +250,24 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
 
     #[test]
-    fn the_longest_hold_binds_before_a_probe_and_what_is_open_binds_nobody() {
+    fn the_longest_hold_binds_before_a_probe_and_an_open_gate_binds_nothing() {
         let later = NOW + Duration::from_secs(1);
-        let binding =
+        let strictest =
             |passages: [GateAdmission; 3]| GateAdmission::strictest(passages.into_iter().enumerate());
         let held = [GateAdmission::Probing, GateAdmission::Held(later), GateAdmission::Held(NOW)];
-        assert_eq!(binding(held), Some((1, GateAdmission::Held(later))));
+        assert_eq!(strictest(held), Some((1, GateAdmission::Held(later))));
         let probed = [GateAdmission::Open, GateAdmission::Probing, GateAdmission::Probe];
-        assert_eq!(binding(probed), Some((1, GateAdmission::Probing)));
+        assert_eq!(strictest(probed), Some((1, GateAdmission::Probing)));
         assert_eq!(
-            binding([GateAdmission::Probing; 3]),
+            strictest([GateAdmission::Probing; 3]),
             Some((2, GateAdmission::Probing)),
             "of equals the last"
         );
-        assert_eq!(binding([GateAdmission::Open, GateAdmission::Probe, GateAdmission::Open]), None);
+        assert_eq!(strictest([GateAdmission::Open, GateAdmission::Probe, GateAdmission::Open]), None);
     }
 
     #[test]
-    fn after_a_restart_a_hold_is_left_and_neither_its_probe_nor_a_count_of_failures() {
+    fn a_restart_keeps_a_hold_and_drops_its_probe_and_failure_counts() {
         let failing = Gate { failures: 3, ..Gate::default() };
         assert_eq!(failing.persisted(), Gate::default());
         let held = Gate { held_until: Some(NOW), probing: true, ..failing };
@@ -276,13 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn while_a_probe_is_on_its_way_only_the_probe_itself_may_start() {
+    fn while_a_probe_is_in_flight_only_the_probe_may_start() {
         assert!(GateAdmission::Open.admits_start(false));
         assert!(GateAdmission::Probing.admits_start(true) && !GateAdmission::Probing.admits_start(false));
-        assert!(
-            !GateAdmission::Probe.admits_start(true),
-            "the hold has ended since: somebody has to probe anew"
-        );
+        assert!(!GateAdmission::Probe.admits_start(true), "the hold has ended since: a new probe is needed");
         assert!(!GateAdmission::Held(NOW).admits_start(true));
     }
 }

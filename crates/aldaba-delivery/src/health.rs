@@ -2,39 +2,39 @@ use crate::policy::{EndpointFails, MAX_RETRY_AFTER, Policy};
 use crate::{Class, Reason, Timestamp, Transition, Verdict};
 use std::time::Duration;
 
-/// What is known of an endpoint from its attempts.
+/// An endpoint's health, derived from its attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub status: HealthStatus,
     /// Retriable failures since the last success. Active with a count above zero is *degraded*.
     pub failure_count: u32,
-    /// The first failure since the last success. While the endpoint is not active a success does not count:
-    /// what has died since then is what its owner wants back.
+    /// The first failure since the last success. While the endpoint is not active a success does not reset it:
+    /// deliveries that died since then are what its owner wants to recover.
     pub failing_since: Option<Timestamp>,
     /// When the status last changed.
     pub changed_at: Option<Timestamp>,
-    /// While failed under a policy that probes: when one delivery may go out again.
+    /// While failed under a policy with probes: when the next probe is due.
     pub next_probe_at: Option<Timestamp>,
-    /// How far apart the probes are now.
+    /// The current interval between probes.
     pub probe_gap: Duration,
-    /// The receiver asked (`Retry-After`) for no request before this moment.
+    /// No request before this moment, as the receiver asked with `Retry-After`.
     pub quiet_until: Option<Timestamp>,
-    /// When what was held for it was last let go: by a hand, or because it had recovered.
+    /// When held deliveries were last released: by an operator, or by recovery.
     pub released_at: Option<Timestamp>,
-    /// That was a person, who is owed an attempt of everything that was held.
+    /// An operator released them, so each held delivery is owed an attempt.
     pub released_by_person: bool,
-    /// How often a hand has changed it. What an attempt makes of an older one counts no longer.
+    /// Counts operator actions. Results of attempts of an older epoch no longer apply.
     pub epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HealthStatus {
     Active,
-    /// The policy gave the endpoint up; what is accepted for it is held.
+    /// Failed according to the policy; new deliveries are held.
     Failed,
-    /// The receiver said that it is gone (410).
+    /// The receiver responded with 410.
     Gone,
-    /// A delivery ended without success, and the endpoint's ordering lets none overtake it.
+    /// A delivery ended without success, and the ordering lets no other overtake it.
     Blocked,
 }
 
@@ -42,21 +42,22 @@ pub enum HealthStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
     Open,
-    /// Only one request, as a probe.
+    /// One request only, as a probe.
     Probe,
-    /// Not before this moment; `None`: not until someone resumes it.
+    /// Not before this moment; `None`: until an operator resumes it.
     Held(Option<Timestamp>),
 }
 
 impl HealthStatus {
-    /// Its policy or its receiver has given the endpoint up: it reads as disabled, and its organization hears of it.
+    /// Whether the policy or the receiver ended deliveries: the endpoint reads as disabled, and its
+    /// organization is notified.
     pub fn is_given_up(self) -> bool {
         matches!(self, Self::Failed | Self::Gone)
     }
 }
 
 impl Availability {
-    /// Whether a request may start that was let through before. `is_probe`: it is the endpoint's probe.
+    /// Whether an admitted request may still start. `is_probe`: it is the endpoint's probe.
     pub fn admits_start(self, is_probe: bool) -> bool {
         match self {
             Self::Open => true,
@@ -102,7 +103,7 @@ impl Health {
         }
     }
 
-    /// Nothing is sent until someone resumes the endpoint.
+    /// Whether nothing is sent until an operator resumes the endpoint.
     pub fn needs_resume(&self) -> bool {
         match self.status {
             HealthStatus::Active => false,
@@ -111,8 +112,7 @@ impl Health {
         }
     }
 
-    /// Since when deliveries may have died for want of a healthy endpoint, while it is not active. What gave it
-    /// up at once, as a 410 does, came before any failure that counts.
+    /// When the outage began, while the endpoint is not active. A 410 fails it before any failure is counted.
     pub fn outage_began(&self) -> Option<Timestamp> {
         match self.status {
             HealthStatus::Active => None,
@@ -122,14 +122,14 @@ impl Health {
         }
     }
 
-    /// The end of the quiet time, while it lasts. One that ends later than any can is from before the
-    /// clock was set back, and counts as over.
+    /// The end of the `Retry-After` pause, while it lasts. A pause longer than allowed predates a clock change
+    /// and counts as over.
     fn quiet_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.quiet_until.filter(|until| *until > now && *until <= now + MAX_RETRY_AFTER)
     }
 
-    /// Whether the probe may go. One that lies further ahead than its gap was planned before the clock
-    /// was set back.
+    /// Whether the probe is due. A probe further ahead than its interval was planned before the clock was set
+    /// back.
     fn probe_due(&self, at: Timestamp, now: Timestamp) -> bool {
         at <= now || at > now + self.probe_gap
     }
@@ -148,13 +148,13 @@ impl Health {
             Verdict::Final(Reason::EndpointGone) => {
                 Self { status: HealthStatus::Gone, next_probe_at: None, ..self.clone() }
             }
-            // It ends its delivery only; but a probe that ended so was no success either.
+            // It ends its delivery only; but as a probe it was no success.
             Verdict::Final(_) => self.after_probe(policy, now),
             Verdict::Retriable if !class.concerns_receiver() => self.after_probe(policy, now),
             Verdict::Retriable => self.after_failure(policy, transition, now),
         };
-        // The moment the receiver named, not the one planned for this delivery: that may lie hours
-        // later, and the endpoint's other deliveries have no part in it.
+        // The moment that the receiver named, not this delivery's retry: that may be hours later and does not
+        // concern other deliveries.
         let asked = class.retry_after.map(|wish| now + policy.retry_after.grant(wish, now));
         next.quiet_until = self.quiet_at(now).max(asked).filter(|until| *until > now);
         if next.status != self.status {
@@ -163,31 +163,31 @@ impl Health {
         next
     }
 
-    /// Nothing is sent but probes: what waits is held, and its stop date rests meanwhile. `off`: its operator
-    /// has turned it off.
+    /// Whether deliveries are held: only probes are sent, and stop dates are suspended. `off`: the endpoint is
+    /// turned off.
     pub fn holds(&self, off: bool) -> bool {
         off || self.status != HealthStatus::Active
     }
 
-    /// What the stop date of a delivery counts from: it begins anew when what was held is let go.
+    /// The start of a delivery's stop date. It restarts when held deliveries are released.
     pub fn clock_start(&self, clock_start: Timestamp) -> Timestamp {
         self.released_at.map_or(clock_start, |at| at.max(clock_start))
     }
 
-    /// Whether a delivery that was due at `due_at` was released by a person and not tried since: it gets an
+    /// Whether an operator released a delivery due at `due_at` that was not attempted since: it gets one
     /// attempt however late.
     pub fn owes_attempt(&self, due_at: Timestamp) -> bool {
         self.released_by_person && self.released_at.is_some_and(|at| due_at <= at)
     }
 
-    /// When a delivery that is held for it, and was due at `due_at`, has been held for `longest`. `None`:
-    /// nothing is held. `off`: its operator has turned it off.
+    /// When a delivery due at `due_at` has been held for `longest`. `None`: nothing is held. `off`: the
+    /// endpoint is turned off.
     pub fn hold_expires_at(&self, off: bool, due_at: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.holds(off).then(|| self.changed_at.map_or(due_at, |since| since.max(due_at)) + longest)
     }
 
-    /// A delivery of an ordered endpoint that lets none overtake it has ended without success. Where the
-    /// endpoint waits for its owner already, nothing else is to be said.
+    /// The health after a delivery ended without success under blocking ordering. An endpoint that already
+    /// waits for its owner stays unchanged.
     #[must_use]
     pub fn blocked(&self, now: Timestamp) -> Self {
         if self.needs_resume() {
@@ -196,8 +196,8 @@ impl Health {
         Self { status: HealthStatus::Blocked, changed_at: Some(now), next_probe_at: None, ..self.clone() }
     }
 
-    /// A success counts as recovery only where the policy looks for one. Otherwise it came from a
-    /// request that was on its way already, and the endpoint still waits for its owner.
+    /// A success counts as recovery only if the policy probes. Otherwise the request was already in flight, and
+    /// the endpoint still waits for its owner.
     fn after_success(&self, policy: &Policy, now: Timestamp) -> Self {
         let recovers = match self.status {
             HealthStatus::Active => true,
@@ -244,9 +244,8 @@ impl Health {
         }
     }
 
-    /// While failed, an attempt without success was a probe: the next one comes later. Attempts
-    /// that were already on their way when the endpoint failed come before the probe is due and
-    /// leave it where it is.
+    /// While failed, an unsuccessful attempt was a probe, and the next one comes later. Attempts already in
+    /// flight when the endpoint failed end before the probe is due and do not move it.
     fn after_probe(&self, policy: &Policy, now: Timestamp) -> Self {
         let mut next = self.clone();
         let (HealthStatus::Failed, Some(at)) = (self.status, self.next_probe_at) else { return next };
@@ -256,7 +255,7 @@ impl Health {
                 next.next_probe_at = Some(now + next.probe_gap);
             }
             Some(_) => {}
-            // The endpoint has been given another policy, which leaves recovery to its owner.
+            // The endpoint's new policy has no probes: recovery is up to its owner.
             None => next.next_probe_at = None,
         }
         next

@@ -8,17 +8,17 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-/// The epoch of these ids: 2014-05-13T16:53:20Z, so that 32 bits of seconds last until 2150.
+/// The epoch of ids: 2014-05-13T16:53:20Z, so that 32 bits of seconds last until 2150.
 const EPOCH_SECONDS: i64 = 1_400_000_000;
-/// The last moment that fits; later ones are written as this one, so that order never breaks.
+/// The last moment that fits; later ones are stored as this one, so that the order never breaks.
 const LAST_MILLIS: i64 = u32::MAX as i64 * 1000 + 999;
-/// Ids know the moment they were made at to so many milliseconds.
+/// The resolution of the creation time.
 const STEP_MILLIS: i64 = 4;
 const BYTES: usize = 20;
 const CHARACTERS: usize = 27;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What an id names; it decides the prefix.
+/// The kind of an id; it decides the prefix.
 pub trait IdKind: 'static {
     const PREFIX: &'static str;
 }
@@ -44,25 +44,25 @@ macro_rules! id_kinds {
 id_kinds! {
     /// The operator's account.
     OrgKind, OrgId, "org_";
-    /// A customer (tenant) of the operator.
+    /// A customer (tenant) of an organization.
     AppKind, AppId, "app_";
-    /// A URL that wants events of an application.
+    /// A URL that receives events of an application.
     EndpointKind, EndpointId, "ep_";
     /// One accepted event.
     MessageKind, MessageId, "msg_";
     /// One HTTP request for a delivery.
     AttemptKind, AttemptId, "atmpt_";
-    /// A replay of messages. The prefix is what clients of background tasks look for.
+    /// A replay of messages. Clients of background tasks expect this prefix.
     ReplayKind, ReplayId, "qtask_";
-    /// A key that speaks for an organization, or for one application of it.
+    /// An API key of an organization or of one of its applications.
     ApiKeyKind, ApiKeyId, "key_";
     /// One row of the audit log.
     AuditKind, AuditId, "audit_";
-    /// A kind of event. Callers never see it: they call event types by their names.
+    /// An event type. Callers never see this id: they use event types' names.
     EventTypeKind, EventTypeId, "evtype_";
-    /// An inbound door.
+    /// An inbound source.
     SourceKind, SourceId, "src_";
-    /// A request that an inbound door did not take.
+    /// A rejected inbound request.
     RefusalKind, RefusalId, "log_";
 }
 
@@ -83,7 +83,7 @@ impl<K: IdKind> Id<K> {
         Self::from_bytes(bytes)
     }
 
-    /// The greatest of all.
+    /// The greatest id.
     pub const MAX: Self = Self::from_bytes([0xff; BYTES]);
 
     pub const fn from_bytes(bytes: [u8; BYTES]) -> Self {
@@ -98,12 +98,12 @@ impl<K: IdKind> Id<K> {
         &self.bytes
     }
 
-    /// The smallest id of a moment: where a time range begins in an index.
+    /// The smallest id of a moment: the start of a time range in an index.
     pub fn first_at(at: Timestamp) -> Self {
         Self::new(at, [0; 15])
     }
 
-    /// The greatest id of a moment: where a time range ends.
+    /// The greatest id of a moment: the end of a time range.
     pub fn last_at(at: Timestamp) -> Self {
         Self::new(at, [0xff; 15])
     }
@@ -115,7 +115,7 @@ impl<K: IdKind> Id<K> {
         Timestamp::from_millis(millis)
     }
 
-    /// The first and the last moment that it can have been made at.
+    /// The first and last moment at which the id can have been made.
     pub fn made_between(&self) -> (Timestamp, Timestamp) {
         let first = self.created_at();
         (first, Timestamp::from_millis(first.millis() + STEP_MILLIS - 1))
@@ -189,7 +189,7 @@ impl<K: IdKind> fmt::Debug for Id<K> {
     }
 }
 
-// Derives would ask for `K: Copy` and so on, though `K` is only a name.
+// Derives would require `K: Copy` and so on, though `K` is only a marker.
 impl<K> Clone for Id<K> {
     fn clone(&self) -> Self {
         *self

@@ -1,10 +1,9 @@
-//! The pure core of Aldaba: what a delivery is and what happens to it next.
+//! The pure core of Aldaba: the state of a delivery, and what happens to it next.
 //!
-//! Nothing here reads a clock, draws a random number or does IO. `now` and chance are arguments and
-//! every function returns a value that says what to do; the engine carries it out. One attempt runs
-//! through it as [`Outcome`] → [`Class`] → [`Transition`] ([`Decision`]), and [`Health`] and [`Gate`] consume the
-//! same class, so that retry, endpoint health and host control can never disagree about what
-//! happened.
+//! Nothing here reads a clock, draws a random number or does IO. `now` and chance are arguments, and every
+//! function returns a value that says what to do; the engine carries it out. An attempt passes through it as
+//! [`Outcome`] → [`Class`] → [`Transition`] ([`Decision`]). [`Health`] and [`Gate`] consume the same class, so
+//! retry, endpoint health and host control never disagree about an attempt.
 
 mod chance;
 mod class;

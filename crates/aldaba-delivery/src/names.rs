@@ -1,10 +1,10 @@
-//! What names and texts that callers choose may look like, wherever they come in.
+//! Checks names and texts that callers choose.
 
-/// Bytes of a name.
+/// The longest name.
 pub const MAX_COMPARED_BYTES: usize = 256;
 const MAX_VERSION_BYTES: usize = 32;
 
-/// Letters, digits, `-`, `_` and `.`: event types, and names for things.
+/// Checks an event type or another name: letters, digits, `-`, `_` and `.`.
 pub fn name(text: &str) -> Result<(), String> {
     if fits(text, b"-_.") {
         return Ok(());
@@ -26,7 +26,7 @@ pub fn tag(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_`, `.`, `/`, `\\` or `#`"))
 }
 
-/// The version of a payload's form.
+/// Checks the version of a payload's schema.
 pub fn version(text: &str) -> Result<(), String> {
     if text.len() <= MAX_VERSION_BYTES && fits(text, b"-_.") {
         return Ok(());
@@ -34,22 +34,22 @@ pub fn version(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {MAX_VERSION_BYTES} letters, digits, `-`, `_` or `.`"))
 }
 
-/// The caller's own name for a thing. It must not look like an id of ours for the same kind.
+/// Checks a caller's own name for an object. It must not look like an id of the same kind.
 pub fn uid(text: &str, prefix: &str) -> Result<(), String> {
     name(text)?;
     if text.starts_with(prefix) {
-        return Err(format!("must not begin with `{prefix}`: that is how ids begin"));
+        return Err(format!("must not begin with `{prefix}`: ids begin with it"));
     }
     Ok(())
 }
 
-/// A text for people.
+/// Checks a text for people.
 pub fn text(text: &str, longest: usize) -> Result<(), String> {
     if text.len() > longest {
         return Err(format!("may be {longest} bytes long at most"));
     }
     if text.chars().any(|c| c <= '\u{8}') {
-        return Err("must hold no control characters".into());
+        return Err("must not contain control characters".into());
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! The known name that a misspelt one probably means.
+//! Finds the known name that a misspelt one probably means.
 
-/// Longer names are not compared: that would take long, and no field has such a name.
+/// Longer names are not compared: it would be slow, and no field has such a name.
 const MAX_COMPARED_BYTES: usize = 64;
 
-/// The known name that differs from `name` in case and separators alone, or else in few letters.
+/// The known name that differs from `name` in case and separators only, or in few letters.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     if name.len() > MAX_COMPARED_BYTES {
         return None;
@@ -14,7 +14,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= letters.len() / 3).then_some(nearest)
 }
 
-/// What is said of a field that means nothing: the one that was meant, or all that there are.
+/// The error text for an unknown field: the likely one, or all fields.
 pub fn unknown_field(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(meant) => format!("unknown field; did you mean \"{meant}\"?"),
@@ -23,12 +23,12 @@ pub fn unknown_field(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Without what differs between `dry_run`, `dry-run` and `dryRun`.
+/// The letters of a name, without case and separators: the same for `dry_run`, `dry-run` and `dryRun`.
 pub fn letters(name: &str) -> Vec<char> {
     name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// How many letters must be added, removed, replaced or swapped with their neighbour.
+/// The edit distance: letters added, removed, replaced or swapped with their neighbour.
 pub fn distance(one: &[char], other: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
@@ -54,7 +54,7 @@ mod tests {
     const KNOWN: [&str; 5] = ["since", "until", "dryRun", "eventTypes", "channel"];
 
     #[test]
-    fn another_spelling_and_a_slip_are_recognised() {
+    fn other_spellings_and_typos_are_recognised() {
         for (given, meant) in [
             ("dry_run", "dryRun"),
             ("DRY-RUN", "dryRun"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_all_is_like_none() {
+    fn distant_names_match_nothing() {
         for given in ["", "_", "x", "limit", "ñandú", &"since".repeat(20)] {
             assert_eq!(nearest(given, &KNOWN), None, "{given}");
         }

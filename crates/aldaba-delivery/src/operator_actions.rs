@@ -1,10 +1,11 @@
-//! What people make of an endpoint's health: they turn it off and on, resume it, and change its ordering.
+//! Operator actions on an endpoint's health: turn off, turn on, resume, change the ordering.
 
 use crate::{ConditionCause, Controls, Health, HealthStatus, Ordering, Timestamp};
 
 impl Health {
-    /// What becomes of the health when an endpoint's controls change, where anything does, with the cause for its
-    /// history. `resume`: someone asked to have it active. A block that ends with its ordering has no cause of its own.
+    /// The health after the endpoint's controls changed, with the cause for its history. `None`: unchanged.
+    /// `resume`: the operator asked for an active endpoint. A block that ends with its ordering has no cause of
+    /// its own.
     pub fn after_controls_change(
         &self,
         before: Controls,
@@ -18,7 +19,7 @@ impl Health {
         self.after_ordering_change(before.ordering, after.ordering, at).map(|health| (health, None))
     }
 
-    /// The same for the switch alone: whether the endpoint was turned off before, and is now.
+    /// The health after the endpoint was turned off, turned on, or resumed.
     pub fn after_toggle(
         &self,
         was_off: bool,
@@ -34,20 +35,19 @@ impl Health {
         }
     }
 
-    /// Someone asks to have the endpoint active. `None`: it is.
+    /// Resumes the endpoint. `None`: it is active.
     pub fn resume(&self, at: Timestamp) -> Option<Self> {
         (self.status != HealthStatus::Active).then(|| self.resumed(at))
     }
 
-    /// A block ends with the ordering that asked for it. `None`: there is none, or the orderings before and after both
-    /// ask for it.
+    /// Ends a block unless the orderings before and after both ask for it. `None`: no block ends.
     pub fn after_ordering_change(&self, before: Ordering, after: Ordering, at: Timestamp) -> Option<Self> {
         let ends = self.status == HealthStatus::Blocked && !(before.blocks() && after.blocks());
         ends.then(|| self.unblocked(at))
     }
 
-    /// The health to go by where attempts have made this one and another one is stored. What attempts make of a health
-    /// that a person has changed since counts no longer, except for what the receiver asked for.
+    /// Merges this health, made by attempts, with the stored one. An operator action since then wins, except
+    /// for the receiver's `Retry-After`.
     #[must_use]
     pub fn reconciled(&self, stored: &Self) -> Self {
         if self.epoch == stored.epoch {
@@ -56,7 +56,7 @@ impl Health {
         Self { quiet_until: self.quiet_until.max(stored.quiet_until), ..stored.clone() }
     }
 
-    /// Someone resumed the endpoint by hand, or turned it on again. What its receiver asked for still counts.
+    /// An operator resumed the endpoint or turned it on. The receiver's `Retry-After` still counts.
     #[must_use]
     pub fn resumed(&self, now: Timestamp) -> Self {
         Self {
@@ -69,14 +69,14 @@ impl Health {
         }
     }
 
-    /// Its operator turned the endpoint off. What its attempts made of it stays.
+    /// An operator turned the endpoint off. Results of its attempts stay.
     #[must_use]
     pub fn turned_off(&self, now: Timestamp) -> Self {
         Self { changed_at: Some(now), epoch: self.epoch.wrapping_add(1), ..self.clone() }
     }
 
-    /// What was blocked goes on: its ordering no longer asks for it, as somebody has changed it. Failures that
-    /// a success has followed count no longer.
+    /// The block ends because the ordering no longer asks for it. Failures before a later success no longer
+    /// count.
     #[must_use]
     pub fn unblocked(&self, now: Timestamp) -> Self {
         match self.status {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_off_keeps_what_attempts_made_and_turning_on_begins_anew() {
+    fn turning_off_keeps_the_failures_and_turning_on_resets_them() {
         let failed = of(HealthStatus::Failed);
         let (off, cause) = failed.after_toggle(false, true, false, NOW).expect("it was on");
         assert_eq!((off.status, off.failure_count, off.epoch), (HealthStatus::Failed, 3, 1));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_endpoint_that_is_not_active_is_resumed_and_only_where_that_is_asked() {
+    fn only_an_inactive_endpoint_is_resumed_and_only_on_request() {
         for status in [HealthStatus::Failed, HealthStatus::Gone, HealthStatus::Blocked] {
             assert_eq!(cause(&of(status), false, false, true), Some(ConditionCause::Resumed));
             assert_eq!(cause(&of(status), false, false, false), None);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_counts_before_a_change_of_the_ordering() {
+    fn a_toggle_counts_before_a_change_of_the_ordering() {
         let blocked = of(HealthStatus::Blocked);
         let before = Controls { disabled: false, ordering: BLOCKING };
         let after = |disabled| Controls { disabled, ordering: Ordering::None };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_changed_counts_more_than_attempts_but_for_a_quiet_time() {
+    fn an_operator_action_wins_over_attempts_except_for_retry_after() {
         let later = Some(NOW + Duration::from_secs(60));
         let made = Health { quiet_until: later, ..of(HealthStatus::Failed) };
         assert_eq!(made.reconciled(&of(HealthStatus::Active)), made, "nobody has changed it since");

@@ -1,25 +1,25 @@
 use crate::Ending;
 
-/// In which order an endpoint gets its deliveries.
+/// The order in which an endpoint gets its deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ordering {
-    /// As they are due, many at once.
+    /// By due time, many at once.
     #[default]
     None,
-    /// As they were accepted, one at a time.
+    /// In the order of acceptance, one at a time.
     Fifo(OnExhausted),
 }
 
 /// What an ordered endpoint does when a delivery ends without success.
 ///
-/// It skips unless told otherwise: one message that a receiver will never take must not stop all that
-/// come after it without anybody having asked for that.
+/// The default is to skip: one message that a receiver never accepts must not stop all later ones unless
+/// somebody asked for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnExhausted {
-    /// Goes on with the next.
+    /// Continues with the next delivery.
     #[default]
     Skip,
-    /// Stops until its owner has it go on.
+    /// Stops until its owner resumes it.
     Block,
 }
 
@@ -44,13 +44,12 @@ impl Ordering {
         self != Self::None
     }
 
-    /// A delivery that ends without success stops the endpoint.
+    /// Whether a delivery that ends without success blocks the endpoint.
     pub fn blocks(self) -> bool {
         self == Self::Fifo(OnExhausted::Block)
     }
 
-    /// Whether the endpoint lets nothing overtake a delivery that ends so. Where somebody has ended it, there is nobody
-    /// to wait for.
+    /// Whether the endpoint blocks after this ending. A delivery that somebody ended on purpose does not block.
     pub fn blocks_after(self, ending: Ending) -> bool {
         match ending {
             Ending::Dead(reason) => self.blocks() && !reason.is_manual(),
@@ -58,7 +57,7 @@ impl Ordering {
         }
     }
 
-    /// Whether a person may have a delivery attempted out of its turn. In an order one that waits may not overtake.
+    /// Whether a manual attempt is allowed. A pending delivery may not overtake others in an ordered lane.
     pub fn allows_manual_attempt(self, waits: bool) -> bool {
         !(waits && self.is_fifo())
     }
@@ -81,11 +80,11 @@ mod tests {
     use crate::Reason;
 
     #[test]
-    fn only_a_death_that_nobody_has_asked_for_blocks() {
+    fn only_an_ending_that_nobody_asked_for_blocks() {
         let block = Ordering::Fifo(OnExhausted::Block);
         for reason in Reason::ALL {
-            let by_hand = [Reason::Cancelled, Reason::PayloadDeleted].contains(&reason);
-            assert_eq!(block.blocks_after(Ending::Dead(reason)), !by_hand, "{}", reason.name());
+            let is_manual = [Reason::Cancelled, Reason::PayloadDeleted].contains(&reason);
+            assert_eq!(block.blocks_after(Ending::Dead(reason)), !is_manual, "{}", reason.name());
             assert!(!Ordering::Fifo(OnExhausted::Skip).blocks_after(Ending::Dead(reason)));
             assert!(!Ordering::None.blocks_after(Ending::Dead(reason)));
         }
@@ -93,10 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_attempt_overtakes_nothing_in_an_order() {
+    fn a_manual_attempt_overtakes_nothing_in_an_ordered_lane() {
         let fifo = Ordering::Fifo(OnExhausted::Skip);
         assert!(!fifo.allows_manual_attempt(true));
-        assert!(fifo.allows_manual_attempt(false), "it has ended: its turn is over");
+        assert!(fifo.allows_manual_attempt(false), "it has ended");
         assert!(Ordering::None.allows_manual_attempt(true));
     }
 }

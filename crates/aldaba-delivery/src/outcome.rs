@@ -3,18 +3,18 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// What happened on the wire in one attempt, before any policy has judged it.
+/// What happened on the wire in one attempt, before a policy classifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Response(ResponseHead),
     Failed(AttemptFailure),
 }
 
-/// A complete response head arrived in time, and its body (as far as it is kept) too.
+/// A complete response head arrived in time, and the kept part of its body too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     pub status: u16,
-    /// The reason phrase, as sent or as the standard names it.
+    /// The reason phrase, as sent or as in the standard.
     pub phrase: Cow<'static, str>,
     pub retry_after: Option<RetryAfter>,
 }
@@ -23,36 +23,36 @@ pub struct ResponseHead {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptFailure {
     pub kind: FailureKind,
-    /// The error's own words, fit to be shown to the endpoint's owner: no internal address.
+    /// The error's text, fit for the endpoint's owner: no internal address.
     pub detail: Cow<'static, str>,
 }
 
-/// The kinds that speak of the host (`Dns`, `Connect`, `ConnectTimeout`, `Tls`) are for the
-/// endpoint's own origin, because they can hold it back. Only what the network said is one of them. Where a followed redirect
-/// leads is another host: a failure there is `Broken`, or `Timeout`.
+/// Kinds that concern the host (`Dns`, `Connect`, `ConnectTimeout`, `Tls`) are only for the endpoint's own
+/// origin, because they can hold it back. Only network errors are among them. A followed redirect leads to
+/// another host: a failure there is `Broken` or `Timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
     /// The name could not be resolved.
     Dns,
-    /// Refused, unreachable, or reset before the connection stood.
+    /// Refused, unreachable, or reset before the connection was established.
     Connect,
-    /// The connection did not stand within the policy's time.
+    /// The connection was not established within the policy's timeout.
     ConnectTimeout,
     /// The handshake or the certificate was not acceptable.
     Tls,
-    /// The connection stood; the whole answer did not come in time.
+    /// The connection was established; the whole response did not come in time.
     Timeout,
-    /// The connection broke after it stood.
+    /// The connection broke after it was established.
     Broken,
-    /// What came back was not HTTP, or broke its limits.
+    /// The response was not HTTP, or exceeded its limits.
     Malformed,
     TooManyRedirects,
     /// The guard refused the address; no packet was sent.
     TargetForbidden,
-    /// The attempt could not be made for a reason of our own: a bug, or a payload that is gone.
+    /// The attempt could not be made for an internal reason: a bug, or a deleted payload.
     Internal,
-    /// Nothing left, for a shortage of our own: no free socket or port, no route, no resolver, no way to our
-    /// proxy, or too long a wait behind requests of ours. The engine tries again soon without counting it as an
+    /// Nothing was sent because of a local shortage: no free socket or port, no route, no resolver, no egress
+    /// proxy, or too long a wait behind other requests. The engine tries again soon without counting an
     /// attempt.
     Unsent,
 }
@@ -62,23 +62,22 @@ impl Outcome {
         Self::Failed(AttemptFailure { kind, detail: detail.into() })
     }
 
-    /// The text that the history keeps: for a timeout, with the part that took too long. [`split_timeout`] takes
-    /// the two apart again.
+    /// The text in the delivery's history: a timeout includes its stage. [`split_timeout`] separates the two.
     pub fn recorded_error(&self) -> String {
         match self {
             Self::Failed(AttemptFailure {
                 kind: FailureKind::Timeout | FailureKind::ConnectTimeout,
                 detail,
             }) => {
-                format!("{self}{TIMEOUT_PART}{detail}")
+                format!("{self}{STAGE_SEPARATOR}{detail}")
             }
             _ => self.to_string(),
         }
     }
 
-    /// Whether it uses up one of the attempts that the policy allows. Where nothing has left this machine, it does not for
-    /// a day: `late` says how long after its due time the attempt began. What lasts longer (a family of addresses that
-    /// this machine does not have) counts, so that the delivery ends like every other.
+    /// Whether it uses up one of the policy's attempts. If nothing left this machine, it does not for a day:
+    /// `late` says how long after its due time the attempt began. A longer shortage (such as a missing address
+    /// family) counts, so that the delivery ends.
     pub fn uses_up_attempt(&self, late: Duration) -> bool {
         !matches!(self, Self::Failed(AttemptFailure { kind: FailureKind::Unsent, .. }))
             || late >= MAX_UNCOUNTED_TIME
@@ -92,25 +91,25 @@ impl Outcome {
     }
 }
 
-/// How long a delivery that is due may fail on our side without an attempt being counted.
+/// How long a due delivery may fail on our side without counting attempts.
 const MAX_UNCOUNTED_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What every timeout reads, whichever part of the request took too long.
+/// The error text of every timeout, whatever its stage.
 const REQUEST_TIMEOUT: &str = "Request timeout";
 
-/// Between it and the part.
-const TIMEOUT_PART: &str = ": ";
+/// The separator between the text and the stage.
+const STAGE_SEPARATOR: &str = ": ";
 
-/// A recorded error as it is read: the part of the request that took too long stands by itself.
+/// Splits a recorded error into its text and the stage that timed out.
 pub fn split_timeout(recorded: &str) -> (&str, Option<&str>) {
-    let part = recorded.strip_prefix(REQUEST_TIMEOUT).and_then(|rest| rest.strip_prefix(TIMEOUT_PART));
+    let part = recorded.strip_prefix(REQUEST_TIMEOUT).and_then(|rest| rest.strip_prefix(STAGE_SEPARATOR));
     match part {
         Some(part) => (REQUEST_TIMEOUT, Some(part)),
         None => (recorded, None),
     }
 }
 
-/// The text that a failed attempt is known by.
+/// The error text of a failed attempt.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_not_left_this_machine_uses_up_no_attempt_for_a_day() {
+    fn an_unsent_attempt_is_not_counted_for_a_day() {
         let unsent = Outcome::failed(FailureKind::Unsent, "no free port");
         assert!(!unsent.uses_up_attempt(MAX_UNCOUNTED_TIME - Duration::from_millis(1)));
         assert!(unsent.uses_up_attempt(MAX_UNCOUNTED_TIME));

@@ -1,9 +1,9 @@
-//! What is asked of a payload, whoever brings it.
+//! Limits of payloads.
 
-/// How deep one may be nested.
+/// The deepest nesting of a payload.
 pub const MAX_PAYLOAD_DEPTH: usize = 128;
 
-/// Whether valid JSON is nested deeper than that.
+/// Whether valid JSON is nested deeper than [`MAX_PAYLOAD_DEPTH`].
 pub fn is_too_deep(json: &[u8]) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for &byte in json {

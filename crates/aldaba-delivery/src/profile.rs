@@ -1,4 +1,4 @@
-//! The names of the wire profiles. What each sends is the business of whoever sends.
+//! The names of the wire profiles. The engine defines their headers.
 
-/// Those that come with the server, by name: no organization can make one of such a name.
+/// The built-in profiles. No organization can use these names.
 pub const BUILTIN_PROFILES: [&str; 5] = ["branded", "job-status", "standard", "svix", "x-webhook"];

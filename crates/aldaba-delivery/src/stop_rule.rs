@@ -1,15 +1,15 @@
-//! Which deliveries have waited past their stop date.
+//! Decides which deliveries have waited past their stop date.
 
 use crate::policy::Limit;
 use crate::{Delivery, Health, Policy, Timestamp};
 use std::time::Duration;
 
-/// Decides which of an endpoint's waiting deliveries end unsent because of their stop date.
+/// Decides which of an endpoint's pending deliveries end unsent because of their stop date.
 #[derive(Clone, Debug)]
 pub struct StopRule {
     pub policy: Policy,
     pub health: Health,
-    /// Its operator has turned the endpoint off.
+    /// The endpoint is turned off.
     pub off: bool,
 }
 
@@ -18,37 +18,39 @@ pub struct StopRule {
 pub struct PendingAttempt {
     pub delivery: Delivery,
     pub due_at: Timestamp,
-    /// Somebody has replayed it.
+    /// It was replayed.
     pub replayed: bool,
 }
 
-/// The first moment past a stop date, of a delivery whose clock started then.
+/// The first moment past the stop date of a delivery whose clock started at `clock_start`.
 pub fn first_after_stop_date(clock_start: Timestamp, stop_after: Duration) -> Timestamp {
     clock_start + stop_after + Duration::from_millis(1)
 }
 
 impl Limit {
-    /// Only deliveries whose clock started before this moment are past their stop date at `at`. `None`: there is none.
+    /// Only deliveries whose clock started before this moment are past their stop date at `at`. `None`: there
+    /// is no stop date.
     pub fn started_before(&self, at: Timestamp) -> Option<Timestamp> {
         self.stop_after.map(|after| at.before(after))
     }
 }
 
 impl StopRule {
-    /// Only deliveries whose clock started before this moment can be past their stop date at `until`. `None`: none
-    /// can, because the policy has no stop date, the endpoint holds what waits, or it was let go too recently.
+    /// Only deliveries whose clock started before this moment can be past their stop date at `until`. `None`:
+    /// none can, because the policy has no stop date, the endpoint holds deliveries, or they were released too
+    /// recently.
     pub fn started_before(&self, until: Timestamp) -> Option<Timestamp> {
         let before = self.policy.limit.started_before(until)?;
         let released = self.health.released_at.is_some_and(|at| at >= before);
         (!self.holds() && !released).then_some(before)
     }
 
-    /// The endpoint holds what waits.
+    /// Whether the endpoint holds its deliveries.
     pub fn holds(&self) -> bool {
         self.health.holds(self.off)
     }
 
-    /// The earliest clock of what waits, given that of what was read: what was let go counts from then.
+    /// The effective start of a delivery's clock: released deliveries count from their release.
     pub fn clock_start(&self, clock_start: Timestamp) -> Timestamp {
         self.health.clock_start(clock_start)
     }
@@ -58,8 +60,8 @@ impl StopRule {
         Delivery { clock_start: self.clock_start(delivery.clock_start), ..*delivery }.stop_at(&self.policy)
     }
 
-    /// What the stop date of a delivery counts from, now that its turn has come. `None`: it is past its stop date, and
-    /// ends unsent. `may_end_by_time`: whether the clock is trusted; asked only where it matters.
+    /// The start of the delivery's clock, now that the scheduler selected it. `None`: it is past its stop date
+    /// and ends unsent. `may_end_by_time`: whether the clock is trusted, called only when needed.
     pub fn clock_start_when_selected(
         &self,
         wait: &PendingAttempt,
@@ -70,13 +72,13 @@ impl StopRule {
         (!is_over).then(|| self.clock_start(wait.delivery.clock_start))
     }
 
-    /// What is due up to this moment, and was not tried since, is owed an attempt.
+    /// Deliveries due up to this moment, and not attempted since, are owed an attempt.
     pub fn release_owed_until(&self) -> Option<Timestamp> {
         self.health.released_at.filter(|_| self.health.released_by_person)
     }
 
-    /// Whether a delivery that cannot go out before `until` ends instead. While the endpoint holds what waits, its
-    /// stop date rests. What a person has released or replayed gets one attempt however late.
+    /// Whether a delivery that cannot go out before `until` ends instead. While the endpoint holds deliveries,
+    /// stop dates are suspended. A manual release or a replay owes one attempt however late.
     pub fn ends(&self, wait: &PendingAttempt, until: Timestamp) -> bool {
         let PendingAttempt { delivery: Delivery { attempts, clock_start }, due_at, replayed } = *wait;
         let owed = self.health.owes_attempt(due_at) || replayed && attempts == 0;
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_date_rests_while_the_endpoint_holds_what_waits() {
+    fn stop_dates_are_suspended_while_the_endpoint_holds_deliveries() {
         let failed = Health { status: HealthStatus::Failed, ..Health::default() };
         for rule in
             [rule("persistent", failed), StopRule { off: true, ..rule("persistent", Health::default()) }]
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_has_released_gets_one_attempt_however_late_and_then_a_stop_date_of_its_own() {
+    fn a_manually_released_delivery_gets_one_attempt_however_late_and_a_new_stop_date() {
         let resumed = Health { status: HealthStatus::Failed, ..Health::default() }.resumed(START + DAY * 10);
         let rule = rule("persistent", resumed);
         assert_eq!(rule.started_before(START + DAY * 17), None, "it counts from the release");
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_probe_has_released_counts_from_then_and_is_owed_nothing() {
+    fn a_delivery_released_by_a_probe_counts_from_then_and_is_owed_nothing() {
         let recovered = Health { released_at: Some(START + DAY * 10), ..Health::default() };
         let rule = rule("persistent", recovered);
         assert!(!rule.ends(&wait(0), START + DAY * 17));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_replayed_gets_one_attempt_however_late() {
+    fn a_replayed_delivery_gets_one_attempt_however_late() {
         let rule = rule("persistent", Health::default());
         let replayed = |attempts| PendingAttempt { replayed: true, ..wait(attempts) };
         assert!(!rule.ends(&replayed(0), START + DAY * 100));

@@ -19,12 +19,12 @@ impl Timestamp {
         self.0
     }
 
-    /// How long from `earlier` to `self`; zero when `earlier` is the later one.
+    /// The time from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
 
-    /// The moment so long ago.
+    /// The moment `span` earlier.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
@@ -39,14 +39,14 @@ impl Add<Duration> for Timestamp {
     }
 }
 
-/// What lies before the epoch counts as the epoch.
+/// Moments before the epoch become the epoch.
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         Self(0) + time.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 
-/// The same, for what no clock of the system can show.
+/// A moment that the system clock cannot represent becomes the epoch.
 impl From<Timestamp> for SystemTime {
     fn from(moment: Timestamp) -> Self {
         UNIX_EPOCH.checked_add(moment.since(Timestamp(0))).unwrap_or(UNIX_EPOCH)
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_the_same_one_as_a_time_of_the_system_and_extremes_do_not_panic() {
+    fn timestamps_convert_to_system_time_and_back_without_panics() {
         let moment = Timestamp::from_millis(1_780_000_000_123);
         assert_eq!(Timestamp::from(SystemTime::from(moment)), moment);
         assert_eq!(SystemTime::from(Timestamp::MIN), UNIX_EPOCH);

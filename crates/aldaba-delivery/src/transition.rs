@@ -2,24 +2,24 @@ use crate::policy::{MAX_ATTEMPTS, Policy, RetryAfterUse};
 use crate::{Chance, Class, Fault, Timestamp, Verdict, WhenDisabled};
 use std::time::Duration;
 
-/// The part of a delivery that decides what may still happen to it.
+/// The part of a delivery that decides what happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Attempts made in this round.
     pub attempts: u32,
-    /// What the stop date counts from: the latest of creation, `deliverAt`, release and replay.
+    /// The start of the stop date: the latest of creation, `deliverAt`, release and replay.
     pub clock_start: Timestamp,
 }
 
-/// What becomes of a delivery.
+/// The next state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
     Retry {
         due_at: Timestamp,
     },
     Settle(Ending),
-    /// Into the dead letter: the next attempt would have come after `delay`, past the stop date. The host is
-    /// no healthier for that, so its gate counts with the delay.
+    /// Into the dead letter: the next attempt would come after `delay`, past the stop date. The host is no
+    /// healthier for that, so its gate counts with the delay.
     Stop {
         reason: Reason,
         delay: Duration,
@@ -43,7 +43,7 @@ pub enum Reason {
     TargetForbidden,
     Cancelled,
     Expired,
-    /// There was nothing left to send.
+    /// Its payload was deleted.
     PayloadDeleted,
 }
 
@@ -59,7 +59,7 @@ impl Reason {
         Self::PayloadDeleted,
     ];
 
-    /// How a delivery ends whose endpoint or application was deleted.
+    /// The reason for deliveries of a deleted endpoint or application.
     pub const OF_DELETION: Self = Self::Cancelled;
 
     pub const fn name(self) -> &'static str {
@@ -75,7 +75,7 @@ impl Reason {
         }
     }
 
-    /// The same for people.
+    /// The reason as text.
     pub fn text(self) -> &'static str {
         match self {
             Self::Exhausted => "Max retries exhausted",
@@ -89,26 +89,26 @@ impl Reason {
         }
     }
 
-    /// Somebody has ended it, and need not look after it.
+    /// Whether an operator ended it on purpose, so that it needs no attention.
     pub fn is_manual(self) -> bool {
         matches!(self, Self::Cancelled | Self::PayloadDeleted)
     }
 
-    /// The reason of that name.
+    /// The reason with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 }
 
-/// Why a message that an endpoint subscribes to was never to be sent there.
+/// Why a message is not sent to an endpoint that subscribes to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SkipReason {
-    /// Its operator had turned the endpoint off.
+    /// The endpoint was turned off.
     EndpointDisabled,
 }
 
 impl SkipReason {
-    /// Why a message that an endpoint subscribes to is not to be sent there. `None`: it is, or it waits.
+    /// Decides at acceptance whether a message is skipped. `None`: it is sent, or it waits.
     pub fn at_acceptance(disabled: bool, then: WhenDisabled) -> Option<Self> {
         (disabled && then == WhenDisabled::Skip).then_some(Self::EndpointDisabled)
     }
@@ -125,15 +125,14 @@ impl Delivery {
         policy.limit.stop_after.map(|after| self.clock_start + after)
     }
 
-    /// Whether a delivery that could go out at `turn` must end instead: now, or where a hold would
-    /// move it to. A hold, a rate, an ordered head or a time without a running server can carry it past
-    /// its stop date, tried before or not. Who was released by a person is asked before.
-    pub fn overdue(&self, policy: &Policy, turn: Timestamp) -> bool {
-        self.stop_at(policy).is_some_and(|stop| turn > stop)
+    /// Whether a delivery that can go out at `at` must end instead: now, or when a hold ends. A hold, a rate
+    /// limit, an ordered head or downtime can carry it past its stop date. Manual releases are checked before.
+    pub fn overdue(&self, policy: &Policy, at: Timestamp) -> bool {
+        self.stop_at(policy).is_some_and(|stop| at > stop)
     }
 
-    /// When it is due and what its stop date counts from, where a clock that was ahead may have stored later moments.
-    /// `None`: as stored. `trusted`: whether the clock may say when something began.
+    /// The corrected due time and clock start of a delivery, if a clock that was ahead may have stored later
+    /// moments. `None`: unchanged. `trusted`: whether the clock may say when something began.
     pub fn corrected(
         &self,
         policy: &Policy,
@@ -143,15 +142,15 @@ impl Delivery {
         chance: Chance,
     ) -> Option<(Timestamp, Timestamp)> {
         let due_at = self.corrected_due(policy, stored, now, chance).unwrap_or(stored.due_at);
-        // What was tried has begun.
+        // An attempted delivery has begun.
         let begun = if self.attempts == 0 { due_at.max(now) } else { now };
         let clock_start = if trusted { self.clock_start.min(begun) } else { self.clock_start };
         ((due_at, clock_start) != (stored.due_at, self.clock_start)).then_some((due_at, clock_start))
     }
 
-    /// When it is due, where a clock that was ahead may have stored a later moment than the delivery was to wait for. `None`:
-    /// as stored. What was never tried is due at once, or when its sender asked for it. A retry keeps its delay, up to the
-    /// longest one of the policy: what was asked for with `Retry-After` is kept by the endpoint's health.
+    /// The corrected due time, if a clock that was ahead stored a later one. `None`: unchanged. A delivery
+    /// without attempts is due at once or at its `deliverAt`. A retry keeps its delay, up to the policy's
+    /// longest; `Retry-After` is kept by the endpoint's health.
     pub fn corrected_due(
         &self,
         policy: &Policy,
@@ -163,9 +162,9 @@ impl Delivery {
         let longest = policy.longest_delay();
         let corrected = match tried_at {
             _ if self.attempts == 0 => deliver_at.map_or(now, |at| at.max(now)),
-            // By this clock the attempt is still to come: another one has planned what follows it.
+            // By this clock the attempt is in the future: another clock planned its retry.
             Some(tried_at) if tried_at > now + CLOCK_TOLERANCE => now + due_at.since(tried_at).min(longest),
-            // The clock may have leapt while the attempt was made.
+            // The clock may have jumped during the attempt.
             _ if clock_was_ahead && due_at > now + longest => {
                 now + policy.jitter.apply(policy.schedule.delay(self.attempts), chance)
             }
@@ -175,7 +174,7 @@ impl Delivery {
     }
 }
 
-/// What is stored of the time that a delivery waits for.
+/// The stored times of a pending delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredDue {
     pub due_at: Timestamp,
@@ -183,15 +182,15 @@ pub struct StoredDue {
     pub deliver_at: Option<Timestamp>,
     /// When its last scheduled attempt began, by the clock of that time.
     pub tried_at: Option<Timestamp>,
-    /// The clock is known to have gone back since some of what is stored.
+    /// The clock has gone back since some of these times were stored.
     pub clock_was_ahead: bool,
 }
 
-/// Steps of the clock that are not worth a correction of due times.
+/// Clock steps too small to correct due times.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 impl Transition {
-    /// What follows an attempt. `delivery.attempts` counts it already.
+    /// The transition after an attempt. `delivery.attempts` already counts it.
     pub fn after_attempt(
         policy: &Policy,
         delivery: &Delivery,
@@ -220,7 +219,7 @@ impl Transition {
         }
     }
 
-    /// How the delivery ends; `None`: it waits for another attempt.
+    /// The ending of the delivery; `None`: it waits for another attempt.
     pub fn ending(&self) -> Option<Ending> {
         match *self {
             Self::Retry { .. } => None,
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_date_counts_from_no_later_than_when_the_delivery_began() {
+    fn a_stop_date_counts_at_the_latest_from_the_start_of_the_delivery() {
         let due_at = NOW + Duration::from_secs(1);
         assert_eq!(corrected(0, NOW + DAY, true), Some((due_at, due_at)), "it begins when it is due");
         assert_eq!(corrected(1, NOW + DAY, true), Some((due_at, NOW)), "what was tried has begun");
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_endpoint_skips_messages_or_has_them_wait() {
+    fn a_disabled_endpoint_skips_or_holds_messages() {
         let skipped = Some(SkipReason::EndpointDisabled);
         assert_eq!(SkipReason::at_acceptance(true, WhenDisabled::Skip), skipped);
         assert_eq!(SkipReason::at_acceptance(true, WhenDisabled::Hold), None);

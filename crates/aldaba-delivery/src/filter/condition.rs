@@ -1,19 +1,19 @@
-//! One condition: what is looked at, and what is wanted of it.
+//! Conditions: which values are compared, and how.
 
-use super::value::{Scalar, Value};
+use super::value::{PayloadValue, Scalar};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::slice;
 
 #[derive(Clone, Debug)]
-pub(super) enum Condition {
-    Of(Source, Wanted),
-    /// The number of the condition among those about the payload.
+pub(super) enum FilterCondition {
+    Of(ConditionSource, Requirement),
+    /// The number of the condition among those on the payload.
     Payload(u16),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ConditionSource {
     EventType,
     Channel,
     Tag,
@@ -21,22 +21,22 @@ pub(super) enum Source {
     Header(Box<str>),
 }
 
-/// What is wanted of the values that a source has for a message.
+/// What a condition requires of the values of its source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Wanted {
-    /// That there is none.
+pub(super) enum Requirement {
+    /// There is no value.
     None,
-    /// That one of them is so in every respect.
+    /// One value satisfies all operators.
     One(Box<[Operator]>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operator {
-    /// Any value will do.
+    /// Any value matches.
     Exists,
     Eq(Scalar),
     Ne(Scalar),
-    /// A number or a text.
+    /// Compares with a number or a text.
     Gt(Scalar),
     Gte(Scalar),
     Lt(Scalar),
@@ -48,8 +48,8 @@ pub(super) enum Operator {
     Contains(Scalar),
 }
 
-impl Wanted {
-    /// Whether all is as wanted, where one of the values decides or none does.
+impl Requirement {
+    /// Whether the requirement is met, given whether one value decided it.
     pub(super) fn is_met(&self, hit: bool) -> bool {
         match self {
             Self::None => !hit,
@@ -57,9 +57,9 @@ impl Wanted {
         }
     }
 
-    /// Whether a value decides: it is as wanted, or it is there where none should be. `contains` says whether
-    /// the value contains what is asked for, where that is known already.
-    pub(super) fn is_hit(&self, value: &Value<'_>, contains: Option<bool>) -> bool {
+    /// Whether a value decides the condition: it satisfies all operators, or it exists where none should.
+    /// `contains`: the result of `contains`, if known already.
+    pub(super) fn is_hit(&self, value: &PayloadValue<'_>, contains: Option<bool>) -> bool {
         self.operators().all(|operator| match (operator, contains) {
             (Operator::Contains(_), Some(contains)) => contains,
             _ => operator.holds(value),
@@ -73,16 +73,16 @@ impl Wanted {
         }
     }
 
-    /// What a value must contain. A condition has each operator once.
-    pub(super) fn part(&self) -> Option<&Scalar> {
+    /// The operand of `contains`. A condition has each operator at most once.
+    pub(super) fn substring(&self) -> Option<&Scalar> {
         self.operators().find_map(|operator| match operator {
-            Operator::Contains(part) => Some(part),
+            Operator::Contains(substring) => Some(substring),
             _ => None,
         })
     }
 
-    /// Looks that it takes to judge one value.
-    pub(super) fn looks(&self) -> u64 {
+    /// The cost of judging one value.
+    pub(super) fn cost(&self) -> u64 {
         let of_one = |operator: &Operator| match operator {
             Operator::Exists | Operator::StartsWith(_) | Operator::EndsWith(_) => 1,
             Operator::Eq(scalar)
@@ -91,21 +91,21 @@ impl Wanted {
             | Operator::Gte(scalar)
             | Operator::Lt(scalar)
             | Operator::Lte(scalar)
-            | Operator::Contains(scalar) => scalar.looks(),
-            Operator::In(scalars) | Operator::NotIn(scalars) => scalars.iter().map(Scalar::looks).sum(),
+            | Operator::Contains(scalar) => scalar.cost(),
+            Operator::In(scalars) | Operator::NotIn(scalars) => scalars.iter().map(Scalar::cost).sum(),
         };
         self.operators().map(of_one).sum::<u64>().max(1)
     }
 
     pub(super) fn is_hit_by(&self, text: &str) -> bool {
-        self.is_hit(&Value::Text(Cow::Borrowed(text.as_bytes())), None)
+        self.is_hit(&PayloadValue::Text(Cow::Borrowed(text.as_bytes())), None)
     }
 }
 
 impl Operator {
-    pub(super) fn holds(&self, value: &Value<'_>) -> bool {
-        let text = |check: fn(&[u8], &[u8]) -> bool, part: &str| match value {
-            Value::Text(text) => check(text, part.as_bytes()),
+    pub(super) fn holds(&self, value: &PayloadValue<'_>) -> bool {
+        let text = |check: fn(&[u8], &[u8]) -> bool, substring: &str| match value {
+            PayloadValue::Text(text) => check(text, substring.as_bytes()),
             _ => false,
         };
         match self {

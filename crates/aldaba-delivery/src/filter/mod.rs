@@ -1,30 +1,30 @@
-//! Filters: which messages an endpoint wants, by what is in them.
+//! Filters: select the messages that an endpoint wants by their content.
 //!
-//! A filter is a small JSON object. It is read and checked once, when it is given; after that, judging a
-//! message neither fails nor allocates much, and reads the payload once for all filters of an application.
-//! `docs/filters.md` says what every operator means.
+//! A filter is a small JSON object. It is parsed and checked once; after that, matching a message cannot fail,
+//! allocates little, and reads the payload once for all filters of an application. `docs/filters.md` describes
+//! every operator.
 
 mod condition;
+mod explanation;
+mod filter_set;
+mod match_cost;
 mod number;
-mod parts;
+mod parse;
 mod path;
-mod read;
-mod sift;
-mod spots;
+mod path_tree;
+mod substrings;
 mod value;
-mod why;
-mod work;
 
+pub use explanation::{Explanation, UnmetCondition};
+pub use filter_set::{FilterRun, FilterSet};
+pub use match_cost::{CombinedMatchCost, MatchCost};
 pub use path::Path;
-pub use sift::{FilterRun, FilterSet};
-pub use why::{Explanation, UnmetCondition};
-pub use work::{CombinedMatchCost, MatchCost};
 
-use condition::{Condition, Source, Wanted};
+use condition::{ConditionSource, FilterCondition, Requirement};
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest filter, as bytes of JSON without spaces.
+/// The longest filter, in bytes of JSON without whitespace.
 pub const MAX_FILTER_BYTES: usize = 16 * 1024;
 /// How deep `all`, `any` and `not` may be nested in each other.
 pub const MAX_FILTER_DEPTH: usize = 8;
@@ -36,27 +36,27 @@ pub const MAX_LIST_ITEMS: usize = 100;
 pub const MAX_PATH_BYTES: usize = 512;
 /// The most steps of a path.
 pub const MAX_PATH_STEPS: usize = 16;
-/// The longest text that something is compared with, in bytes.
+/// The longest text in a comparison, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1024;
-/// The longest number that something is compared with, in characters.
+/// The longest number in a comparison, in characters.
 pub const MAX_NUMBER_CHARS: usize = 64;
 /// The largest exponent of such a number.
 pub const MAX_EXPONENT: i64 = 9_999;
 /// The longest name of a header, in bytes.
 pub const MAX_HEADER_NAME_BYTES: usize = 256;
-/// How many values one path is looked at for in one message: the first so many that `[*]` leads to.
+/// The most values of one path in one message: the first ones that `[*]` yields.
 pub const MAX_VALUES_PER_PATH: u32 = 1000;
-/// Looks that the filters of an application may take at one message of [`DEFAULT_MAX_PAYLOAD_BYTES`], by [`MatchCost`]. One takes some ten
-/// nanoseconds, so that the worst of filters take a tenth of a second.
+/// The highest match cost of an application's filters for a message of [`DEFAULT_MAX_PAYLOAD_BYTES`]. One unit
+/// takes some ten nanoseconds, so that the worst filters take a tenth of a second.
 pub const MAX_MATCH_COST: u64 = 10_000_000;
-/// The same for the filter of one endpoint.
+/// The highest match cost of one endpoint's filter.
 pub const MAX_MATCH_COST_PER_FILTER: u64 = MAX_MATCH_COST / 4;
-/// Bytes of the largest payload, unless an operator allows more.
+/// The largest payload in bytes, unless an operator allows more.
 pub const DEFAULT_MAX_PAYLOAD_BYTES: usize = 1 << 20;
-/// How many problems of a filter are named at once.
+/// The most errors reported at once.
 const MAX_REPORTED_ERRORS: usize = 20;
 
-/// What filters look at.
+/// The parts of a message that filters read.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterInput<'a> {
     pub event_type: &'a str,
@@ -64,71 +64,71 @@ pub struct FilterInput<'a> {
     pub tags: &'a [String],
     /// Names in lower case.
     pub headers: &'a [(String, String)],
-    /// JSON. In one that is not, there is nothing at any path.
+    /// JSON. In an invalid payload no path has a value.
     pub payload: &'a [u8],
 }
 
 /// A filter that has been checked.
 #[derive(Clone)]
 pub struct Filter {
-    /// As it was given, without spaces.
+    /// The filter as given, without whitespace.
     text: Box<str>,
-    root: Node,
-    /// Its conditions about the payload, by their number.
-    payload: Box<[About]>,
-    /// What its other conditions take.
+    root: FilterNode,
+    /// Its conditions on the payload, by number.
+    payload: Box<[PayloadCondition]>,
+    /// The match cost of its other conditions.
     plain: MatchCost,
 }
 
-/// A condition about the payload.
+/// A condition on the payload.
 #[derive(Clone, Debug)]
-struct About {
+struct PayloadCondition {
     path: Path,
-    wanted: Wanted,
-    /// By which it is found among others.
+    requirement: Requirement,
+    /// A hash that identifies the condition.
     key: u64,
 }
 
-/// Something that is wrong with a filter.
+/// An error in a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", location.join("."))]
 pub struct FilterError {
-    /// Names of fields, and `[n]` for the items of lists. Empty: the filter itself.
+    /// Names of fields, and `[n]` for list items. Empty: the filter itself.
     pub location: Vec<String>,
     pub why: String,
 }
 
 #[derive(Clone, Debug)]
-enum Node {
-    All(Box<[Node]>),
-    Any(Box<[Node]>),
-    Not(Box<Node>),
-    One(Condition),
+enum FilterNode {
+    All(Box<[FilterNode]>),
+    Any(Box<[FilterNode]>),
+    Not(Box<FilterNode>),
+    One(FilterCondition),
 }
 
 impl Filter {
-    /// Reads a filter. All that is wrong is named at once, up to a limit.
+    /// Parses a filter. All errors are reported at once, up to a limit.
     pub fn parse(text: &str) -> Result<Self, Vec<FilterError>> {
-        read::filter(text)
+        parse::filter(text)
     }
 
-    /// JSON, as it was given, without spaces.
+    /// The JSON as given, without whitespace.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a condition about the payload holds, where one of the values there decides it or none does.
+    /// Whether a condition on the payload holds, given whether a value decided it.
     fn is_met(&self, condition: usize, hit: bool) -> bool {
-        self.payload.get(condition).is_some_and(|about| about.wanted.is_met(hit))
+        self.payload.get(condition).is_some_and(|about| about.requirement.is_met(hit))
     }
 
-    /// Whether a message is wanted. Who asks about many messages, or has many filters, asks [`FilterSet`].
-    pub fn holds(&self, facts: &FilterInput<'_>) -> bool {
-        FilterSet::of_one(Arc::new(self.clone())).run(*facts).passes(0)
+    /// Whether a message matches. For many messages or many filters use [`FilterSet`].
+    pub fn holds(&self, input: &FilterInput<'_>) -> bool {
+        FilterSet::of_one(Arc::new(self.clone())).run(*input).passes(0)
     }
 }
 
-/// Two filters are the same if they say the same in the same words.
+/// Two filters are equal if they have the same text.
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -149,29 +149,31 @@ impl fmt::Display for Filter {
     }
 }
 
-impl Node {
-    /// `met` says of a condition about the payload whether it holds.
-    fn holds(&self, facts: &FilterInput<'_>, met: &impl Fn(usize) -> bool) -> bool {
+impl FilterNode {
+    /// `met` says whether a condition on the payload holds.
+    fn holds(&self, input: &FilterInput<'_>, met: &impl Fn(usize) -> bool) -> bool {
         match self {
-            Self::All(nodes) => nodes.iter().all(|node| node.holds(facts, met)),
-            Self::Any(nodes) => nodes.iter().any(|node| node.holds(facts, met)),
-            Self::Not(node) => !node.holds(facts, met),
-            Self::One(Condition::Payload(number)) => met(usize::from(*number)),
-            Self::One(Condition::Of(source, wanted)) => wanted.is_met(source.has_one(facts, wanted)),
+            Self::All(nodes) => nodes.iter().all(|node| node.holds(input, met)),
+            Self::Any(nodes) => nodes.iter().any(|node| node.holds(input, met)),
+            Self::Not(node) => !node.holds(input, met),
+            Self::One(FilterCondition::Payload(number)) => met(usize::from(*number)),
+            Self::One(FilterCondition::Of(source, requirement)) => {
+                requirement.is_met(source.has_one(input, requirement))
+            }
         }
     }
 }
 
-impl Source {
-    /// Whether one of the values that a message has here decides.
-    fn has_one(&self, facts: &FilterInput<'_>, wanted: &Wanted) -> bool {
+impl ConditionSource {
+    /// Whether one of the message's values decides the condition.
+    fn has_one(&self, input: &FilterInput<'_>, requirement: &Requirement) -> bool {
         match self {
-            Self::EventType => wanted.is_hit_by(facts.event_type),
-            Self::Channel => facts.channels.iter().any(|channel| wanted.is_hit_by(channel)),
-            Self::Tag => facts.tags.iter().any(|tag| wanted.is_hit_by(tag)),
+            Self::EventType => requirement.is_hit_by(input.event_type),
+            Self::Channel => input.channels.iter().any(|channel| requirement.is_hit_by(channel)),
+            Self::Tag => input.tags.iter().any(|tag| requirement.is_hit_by(tag)),
             Self::Header(name) => {
-                let mut values = facts.headers.iter().filter(|(header, _)| **header == **name);
-                values.any(|(_, value)| wanted.is_hit_by(value))
+                let mut values = input.headers.iter().filter(|(header, _)| **header == **name);
+                values.any(|(_, value)| requirement.is_hit_by(value))
             }
         }
     }

@@ -1,40 +1,40 @@
-//! Numbers of JSON, compared as what they say, however long they are: nothing is rounded.
+//! JSON numbers, compared exactly at any length, without rounding.
 
 use std::cmp::Ordering;
 
-/// A number as JSON writes it.
+/// A JSON number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Number<'a> {
+pub(super) struct JsonNumber<'a> {
     text: &'a str,
-    read: Read<'a>,
+    read: ParsedNumber<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Read<'a> {
+enum ParsedNumber<'a> {
     Whole(i64),
-    /// One that is written in another way, or longer.
+    /// Another notation, or a longer number.
     Digits(Digits<'a>),
 }
 
-/// The digits of a number that count, and how much the first of them is worth.
+/// The significant digits of a number, and the exponent of the first.
 #[derive(Clone, Copy, Debug)]
 struct Digits<'a> {
     /// -1, 0 or 1.
     sign: i8,
-    /// From the first that is not zero to the last that is not, with the point in between.
+    /// From the first to the last digit that is not zero, with the point in between.
     digits: &'a [u8],
-    /// The first digit stands for so many times ten to this power.
+    /// The power of ten of the first digit.
     power: i64,
 }
 
-/// A number that others are compared with, read as far as it can be kept so.
+/// A number of a filter, parsed as far as possible.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Written {
+pub(super) struct NumberLiteral {
     text: Box<str>,
     whole: Option<i64>,
 }
 
-impl Written {
+impl NumberLiteral {
     pub(super) fn new(text: &str) -> Self {
         Self { text: text.into(), whole: text.parse().ok() }
     }
@@ -43,30 +43,31 @@ impl Written {
         &self.text
     }
 
-    pub(super) fn number(&self) -> Number<'_> {
-        let read = self.whole.map_or_else(|| Read::Digits(Digits::of(&self.text)), Read::Whole);
-        Number { text: &self.text, read }
+    pub(super) fn number(&self) -> JsonNumber<'_> {
+        let read =
+            self.whole.map_or_else(|| ParsedNumber::Digits(Digits::of(&self.text)), ParsedNumber::Whole);
+        JsonNumber { text: &self.text, read }
     }
 }
 
-impl<'a> Number<'a> {
+impl<'a> JsonNumber<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        let read = text.parse().map_or_else(|_| Read::Digits(Digits::of(text)), Read::Whole);
+        let read = text.parse().map_or_else(|_| ParsedNumber::Digits(Digits::of(text)), ParsedNumber::Whole);
         Self { text, read }
     }
 
-    /// The exponents of the two must not both be beyond what an `i64` holds.
-    pub(super) fn compare(&self, other: &Number<'_>) -> Ordering {
+    /// The exponents must not both exceed an `i64`.
+    pub(super) fn compare(&self, other: &JsonNumber<'_>) -> Ordering {
         match (&self.read, &other.read) {
-            (Read::Whole(one), Read::Whole(two)) => one.cmp(two),
+            (ParsedNumber::Whole(one), ParsedNumber::Whole(two)) => one.cmp(two),
             _ => self.digits().compare(&other.digits()),
         }
     }
 
     fn digits(&self) -> Digits<'a> {
         match self.read {
-            Read::Whole(_) => Digits::of(self.text),
-            Read::Digits(digits) => digits,
+            ParsedNumber::Whole(_) => Digits::of(self.text),
+            ParsedNumber::Digits(digits) => digits,
         }
     }
 }
@@ -87,10 +88,11 @@ impl<'a> Digits<'a> {
             return Self { sign: 0, digits: &[], power: 0 };
         };
         let point = significand.find('.').unwrap_or(significand.len());
-        let place = |distance: usize| i64::try_from(distance).unwrap_or(i64::MAX / 4);
-        let place = if first < point { place(point - first - 1) } else { -place(first - point) };
+        let exponent_of = |distance: usize| i64::try_from(distance).unwrap_or(i64::MAX / 4);
+        let exponent_of =
+            if first < point { exponent_of(point - first - 1) } else { -exponent_of(first - point) };
         let digits = significand.as_bytes().get(first..=last).unwrap_or_default();
-        Self { sign, digits, power: exponent + place }
+        Self { sign, digits, power: exponent + exponent_of }
     }
 
     fn compare(&self, other: &Digits<'_>) -> Ordering {
@@ -101,7 +103,8 @@ impl<'a> Digits<'a> {
         })
     }
 
-    /// Without the sign. Zeros at the end are left out, so of two that begin alike the longer one is larger.
+    /// Compares without the sign. Trailing zeros are left out, so of two with a common prefix the longer is
+    /// larger.
     fn size(&self, other: &Digits<'_>) -> Ordering {
         fn digits(digits: &[u8]) -> impl Iterator<Item = &u8> {
             digits.iter().filter(|byte| byte.is_ascii_digit())
@@ -110,14 +113,14 @@ impl<'a> Digits<'a> {
     }
 }
 
-/// One that no memory holds counts as the largest there is; what it is compared with is far below that.
+/// An exponent beyond any memory becomes the largest; operands of filters are far below it.
 fn exponent(text: &str) -> i64 {
     let largest = i64::MAX / 4;
     let exponent = text.parse().unwrap_or(if text.starts_with('-') { -largest } else { largest });
     exponent.clamp(-largest, largest)
 }
 
-/// The exponent that a number is written with.
+/// The exponent in a number's text.
 pub(super) fn written_exponent(text: &str) -> i64 {
     text.split_once(['e', 'E']).map_or(0, |(_, text)| exponent(text))
 }
@@ -128,11 +131,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn compare(one: &str, two: &str) -> Ordering {
-        Number::of(one).compare(&Number::of(two))
+        JsonNumber::of(one).compare(&JsonNumber::of(two))
     }
 
     #[test]
-    fn numbers_are_what_they_say_however_they_are_written() {
+    fn equal_numbers_compare_equal_in_any_notation() {
         for same in [
             ["1", "1.0"],
             ["1", "1e0"],
@@ -172,8 +175,8 @@ mod tests {
 
     /// A number of at most nine digits after the point, written in one of many ways.
     fn written() -> impl Strategy<Value = (i128, String)> {
-        let parts = (any::<bool>(), 0..100_000_000_000_u128, 0..10_usize, 0..3_usize, -4..5_i32);
-        parts.prop_map(|(negative, digits, decimals, zeros, shift)| {
+        let substrings = (any::<bool>(), 0..100_000_000_000_u128, 0..10_usize, 0..3_usize, -4..5_i32);
+        substrings.prop_map(|(negative, digits, decimals, zeros, shift)| {
             let all = format!("{digits:0>width$}", width = decimals + 1);
             let (whole, fraction) = all.split_at(all.len() - decimals);
             let sign = if negative { "-" } else { "" };
@@ -192,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_is_that_of_whole_numbers_of_the_smallest_unit((one, a) in written(), (two, b) in written()) {
+        fn the_order_is_that_of_scaled_whole_numbers((one, a) in written(), (two, b) in written()) {
             prop_assert_eq!(compare(&a, &b), one.cmp(&two), "{} {}", a, b);
         }
     }

@@ -1,13 +1,13 @@
-//! Where in a payload something stands: `$.order.lines[*].sku`, `$["a key.with dots"][0]`.
+//! Paths into a payload: `$.order.lines[*].sku`, `$["a key.with dots"][0]`.
 
 use super::{MAX_PATH_BYTES, MAX_PATH_STEPS};
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Path(Box<[Step]>);
+pub struct Path(Box<[PathStep]>);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// The member of an object.
     Key(Box<str>),
     /// The item of a list, from 0.
@@ -24,72 +24,72 @@ impl Path {
             return Err(format!("may be {MAX_PATH_BYTES} bytes long at most; it is {}", text.len()));
         }
         let Some(mut rest) = text.strip_prefix('$') else {
-            return Err(format!("`{text}` is no path: {FORM}"));
+            return Err(format!("`{text}` is not a path: {FORM}"));
         };
         let mut steps = Vec::new();
         while !rest.is_empty() {
-            let (step, after) = step(rest).ok_or_else(|| format!("`{rest}` is no step: {FORM}"))?;
+            let (step, after) = step(rest).ok_or_else(|| format!("`{rest}` is not a step: {FORM}"))?;
             steps.push(step);
             rest = after;
         }
         match steps.len() {
-            0 => Err("is the whole payload; say what in it, such as `$.amount`".to_owned()),
+            0 => Err("is the whole payload; name a field, such as `$.amount`".to_owned()),
             1..=MAX_PATH_STEPS => Ok(Self(steps.into())),
             many => Err(format!("may have {MAX_PATH_STEPS} steps at most; it has {many}")),
         }
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(super) fn steps(&self) -> &[PathStep] {
         &self.0
     }
 
-    /// Whether it may lead to more than one value.
+    /// Whether it may yield more than one value.
     pub(super) fn leads_to_many(&self) -> bool {
-        self.0.contains(&Step::Every)
+        self.0.contains(&PathStep::Every)
     }
 
-    /// How many of its steps lead from a place that other paths may lead to as well: one that has `[0]` and `[*]`
-    /// on the way to it shares its values with those that have them the other way round, and all are read.
+    /// The number of steps from values that other paths may share. A path with both `[0]` and `[*]` shares
+    /// values with paths that have them in another order, and each reads them again.
     pub(super) fn shared_steps(&self) -> usize {
         let (mut indexed, mut every) = (false, false);
         let from_shared = self.0.iter().filter(|step| {
             let shared = indexed && every;
-            indexed |= matches!(step, Step::Index(_));
-            every |= matches!(step, Step::Every);
+            indexed |= matches!(step, PathStep::Index(_));
+            every |= matches!(step, PathStep::Every);
             shared
         });
         from_shared.count()
     }
 
     pub(super) fn leads_to_shared(&self) -> bool {
-        self.leads_to_many() && self.0.iter().any(|step| matches!(step, Step::Index(_)))
+        self.leads_to_many() && self.0.iter().any(|step| matches!(step, PathStep::Index(_)))
     }
 }
 
-fn step(text: &str) -> Option<(Step, &str)> {
+fn step(text: &str) -> Option<(PathStep, &str)> {
     if let Some(rest) = text.strip_prefix('.') {
         let end = rest.find(|c| !in_plain_name(c)).unwrap_or(rest.len());
         let (name, rest) = rest.split_at(end);
-        return (!name.is_empty()).then(|| (Step::Key(name.into()), rest));
+        return (!name.is_empty()).then(|| (PathStep::Key(name.into()), rest));
     }
     let inside = text.strip_prefix('[')?;
     if let Some(rest) = inside.strip_prefix("*]") {
-        return Some((Step::Every, rest));
+        return Some((PathStep::Every, rest));
     }
     if inside.starts_with('"') {
         let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
         let name = strings.next()?.ok()?;
         let rest = inside.get(strings.byte_offset()..)?.strip_prefix(']')?;
-        return Some((Step::Key(name.into()), rest));
+        return Some((PathStep::Key(name.into()), rest));
     }
     let (number, rest) = inside.split_once(']')?;
     let plain =
         number.bytes().all(|byte| byte.is_ascii_digit()) && (number == "0" || !number.starts_with('0'));
     let index = number.parse().ok().filter(|_| plain)?;
-    Some((Step::Index(index), rest))
+    Some((PathStep::Index(index), rest))
 }
 
-/// What a name after a dot is made of; all others go in brackets.
+/// The characters of a name after a dot; other names need brackets.
 fn in_plain_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@')
 }
@@ -99,12 +99,12 @@ impl fmt::Display for Path {
         f.write_str("$")?;
         for step in &self.0 {
             match step {
-                Step::Key(name) if !name.is_empty() && name.chars().all(in_plain_name) => {
+                PathStep::Key(name) if !name.is_empty() && name.chars().all(in_plain_name) => {
                     write!(f, ".{name}")?;
                 }
-                Step::Key(name) => write!(f, "[{}]", serde_json::Value::from(&**name))?,
-                Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Every => f.write_str("[*]")?,
+                PathStep::Key(name) => write!(f, "[{}]", serde_json::Value::from(&**name))?,
+                PathStep::Index(index) => write!(f, "[{index}]")?,
+                PathStep::Every => f.write_str("[*]")?,
             }
         }
         Ok(())
@@ -115,28 +115,28 @@ impl fmt::Display for Path {
 mod tests {
     use super::*;
 
-    fn key(name: &str) -> Step {
-        Step::Key(name.into())
+    fn key(name: &str) -> PathStep {
+        PathStep::Key(name.into())
     }
 
     #[test]
     fn a_path_is_a_dollar_and_steps() {
         for (text, steps) in [
             ("$.amount", vec![key("amount")]),
-            ("$.a.b[0].c", vec![key("a"), key("b"), Step::Index(0), key("c")]),
+            ("$.a.b[0].c", vec![key("a"), key("b"), PathStep::Index(0), key("c")]),
             ("$[\"key with.dot\"]", vec![key("key with.dot")]),
             ("$[\"a\\\"]\\u00f1\"].b", vec![key("a\"]ñ"), key("b")]),
             ("$[\"\"]", vec![key("")]),
-            ("$.lines[*].sku", vec![key("lines"), Step::Every, key("sku")]),
+            ("$.lines[*].sku", vec![key("lines"), PathStep::Every, key("sku")]),
             ("$.año.$ref.@id.a-b_c", vec![key("año"), key("$ref"), key("@id"), key("a-b_c")]),
-            ("$[4294967295]", vec![Step::Index(u32::MAX)]),
+            ("$[4294967295]", vec![PathStep::Index(u32::MAX)]),
         ] {
             assert_eq!(Path::parse(text).map(|path| path.0.into_vec()), Ok(steps), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_rejected() {
         let deep = format!("${}", ".a".repeat(MAX_PATH_STEPS + 1));
         let long = format!("$.{}", "a".repeat(MAX_PATH_BYTES));
         for text in [
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_written_as_it_can_be_read() {
+    fn a_formatted_path_parses_back() {
         for text in ["$.a.b[0].c", "$[\"key with.dot\"][*]", "$[\"\"].ñ", "$[\"a\\\"b\\\\\"]"] {
             assert_eq!(Path::parse(text).unwrap().to_string(), text);
         }

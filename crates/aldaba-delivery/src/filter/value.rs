@@ -1,7 +1,7 @@
-//! What stands in a payload, and what it is compared with.
+//! Values of a payload, and the operands they are compared with.
 
 use super::MAX_VALUES_PER_PATH;
-use super::number::{Number, Written};
+use super::number::{JsonNumber, NumberLiteral};
 use serde::Deserializer as _;
 use serde::de::{self, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -9,24 +9,24 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Where one of two numbers is not whole their digits are compared.
-const LOOKS_AT_A_NUMBER: u64 = 3;
+/// Numbers that are not whole are compared by their digits.
+const NUMBER_COMPARISON_COST: u64 = 3;
 
-/// A value of a payload, as far as operators care.
+/// A payload value, as far as operators need it.
 #[derive(Clone, Debug)]
-pub(super) enum Value<'p> {
+pub(super) enum PayloadValue<'p> {
     Null,
     Boolean(bool),
-    Number(Number<'p>),
-    /// UTF-8, except where the payload has half of a surrogate pair: that is allowed in JSON.
+    JsonNumber(JsonNumber<'p>),
+    /// UTF-8, except for half a surrogate pair, which JSON allows.
     Text(Cow<'p, [u8]>),
-    /// As it is written.
+    /// The unparsed JSON.
     List(&'p str),
     Object,
 }
 
-impl<'p> Value<'p> {
-    /// Of valid JSON.
+impl<'p> PayloadValue<'p> {
+    /// Classifies valid JSON.
     pub(super) fn of(text: &'p str) -> Self {
         match text.as_bytes().first() {
             Some(b'n') => Self::Null,
@@ -35,24 +35,24 @@ impl<'p> Value<'p> {
             Some(b'"') => Self::Text(string(text)),
             Some(b'[') => Self::List(text),
             Some(b'{') => Self::Object,
-            _ => Self::Number(Number::of(text)),
+            _ => Self::JsonNumber(JsonNumber::of(text)),
         }
     }
 }
 
-/// The bytes that a string of valid JSON stands for.
+/// The decoded bytes of a valid JSON string.
 fn string(json: &str) -> Cow<'_, [u8]> {
     let inside = json.as_bytes().get(1..json.len().saturating_sub(1)).unwrap_or_default();
     if !inside.contains(&b'\\') {
         return Cow::Borrowed(inside);
     }
-    let bytes = serde_json::Deserializer::from_str(json).deserialize_bytes(Bytes);
+    let bytes = serde_json::Deserializer::from_str(json).deserialize_bytes(BytesVisitor);
     bytes.map(Cow::Owned).unwrap_or_default()
 }
 
-struct Bytes;
+struct BytesVisitor;
 
-impl Visitor<'_> for Bytes {
+impl Visitor<'_> for BytesVisitor {
     type Value = Vec<u8>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,47 +64,47 @@ impl Visitor<'_> for Bytes {
     }
 }
 
-/// What a value is compared with.
+/// The operand of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Scalar {
     Null,
     Boolean(bool),
-    Number(Written),
+    JsonNumber(NumberLiteral),
     Text(Box<str>),
 }
 
 impl Scalar {
-    /// Values of different kinds are never the same: `5` is not `"5"`.
-    pub(super) fn is(&self, value: &Value<'_>) -> bool {
+    /// Whether both are equal. Values of different types never are: `5` is not `"5"`.
+    pub(super) fn is(&self, value: &PayloadValue<'_>) -> bool {
         match (self, value) {
-            (Self::Null, Value::Null) => true,
-            (Self::Boolean(one), Value::Boolean(two)) => one == two,
-            (Self::Number(one), Value::Number(two)) => one.number().compare(two).is_eq(),
-            (Self::Text(one), Value::Text(two)) => one.as_bytes() == &**two,
+            (Self::Null, PayloadValue::Null) => true,
+            (Self::Boolean(one), PayloadValue::Boolean(two)) => one == two,
+            (Self::JsonNumber(one), PayloadValue::JsonNumber(two)) => one.number().compare(two).is_eq(),
+            (Self::Text(one), PayloadValue::Text(two)) => one.as_bytes() == &**two,
             _ => false,
         }
     }
 
-    /// How the value stands to this; `None`: they cannot be put in an order.
-    pub(super) fn order(&self, value: &Value<'_>) -> Option<Ordering> {
+    /// The order of the value relative to this operand; `None`: they have no order.
+    pub(super) fn order(&self, value: &PayloadValue<'_>) -> Option<Ordering> {
         match (self, value) {
-            (Self::Number(this), Value::Number(value)) => Some(value.compare(&this.number())),
-            (Self::Text(this), Value::Text(value)) => Some((**value).cmp(this.as_bytes())),
+            (Self::JsonNumber(this), PayloadValue::JsonNumber(value)) => Some(value.compare(&this.number())),
+            (Self::Text(this), PayloadValue::Text(value)) => Some((**value).cmp(this.as_bytes())),
             _ => None,
         }
     }
 
-    /// The same as a value.
-    pub(super) fn value(&self) -> Value<'_> {
+    /// Converts the operand into a value.
+    pub(super) fn value(&self) -> PayloadValue<'_> {
         match self {
-            Self::Null => Value::Null,
-            Self::Boolean(value) => Value::Boolean(*value),
-            Self::Number(number) => Value::Number(number.number()),
-            Self::Text(text) => Value::Text(Cow::Borrowed(text.as_bytes())),
+            Self::Null => PayloadValue::Null,
+            Self::Boolean(value) => PayloadValue::Boolean(*value),
+            Self::JsonNumber(number) => PayloadValue::JsonNumber(number.number()),
+            Self::Text(text) => PayloadValue::Text(Cow::Borrowed(text.as_bytes())),
         }
     }
 
-    /// How long it is as a text; 0 for all else.
+    /// The length of a text; 0 for other types.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -112,37 +112,36 @@ impl Scalar {
         }
     }
 
-    /// Looks that comparing with it takes.
-    pub(super) fn looks(&self) -> u64 {
+    /// The cost of one comparison.
+    pub(super) fn cost(&self) -> u64 {
         match self {
-            Self::Number(_) => LOOKS_AT_A_NUMBER,
+            Self::JsonNumber(_) => NUMBER_COMPARISON_COST,
             _ => 1,
         }
     }
 
-    /// In an order in which equal ones are beside each other: by kind, then as they are compared. Lists and objects
-    /// come last.
-    pub(super) fn rank(&self, value: &Value<'_>) -> Ordering {
-        let kind = |value: &Value<'_>| match value {
-            Value::Null => 0,
-            Value::Boolean(_) => 1,
-            Value::Number(_) => 2,
-            Value::Text(_) => 3,
-            Value::List(_) | Value::Object => 4,
+    /// A total order in which equal values are adjacent: by type, then by value. Lists and objects come last.
+    pub(super) fn rank(&self, value: &PayloadValue<'_>) -> Ordering {
+        let kind = |value: &PayloadValue<'_>| match value {
+            PayloadValue::Null => 0,
+            PayloadValue::Boolean(_) => 1,
+            PayloadValue::JsonNumber(_) => 2,
+            PayloadValue::Text(_) => 3,
+            PayloadValue::List(_) | PayloadValue::Object => 4,
         };
         match (self, value) {
-            (Self::Boolean(one), Value::Boolean(two)) => one.cmp(two),
-            (Self::Number(one), Value::Number(two)) => one.number().compare(two),
-            (Self::Text(one), Value::Text(two)) => one.as_bytes().cmp(two),
+            (Self::Boolean(one), PayloadValue::Boolean(two)) => one.cmp(two),
+            (Self::JsonNumber(one), PayloadValue::JsonNumber(two)) => one.number().compare(two),
+            (Self::Text(one), PayloadValue::Text(two)) => one.as_bytes().cmp(two),
             _ => kind(&self.value()).cmp(&kind(value)),
         }
     }
 
-    /// A part of a text, or an item of a list.
-    pub(super) fn is_in(&self, value: &Value<'_>) -> bool {
+    /// Whether it is a substring of a text, or an item of a list.
+    pub(super) fn is_in(&self, value: &PayloadValue<'_>) -> bool {
         match (self, value) {
-            (Self::Text(part), Value::Text(text)) => holds_part(text, part),
-            (_, Value::List(list)) => self.is_item_of(list),
+            (Self::Text(substring), PayloadValue::Text(text)) => contains_substring(text, substring),
+            (_, PayloadValue::List(list)) => self.is_item_of(list),
             _ => false,
         }
     }
@@ -157,15 +156,15 @@ impl Scalar {
     }
 }
 
-/// Calls `look` with the first items of a list, up to [`MAX_VALUES_PER_PATH`], until it says that it has seen enough.
-pub(super) fn each_item<'p>(list: &'p str, look: impl FnMut(Value<'p>) -> bool) {
-    // It ends early with an error where the list goes on.
-    let _ = serde_json::Deserializer::from_str(list).deserialize_seq(Items(look));
+/// Calls `visit` with the first items of a list, up to [`MAX_VALUES_PER_PATH`], until it returns `false`.
+pub(super) fn each_item<'p>(list: &'p str, visit: impl FnMut(PayloadValue<'p>) -> bool) {
+    // It stops with an error if the list continues.
+    let _ = serde_json::Deserializer::from_str(list).deserialize_seq(ItemsVisitor(visit));
 }
 
-struct Items<F>(F);
+struct ItemsVisitor<F>(F);
 
-impl<'de, F: FnMut(Value<'de>) -> bool> Visitor<'de> for Items<F> {
+impl<'de, F: FnMut(PayloadValue<'de>) -> bool> Visitor<'de> for ItemsVisitor<F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,7 +174,7 @@ impl<'de, F: FnMut(Value<'de>) -> bool> Visitor<'de> for Items<F> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
         for _ in 0..MAX_VALUES_PER_PATH {
             let Some(item) = items.next_element::<&RawValue>()? else { break };
-            if !(self.0)(Value::of(item.get())) {
+            if !(self.0)(PayloadValue::of(item.get())) {
                 break;
             }
         }
@@ -183,12 +182,12 @@ impl<'de, F: FnMut(Value<'de>) -> bool> Visitor<'de> for Items<F> {
     }
 }
 
-/// In a time that grows with the text alone, whatever the two are.
-pub(super) fn holds_part(text: &[u8], part: &str) -> bool {
+/// Whether a text contains a substring, in linear time.
+pub(super) fn contains_substring(text: &[u8], substring: &str) -> bool {
     match std::str::from_utf8(text) {
-        Ok(text) => text.contains(part),
-        // The part is whole characters, so half a surrogate pair is never in it.
-        Err(_) => part.is_empty() || text.utf8_chunks().any(|chunk| chunk.valid().contains(part)),
+        Ok(text) => text.contains(substring),
+        // The substring is whole characters, so it never contains half a surrogate pair.
+        Err(_) => substring.is_empty() || text.utf8_chunks().any(|chunk| chunk.valid().contains(substring)),
     }
 }
 
@@ -196,43 +195,43 @@ pub(super) fn holds_part(text: &[u8], part: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn value(json: &str) -> Value<'_> {
-        Value::of(json)
+    fn value(json: &str) -> PayloadValue<'_> {
+        PayloadValue::of(json)
     }
 
     #[test]
-    fn a_text_is_what_it_stands_for() {
+    fn strings_are_unescaped() {
         for (json, bytes) in [
             (r#""plain""#, &b"plain"[..]),
             (r#""""#, b""),
             (r#""a\"\\\/\n\u00e9\ud83d\ude00""#, "a\"\\/\né😀".as_bytes()),
             (r#""half \ud83d""#, b"half \xed\xa0\xbd"),
         ] {
-            let Value::Text(text) = value(json) else { panic!("{json} is a text") };
+            let PayloadValue::Text(text) = value(json) else { panic!("{json} is a text") };
             assert_eq!(*text, *bytes, "{json}");
         }
     }
 
     #[test]
-    fn lists_contain_their_items_and_texts_their_parts() {
+    fn lists_contain_their_items_and_texts_their_substrings() {
         let text = |text: &str| Scalar::Text(text.into());
         assert!(text("eu").is_in(&value(r#"["us", "e\u0075"]"#)));
         assert!(!text("eu").is_in(&value(r#"["us", "eur", ["eu"], {"eu": "eu"}]"#)));
-        assert!(Scalar::Number(Written::new("1")).is_in(&value("[0, 1.0]")));
+        assert!(Scalar::JsonNumber(NumberLiteral::new("1")).is_in(&value("[0, 1.0]")));
         assert!(Scalar::Null.is_in(&value("[0, null]")));
         assert!(!Scalar::Null.is_in(&value("[]")));
         assert!(text("ell").is_in(&value(r#""hello""#)));
         assert!(text("").is_in(&value(r#""""#)));
         assert!(!text("hello!").is_in(&value(r#""hello""#)));
-        assert!(!Scalar::Number(Written::new("1")).is_in(&value(r#""1""#)));
+        assert!(!Scalar::JsonNumber(NumberLiteral::new("1")).is_in(&value(r#""1""#)));
         assert!(!text("a").is_in(&value(r#"{"a": "a"}"#)));
-        assert!(text("b").is_in(&value(r#""\ud83da\ud83db""#)), "beside what is no character");
+        assert!(text("b").is_in(&value(r#""\ud83da\ud83db""#)), "next to half a surrogate pair");
     }
 
     #[test]
-    fn the_first_thousand_items_of_a_list_are_looked_at() {
+    fn only_the_first_thousand_items_of_a_list_are_compared() {
         let list = |before: usize| format!("[{}1,{}]", "0,".repeat(before), vec!["0"; 5000].join(","));
-        let one = Scalar::Number(Written::new("1"));
+        let one = Scalar::JsonNumber(NumberLiteral::new("1"));
         assert!(one.is_in(&value(&list(999))));
         assert!(!one.is_in(&value(&list(1000))));
     }

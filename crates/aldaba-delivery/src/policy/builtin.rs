@@ -1,4 +1,4 @@
-//! The policies that come with Aldaba. Each is documented in `docs/policies.md`.
+//! The built-in policies, documented in `docs/policies.md`.
 
 use super::{
     EndpointFails, GateRule, Jitter, Keep, Limit, Overrides, Policy, PolicyError, PolicySpec, Probe,
@@ -25,7 +25,7 @@ pub fn builtin(name: &str, overrides: &Overrides) -> Option<Result<Policy, Polic
     Some(Policy::new(spec))
 }
 
-/// What a careful sender does when nobody chose.
+/// A careful default.
 fn standard() -> PolicySpec {
     PolicySpec {
         name: "standard".into(),
@@ -89,7 +89,7 @@ fn quick() -> PolicySpec {
     }
 }
 
-/// Keeps knocking for a week, and holds the host back while it looks down.
+/// Retries for a week, and holds the host back while it looks down.
 fn persistent(overrides: &Overrides) -> PolicySpec {
     PolicySpec {
         name: "persistent".into(),
@@ -110,7 +110,7 @@ fn persistent(overrides: &Overrides) -> PolicySpec {
     }
 }
 
-/// A few attempts to say how a job ended.
+/// A few attempts to report the end of a job.
 fn job_status(overrides: &Overrides) -> PolicySpec {
     let timeout = overrides.job_timeout;
     PolicySpec {

@@ -1,4 +1,4 @@
-//! When to try again, what counts as success, and when to stop: data, checked once.
+//! Policies: when to retry, what counts as success, and when to stop. Data, validated once.
 
 mod builtin;
 mod overrides;
@@ -27,11 +27,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A policy that has been checked.
+/// A validated policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy(Arc<PolicySpec>);
 
-/// A policy as written.
+/// The fields of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicySpec {
     pub name: String,
@@ -41,16 +41,16 @@ pub struct PolicySpec {
     pub timeouts: Timeouts,
     pub success: StatusSet,
     pub redirects: Redirects,
-    /// Answers that end the delivery at once. Every other answer that is no success is retried.
+    /// Statuses that end the delivery at once. Every other unsuccessful status is retried.
     pub rejects: StatusSet,
-    /// Whether something that is not HTTP ends the delivery at once.
+    /// Whether a malformed response ends the delivery at once.
     pub malformed_rejects: bool,
     /// Whether 410 ends the delivery and turns the endpoint off.
     pub gone_disables: bool,
     pub retry_after: RetryAfterRule,
     pub gate: GateRule,
     pub endpoint_fails: EndpointFails,
-    /// How a failed endpoint is tried again without a hand; `None`: it is not.
+    /// The probes of a failed endpoint; `None`: no probes.
     pub probe: Option<Probe>,
     pub retention: RetentionRule,
 }
@@ -58,17 +58,17 @@ pub struct PolicySpec {
 /// When a delivery stops without success. At least one of the two is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// `None`: as many as fit before the stop date, though never more than [`MAX_ATTEMPTS`].
+    /// `None`: as many as fit before the stop date, but at most [`MAX_ATTEMPTS`].
     pub attempts: Option<u32>,
     pub stop_after: Option<Duration>,
 }
 
-/// All three run at once; the first to pass ends the attempt.
+/// All three run concurrently; the first to expire ends the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Name, connection and TLS together.
+    /// DNS, connection and TLS together.
     pub connect: Duration,
-    /// From the moment the connection stands.
+    /// From the moment the connection is established.
     pub answer: Duration,
     /// Over everything, redirects included.
     pub total: Duration,
@@ -76,9 +76,9 @@ pub struct Timeouts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirects {
-    /// A redirect is an answer like any other that is no success.
+    /// A redirect is an unsuccessful response like any other.
     Fail,
-    /// Sent again as POST with the body, each hop vetted.
+    /// Follows with POST and the body, each hop checked by the guard.
     Follow {
         hops: u8,
     },
@@ -87,7 +87,7 @@ pub enum Redirects {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryAfterRule {
-    /// The answers in which it is read.
+    /// The statuses whose `Retry-After` is read.
     pub statuses: StatusSet,
     pub use_: RetryAfterUse,
     pub shortest: Duration,
@@ -96,30 +96,29 @@ pub struct RetryAfterRule {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfterUse {
-    /// The later of the planned delay and the wish.
+    /// The longer of the planned delay and the requested one.
     Lengthen,
-    /// The wish in place of the planned delay.
+    /// The requested delay replaces the planned one.
     Replace,
 }
 
-/// The part that lanes under this policy take in host control.
+/// How lanes under this policy use gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateRule {
     /// Neither sets nor obeys holds.
     Apart,
-    /// Holds after so many failures of the host itself in a row, longer each time.
+    /// Holds after so many consecutive host failures, longer each time.
     HostFailures { in_a_row: u32, first: Duration, longest: Duration },
-    /// Holds until the next attempt, within `longest`, whenever that lies further off than the
-    /// threshold.
+    /// Holds until the next attempt, at most `longest`, whenever its delay exceeds the threshold.
     DelayOver { threshold: Duration, longest: Duration },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointFails {
     Never,
-    /// As soon as one delivery has used up its attempts or its time.
+    /// As soon as one delivery uses up its attempts or its time.
     WhenExhausted,
-    /// At a failure this long after the first one with no success between.
+    /// At a failure this long after the first one without a success between.
     WithoutSuccessFor(Duration),
 }
 
@@ -135,13 +134,13 @@ impl Policy {
         Ok(Self(Arc::new(spec)))
     }
 
-    /// The same for an address that is nobody's: nobody could turn on again what failures have turned off.
+    /// The policy for an address without an owner: nobody could turn on again what failures have turned off.
     #[must_use]
     pub fn without_owner(&self) -> Self {
         if self.endpoint_fails == EndpointFails::Never && !self.gone_disables && self.probe.is_none() {
             return self.clone();
         }
-        // A 410 still ends what it answers: there is only nobody to turn off for it.
+        // A 410 still ends its delivery: there is only no endpoint to turn off.
         let gone = self.gone_disables.then_some((410, 410));
         let rejects = StatusSet::ranges(self.rejects.as_ranges().iter().copied().chain(gone));
         let spec = PolicySpec {
@@ -154,7 +153,7 @@ impl Policy {
         Self(Arc::new(spec))
     }
 
-    /// The same policy on a clock that is not trusted: an endpoint does not fail because time has passed.
+    /// The policy while the clock is not trusted: an endpoint does not fail because of elapsed time.
     #[must_use]
     pub fn on_untrusted_clock(&self) -> Self {
         match self.endpoint_fails {
@@ -178,7 +177,7 @@ impl Policy {
         self.gate != GateRule::Apart
     }
 
-    /// Whether lanes under this policy set and obey holds of that scope.
+    /// Whether lanes under this policy set and obey gates of this scope.
     pub fn uses_gate(&self, scope: GateScope) -> bool {
         match self.gate {
             GateRule::Apart => false,
@@ -214,7 +213,7 @@ impl RetryAfterRule {
         }
     }
 
-    /// What is granted of a receiver's wish.
+    /// The part of the requested delay that the policy grants.
     pub(crate) fn grant(&self, wish: RetryAfter, now: Timestamp) -> Duration {
         wish.delay(now).max(self.shortest).min(self.longest)
     }

@@ -1,7 +1,7 @@
 use super::{MAX_ATTEMPTS, MAX_DELAY, MAX_TIMEOUT};
 use std::time::Duration;
 
-/// The settings by which an operator changes numbers of the built-in policies.
+/// Settings that change numbers of the built-in policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrides {
     /// `RETRY_STOP_DATE_AFTER_MINUTES`, for `persistent`.
@@ -14,8 +14,8 @@ pub struct Overrides {
     pub job_base_delay: Duration,
     /// `WEBHOOK_MAX_DELAY_MS`, for `job-status`: the longest delay.
     pub job_max_delay: Duration,
-    /// `WEBHOOK_RETRY_INTERVAL_MS`: how often the store is searched for due work that memory does
-    /// not know of. Retries themselves are on time.
+    /// `WEBHOOK_RETRY_INTERVAL_MS`: how often the store is searched for due deliveries that memory does not
+    /// know of. Retries themselves are on time.
     pub sweep_interval: Duration,
 }
 
@@ -42,12 +42,12 @@ pub struct OverrideError {
     pub value: String,
     pub least: u64,
     pub most: u64,
-    /// Which other setting makes the range narrower; empty: none does.
+    /// The other setting that narrows the range; empty: none.
     pub why: &'static str,
 }
 
 impl Overrides {
-    /// Reads the six variables through `lookup`; an absent one keeps its default.
+    /// Reads the six variables with `lookup`; a missing one keeps its default.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, OverrideError> {
         let number = |name: &'static str, most: u64| match lookup(name) {
             None => Ok(None),

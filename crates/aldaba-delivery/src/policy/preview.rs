@@ -1,20 +1,20 @@
-//! What a policy would do: its attempts, one by one, for a receiver that is down for a while.
+//! Previews a policy: its attempts for a receiver that is down for a while.
 
 use super::{MAX_ATTEMPTS, Policy};
 use crate::{Chance, Class, Delivery, Ending, FailureKind, Outcome, Timestamp, Transition};
 use std::time::Duration;
 
-/// The attempts of one delivery, each answered at once.
+/// The attempts of one delivery, each with an immediate response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// When each goes out, counted from the first.
+    /// The time of each attempt after the first.
     pub attempts: Vec<Duration>,
     pub ending: Ending,
 }
 
 impl Preview {
-    /// Plays a delivery whose receiver refuses connections for as long as `outage` says; without one, for
-    /// good. `chances` is what jitter is drawn from.
+    /// Simulates a delivery whose receiver refuses connections for the `outage`; `None`: for ever. `chances`
+    /// supplies the jitter.
     pub fn of(policy: &Policy, outage: Option<Duration>, mut chances: impl FnMut() -> Chance) -> Self {
         let start = Timestamp::from_millis(0);
         let (mut now, mut attempts) = (start, Vec::new());
@@ -39,14 +39,14 @@ impl Preview {
         }
     }
 
-    /// When the delivery arrives, if it does.
+    /// The time of the successful attempt.
     pub fn arrival(&self) -> Option<Duration> {
         let delivered = self.ending == Ending::Delivered;
         self.attempts.last().copied().filter(|_| delivered)
     }
 }
 
-/// Chances that a number brings about: the same for the same number.
+/// Pseudo-random numbers from a seed.
 #[derive(Clone, Debug)]
 pub struct SeededChances(u64);
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_number_brings_the_same_plan() {
+    fn the_same_seed_gives_the_same_plan() {
         let plan = |name: &str, seed| {
             let mut chances = SeededChances::seeded(seed);
             Preview::of(&policy(name), None, || chances.draw())

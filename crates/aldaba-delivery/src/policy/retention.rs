@@ -1,4 +1,4 @@
-//! How long what has ended is kept.
+//! How long settled deliveries are kept.
 
 use super::{
     PolicyError,
@@ -7,54 +7,53 @@ use super::{
 use crate::Timestamp;
 use std::time::Duration;
 
-/// The longest that a policy or a setting may ask for.
+/// The longest retention of a policy or a setting.
 pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 3600);
-/// The most deliveries that may be kept by their number.
+/// The highest number of newest deliveries to keep.
 pub const MAX_RETAINED_DELIVERIES: u32 = 100_000;
 
-const LEAST_KEPT: Duration = Duration::from_secs(1);
+const MIN_RETENTION: Duration = Duration::from_secs(1);
 
-/// What a policy says of deliveries that have ended.
+/// The retention of a policy's settled deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionRule {
     pub delivered: Keep,
-    /// Delivered ones are kept only while they are among so many of their application's newest, however
-    /// young they are. Those of all its endpoints whose policy has such a number are counted together.
+    /// Delivered ones are kept only while they are among this many newest of their application, whatever their
+    /// age. All endpoints whose policy has such a number count together.
     pub newest: Option<u32>,
     pub dead: Keep,
 }
 
-/// For how long, counted from the end of the delivery.
+/// The retention time, counted from the end of the delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// As the server is set.
+    /// The server's default.
     #[default]
     AsSet,
     For(Duration),
-    /// Until somebody removes it.
+    /// Until they are removed manually.
     UntilRemoved,
 }
 
-/// What holds for policies that say nothing. `None`: until it is removed.
+/// The server's defaults. `None`: until removed manually.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionDefaults {
     pub delivered: Option<Duration>,
     pub dead: Option<Duration>,
 }
 
-/// Which of an endpoint's settled deliveries are no longer kept: those that ended before these moments.
+/// The cutoffs of an endpoint: deliveries that ended before these moments are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cutoffs {
     pub delivered: Option<Timestamp>,
     pub dead: Option<Timestamp>,
-    /// Of the dead ones, those that somebody has discarded: at once where dead ones are kept until they are
-    /// removed, else with the others.
+    /// Discarded dead ones: at once if dead ones are kept until removed, else with the others.
     pub discarded: Option<Timestamp>,
 }
 
 impl RetentionRule {
-    /// `deleted`: nobody can list, replay or remove what an endpoint has left behind that is gone, so none
-    /// of it waits to be removed by hand.
+    /// `deleted`: the endpoint is deleted, and nobody can list, replay or remove its deliveries, so none waits
+    /// for manual removal.
     pub fn cutoffs(&self, defaults: &RetentionDefaults, deleted: bool, now: Timestamp) -> Cutoffs {
         let span = |keep, default: Option<Duration>| match keep {
             Keep::AsSet => default,
@@ -66,7 +65,7 @@ impl RetentionRule {
         if deleted {
             dead = dead.into_iter().chain(defaults.delivered).min();
         }
-        // What is exactly as old as that is no longer younger.
+        // A delivery exactly this old is removed too.
         let cutoff = |span: Duration| now.before(span) + Duration::from_millis(1);
         let until_removed = self.dead == Keep::UntilRemoved || dead.is_none();
         let discarded = if until_removed { Some(Duration::ZERO) } else { dead };
@@ -77,8 +76,8 @@ impl RetentionRule {
 pub(super) fn check(rule: &RetentionRule) -> Result<(), PolicyError> {
     for (field, keep) in [("retention.delivered.for", rule.delivered), ("retention.dead.for", rule.dead)] {
         let Keep::For(span) = keep else { continue };
-        ensure((LEAST_KEPT..=MAX_RETENTION).contains(&span), field, || {
-            between(LEAST_KEPT, MAX_RETENTION, span)
+        ensure((MIN_RETENTION..=MAX_RETENTION).contains(&span), field, || {
+            between(MIN_RETENTION, MAX_RETENTION, span)
         })?;
     }
     let Some(newest) = rule.newest else { return Ok(()) };
@@ -101,21 +100,21 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_says_nothing_is_as_the_server_is_set() {
+    fn a_policy_without_retention_uses_the_servers_defaults() {
         let cutoffs = RetentionRule::default().cutoffs(&DEFAULTS, false, NOW);
         assert_eq!(cutoffs.delivered, Some(Timestamp::from_millis(1_000_000_000 - 90_000 + 1)));
         assert_eq!(cutoffs.dead, None);
     }
 
     #[test]
-    fn a_policy_speaks_for_itself() {
+    fn a_policys_retention_wins_over_the_defaults() {
         let cutoffs = rule(Keep::UntilRemoved, Keep::For(DAY)).cutoffs(&DEFAULTS, false, NOW);
         assert_eq!(cutoffs.delivered, None);
         assert_eq!(cutoffs.dead, Some(Timestamp::from_millis(1_000_000_000 - 86_400_000 + 1)));
     }
 
     #[test]
-    fn nothing_waits_for_a_hand_once_the_endpoint_is_gone() {
+    fn nothing_waits_for_manual_removal_once_the_endpoint_is_deleted() {
         let seconds = |span: i64| Some(Timestamp::from_millis(1_000_000_000 - span * 1000 + 1));
         let dead = |keep| rule(Keep::AsSet, keep).cutoffs(&DEFAULTS, true, NOW).dead;
         assert_eq!(dead(Keep::UntilRemoved), seconds(90));
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_discarded_goes_at_once_where_only_that_removes_it_and_else_in_its_own_time() {
+    fn discarded_deliveries_are_removed_at_once_only_if_dead_ones_are_kept_until_removed() {
         let at_once = Some(NOW + Duration::from_millis(1));
         for deleted in [false, true] {
             let discarded = |keep, defaults: &RetentionDefaults| {
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_longer_than_time_itself_keeps_everything() {
+    fn an_overlong_retention_keeps_everything() {
         let cutoffs = rule(Keep::For(Duration::MAX), Keep::AsSet).cutoffs(&DEFAULTS, false, NOW);
         assert!(cutoffs.delivered.is_some_and(|cutoff| cutoff.millis() < -1_000_000_000_000));
     }

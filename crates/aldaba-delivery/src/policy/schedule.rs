@@ -1,7 +1,7 @@
 use crate::Chance;
 use std::time::Duration;
 
-/// How long to wait after the n-th failure, before jitter.
+/// The delay after the n-th failure, before jitter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// `base · factor^(n − 1)`, at most `cap`.
@@ -36,22 +36,22 @@ impl Schedule {
     }
 }
 
-/// Chance added to a delay, so that what failed together does not come back together.
+/// Randomness added to a delay, so that simultaneous failures do not retry together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jitter {
     None,
-    /// From nothing up to this much more.
+    /// Adds up to this much.
     AddUpTo(Duration),
-    /// From nothing up to this share of the delay more.
+    /// Adds up to this share of the delay.
     AddPercent(u8),
-    /// From this share less to this share more.
+    /// Between this share less and this share more.
     AroundPercent(u8),
-    /// Anything from nothing to the whole delay.
+    /// Between zero and the whole delay.
     Full,
 }
 
 impl Jitter {
-    /// The longest that it can make of a delay.
+    /// The longest delay with jitter.
     pub fn longest(self, delay: Duration) -> Duration {
         let more = match self {
             Self::None | Self::Full => Duration::ZERO,

@@ -3,29 +3,29 @@ use crate::format_duration;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The most steps that a listed schedule may have.
+/// The most delays in a listed schedule.
 pub const MAX_SCHEDULE_STEPS: usize = 100;
-/// The most ranges that a set of statuses may have.
+/// The most ranges in a set of statuses.
 pub const MAX_STATUS_RANGES: usize = 100;
-/// The most attempts that a policy may ask for, and that any delivery gets in one round.
+/// The most attempts of a policy, and of any delivery in one round.
 pub const MAX_ATTEMPTS: u32 = 10_000;
-/// The longest delay between two attempts, and the longest life of a delivery.
+/// The longest delay between two attempts, and the longest lifetime of a delivery.
 pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The longest that a receiver may ask for with `Retry-After`.
+/// The longest delay that `Retry-After` may request.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// The longest that one attempt may take.
+/// The longest attempt.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
-/// The longest that a gate may hold a host back before the next probe.
+/// The longest hold of a gate before the next probe.
 pub const MAX_GATE_HOLD: Duration = Duration::from_secs(4096);
-/// The least time to connect for a policy that takes part in host control. With less, a healthy
-/// host would look down, and its hold binds other tenants too.
+/// The shortest connect timeout for a policy that uses gates. With less, a healthy host would look down, and
+/// its hold binds other tenants too.
 pub const MIN_GATE_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MAX_HOPS: u8 = 10;
-/// Moments have this grain, so a shorter time would be none.
+/// The resolution of timestamps; a shorter time would be zero.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// Which field of a policy is wrong, and why.
+/// An invalid field of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct PolicyError {
@@ -142,10 +142,10 @@ fn statuses(spec: &PolicySpec) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// The statuses that HTTP has.
+/// The highest HTTP status.
 const LAST_STATUS: u16 = 599;
 
-/// What is refused of a policy that somebody gives, though former versions may have stored it.
+/// Checks values that requests may not have, though former versions may have stored them.
 pub(super) fn check_given(spec: &PolicySpec) -> Result<(), PolicyError> {
     let ranges = spec.success.as_ranges();
     let beyond = ranges.iter().find(|(_, last)| *last > LAST_STATUS);

@@ -1,4 +1,4 @@
-//! From JSON to a policy, with everything that is wrong.
+//! Parses a policy from JSON and reports every error.
 
 use super::UNTIL_REMOVED;
 use crate::duration_text::is_duration;
@@ -12,10 +12,10 @@ use crate::{format_duration, parse_duration};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-const SPAN: &str = "expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"";
+const SPAN: &str = "expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"";
 const REQUIRED: &str = "this field is required";
 
-/// Fields that are often written one level too high, and where they belong.
+/// Fields that are often written one level too high, and their paths.
 const NESTED: [(&str, &str); 10] = [
     ("attempts", "limit.attempts"),
     ("maxAttempts", "limit.attempts"),
@@ -29,15 +29,15 @@ const NESTED: [(&str, &str); 10] = [
     ("total", "timeouts.total"),
 ];
 
-/// Takes values from JSON and notes what is wrong, with its place.
+/// Parses JSON values and collects errors with their fields.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct PolicyReader {
     pub(super) errors: Vec<PolicyError>,
 }
 
 type Object = Map<String, Value>;
 
-impl Reader {
+impl PolicyReader {
     pub(super) fn policy(&mut self, value: &Value) -> Option<PolicySpec> {
         const KNOWN: [&str; 15] = [
             "name",
@@ -131,7 +131,7 @@ impl Reader {
             _ => {
                 let fields = self.object("schedule", value, &["type", "delays"])?;
                 let Some(Value::Array(delays)) = fields.get("delays") else {
-                    self.wrong("schedule.delays", "expected a list of spans such as \"5s\"");
+                    self.wrong("schedule.delays", "expected a list of durations such as \"5s\"");
                     return None;
                 };
                 let delays = delays.iter().enumerate();
@@ -300,7 +300,7 @@ impl Reader {
             Some(value) => match value.as_str().and_then(parse_duration) {
                 Some(span) => Keep::For(span),
                 None => {
-                    let expected = "expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"";
+                    let expected = "expected a duration such as \"24h\" or \"90d\", or \"untilRemoved\"";
                     self.wrong(field, expected);
                     Keep::AsSet
                 }
@@ -328,7 +328,7 @@ impl Reader {
         Some(fields)
     }
 
-    /// Which of its kinds an object says it is.
+    /// The `type` of an object.
     fn kind<'v>(&mut self, place: &str, value: &'v Value, kinds: &[&str]) -> Option<&'v str> {
         let kind = value.get("type").and_then(Value::as_str);
         if let Some(kind) = kind.filter(|kind| kinds.contains(kind)) {
@@ -392,7 +392,7 @@ impl Reader {
     }
 }
 
-/// What is said of an unknown field of the policy itself.
+/// The error text for an unknown top-level field.
 fn unknown_in_policy(name: &str, known: &[&str]) -> String {
     let leaves = NESTED.map(|(leaf, _)| leaf);
     let meant = nearest(name, &leaves).and_then(|near| NESTED.iter().find(|(leaf, _)| *leaf == near));

@@ -36,7 +36,7 @@ fn all_that_is_wrong_is_named_with_its_place() {
         refusals(&policy),
         [
             "name: this field is required",
-            "schedule.cap: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
+            "schedule.cap: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
         ]
     );
     let policy = json!({
@@ -56,7 +56,7 @@ fn all_that_is_wrong_is_named_with_its_place() {
             "jitter.type: expected one of none, addUpTo, addPercent, aroundPercent, full",
             "limit.attempts: expected a whole number, neither negative nor too large",
             "success[1]: expected a status such as \"429\" or \"200-299\"",
-            "probe.firstGap: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
+            "probe.firstGap: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
         ]
     );
 }
@@ -74,7 +74,7 @@ fn retention_is_read_and_what_is_left_out_is_as_the_server_is_set() {
     assert_eq!(
         refusals(&with(json!({ "delivered": { "for": 5, "newest": "all" }, "dead": { "newest": 3 } }))),
         [
-            "retention.delivered.for: expected a span such as \"24h\" or \"90d\", or \"untilRemoved\"",
+            "retention.delivered.for: expected a duration such as \"24h\" or \"90d\", or \"untilRemoved\"",
             "retention.delivered.newest: expected a whole number, neither negative nor too large",
             "retention.dead.newest: unknown field; there are: for",
         ]

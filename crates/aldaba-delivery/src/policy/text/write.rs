@@ -1,4 +1,4 @@
-//! From a policy to JSON.
+//! Converts a policy to JSON.
 
 use super::UNTIL_REMOVED;
 use crate::format_duration;

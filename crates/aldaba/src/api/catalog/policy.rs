@@ -282,7 +282,7 @@ impl FromRequestParts<Api> for Asked {
         let outage = match query.get("outage") {
             None => None,
             Some(text) => Some(parse_duration(&text).ok_or_else(|| {
-                let expected = "expected a span such as 500ms, 90s, 15m, 2h or 7d";
+                let expected = "expected a duration such as 500ms, 90s, 15m, 2h or 7d";
                 Problem::value(&["query", "outage"], format!("{expected}; it is {text}"))
             })?),
         };

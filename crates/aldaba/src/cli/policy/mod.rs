@@ -98,7 +98,7 @@ pub(crate) enum Error {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a span such as 500ms, 90s, 15m, 2h or 7d".into())
+    parse_duration(text).ok_or_else(|| "expected a duration such as 500ms, 90s, 15m, 2h or 7d".into())
 }
 
 pub(crate) fn run(

@@ -141,7 +141,7 @@ fn expiry(text: &str) -> Result<Expiry, String> {
         return Ok(Expiry::Never);
     }
     let span = parse_duration(text).filter(|span| !span.is_zero()).map(Expiry::After);
-    span.ok_or_else(|| "expected a span such as 90s, 15m, 12h or 30d, or never".into())
+    span.ok_or_else(|| "expected a duration such as 90s, 15m, 12h or 30d, or never".into())
 }
 
 pub(crate) fn run(

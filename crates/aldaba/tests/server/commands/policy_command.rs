@@ -138,7 +138,7 @@ fn what_is_wrong_in_a_file_is_named_and_nothing_is_asked_of_a_server() {
     assert_eq!(
         err,
         "aldaba: p.json cannot be imported:\n\
-         b: schedule.delays[0]: expected a span such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"\n\
+         b: schedule.delays[0]: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"\n\
          quick: is built in and cannot be changed; give it another name\n"
     );
     let (code, _, same) = run(aldaba(folder.path()).args(["policy", "preview", "p.json"]));

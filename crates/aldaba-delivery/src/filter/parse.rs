@@ -1,41 +1,41 @@
-//! From JSON to a filter, with everything that is wrong.
+//! Parses a filter from JSON and reports every error.
 
-use super::condition::{Condition, Operator, Source, Wanted};
-use super::number::Written;
+use super::condition::{ConditionSource, FilterCondition, Operator, Requirement};
+use super::number::NumberLiteral;
 use super::path::Path;
 use super::value::Scalar;
 use super::{
-    About, Filter, FilterError, MAX_CONDITIONS, MAX_EXPONENT, MAX_FILTER_BYTES, MAX_FILTER_DEPTH,
+    Filter, FilterError, FilterNode, MAX_CONDITIONS, MAX_EXPONENT, MAX_FILTER_BYTES, MAX_FILTER_DEPTH,
     MAX_HEADER_NAME_BYTES, MAX_LIST_ITEMS, MAX_NUMBER_CHARS, MAX_REPORTED_ERRORS, MAX_TEXT_BYTES, MatchCost,
-    Node, number, work,
+    PayloadCondition, match_cost, number,
 };
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-const NODES: &str = "all, any, not, eventType, channel, tag, header or payload";
+const NODE_NAMES: &str = "all, any, not, eventType, channel, tag, header or payload";
 
 pub(super) fn filter(text: &str) -> Result<Filter, Vec<FilterError>> {
     let wrong = |why: String| vec![FilterError { location: Vec::new(), why }];
     let raw: &RawValue =
-        serde_json::from_str(text).map_err(|error| wrong(format!("is no valid JSON: {error}")))?;
+        serde_json::from_str(text).map_err(|error| wrong(format!("is not valid JSON: {error}")))?;
     let text = without_spaces(raw.get());
     if text.len() > MAX_FILTER_BYTES {
         let length = text.len();
         return Err(wrong(format!("may be {MAX_FILTER_BYTES} bytes of JSON at most; it is {length}")));
     }
-    let mut reader = Reader::default();
+    let mut reader = FilterParser::default();
     let root = reader.node(raw, 1);
     match root {
         Some(root) if reader.problems.is_empty() => {
-            Ok(Filter { text, root, payload: reader.payload.into(), plain: reader.plain })
+            Ok(Filter { text, root, payload: reader.payload.into(), plain: reader.plain_cost })
         }
         _ => Err(reader.problems),
     }
 }
 
-/// Valid JSON with nothing between its signs.
+/// Removes whitespace between the tokens of valid JSON.
 fn without_spaces(json: &str) -> Box<str> {
     let (mut in_string, mut escaped) = (false, false);
     let kept = json.chars().filter(|&c| {
@@ -51,52 +51,53 @@ fn without_spaces(json: &str) -> Box<str> {
     kept.collect::<String>().into()
 }
 
-/// Takes a filter apart and notes what is wrong, with its place.
+/// Parses a filter and collects errors with their locations.
 #[derive(Default)]
-struct Reader {
+struct FilterParser {
     location: Vec<String>,
     problems: Vec<FilterError>,
     conditions: usize,
-    payload: Vec<About>,
-    plain: MatchCost,
+    payload: Vec<PayloadCondition>,
+    plain_cost: MatchCost,
 }
 
-/// What a source allows to be asked.
-struct Asking {
+/// The operators that a source allows.
+struct SourceRules {
     operators: &'static [&'static str],
-    /// It has texts only.
+    /// Its values are texts only.
     texts: bool,
     what: &'static str,
 }
 
 const OPERATORS: [&str; 12] =
     ["eq", "ne", "gt", "gte", "lt", "lte", "in", "notIn", "exists", "startsWith", "endsWith", "contains"];
-const OF_VALUE: Asking = Asking { operators: &OPERATORS, texts: false, what: "a value of the payload" };
-/// With several values `ne` could mean that one differs, or that all do.
-const OF_VALUES: Asking = Asking {
+const VALUE_RULES: SourceRules =
+    SourceRules { operators: &OPERATORS, texts: false, what: "a value of the payload" };
+/// With several values `ne` is ambiguous: one differs, or all do.
+const VALUES_RULES: SourceRules = SourceRules {
     operators: &["eq", "gt", "gte", "lt", "lte", "in", "exists", "startsWith", "endsWith", "contains"],
     texts: false,
     what: "a path with [*]",
 };
-const OF_HEADER: Asking = Asking {
+const HEADER_RULES: SourceRules = SourceRules {
     operators: &["eq", "ne", "in", "notIn", "exists", "startsWith", "endsWith", "contains"],
     texts: true,
     what: "a header",
 };
-const OF_EVENT_TYPE: Asking = Asking {
+const EVENT_TYPE_RULES: SourceRules = SourceRules {
     operators: &["eq", "ne", "in", "notIn", "startsWith", "endsWith", "contains"],
     texts: true,
     what: "an event type",
 };
-const OF_NAMES: Asking = Asking {
+const NAME_RULES: SourceRules = SourceRules {
     operators: &["eq", "in", "exists", "startsWith", "endsWith", "contains"],
     texts: true,
     what: "channels and tags",
 };
 
-type Members<'f> = Vec<(String, &'f RawValue)>;
+type MemberList<'f> = Vec<(String, &'f RawValue)>;
 
-impl Reader {
+impl FilterParser {
     fn wrong(&mut self, why: impl Into<String>) {
         if self.problems.len() < MAX_REPORTED_ERRORS {
             self.problems.push(FilterError { location: self.location.clone(), why: why.into() });
@@ -114,7 +115,7 @@ impl Reader {
         read
     }
 
-    fn node(&mut self, raw: &RawValue, depth: usize) -> Option<Node> {
+    fn node(&mut self, raw: &RawValue, depth: usize) -> Option<FilterNode> {
         if depth > MAX_FILTER_DEPTH {
             self.wrong(format!("is nested more than {MAX_FILTER_DEPTH} levels deep"));
             return None;
@@ -125,38 +126,38 @@ impl Reader {
         };
         let mut nodes = members.iter().filter(|(name, _)| is_node(name));
         let Some((name, value)) = nodes.next() else {
-            self.wrong(format!("expected one of {NODES}"));
+            self.wrong(format!("expected one of {NODE_NAMES}"));
             return None;
         };
         if let Some((other, _)) = nodes.next() {
-            self.wrong_at(other, format!("stands beside `{name}`; put both in `all` or `any`"));
+            self.wrong_at(other, format!("is beside `{name}`; put both in `all` or `any`"));
             return None;
         }
-        let others: Members<'_> = members.iter().filter(|(other, _)| other != name).cloned().collect();
+        let others: MemberList<'_> = members.iter().filter(|(other, _)| other != name).cloned().collect();
         match name.as_str() {
             "header" | "payload" => return self.named(name, value, &others),
             _ => {
                 for (other, _) in &others {
                     let why = if OPERATORS.contains(&other.as_str()) {
-                        format!("belongs to what it is about, such as {{\"eventType\": {{\"{other}\": …}}}}")
+                        format!("needs a source, such as {{\"eventType\": {{\"{other}\": …}}}}")
                     } else {
-                        format!("is not known here; `{name}` stands alone")
+                        format!("is unknown here; `{name}` takes no other fields")
                     };
                     self.wrong_at(other, why);
                 }
             }
         }
         self.within(name, |reader| match name.as_str() {
-            "all" => reader.nodes(value, depth).map(Node::All),
-            "any" => reader.nodes(value, depth).map(Node::Any),
-            "not" => reader.node(value, depth + 1).map(|node| Node::Not(Box::new(node))),
-            "eventType" => reader.plain(Source::EventType, value, &OF_EVENT_TYPE),
-            "channel" => reader.plain(Source::Channel, value, &OF_NAMES),
-            _ => reader.plain(Source::Tag, value, &OF_NAMES),
+            "all" => reader.nodes(value, depth).map(FilterNode::All),
+            "any" => reader.nodes(value, depth).map(FilterNode::Any),
+            "not" => reader.node(value, depth + 1).map(|node| FilterNode::Not(Box::new(node))),
+            "eventType" => reader.plain_source(ConditionSource::EventType, value, &EVENT_TYPE_RULES),
+            "channel" => reader.plain_source(ConditionSource::Channel, value, &NAME_RULES),
+            _ => reader.plain_source(ConditionSource::Tag, value, &NAME_RULES),
         })
     }
 
-    fn nodes(&mut self, raw: &RawValue, depth: usize) -> Option<Box<[Node]>> {
+    fn nodes(&mut self, raw: &RawValue, depth: usize) -> Option<Box<[FilterNode]>> {
         let items = self.items(raw, "filters")?;
         let read: Vec<_> = items
             .into_iter()
@@ -166,36 +167,41 @@ impl Reader {
         read.into_iter().collect()
     }
 
-    /// A source of which there is one: a text is what it must be, an object says more.
-    fn plain(&mut self, source: Source, raw: &RawValue, asking: &Asking) -> Option<Node> {
-        let wanted = if raw.get().starts_with('{') {
+    /// Parses a source without a name: a text means equality, an object has operators.
+    fn plain_source(
+        &mut self,
+        source: ConditionSource,
+        raw: &RawValue,
+        rules: &SourceRules,
+    ) -> Option<FilterNode> {
+        let requirement = if raw.get().starts_with('{') {
             let members = self.members(raw)?;
-            self.wanted(&members, asking)?
+            self.requirement(&members, rules)?
         } else {
             let text = self.text(raw, "a text, or an object with an operator")?;
-            Wanted::One(Box::new([Operator::Eq(Scalar::Text(text))]))
+            Requirement::One(Box::new([Operator::Eq(Scalar::Text(text))]))
         };
-        self.condition(Condition::Of(source, wanted))
+        self.condition(FilterCondition::Of(source, requirement))
     }
 
-    /// A source of which there are many, so that it has a name; the operators stand beside it.
-    fn named(&mut self, kind: &str, name: &RawValue, others: &Members<'_>) -> Option<Node> {
+    /// Parses a source with a name; the operators are beside it.
+    fn named(&mut self, kind: &str, name: &RawValue, others: &MemberList<'_>) -> Option<FilterNode> {
         if kind == "header" {
             let name = self.within(kind, |reader| reader.header_name(name));
-            let wanted = self.wanted(others, &OF_HEADER)?;
-            return self.condition(Condition::Of(Source::Header(name?), wanted));
+            let requirement = self.requirement(others, &HEADER_RULES)?;
+            return self.condition(FilterCondition::Of(ConditionSource::Header(name?), requirement));
         }
         let path = self.within(kind, |reader| {
             let text = reader.text(name, "a path such as \"$.amount\"")?;
             Path::parse(&text).map_err(|why| reader.wrong(why)).ok()
         });
         let many = path.as_ref().is_some_and(Path::leads_to_many);
-        let wanted = self.wanted(others, if many { &OF_VALUES } else { &OF_VALUE })?;
+        let requirement = self.requirement(others, if many { &VALUES_RULES } else { &VALUE_RULES })?;
         let number = u16::try_from(self.payload.len()).ok()?;
         let path = path?;
-        let key = work::key(&(&path, &wanted));
-        self.payload.push(About { path, wanted, key });
-        self.condition(Condition::Payload(number))
+        let key = match_cost::key(&(&path, &requirement));
+        self.payload.push(PayloadCondition { path, requirement, key });
+        self.condition(FilterCondition::Payload(number))
     }
 
     fn header_name(&mut self, raw: &RawValue) -> Option<Box<str>> {
@@ -204,74 +210,80 @@ impl Reader {
         if (1..=MAX_HEADER_NAME_BYTES).contains(&name.len()) && name.bytes().all(token) {
             return Some(name.to_ascii_lowercase().into());
         }
-        self.wrong("is no name of a header, such as `x-region`");
+        self.wrong("is not a header name, such as `x-region`");
         None
     }
 
-    fn condition(&mut self, condition: Condition) -> Option<Node> {
+    fn condition(&mut self, condition: FilterCondition) -> Option<FilterNode> {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
             self.wrong(format!("is one condition too many; a filter may have {MAX_CONDITIONS}"));
             return None;
         }
-        if let Condition::Of(source, wanted) = &condition {
-            self.plain = self.plain + source.match_cost(wanted);
+        if let FilterCondition::Of(source, requirement) = &condition {
+            self.plain_cost = self.plain_cost + source.match_cost(requirement);
         }
-        Some(Node::One(condition))
+        Some(FilterNode::One(condition))
     }
 
-    fn wanted(&mut self, members: &Members<'_>, asking: &Asking) -> Option<Wanted> {
+    fn requirement(&mut self, members: &MemberList<'_>, rules: &SourceRules) -> Option<Requirement> {
         if members.is_empty() {
-            let operators = asking.operators.join(", ");
-            self.wrong(format!("asks nothing; expected one or more of {operators}"));
+            let operators = rules.operators.join(", ");
+            self.wrong(format!("has no operator; expected one or more of {operators}"));
             return None;
         }
         let alone = members.len() == 1;
         let mut operators = Vec::with_capacity(members.len());
         let mut absence = false;
         for (name, raw) in members {
-            let read = self.within(name, |reader| reader.operator(name, raw, asking, alone));
+            let read = self.within(name, |reader| reader.operator(name, raw, rules, alone));
             match read {
-                Some(Asked::Operator(operator)) => operators.push(Some(operator)),
-                Some(Asked::Absence) => absence = true,
+                Some(ParsedOperator::Operator(operator)) => operators.push(Some(operator)),
+                Some(ParsedOperator::Absence) => absence = true,
                 None => operators.push(None),
             }
         }
         if absence {
-            return Some(Wanted::None);
+            return Some(Requirement::None);
         }
-        operators.into_iter().collect::<Option<_>>().map(Wanted::One)
+        operators.into_iter().collect::<Option<_>>().map(Requirement::One)
     }
 
-    fn operator(&mut self, name: &str, raw: &RawValue, asking: &Asking, alone: bool) -> Option<Asked> {
-        if !asking.operators.contains(&name) {
-            let (what, operators) = (asking.what, asking.operators.join(", "));
+    fn operator(
+        &mut self,
+        name: &str,
+        raw: &RawValue,
+        rules: &SourceRules,
+        alone: bool,
+    ) -> Option<ParsedOperator> {
+        if !rules.operators.contains(&name) {
+            let (what, operators) = (rules.what, rules.operators.join(", "));
             let why = match name {
                 "ne" => format!("is not for {what}; put `not` around `eq`"),
                 "notIn" => format!("is not for {what}; put `not` around `in`"),
                 _ if OPERATORS.contains(&name) => format!("is not for {what}; expected one of {operators}"),
-                _ => format!("is not known here; expected one of {operators}"),
+                _ => format!("is unknown; expected one of {operators}"),
             };
             self.wrong(why);
             return None;
         }
         let operator = match name {
-            "eq" => Operator::Eq(self.scalar(raw, asking)?),
-            "ne" => Operator::Ne(self.scalar(raw, asking)?),
+            "eq" => Operator::Eq(self.scalar(raw, rules)?),
+            "ne" => Operator::Ne(self.scalar(raw, rules)?),
             "gt" => Operator::Gt(self.bound(raw)?),
             "gte" => Operator::Gte(self.bound(raw)?),
             "lt" => Operator::Lt(self.bound(raw)?),
             "lte" => Operator::Lte(self.bound(raw)?),
-            "in" => Operator::In(self.scalars(raw, asking)?),
-            "notIn" => Operator::NotIn(self.scalars(raw, asking)?),
+            "in" => Operator::In(self.scalars(raw, rules)?),
+            "notIn" => Operator::NotIn(self.scalars(raw, rules)?),
             "startsWith" => Operator::StartsWith(self.text(raw, "a text")?),
             "endsWith" => Operator::EndsWith(self.text(raw, "a text")?),
-            "contains" => Operator::Contains(self.scalar(raw, asking)?),
+            "contains" => Operator::Contains(self.scalar(raw, rules)?),
             _ => match raw.get() {
                 "true" => Operator::Exists,
-                "false" if alone => return Some(Asked::Absence),
+                "false" if alone => return Some(ParsedOperator::Absence),
                 "false" => {
-                    self.wrong("`false` leaves nothing to compare; leave the other operators out");
+                    self.wrong("`false` excludes every other operator; remove them");
                     return None;
                 }
                 _ => {
@@ -280,29 +292,29 @@ impl Reader {
                 }
             },
         };
-        Some(Asked::Operator(operator))
+        Some(ParsedOperator::Operator(operator))
     }
 
-    fn scalars(&mut self, raw: &RawValue, asking: &Asking) -> Option<Box<[Scalar]>> {
+    fn scalars(&mut self, raw: &RawValue, rules: &SourceRules) -> Option<Box<[Scalar]>> {
         let items = self.items(raw, "values")?;
         let read: Vec<_> = items
             .into_iter()
             .enumerate()
-            .map(|(index, item)| self.within(&format!("[{index}]"), |reader| reader.scalar(item, asking)))
+            .map(|(index, item)| self.within(&format!("[{index}]"), |reader| reader.scalar(item, rules)))
             .collect();
         read.into_iter().collect()
     }
 
-    fn scalar(&mut self, raw: &RawValue, asking: &Asking) -> Option<Scalar> {
-        let texts = asking.texts;
+    fn scalar(&mut self, raw: &RawValue, rules: &SourceRules) -> Option<Scalar> {
+        let texts = rules.texts;
         match raw.get().as_bytes().first() {
             Some(b'"') => self.text(raw, "a text").map(Scalar::Text),
             Some(b'n') if !texts => Some(Scalar::Null),
             Some(b't') if !texts => Some(Scalar::Boolean(true)),
             Some(b'f') if !texts => Some(Scalar::Boolean(false)),
-            Some(b'-' | b'0'..=b'9') if !texts => self.number(raw).map(Scalar::Number),
+            Some(b'-' | b'0'..=b'9') if !texts => self.number(raw).map(Scalar::JsonNumber),
             _ if texts => {
-                self.wrong(format!("expected a text, as {} has only such", asking.what));
+                self.wrong(format!("expected a text: {} has only texts", rules.what));
                 None
             }
             _ => {
@@ -312,11 +324,11 @@ impl Reader {
         }
     }
 
-    /// What something can be larger or smaller than.
+    /// Parses an operand that has an order.
     fn bound(&mut self, raw: &RawValue) -> Option<Scalar> {
         match raw.get().as_bytes().first() {
             Some(b'"') => self.text(raw, "a text").map(Scalar::Text),
-            Some(b'-' | b'0'..=b'9') => self.number(raw).map(Scalar::Number),
+            Some(b'-' | b'0'..=b'9') => self.number(raw).map(Scalar::JsonNumber),
             _ => {
                 self.wrong("expected a number or a text");
                 None
@@ -324,7 +336,7 @@ impl Reader {
         }
     }
 
-    fn number(&mut self, raw: &RawValue) -> Option<Written> {
+    fn number(&mut self, raw: &RawValue) -> Option<NumberLiteral> {
         let text = raw.get();
         if text.len() > MAX_NUMBER_CHARS {
             self.wrong(format!("may be {MAX_NUMBER_CHARS} characters long at most; it is {}", text.len()));
@@ -334,7 +346,7 @@ impl Reader {
             self.wrong(format!("may have an exponent of {MAX_EXPONENT} at most"));
             return None;
         }
-        Some(Written::new(text))
+        Some(NumberLiteral::new(text))
     }
 
     fn text(&mut self, raw: &RawValue, expected: &str) -> Option<Box<str>> {
@@ -361,8 +373,8 @@ impl Reader {
         Some(items)
     }
 
-    fn members<'f>(&mut self, raw: &'f RawValue) -> Option<Members<'f>> {
-        let read = serde_json::Deserializer::from_str(raw.get()).deserialize_map(AllMembers);
+    fn members<'f>(&mut self, raw: &'f RawValue) -> Option<MemberList<'f>> {
+        let read = serde_json::Deserializer::from_str(raw.get()).deserialize_map(MembersVisitor);
         let Ok(members) = read else {
             self.wrong("expected an object");
             return None;
@@ -378,28 +390,28 @@ impl Reader {
     }
 }
 
-enum Asked {
+enum ParsedOperator {
     Operator(Operator),
-    /// Nothing at all may be there.
+    /// No value may exist.
     Absence,
 }
 
-struct AllMembers;
+struct MembersVisitor;
 
-/// More members than anything here can have; what follows is not looked at.
-const MOST_MEMBERS: usize = 32;
+/// More members than any node has; further ones are ignored.
+const MAX_MEMBERS: usize = 32;
 
-impl<'f> Visitor<'f> for AllMembers {
-    type Value = Members<'f>;
+impl<'f> Visitor<'f> for MembersVisitor {
+    type Value = MemberList<'f>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'f>>(self, mut map: A) -> Result<Members<'f>, A::Error> {
+    fn visit_map<A: MapAccess<'f>>(self, mut map: A) -> Result<MemberList<'f>, A::Error> {
         let mut members = Vec::new();
         while let Some(member) = map.next_entry::<String, &RawValue>()? {
-            if members.len() < MOST_MEMBERS {
+            if members.len() < MAX_MEMBERS {
                 members.push(member);
             }
         }
@@ -412,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spaces_go_except_inside_of_texts() {
+    fn whitespace_is_removed_except_inside_texts() {
         let given = " { \"a b\" : [ \"c \\\" d\\\\\" ,\n\t1 ] , \"e\" : \" \" } ";
         assert_eq!(&*without_spaces(given), r#"{"a b":["c \" d\\",1],"e":" "}"#);
     }
