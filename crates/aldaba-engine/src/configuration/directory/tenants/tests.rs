@@ -154,7 +154,7 @@ async fn reports_of_a_stale_configuration_do_not_drop_the_newer_one() {
 fn the_cache_is_limited_by_applications_and_by_endpoints() {
     let limits = TenantLimits { applications: 3, endpoints: 10 };
     let mut table = TenantTable::default();
-    let mut keep = |key: &str, endpoints| {
+    let mut insert = |key: &str, endpoints| {
         table.insert(which(key), Arc::new(tenant(endpoints)), limits);
         let endpoints: usize = table.cached.values().map(|tenant| tenant.endpoints.len()).sum();
         assert_eq!(endpoints, table.endpoints);
@@ -173,7 +173,7 @@ fn the_cache_is_limited_by_applications_and_by_endpoints() {
 #[tokio::test]
 async fn a_deleted_application_is_dropped_under_all_its_keys() {
     let tenants = Tenants::new(10, 10);
-    let keep = async |key: &str, app: AppId| {
+    let insert = async |key: &str, app: AppId| {
         let mut found = tenant(2);
         found.application.id = app;
         tenants.get(&which(key), || Box::pin(std::future::ready(Ok(Some(found.clone()))))).await.unwrap();
